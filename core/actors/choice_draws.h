@@ -1,6 +1,6 @@
 #pragma once
-// Choices drawn from logits, as an actor does for some sixteen rows at a time between an answer
-// and a step: what matters there is how much code runs, as it finds caches cold.
+// Samples choices from logits. An actor does this for some sixteen rows at a time between an answer
+// and a step, with cold caches, so the amount of code matters.
 
 #include <cstdint>
 #include <span>
@@ -8,23 +8,23 @@
 
 namespace tengen {
 
-// One choice or several independent ones. Immutable after its making; any thread.
+// One choice or several independent ones (parts). Immutable after construction; any thread.
 class ChoiceDraws {
  public:
-  // Throws Error for a part without choices.
+  // Throws Error if a part has no choices.
   explicit ChoiceDraws(std::vector<uint32_t> num_choices);
 
   size_t num_parts() const { return num_choices_.size(); }
   size_t num_logits() const { return num_logits_; }
 
-  // Draws the choices of every row by uniform numbers in [0, 1): of row i those at i * stride, one
-  // a part. In double precision. A choice whose probability underflows is not drawn. What the
-  // choices' probabilities were is `log_prob`, in nats, a number a row.
-  // Precondition: the logits are finite.
+  // Draws the choices of every row with uniform numbers in [0, 1), in double precision. Row i uses
+  // the numbers from i * stride on, one per part. A choice whose probability underflows is not
+  // drawn. `log_prob` receives each row's log-probability, in nats. Precondition: the logits are
+  // finite.
   void draw(std::span<const float> logits, std::span<const double> uniforms, size_t stride,
             std::span<int64_t> choices, std::span<float> log_prob) const;
 
-  // The first row whose choices are not 0 to the part's last; the number of rows if all are.
+  // Returns the first row with a choice that is out of range for its part, or the number of rows.
   size_t first_out_of_range(std::span<const int64_t> choices) const;
 
  private:

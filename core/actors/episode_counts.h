@@ -1,5 +1,5 @@
 #pragma once
-// Returns and lengths of the episodes of N copies. For one thread.
+// Counts returns and lengths of the episodes of N copies. Single-threaded.
 
 #include <cstddef>
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace tengen {
 
 struct FinishedEpisode {
   double episode_return;  // undiscounted
-  int64_t length;         // steps; resets are none
+  int64_t length;         // in steps, without reset steps
 };
 
 class EpisodeCounts {
@@ -18,8 +18,8 @@ class EpisodeCounts {
 
   size_t num_copies() const { return current_.size(); }
 
-  // Adds a step of every copy. An episode is finished by termination or truncation.
-  // Precondition: `num_copies()` values each.
+  // Adds a step of every copy. An episode ends by termination or truncation. Precondition:
+  // `num_copies()` values in each array.
   void add(const float* reward, const bool* terminated, const bool* truncated,
            const bool* is_reset) {
     finished_.clear();
@@ -35,7 +35,7 @@ class EpisodeCounts {
     }
   }
 
-  // Of the step that was added last.
+  // Resets in the last added step.
   size_t num_resets() const { return num_resets_; }
   const std::vector<FinishedEpisode>& finished() const { return finished_; }
 

@@ -1,5 +1,5 @@
 #pragma once
-// The columns of a block of steps, which grow by one step of every copy at a time.
+// The columns of a block of steps, filled one step of all copies at a time.
 
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace tengen {
 
-// Where the rows of N copies are written: `[N, K, ...]`, a row of `row_bytes`. Does not own memory.
+// The memory for the rows of N copies: `[N, K, ...]`, with `row_bytes` per row. Does not own it.
 class StepColumn {
  public:
   StepColumn(std::byte* data, size_t num_steps, size_t row_bytes)

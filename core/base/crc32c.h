@@ -7,10 +7,10 @@
 
 namespace tengen {
 
-// Of `bytes` following bytes whose CRC is `crc` (0 at the start).
+// The CRC of `bytes` appended to bytes with CRC `crc` (0 at the start).
 uint32_t crc32c(std::string_view bytes, uint32_t crc = 0);
 
-// The same by table, on any processor; crc32c is held to it by a test.
+// The same with a lookup table, on any processor; a test compares crc32c with it.
 uint32_t crc32c_portable(std::string_view bytes, uint32_t crc = 0);
 
 }  // namespace tengen

@@ -1,6 +1,5 @@
 #pragma once
-// The one exception type of the core. Messages follow the house form:
-// "<name> (<value>) <rule>; <what to do>".
+// The core's only exception type. Messages have the form "<name> (<value>) <rule>; <what to do>".
 
 #include <stdexcept>
 #include <string>
@@ -13,24 +12,23 @@ class Error : public std::runtime_error {
   explicit Error(const std::string& message) : std::runtime_error(message) {}
 };
 
-// Thrown where the system has none left of something, such as descriptors: the same again succeeds
-// once there is some.
+// Thrown when a system resource such as descriptors is exhausted; a retry may succeed.
 class ShortageError : public Error {
  public:
   using Error::Error;
 };
 
-// Thrown where a disk, or a quota on it, has no room.
+// Thrown when a disk is full or a quota is exceeded.
 class DiskFullError : public ShortageError {
  public:
   using ShortageError::ShortageError;
 };
 
-// Throws the Error of a value unless `holds`. `rule` says what the value must be, and what to do.
+// Throws an Error about a value unless `holds`. `rule` says what the value must be, and what to do.
 inline void check(bool holds, const char* name, const std::string& value, const char* rule) {
   if (!holds) throw Error(std::string(name) + " (" + value + ") " + rule);
 }
-// Writes the number only where it must be shown.
+// Formats the number only if the check fails.
 template <class Number>
   requires std::is_arithmetic_v<Number>
 void check(bool holds, const char* name, Number value, const char* rule) {

@@ -12,7 +12,7 @@ constexpr uint64_t mix64(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// 128 bits: two independently mixed halves. Equal keys are taken as equal positions.
+// 128 bits: two independently mixed halves. Equal keys are treated as equal positions.
 struct Key128 {
   uint64_t lo = 0;
   uint64_t hi = 0;
@@ -32,7 +32,7 @@ constexpr Key128 zobrist_key(uint64_t table, uint64_t index) {
   return {mix64(base ^ 0x243f6a8885a308d3ull), mix64(base ^ 0x13198a2e03707344ull)};
 }
 
-// Combines a key with one more word; order matters.
+// Combines a key with another word; order matters.
 constexpr Key128 combine(const Key128& key, uint64_t word) {
   const uint64_t mixed = mix64(word + 0x9e3779b97f4a7c15ull);
   return {mix64(key.lo ^ mixed), mix64(key.hi + (mixed ^ 0xa4093822299f31d0ull))};

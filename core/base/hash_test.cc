@@ -9,7 +9,7 @@
 using namespace tengen;
 
 int main() {
-  // No two entries of the small tables that games use share either half.
+  // No two entries of the small tables that games use share a half.
   std::set<uint64_t> halves;
   uint64_t count = 0;
   for (uint64_t table = 0; table < 8; ++table) {
@@ -26,7 +26,7 @@ int main() {
   TENGEN_CHECK(combine(combine(key, 1), 2) == combine(combine(key, 1), 2));
   TENGEN_CHECK(!(combine(combine(key, 1), 2) == combine(combine(key, 2), 1)));
   TENGEN_CHECK((key ^ key) == Key128{});
-  // About half of the bits change with one bit of the input.
+  // Changing one bit of the input changes about half of the output bits.
   int changed = 0;
   for (int bit = 0; bit < 64; ++bit) {
     changed += std::popcount(mix64(12345) ^ mix64(12345 ^ uint64_t{1} << bit));

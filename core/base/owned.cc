@@ -18,16 +18,17 @@ namespace {
 
 constexpr int kMaxDescriptors = 1 << 20;
 constexpr int kBits = 64;
-// A bit a descriptor. Read in a forked process, where no lock may be taken.
+// One bit per descriptor. Read in a forked process, where no lock may be taken.
 std::array<std::atomic<uint64_t>, kMaxDescriptors / kBits> is_owned{};
-std::atomic<int> num_words = 0;  // behind the last that was ever set
-int nothing = -1;                // of /dev/null
-// Held by who forks, and by who makes or closes a descriptor that is owned. Whoever has it makes
-// system calls that do not wait, and takes no other lock.
+std::atomic<int> num_words = 0;  // one more than the last word ever used
+int nothing = -1;                // a descriptor of /dev/null
+// Held during a fork, and while an owned descriptor is created or closed. Its holder makes only
+// non-blocking system calls, and takes no other lock.
 std::mutex forking;
-uint64_t num_forks = 0;  // guarded by it
+uint64_t num_forks = 0;  // guarded by `forking`
 
-// A number that was closed might become another file's, which its destructor would then close.
+// Replaces the descriptor instead of closing it: a closed number could be reused for another file,
+// which the old owner's destructor would then close.
 void let_go_in_child() {
   for (int word = 0; word < num_words.load(); ++word) {
     const uint64_t owned = is_owned[static_cast<size_t>(word)].exchange(0);
@@ -115,7 +116,7 @@ int dup_owned(int descriptor) {
 
 int open_owned(const char* path, int flags, int mode) {
   auto lock = lock_forks();
-  // A filesystem of a network may wait, and no fork should wait for that.
+  // open() on a network filesystem may block, and a fork should not wait for it.
   for (;;) {
     const uint64_t before = num_forks;
     lock.unlock();
@@ -126,7 +127,7 @@ int open_owned(const char* path, int flags, int mode) {
       set_owned(descriptor);
       return descriptor;
     }
-    // A process that was forked meanwhile may have it.
+    // A process forked in between may have inherited it.
     lock.unlock();
     ::close(descriptor);
     lock.lock();

@@ -1,27 +1,27 @@
 #pragma once
-// Descriptors that mean ownership: a lock, a listening socket, a connection whose end tells the
-// other side that this process has gone. A process that this one forks has no part in them, or they
-// would live on in it: an environment may fork a process that outlives its parent.
+// Owned descriptors: a lock, a listening socket, a connection whose end shows the other side that
+// this process has gone. Forked processes must not inherit these, because a fork may outlive its
+// parent (an environment may do this).
 
 namespace tengen {
 
-// From here on a forked process has /dev/null under this number, whoever calls fork(): Python, C, a
-// library. Not where a process is made by clone() without fork() and does not exec; descriptors are
-// CLOEXEC besides. Thread-safe. Does nothing below 0, and for numbers beyond a million.
+// From now on, forked processes get /dev/null under this number, whoever calls fork(): Python, C, a
+// library. This does not cover processes made with clone() without fork() and without exec; the
+// descriptors are CLOEXEC too. Thread-safe. Does nothing for numbers below 0 or beyond a million.
 void own_descriptor(int descriptor);
-// Says that the descriptor is somebody else's from here on. Does nothing for one that is not owned.
+// Ends the ownership of a descriptor. Does nothing for one that is not owned.
 void disown_descriptor(int descriptor);
 
-// Each of these owns or disowns its descriptor in one step with the system call: no process that is
-// forked meanwhile has it. A fork waits for close() and accept(), which do not wait for sockets and
-// pipes; for a file of a network close() may.
+// Each of these changes the ownership atomically with its system call: no process forked in between
+// inherits the descriptor. A fork waits for close() and accept(), which do not block for sockets
+// and pipes; close() may block for a file on a network.
 void close_owned(int descriptor);  // does nothing below 0
-// Accepts a connection. Returns -1 and sets errno where it fails, to EAGAIN where none waits.
+// Accepts a connection. On failure returns -1 and sets errno, to EAGAIN if none is waiting.
 int accept_owned(int listener);
-// A copy that is owned too, and CLOEXEC. Returns -1 and sets errno where it fails.
+// Returns a copy that is owned and CLOEXEC. On failure returns -1 and sets errno.
 int dup_owned(int descriptor);
-// As open(); the file is CLOEXEC. Opens it again where a process was forked meanwhile, which may
-// keep the first: open() may wait for a network, and a fork does not wait for open().
+// Like open(), with CLOEXEC. If a process was forked in between and may hold the descriptor, opens
+// the file again: open() may block on a network, so a fork does not wait for it.
 int open_owned(const char* path, int flags, int mode);
 
 }  // namespace tengen

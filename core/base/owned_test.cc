@@ -1,4 +1,4 @@
-// Descriptors that a forked process has no part in.
+// Owned descriptors, which forked processes do not inherit.
 
 #include "base/owned.h"
 
@@ -62,7 +62,7 @@ void check_forks_meanwhile() {
   });
   for (int i = 0; i < 100; ++i) {
     const pid_t child = fork();
-    // Only the one that the thread had just made, and not said to own yet.
+    // At most the one that the thread had just created, before it became owned.
     if (child == 0) _exit(num_sockets() <= 1 ? 0 : 1);
     int status = 0;
     TENGEN_CHECK(waitpid(child, &status, 0) == child && status == 0);
@@ -99,13 +99,13 @@ int main() {
     ::close(stop[1]);
     ::close(owned[1]);
     ::close(shared[1]);
-    // The number is nobody else's, and nothing that is done to it reaches the parent's.
+    // The number stays reserved, and operations on it do not affect the parent's descriptor.
     TENGEN_CHECK(fcntl(owned[0], F_GETFD) == FD_CLOEXEC);
     TENGEN_CHECK(fcntl(kLastBit, F_GETFD) == FD_CLOEXEC);
     TENGEN_CHECK(shutdown(copy, SHUT_RDWR) != 0);
     TENGEN_CHECK(shutdown(owned[0], SHUT_RDWR) != 0);
     TENGEN_CHECK(::write(shared[0], "s", 1) == 1);
-    TENGEN_CHECK(::read(stop[0], &byte, 1) == 0);  // lives on
+    TENGEN_CHECK(::read(stop[0], &byte, 1) == 0);  // stays alive
     _exit(0);
   }
   ::close(stop[0]);
@@ -117,7 +117,7 @@ int main() {
     disown_descriptor(descriptor);
     ::close(descriptor);
   }
-  // The other side sees the end, although the child lives.
+  // The other side sees the end of the connection, although the child is alive.
   TENGEN_CHECK(::read(owned[1], &byte, 1) == 0);
   ::close(stop[1]);
   int status = 0;

@@ -1,5 +1,5 @@
 #pragma once
-// A random order of 0 .. size - 1 of which any element can be asked for, without the others.
+// A random permutation of 0 .. size - 1 with random access to its elements.
 
 #include <array>
 #include <bit>
@@ -9,10 +9,10 @@
 
 namespace tengen {
 
-// A bijection of [0, size), keyed: a balanced Feistel network on the next even number of bits,
-// applied again while it leads outside. Below two walks an element on average, at most four.
-// Source: Black and Rogaway 2002, "Ciphers with arbitrary finite domains", section 5 (cycle
-// walking). Differs: the round function is a hash, as no adversary looks on.
+// A keyed bijection of [0, size): a balanced Feistel network on the next even number of bits,
+// applied again while the result is out of range: on average fewer than two, at most four times per
+// element. Source: Black and Rogaway 2002, "Ciphers with arbitrary finite domains", section 5
+// (cycle walking). Differs: the round function is a hash, because there is no adversary.
 class Permutation {
  public:
   // `size` is at least 1.
@@ -23,7 +23,7 @@ class Permutation {
     }
   }
 
-  // The element at `place`, which is below `size`.
+  // The element at index `place`, which must be below `size`.
   uint32_t operator()(uint32_t place) const {
     do {
       place = walk(place);

@@ -26,7 +26,7 @@ void check_bijections() {
   TENGEN_CHECK(order(1, 100) != order(2, 100));
 }
 
-// The largest sizes: elements stay within, and near places do not stay near.
+// For the largest sizes elements stay in range, and adjacent indices do not give adjacent elements.
 void check_large() {
   const uint32_t size = 0xffffffffu;
   const Permutation permutation(3, size);
@@ -38,8 +38,8 @@ void check_large() {
   TENGEN_CHECK(upper_half > 400 && upper_half < 600);
 }
 
-// Which of 50 elements is at a place, over keys: chi-square of 49 degrees of freedom, below 100
-// but for 1 in 50,000; and the same of the distance of neighbours.
+// Which of 50 elements is at an index, over keys: chi-square with 49 degrees of freedom, above 100
+// only once in 50,000; and the same for the distance of neighbours.
 void check_even() {
   const uint32_t size = 50;
   const int num_keys = 10000;

@@ -20,13 +20,12 @@ int main() {
                   {0x452821e638d01377, 0xbe5466cf34e90c6c}) ==
        Counter{0xa528f45403e61d95, 0x38c72dbd566e9788, 0xa5a1610e72fd18b5, 0x57bd43b5e52b7fe6}));
 
-  // A row has the numbers of its own blocks, whatever rows stand before it, and the counter
-  // carries into the words above.
+  // A row's numbers come from its own blocks, and the counter carries into its higher words.
   const std::array<uint64_t, 4> counter = {~0ull - 3, ~0ull, 5, 0};
   std::vector<double> together(4 * 5), alone(5);
   fill_uniforms({1, 2}, counter, 5, together);
   for (uint64_t row = 0; row < 4; ++row) {
-    // Two blocks a row; the counter's lowest word is 2 row further on.
+    // Two blocks per row; the counter's lowest word increases by 2 per row.
     std::array<uint64_t, 4> from = counter;
     from[0] += 2 * row;
     if (2 * row > 3) from = {from[0], 0, 6, 0};

@@ -49,7 +49,7 @@ int open_descriptor(const char* path, int flags) {
 }
 int close_descriptor(int descriptor) { return _close(descriptor); }
 int64_t seek_end(int descriptor) { return _lseeki64(descriptor, 0, SEEK_END); }
-// One thread uses a File at a time, so that a seek and a read need not be one step.
+// Only one thread uses a File at a time, so seek and read need not be atomic.
 int64_t read_at(int descriptor, char* out, size_t num_bytes, uint64_t offset) {
   if (_lseeki64(descriptor, static_cast<int64_t>(offset), SEEK_SET) < 0) return -1;
   return _read(descriptor, out, static_cast<unsigned>(num_bytes));
@@ -76,7 +76,7 @@ int64_t write_at(int descriptor, const char* bytes, size_t num_bytes, uint64_t o
 }
 int sync_descriptor(int descriptor) {
 #ifdef __APPLE__
-  return ::fcntl(descriptor, F_FULLFSYNC);  // fsync there does not reach the medium
+  return ::fcntl(descriptor, F_FULLFSYNC);  // fsync on macOS does not reach the medium
 #else
   return ::fdatasync(descriptor);
 #endif
@@ -152,7 +152,7 @@ void File::rename_durably(const std::string& to) {
     fail_with_errno(to, "be renamed into place");
   }
   path_ = to;
-#ifndef _WIN32  // which has no directory sync; its rename is journalled with the file system
+#ifndef _WIN32  // Windows has no directory sync; the file system journals renames
   const std::filesystem::path parent = std::filesystem::path(to).parent_path();
   const std::string directory = parent.empty() ? "." : parent.string();
   const int descriptor = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -170,7 +170,7 @@ uint64_t random_number() {
   std::random_device device;
   return uint64_t{device()} << 32 | device();
 #else
-  // Not std::random_device, whose code needs a newer C library than the rest.
+  // Not std::random_device, which needs a newer C library than the rest.
   uint64_t number = 0;
   if (::getentropy(&number, sizeof(number)) != 0) {
     throw Error(std::string("randomness (of the system) cannot be read: ") + std::strerror(errno) +

@@ -1,5 +1,5 @@
 #pragma once
-// What differs between operating systems: durable files, randomness. Tested on Linux; the macOS and
+// Differences between operating systems: durable files, randomness. Tested on Linux; the macOS and
 // Windows branches are untested.
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace tengen {
 
-// An open file. Every failure throws Error naming the path and the system's reason.
+// An open file. Every failure throws an Error with the path and the system's reason.
 class File {
  public:
-  // Creates the file or truncates it, for reading and writing.
+  // Creates or truncates the file, for reading and writing.
   static File create(const std::string& path);
   static File open_to_read(const std::string& path);
 
@@ -23,12 +23,12 @@ class File {
 
   const std::string& path() const { return path_; }
   uint64_t size_bytes() const;
-  // Up to `num_bytes` from `offset`; fewer only at the end of the file.
+  // Returns up to `num_bytes` from `offset`; fewer only at the end of the file.
   std::string read(uint64_t offset, uint64_t num_bytes) const;
-  void write(uint64_t offset, std::string_view bytes);  // all of it
-  // Blocks until everything written, and the size, survive a power cut.
+  void write(uint64_t offset, std::string_view bytes);  // writes all bytes
+  // Blocks until all written data and the size are durable.
   void sync();
-  // Renames within one directory, replacing, and syncs the directory so that it lasts.
+  // Renames within one directory, replacing an existing file, and syncs the directory.
   void rename_durably(const std::string& to);
 
  private:
@@ -39,10 +39,10 @@ class File {
   int descriptor_;
 };
 
-// 64 bits of the system's randomness, for names that nobody else has. Throws Error without any.
+// Returns 64 bits of the system's randomness, for unique names. Throws Error if there is none.
 uint64_t random_number();
 
-// Ends this process at once, as SIGKILL does: no destructor runs, no buffer is flushed.
+// Ends this process at once, like SIGKILL: no destructor runs, no buffer is flushed.
 [[noreturn]] void kill_self();
 
 }  // namespace tengen

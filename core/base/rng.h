@@ -1,8 +1,8 @@
 #pragma once
 // Counter-based random numbers: a stream is a pure function of (seed, generation, game, ply,
-// purpose), so that no result depends on threads, slots or the order of work.
-// Source: Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3", Philox4x32-10.
-// No std:: distribution is used: their output is not fixed by the standard.
+// purpose), so no result depends on threads, slots or the order of work. Source: Salmon et al.
+// 2011, "Parallel random numbers: as easy as 1, 2, 3", Philox4x32-10. No std:: distribution is
+// used, because the standard does not specify their output.
 
 #include <array>
 #include <cmath>
@@ -12,7 +12,7 @@
 
 namespace tengen {
 
-// What a stream is for; two purposes never share numbers. Values are part of recorded runs.
+// The purpose of a stream; two purposes never share numbers. The values are part of recorded runs.
 enum class Purpose : uint32_t {
   kOpening = 1,
   kRootNoise = 2,
@@ -72,7 +72,7 @@ class Rng {
     }
     return static_cast<uint32_t>(product >> 32);
   }
-  // Standard normal by Box and Muller; the second value is not kept.
+  // Standard normal (Box-Muller); the second value is discarded.
   double normal() {
     const double radius = std::sqrt(-2.0 * std::log(uniform_positive()));
     return radius * std::cos(6.283185307179586 * uniform());
@@ -85,7 +85,7 @@ class Rng {
   // Gamma(alpha, 1), alpha > 0. Source: Marsaglia and Tsang 2000, with their boost below 1.
   double gamma(double alpha) {
     if (alpha < 1.0) {
-      // In two statements: the order of the draws must not be the compiler's.
+      // Two statements, to fix the order of the draws.
       const double above_one = gamma(alpha + 1.0);
       return above_one * std::pow(uniform_positive(), 1.0 / alpha);
     }

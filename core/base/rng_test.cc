@@ -15,7 +15,7 @@ int main() {
       (philox4x32({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}) ==
        Counter{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 
-  // A stream is a function of its five numbers, and each of them matters.
+  // A stream depends on each of its five numbers.
   const auto first = [](uint64_t seed, uint64_t generation, uint64_t game, uint32_t ply,
                         Purpose purpose) {
     return Rng(seed, generation, game, ply, purpose).next64();

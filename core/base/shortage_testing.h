@@ -1,5 +1,5 @@
 #pragma once
-// For tests: `new` as where memory runs out. Include it in tests alone, as it replaces `new`.
+// For tests only, because it replaces `new`: makes `new` fail as if memory were exhausted.
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -16,13 +16,12 @@
 
 namespace tengen {
 
-// What `new` gives at most at once, in any thread.
+// The largest allocation that `new` allows, in any thread.
 inline std::atomic<size_t> most_new_bytes = SIZE_MAX;
-// How many times more `new` succeeds in this thread before it fails once, whatever is in reserve;
-// below 0: it does not fail.
+// How many more times `new` succeeds in this thread before it fails once; negative: always.
 inline thread_local int64_t num_news_left = -1;
 
-// While one lives, no `new` of more than so many bytes succeeds.
+// While an object exists, no `new` of more than this many bytes succeeds.
 class LittleMemory {
  public:
   explicit LittleMemory(size_t most_bytes) { most_new_bytes = most_bytes; }
@@ -32,14 +31,14 @@ class LittleMemory {
 };
 
 #if defined(__linux__)
-// Of the process's address space, which ulimit -v bounds.
+// The size of the process's address space, which ulimit -v limits.
 inline uint64_t num_mapped_bytes() {
   uint64_t num_pages = 0;
   std::ifstream("/proc/self/statm") >> num_pages;
   return num_pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-// While one lives, the process maps no more memory, and there is no reserve of it.
+// While an object exists, the process can map no more memory, and has no reserve.
 class NoMemory {
  public:
   NoMemory() {
@@ -47,10 +46,10 @@ class NoMemory {
     (void)Steady::has_reserve();
     const Steady steady;
     do {
-      std::get_new_handler()();  // gives the reserve back
+      std::get_new_handler()();  // releases the reserve
       const rlimit now{num_mapped_bytes(), before_.rlim_max};
       TENGEN_CHECK(setrlimit(RLIMIT_AS, &now) == 0);
-      // Another thread may have taken it again before the limit was there.
+      // Another thread may have taken it again before the limit was set.
     } while (Steady::has_reserve());
   }
   NoMemory(const NoMemory&) = delete;
@@ -62,8 +61,9 @@ class NoMemory {
 };
 #endif
 
-// Calls `f` with each of its calls of `new` failing once, the first, the second and so on, and
-// `check` after each; then with none failing. Returns how many failed.
+// Calls `f` repeatedly so that each of its calls of `new` fails once, first the first, then the
+// second and so on, and `check` after each; finally without a failure. Returns the number of
+// failures.
 template <class F, class Check>
 int64_t fail_each_new(F&& f, Check&& check) {
   for (int64_t num_news = 0;; ++num_news) {

@@ -1,5 +1,5 @@
 #pragma once
-// A lock of one byte, for the few hundred nanoseconds that a thread works on one tree node.
+// A one-byte lock, held for the few hundred nanoseconds that a thread works on one tree node.
 
 #include <atomic>
 #include <cstdint>
@@ -16,7 +16,7 @@ class SpinLock {
   void unlock() { held_.store(false, std::memory_order_release); }
 
  private:
-  // A holder that lost its core needs ours: after this many looks the scheduler decides.
+  // A holder that was descheduled needs our core: after this many checks, yield.
   static constexpr int kLooks = 64;
 
   // Blocks until the lock looks free; only reads, so that the holder keeps its cache line.

@@ -11,13 +11,13 @@
 namespace tengen {
 namespace {
 
-// Mapped, as malloc may take it from an arena of the thread, where others could not use it.
+// Mapped, because malloc might use a thread's arena, which other threads cannot use.
 constexpr size_t kReserveBytes = size_t{8} << 20;
 
 std::atomic<void*> reserve = nullptr;
 thread_local int depth = 0;
 
-// The handler of `new`, which tries again when this returns.
+// The handler of `new`, which retries after it returns.
 void use_reserve() {
   void* const block = depth > 0 ? reserve.exchange(nullptr) : nullptr;
   if (block == nullptr) throw std::bad_alloc();

@@ -1,11 +1,12 @@
 #pragma once
-// Memory for changes that must not stop half-way.
+// A memory reserve for changes that must not stop half-way.
 
 namespace tengen {
 
-// While one lives, its thread's `new` fails only once a reserve is used up too, which all threads
-// share. So small allocations succeed where a limit of memory is hit, and a change of many of them
-// is made whole. What needs more than the reserve still fails, and must be undone by its caller.
+// While an object exists, its thread's `new` fails only after a shared reserve is also used up. So
+// small allocations succeed even at a memory limit, and a change that needs many of them is
+// completed. An allocation larger than the reserve still fails, and its caller must undo the
+// change.
 class Steady {
  public:
   Steady() noexcept;
@@ -13,7 +14,7 @@ class Steady {
   Steady& operator=(const Steady&) = delete;
   ~Steady();
 
-  // Whether the reserve is there. Gets it anew where it was used up.
+  // Whether the reserve is available; refills it if it was used up.
   static bool has_reserve() noexcept;
   // Throws Error unless it is.
   static void check_reserve();

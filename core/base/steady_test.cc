@@ -1,4 +1,4 @@
-// Memory that is kept back for changes that must not stop half-way.
+// The memory reserve for changes that must not stop half-way.
 
 #include "base/steady.h"
 
@@ -13,14 +13,14 @@ using namespace tengen;
 namespace {
 
 #if defined(__linux__)
-// Whatever thread got the reserve, and however often: using it gives it back to the system.
+// Whichever thread allocated the reserve, and however often: using it returns it to the system.
 void check_other_threads() {
   for (int round = 0; round < 3; ++round) {
     std::thread([] { TENGEN_CHECK(Steady::has_reserve()); }).join();
     std::thread([] {
       const Steady steady;
       const uint64_t before = num_mapped_bytes();
-      std::get_new_handler()();  // as `new` does where malloc has none
+      std::get_new_handler()();  // as `new` does when malloc fails
       TENGEN_CHECK(before - num_mapped_bytes() == 8 << 20);
       bool is_refused = false;
       try {

@@ -1,12 +1,12 @@
 #pragma once
-// What the native tests (core/**/*_test.cc) assert with. Kept on in release builds.
+// The assertions of the native tests (core/**/*_test.cc). Enabled in release builds too.
 
 #include <cstdio>
 #include <cstdlib>
 
 #include "base/error.h"
 
-// Ends the test program with the place and text of a condition that does not hold.
+// If the condition is false, ends the test program with its location and text.
 #define TENGEN_CHECK(condition)                                                      \
   do {                                                                               \
     if (!(condition)) {                                                              \

@@ -12,7 +12,7 @@ namespace tengen {
 // The message of an exception. Never throws.
 std::string message_of(const std::exception_ptr& thrown) noexcept;
 
-// Calls `work`. Returns the message of what it threw; empty where it threw nothing.
+// Calls `work`. Returns the message of its exception; empty if it threw none.
 template <class Work>
 std::string error_of(Work&& work) noexcept {
   try {
@@ -23,8 +23,8 @@ std::string error_of(Work&& work) noexcept {
   }
 }
 
-// Starts a thread for `user`, such as "writer a". `body` must not throw: have error_of() call what
-// may. Throws Error where the system has no thread left.
+// Starts a thread for `user`, such as "writer a". `body` must not throw: wrap calls that may throw
+// in error_of(). Throws Error if the system has no threads left.
 std::thread start_thread(const std::string& user, std::function<void()> body);
 
 }  // namespace tengen

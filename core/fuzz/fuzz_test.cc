@@ -1,6 +1,6 @@
-// Replays what was fuzzed: the seeds of every target, inputs that once found a fault, and some
-// changes of the seeds. `fuzz_test TARGET TIMES` does so for one target, with so many changes of
-// each seed.
+// Replays inputs for the fuzz targets: the seeds of every target, inputs that once found a fault,
+// and some mutations of the seeds. `fuzz_test TARGET TIMES` does so for one target, with this many
+// mutations of each seed.
 
 #include <sys/resource.h>
 
@@ -23,7 +23,7 @@ using tengen::fuzz::Target;
 namespace fs = std::filesystem;
 
 #if defined(__SANITIZE_ADDRESS__)
-// More than any target may ever ask for at once.
+// More than any target may allocate at once.
 extern "C" const char* __asan_default_options() { return "max_allocation_size_mb=1024"; }
 #endif
 
@@ -31,8 +31,7 @@ namespace {
 
 int num_changed = 60;
 
-// Cut, or with a number in it that is an extreme, or with a part of it twice, or a bit the other
-// way.
+// Truncates the seed, sets a number in it to an extreme, repeats a part, or flips a bit.
 std::string changed(std::string seed, Rng& rng) {
   if (seed.empty()) return seed;
   const auto at = [&] { return rng.below(static_cast<uint32_t>(seed.size())); };

@@ -1,5 +1,5 @@
-// What libFuzzer calls. TENGEN_FUZZ_TARGET names the target; TENGEN_FUZZ_SEEDS, a folder that the
-// seeds of all targets are written to instead.
+// The entry points of libFuzzer. TENGEN_FUZZ_TARGET names the target; alternatively
+// TENGEN_FUZZ_SEEDS names a folder to which the seeds of all targets are written.
 
 #include <cstdint>
 #include <cstdio>

@@ -1,5 +1,5 @@
 #pragma once
-// A file of given bytes that is in memory alone.
+// A file with given bytes that exists only in memory.
 
 #include <fcntl.h>
 #include <sys/mman.h>

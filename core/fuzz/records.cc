@@ -1,4 +1,4 @@
-// Games that a file holds: the journal, its frames, and rows that are derived from them.
+// Games from a file: the journal, its frames, and the rows derived from them.
 
 #include <algorithm>
 #include <array>
@@ -26,7 +26,7 @@ constexpr std::array<const char*, 5> kGames = {"tictactoe", "connect4", "gomoku/
                                                "go/3x7"};
 constexpr uint32_t kGeneration = 1;
 
-// A game of random moves, of which the first are an opening.
+// A game of random moves; the first ones are an opening.
 GameRecord random_game(const std::string& name, uint32_t seed, bool is_finished = true) {
   return with_game(name, [&](const auto& game) {
     Rng rng(seed, 0, 0, 0, Purpose::kTest);
@@ -82,7 +82,7 @@ std::string written(const GameRecord& record, bool is_finished) {
   return is_finished ? encode(record) : encode_unfinished(record);
 }
 
-// What was read is written again and read as the same. NaN has no place in a record.
+// What was read can be written again and read back unchanged. A record contains no NaN.
 void read_record(std::string_view bytes) {
   const bool is_finished = take_byte(&bytes) % 2 == 0;
   try {
@@ -115,7 +115,7 @@ void read_journal_file(std::string_view bytes) {
   }
 }
 
-// Frames, each behind two bytes of its length, as a journal gives them.
+// Splits the bytes into frames, each preceded by two bytes of length, as a journal returns them.
 std::vector<std::string_view> frames_in(std::string_view bytes) {
   std::vector<std::string_view> frames;
   while (bytes.size() >= 2) {
@@ -128,7 +128,7 @@ std::vector<std::string_view> frames_in(std::string_view bytes) {
   return frames;
 }
 
-// As a learner does with the games of a segment: all rows under all symmetries.
+// Derives rows like a learner from the games of a segment: all rows under all symmetries.
 void derive_rows(std::string_view bytes) {
   const std::string name = kGames[take_byte(&bytes) % kGames.size()];
   try {
@@ -164,7 +164,7 @@ void derive_rows(std::string_view bytes) {
   }
 }
 
-// A game's name comes from run.json, and of a variant from the record of a game. It is played.
+// A game's name comes from run.json, and a variant's from a game record. Plays the game.
 void play_named(std::string_view bytes) {
   const unsigned seed = take_byte(&bytes);
   try {

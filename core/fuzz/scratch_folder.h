@@ -1,6 +1,5 @@
 #pragma once
-// An empty folder, in memory where the system has room for files there, which leaves with its
-// owner.
+// An empty folder, in memory if possible, that is removed with its owner.
 
 #include <cstdlib>
 #include <filesystem>

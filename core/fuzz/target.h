@@ -1,5 +1,5 @@
 #pragma once
-// What is fuzzed: readers of bytes that come from a file or from another process.
+// The fuzz targets: readers of bytes from a file or from another process.
 
 #include <cstddef>
 #include <span>
@@ -11,14 +11,14 @@ namespace tengen::fuzz {
 
 struct Target {
   const char* name;  // of the target, and of its folder in core/fuzz/found
-  // Reads what a stranger made. Whatever it is, it is read or refused by tengen::Error, which the
-  // target catches: anything else that is thrown, a signal, a hang or too much memory is a fault.
+  // Reads untrusted bytes. They must be read, or rejected with a tengen::Error, which the target
+  // catches. Any other exception, a signal, a hang or excessive memory use is a fault.
   void (*run)(std::string_view bytes);
-  // Inputs that are right, which the program itself makes, to begin with.
+  // Valid inputs, made by the program itself, to start from.
   std::vector<std::string> (*seeds)();
 };
 
-// One list a file.
+// One list per file.
 std::vector<Target> record_targets();
 std::vector<Target> store_file_targets();
 std::vector<Target> store_wire_targets();
@@ -27,7 +27,7 @@ std::vector<Target> row_targets();
 // All of them.
 std::vector<Target> targets();
 
-// The front of the input as a number, and the rest; 0 where there is none.
+// Removes the first byte of the input and returns it as a number; 0 if there is none.
 inline unsigned char take_byte(std::string_view* bytes) {
   if (bytes->empty()) return 0;
   const auto front = static_cast<unsigned char>(bytes->front());
@@ -44,7 +44,7 @@ std::string as_text(std::span<const T> values) {
   return {reinterpret_cast<const char*>(values.data()), values.size_bytes()};
 }
 
-// A fault: ends the process where what must hold does not.
+// Ends the process if the condition does not hold.
 void expect(bool holds, const char* what);
 
 }  // namespace tengen::fuzz

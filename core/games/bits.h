@@ -1,6 +1,6 @@
 #pragma once
-// Lists the set bits of a bitboard. Search asks for the legal actions of every node it expands,
-// so a whole byte of the board is written at a time instead of one bit.
+// Lists the set bits of a bitboard. A search lists the legal actions of every node that it expands,
+// so this handles a whole byte of the board at a time instead of one bit.
 
 #include <array>
 #include <bit>
@@ -23,9 +23,9 @@ inline constexpr std::array<BytePositions, 256> kBytePositions = [] {
   return table;
 }();
 
-// Writes the positions of the set bits among the first `num_bits` of `words`, lowest first;
-// returns how many. `out` needs room for `num_bits` values: a full byte is stored as eight values
-// of which the next byte overwrites the unused ones, and the last bits are stored one by one.
+// Writes the positions of the set bits among the first `num_bits` of `words`, lowest first; returns
+// how many. `out` needs space for `num_bits` values: a full byte is stored as eight values, and the
+// next byte overwrites the unused ones; the last bits are stored one by one.
 inline int list_set_bits(const uint64_t* words, int num_bits, uint16_t* out) {
   int count = 0;
   const int num_whole = num_bits & ~7;

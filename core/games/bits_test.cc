@@ -15,7 +15,7 @@ int main() {
     for (int bit = 0; bit < num_bits; ++bit) {
       if (words[bit / 64] >> (bit % 64) & 1) expected.push_back(static_cast<uint16_t>(bit));
     }
-    // One guard value past the promised room.
+    // One guard value beyond the required space.
     std::vector<uint16_t> out(static_cast<size_t>(num_bits) + 1, 0xfefe);
     const int count = list_set_bits(words, num_bits, out.data());
     TENGEN_CHECK(out.back() == 0xfefe);

@@ -9,52 +9,51 @@
 //   3                       ones if first is to move  the last move
 //   4                                                 ones if first is to move
 //
-// Who moved first matters where it decides who runs out of good moves (connect4) or whose attack
-// has the tempo (gomoku); a convolution cannot count stones, so it is told.
+// Who moved first matters if it decides who runs out of good moves (connect4) or whose attack has
+// the tempo (gomoku); a convolution cannot count stones, so a plane shows it.
 //
 //   plane  go
 //   0-2    as above
 //   3-5    stones of chains with one, two, three liberties
 //   6      points where only the ko rule forbids a stone
 //   7-11   the last move, the one before it and so on; all ones for a pass
-//   12     what the side to move has for certain, see pass_alive_areas in games/go/area/area.h
-//   13     what the opponent has for certain
+//   12     what the side to move certainly keeps, see pass_alive_areas in games/go/area/area.h
+//   13     what the opponent certainly keeps
 //   14     komi of the side to move, negative for Black, a twentieth for each point
 //   15     ones under the simple ko rule
 //   16     ones under situational superko
 //   17     ones if suicide is allowed
-//   18     stones that a ladder catches, see games/go/ladders/ladder.h
-//   19     where the side to move begins a ladder that works
-// Source: what KataGo (lightvector/KataGo) shows its nets.
+//   18     stones caught in a ladder, see games/go/ladders/ladder.h
+//   19     where the side to move starts a working ladder
+// Source: KataGo's network inputs (lightvector/KataGo).
 //
-//   plane  go of a name with /planes=minigo
+//   plane  go, names with /planes=minigo
 //   0-2    as above
-//   3-8    own stones one ply ago, opponent stones then; so two and three plies ago. A pass is a
-//   ply
-//          too. Zeros before the start of the game
+//   3-8    own and opponent stones one ply ago, then two, then three plies ago. A pass is a ply.
+//          Zeros before the start of the game
 //   9      ones if Black is to move
 //   10-12  stones of chains with one, two, three or more liberties
-//   13     where a stone of the side to move is legal and takes stones off
+//   13     where a stone of the side to move is legal and captures stones
 // Source: MLPerf training v2.1, minigo: the input features "mlperf07" are planes 1 to 13.
-// Such a game is also scored as the benchmark scores: games/go/rules/rules.h.
+// Such a game also uses the benchmark's scoring: games/go/rules/rules.h.
 //
-//   plane  go of a name with /planes=katago
+//   plane  go, names with /planes=katago
 //   0-6    as those of go
-//   7-11   the last move, the one before it and so on; a pass is not on them
-//   12-14  stones that a ladder catches: now, one ply ago and two, or where the game has no such
-//          ply what the plane before has; games/go/ladders/katago_ladder.h
-//   15     where the side to move begins a ladder that works
-//   16-17  own and opponent area as the board stands: katago_area_of() in games/go/area/area.h
+//   7-11   the last move, the one before it and so on; zeros for a pass
+//   12-14  stones caught in a ladder now, one ply ago and two plies ago, or a copy of the previous
+//          plane if the game has no such ply; games/go/ladders/katago_ladder.h
+//   15     where the side to move starts a working ladder
+//   16-17  own and opponent area of the current board: katago_area_of() in games/go/area/area.h
 //   18-22  ones if the last move was a pass; the one before it and so on
 //   23     komi of the side to move, negative for Black, a twentieth for each point
 //   24     ones under a superko rule
 //   25     a half under positional superko, minus a half under the situational one
 //   26     ones if suicide is allowed
 //   27     ones if a pass ends the game
-//   28     how far komi lies from one that allows draws: komi_wave() in games/go/encode.cc
-// Source: KataGo (lightvector/KataGo), version 7 of its input features, of which these are the ones
-// that area scoring without a tax and without a button has. 0 to 17 are on points, the rest are all
-// the board.
+//   28     the distance of komi from one that allows draws: komi_wave() in games/go/encode.cc
+// Source: KataGo (lightvector/KataGo), version 7 of its input features; these are the ones used for
+// area scoring without a tax and without a button. Planes 0 to 17 vary by point, the others are
+// constant on the board.
 
 #include <algorithm>
 

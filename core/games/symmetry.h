@@ -1,7 +1,7 @@
 #pragma once
-// The eight symmetries of a square board, and the four of a rectangle. Symmetry 0 is the identity;
-// otherwise, in this order: bit 2 swaps rows and columns (of a square only), bit 1 turns the rows
-// over, bit 0 turns the columns over.
+// The eight symmetries of a square board, and the four of a rectangle. Symmetry 0 is the identity.
+// Otherwise, in this order: bit 2 transposes (squares only), bit 1 flips the rows, bit 0 flips the
+// columns.
 
 #include <array>
 #include <cstddef>
@@ -16,8 +16,8 @@ constexpr int num_board_symmetries(int height, int width) {
   return height == width ? kNumSquareSymmetries : kNumRectangleSymmetries;
 }
 
-// The cell (row * frame_width + column) to which `symmetry` < kNumSquareSymmetries takes a cell of
-// a board in the upper left corner of a frame, which swapped rows and columns must fit too.
+// The image (row * frame_width + column) under `symmetry` < kNumSquareSymmetries of a cell of a
+// board in the upper left corner of a frame. The transposed board must also fit into the frame.
 constexpr int transform_in_frame(int row, int column, int height, int width, int frame_width,
                                  int symmetry) {
   const bool is_swapped = symmetry & 4;
@@ -28,7 +28,7 @@ constexpr int transform_in_frame(int row, int column, int height, int width, int
   return new_row * frame_width + new_column;
 }
 
-// The cell (row * width + column) to which `symmetry` < num_board_symmetries() takes `cell`.
+// The image (row * width + column) of `cell` under `symmetry` < num_board_symmetries().
 constexpr int transform_cell(int cell, int height, int width, int symmetry) {
   return transform_in_frame(cell / width, cell % width, height, width, width, symmetry);
 }

@@ -1,5 +1,5 @@
 #pragma once
-// What holds for every Game, checked along random playouts. For the native tests.
+// Checks properties that hold for every Game, along random playouts. For the native tests.
 
 #include <algorithm>
 #include <vector>
@@ -19,9 +19,9 @@ std::vector<float> encoded(const G& game, const typename G::State& state, int sy
   return planes;
 }
 
-// One random game: the legal actions are increasing and are those that is_legal accepts; the ply
-// counts up and the players alternate; a transformed game has the transformed planes where they
-// do not depend on the order of moves; keys are equal along both.
+// Plays one random game and checks that the legal actions are increasing and agree with is_legal;
+// that the ply increases and the players alternate; that a transformed game has the transformed
+// planes, if these do not depend on the order of moves; and that keys match.
 template <Game G>
 void check_random_game(const G& game, uint64_t index) {
   Rng rng(1, 0, index, 0, Purpose::kTest);

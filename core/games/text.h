@@ -1,5 +1,5 @@
 #pragma once
-// Text boards, for people and tests.
+// Boards as text, for people and tests.
 
 #include <string>
 
@@ -10,12 +10,12 @@ namespace tengen {
 // 'X' for the first player, 'O' for the second, '.' for an empty cell.
 constexpr char stone_text(bool first, bool second) { return first ? 'X' : second ? 'O' : '.'; }
 
-// The names of columns. Go has no I.
+// The names of columns. Go skips I.
 inline constexpr const char* kColumns = "abcdefghijklmnopqrs";
 inline constexpr const char* kGoColumns = "ABCDEFGHJKLMNOPQRST";
 
-// A board: letters for columns, numbers for rows from the bottom up, as diagrams of Go and gomoku
-// have them. `cells` holds the rows, the top one first, each of `width` characters.
+// A board: letters for columns, numbers for rows from the bottom up, as in diagrams of Go and
+// gomoku. `cells` has the rows from the top, each of `width` characters.
 std::string board_text(const std::string& cells, int width, const char* columns);
 
 // "X to play", "X wins", "O wins" or "draw".

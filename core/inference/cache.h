@@ -1,6 +1,6 @@
 #pragma once
-// Evaluations by position, bounded in bytes. A hit returns the very bits that a miss would: the
-// evaluation is a pure function of the key (position, hence symmetry) and of the model, and the
+// A cache of evaluations by position, bounded in bytes. A hit returns exactly the bits of a miss:
+// an evaluation is a pure function of the key (position, hence symmetry) and the model, and the
 // cache is cleared when the model changes.
 
 #include <cstring>
@@ -10,7 +10,7 @@
 
 namespace tengen {
 
-// Two places a key; the older one gives way. Not thread-safe: one a worker.
+// Two entries per bucket; the older one is replaced. Not thread-safe: one cache per worker.
 class EvaluationCache {
  public:
   struct Entry {
@@ -71,7 +71,7 @@ class EvaluationCache {
 
   size_t num_actions_;
   size_t num_scores_;
-  size_t num_floats_;  // of an entry: value, policy, scores
+  size_t num_floats_;  // floats per entry: value, policy, scores
   size_t mask_ = 0;
   uint64_t clock_ = 0;
   std::vector<Tag> tags_;

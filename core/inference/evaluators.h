@@ -1,5 +1,5 @@
 #pragma once
-// Evaluators without a network, for tests and for measuring the search alone.
+// Evaluators without a network, for tests and for benchmarks of the search alone.
 
 #include <cstdint>
 
@@ -16,15 +16,15 @@ inline void hash_evaluate(const Key128& key, int num_actions, float* logits, flo
     x = (x ^ (x >> 16)) * 0x7feb352du;
     x = (x ^ (x >> 15)) * 0x846ca68bu;
     x ^= x >> 16;
-    // A signed conversion is one instruction on every processor, an unsigned one is not.
+    // Converting a signed integer is one instruction on every processor; an unsigned one is not.
     logits[action] = static_cast<float>(static_cast<int32_t>(x >> 8)) * 0x1.0p-22f;
   }
   const auto drawn = static_cast<int32_t>(mix64(key.hi) >> 40);
   *value = static_cast<float>(drawn) * 0x1.0p-23f - 1.0f;
 }
 
-// The score that goes with hash_evaluate(), mean in [-16, 16) and standard deviation in [0, 16)
-// points of the side to play. It agrees with the value where the position is clear.
+// The score that goes with hash_evaluate(): mean in [-16, 16) and standard deviation in [0, 16)
+// points of the side to play. Its sign agrees with the value if the position is clear.
 inline void hash_score(const Key128& key, float value, float* score) {
   const uint64_t drawn = mix64(key.hi + 1);
   score[0] = 8.0f * value + static_cast<float>(drawn >> 40) * 0x1.0p-20f - 8.0f;

@@ -1,16 +1,17 @@
 #pragma once
-// How positions travel to a device: as rows of bytes, small enough that the bus never limits.
+// The format in which positions are sent to a device, small enough that the bus is never the
+// bottleneck.
 //
 // A packed row of C planes of H x W cells is
 //
-//   float32 [C]           the scale of each plane
-//   bits    [C * H * W]   plane after plane; entry i is bit i % 8 of byte i / 8
-//   zeros                 up to a multiple of 4 bytes
+//     float32 [C]           the scale of each plane
+//     bits    [C * H * W]   plane after plane; entry i is bit i % 8 of byte i / 8
+//     zeros                 up to a multiple of 4 bytes
 //
-// and an entry is the scale of its plane where its bit is set, else 0. So a plane holds 0 and at
-// most one other value: stones are ones, a constant such as komi is its value in every cell. The
-// planes of native games are like that, and a test holds them to it. A game that is played outside
-// the core may show any numbers; its rows are dense, float32 [C, H, W].
+// and an entry is the scale of its plane if its bit is set, otherwise 0. So a plane holds 0 and at
+// most one other value: stones are ones, and a constant such as komi is its value in every cell.
+// The planes of native games have this form, and a test checks it. A game outside the core may
+// produce arbitrary numbers; its rows are dense, float32 [C, H, W].
 //
 // tengen/inference/device.py unpacks them on the device. Files of shuffled rows hold them too.
 
@@ -39,7 +40,7 @@ struct RowLayout {
   }
 };
 
-// The first of the bits [begin, end) that is set, or end. Reads whole words of 32 bits.
+// Returns the first set bit in [begin, end), or end. Reads whole words of 32 bits.
 inline size_t first_set_bit(const uint8_t* bits, size_t begin, size_t end) {
   static_assert(std::endian::native == std::endian::little);
   for (size_t i = begin; i < end; i = (i / 32 + 1) * 32) {
@@ -51,7 +52,7 @@ inline size_t first_set_bit(const uint8_t* bits, size_t begin, size_t end) {
   return end;
 }
 
-// Writes one row, layout.num_bytes() long, of planes [C, H, W].
+// Packs planes [C, H, W] into one row of layout.num_bytes().
 inline void write_row(const RowLayout& layout, const float* planes, uint8_t* row) {
   const size_t num_entries = layout.num_entries();
   if (!layout.is_packed) {
@@ -72,7 +73,7 @@ inline void write_row(const RowLayout& layout, const float* planes, uint8_t* row
   }
 }
 
-// Reads a row back, into planes [C, H, W].
+// Unpacks a row into planes [C, H, W].
 inline void read_row(const RowLayout& layout, const uint8_t* row, float* planes) {
   if (!layout.is_packed) {
     std::memcpy(planes, row, layout.num_entries() * sizeof(float));

@@ -13,14 +13,14 @@ using namespace tengen;
 namespace {
 
 std::vector<float> there_and_back(const RowLayout& layout, const std::vector<float>& planes) {
-  // Guarded: a row is written to its last byte and no further.
+  // A guard byte: nothing is written beyond the end of the row.
   std::vector<uint8_t> row(layout.num_bytes() + 1, 0xa5);
   write_row(layout, planes.data(), row.data());
   TENGEN_CHECK(row.back() == 0xa5);
   return read_row(layout, row.data());
 }
 
-// The planes of a native game come back as they were, in every position of a game.
+// Packing and unpacking preserves the planes of every position of a native game.
 template <Game G>
 void check_game(const G& game) {
   const RowLayout layout{{static_cast<size_t>(game.num_planes()),
@@ -41,13 +41,13 @@ void check_game(const G& game) {
 }
 
 void check_layout() {
-  // 2 planes of 3 x 3: 18 bits, bit i of the stream being entry i.
+  // 2 planes of 3 x 3: 18 bits; bit i of the stream is entry i.
   const RowLayout layout{{2, 3, 3}, true};
   TENGEN_CHECK(layout.num_bytes() == 2 * 4 + 4);
   std::vector<float> planes(18, 0.0f);
   planes[0] = 1.0f;
   planes[8] = 1.0f;
-  planes[17] = -7.5f;  // a plane of another number than one
+  planes[17] = -7.5f;  // a plane with another value than one
   std::vector<uint8_t> row(layout.num_bytes(), 0xff);
   write_row(layout, planes.data(), row.data());
   float scales[2];
@@ -55,7 +55,7 @@ void check_layout() {
   TENGEN_CHECK(scales[0] == 1.0f && scales[1] == -7.5f);
   TENGEN_CHECK(row[8] == 0x01 && row[9] == 0x01 && row[10] == 0x02 && row[11] == 0x00);
   TENGEN_CHECK(there_and_back(layout, planes) == planes);
-  // A plane of zeros has no scale, and is zeros.
+  // A plane of zeros has scale 0 and unpacks to zeros.
   planes.assign(18, 0.0f);
   TENGEN_CHECK(there_and_back(layout, planes) == planes);
 }

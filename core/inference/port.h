@@ -1,7 +1,7 @@
 #pragma once
-// Where search meets inference: many callers, one batch. The driver loops
+// The interface between search and inference: many callers, one batch. The driver loops
 //
-//   while (n = port.next()) { backend.run(n rows); port.done(); }
+//     while (n = port.next()) { backend.run(n rows); port.done(); }
 //
 // and the core never calls Python.
 
@@ -11,9 +11,9 @@
 
 namespace tengen {
 
-// The rows of one batch, owned by the port. planes [capacity, C, H, W], policy [capacity, A]
-// logits, value [capacity] in [-1, 1] of the side to play, score [capacity, 2] its mean and
-// standard deviation in points, empty where the port does not ask for it; row-major float32.
+// The rows of one batch, owned by the port: planes [capacity, C, H, W], policy [capacity, A]
+// logits, value [capacity] in [-1, 1] for the side to play, score [capacity, 2] with mean and
+// standard deviation in points, empty if the port does not need it. All are row-major float32.
 struct BatchBuffers {
   size_t capacity;
   std::array<size_t, 3> planes_shape;  // C, H, W
@@ -38,7 +38,7 @@ struct BatchBuffers {
     return planes.data() + static_cast<size_t>(row) * size;
   }
   float* policy_row(int row) { return policy.data() + static_cast<size_t>(row) * num_actions; }
-  // Null where the port does not ask for scores.
+  // Null if the port does not need scores.
   float* score_row(int row) {
     return score.empty() ? nullptr : score.data() + 2 * static_cast<size_t>(row);
   }
@@ -48,8 +48,8 @@ struct BatchBuffers {
 class Port {
  public:
   virtual ~Port() = default;
-  // Fills buffers().planes and returns how many rows await evaluation; 0 when the work is over
-  // or was stopped. Does the tree work; may run for milliseconds.
+  // Fills buffers().planes and returns the number of rows to evaluate, or 0 when the work is
+  // finished or stopped. Runs the tree searches, so it may take milliseconds.
   virtual int next() = 0;
   // Takes the results of the rows that next() returned.
   virtual void done() = 0;

@@ -1,5 +1,5 @@
 #pragma once
-// The arrays of some rows, one after the other in one piece of memory.
+// The arrays of several rows, stored consecutively in one piece of memory.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,17 +12,17 @@
 
 namespace tengen {
 
-// What an array is to inference.
+// The role of an array in inference.
 enum class RowPart : uint8_t { kFirst, kInput, kOutput, kState };
 
-// One array: a row of it has so many bytes.
+// One array: a row has `num_bytes` bytes.
 struct RowColumn {
   RowPart part;
   size_t row_bytes;
 };
 
-// The arrays of a network, in the order of its signature: whether an episode begins, inputs,
-// outputs, state. They lie as tengen.inference.RowArrays lays them out, each from a multiple of 64.
+// The arrays of a network, in the order of its signature: episode starts, inputs, outputs, state.
+// Laid out as in tengen.inference.RowArrays, each aligned to 64 bytes.
 class RowColumns {
  public:
   explicit RowColumns(std::vector<RowColumn> columns) : columns_(std::move(columns)) {
@@ -33,7 +33,7 @@ class RowColumns {
   size_t size() const { return columns_.size(); }
   const RowColumn& operator[](size_t i) const { return columns_[i]; }
 
-  // Where each array of N rows begins; the last number is where all end.
+  // The offset of each array of N rows; the last number is the total size.
   std::vector<size_t> offsets(size_t num_rows) const {
     std::vector<size_t> offsets;
     size_t end = 0;
@@ -53,8 +53,8 @@ class RowColumns {
 // The arrays of N rows. Movable, not thread-safe.
 class RowMemory {
  public:
-  // Takes the memory that another process has too, or with -1 new memory of zeros. Throws Error
-  // where there is none.
+  // Maps memory shared with another process, or, with descriptor -1, allocates zeroed memory.
+  // Throws Error if that fails.
   RowMemory(const RowColumns& columns, size_t num_rows, int descriptor)
       : num_rows_(num_rows),
         offsets_(columns.offsets(num_rows)),

@@ -11,7 +11,7 @@
 namespace tengen {
 namespace {
 
-// Sessions' keys begin behind it.
+// Sessions' keys start after it.
 constexpr uint64_t kBellKey = 0;
 
 double seconds(RowSession::Clock::duration duration) {
@@ -97,7 +97,7 @@ void RowServer::done(int64_t version, int64_t model) {
   }
   const Clock::time_point copied_at = Clock::now();
   {
-    // Before the first reply: whoever has its answer finds it counted.
+    // Before the first reply, so that a caller that has its answer finds it counted.
     const std::lock_guard lock(mutex_);
     stats_.num_batches += 1;
     stats_.num_rows += num_fired_;
@@ -140,7 +140,7 @@ bool RowServer::is_due() const {
   return seconds(waited) >= settings_.max_wait_s;
 }
 
-// How long to wait for more: not at all where a batch is due, or the device would.
+// How long to wait for more requests in seconds; negative: without limit.
 double RowServer::timeout_s() const {
   if (pending_.empty() || !has_model_) return -1;
   if (num_pending_ >= settings_.min_rows) return 0;
@@ -203,7 +203,7 @@ void RowServer::serve(uint64_t key, const transport::Readiness::Event& event,
   }
 }
 
-// Waits for room where a part of a reply has none.
+// Waits until the socket is writable, if part of a reply is unsent.
 void RowServer::watch(uint64_t key, RowSession& session) {
   if (session.has_unsent() == session.waits_for_room) return;
   session.waits_for_room = session.has_unsent();
@@ -256,7 +256,7 @@ size_t RowServer::fire() {
   return num_fired_;
 }
 
-// A bell that does not take it has been rung often enough.
+// If the pipe is full, the driver has already been woken.
 void RowServer::ring() {
   const char byte = 'w';
   [[maybe_unused]] const ssize_t written = ::write(bell_[1], &byte, 1);

@@ -1,5 +1,5 @@
 #pragma once
-// Central inference: the rows of many actors become one batch, and each gets its own answers.
+// Central inference: gathers the rows of many actors into one batch, and returns each its answers.
 
 #include <atomic>
 #include <cstddef>
@@ -17,69 +17,70 @@
 
 namespace tengen {
 
-// Since the start; seconds are of the thread that drives.
+// Counters since the start; times are those of the driver thread.
 struct RowStats {
   uint64_t num_batches = 0;
   uint64_t num_rows = 0;
   uint64_t num_lost = 0;  // sessions that ended before the server did
   double device_s = 0;    // between next() and done()
-  double copy_s = 0;      // gathering rows and handing out answers
-  double wait_s = 0;      // in which no request waited
+  double copy_s = 0;      // gathering rows and returning answers
+  double wait_s = 0;      // without a waiting request
 };
 
 struct RowServerSettings {
-  size_t max_rows;     // of a batch, at least those of any session
-  size_t min_rows;     // that a batch waits for, 1 to max_rows
-  double max_wait_s;   // how long a request waits for them at most, 0 or more
-  size_t most_rows;    // of all sessions together
-  size_t least_bytes;  // of the inputs of a session that are evaluated in place where it is alone
+  size_t max_rows;     // rows per batch, at least those of any session
+  size_t min_rows;     // rows that a batch waits for, 1 to max_rows
+  double max_wait_s;   // how long a request waits for min_rows at most, 0 or more
+  size_t most_rows;    // rows of all sessions together
+  size_t least_bytes;  // input bytes from which a batch of one session is evaluated in place
 };
 
-// Sessions and their batches. A batch is fired when the device is idle and min_rows wait, or the
-// oldest request has waited max_wait_s; none before start(). An actor that dies takes its rows with
-// it, and nobody waits for it. One thread drives it:
+// Sessions and their batches. A batch starts when the device is idle and min_rows wait, or when the
+// oldest request has waited max_wait_s, but not before start(). If an actor dies, its rows are
+// dropped, and nobody waits for it. One thread drives it:
 //
-//   while (size_t num_rows = server.next()) { evaluate(num_rows); server.done(version, model); }
+//     while (size_t num_rows = server.next()) { evaluate(num_rows); server.done(version, model); }
 //
-// Source: Espeholt et al. 2020, "SEED RL", section 3.1. Differs from it: a batch has no fixed size.
+// Source: Espeholt et al. 2020, "SEED RL", section 3.1. Differs from it: the batch size is
+// variable.
 class RowServer {
  public:
-  // Throws Error where the system has no descriptors or memory.
+  // Throws Error if the system has no descriptors or memory left.
   RowServer(RowColumns columns, const RowServerSettings& settings);
   RowServer(const RowServer&) = delete;
   RowServer& operator=(const RowServer&) = delete;
   ~RowServer();
 
-  // For any thread; they do not wait for the driver.
+  // From any thread; these methods do not wait for the driver.
 
-  // Takes over a connected socket, and the descriptor of the memory that both share, -1 where rows
-  // travel on the stream. Throws Error where there is no memory, too many rows are served, or the
-  // server has ended; both are closed then too.
+  // Takes ownership of a connected socket, and of the descriptor of the shared memory, or -1 if
+  // rows are sent on the stream. Throws Error if there is no memory, too many rows are served, or
+  // the server has ended; both descriptors are then closed too.
   void add(int descriptor, int memory_descriptor, size_t num_rows);
-  // Lets batches be fired: there is a model.
+  // Allows batches to start: a model is loaded.
   void start();
-  // Ends next() after the batch that is going on.
+  // Makes next() return 0 after the current batch.
   void stop();
-  // Those that are open, and those that wait to be.
+  // Open sessions, and sessions that wait to be opened.
   size_t num_sessions() const { return num_sessions_; }
   RowStats stats() const;
 
-  // For the thread that drives.
+  // From the driver thread only.
 
-  // Returns the rows of the next batch, 0 after stop(). Blocks.
+  // Returns the number of rows of the next batch, 0 after stop(). Blocks.
   size_t next();
-  // The session whose rows are the whole batch and are to be evaluated where they lie; none where
-  // the rows are those of batch(). Its arrays live as long as the pointer.
+  // The session whose rows form the whole batch and are evaluated in place; null if the rows are in
+  // batch(). Its arrays are valid as long as the pointer.
   const std::shared_ptr<RowSession>& alone() const { return alone_; }
-  // A number that no other session ever has, 0 where there is none.
+  // A number unique to that session, 0 if there is none.
   uint64_t alone_key() const { return alone_key_; }
   const RowMemory& batch() const { return batch_; }
   const RowColumns& columns() const { return columns_; }
-  // Hands out the answers to the batch.
+  // Returns the answers of the batch to the actors.
   void done(int64_t version, int64_t model);
-  // Tells every actor why there are no answers.
+  // Sends every actor the reason why there are no answers.
   void refuse(std::string_view reason);
-  // Ends every session; no other is taken.
+  // Ends every session and accepts no more.
   void close();
 
  private:
@@ -98,10 +99,10 @@ class RowServer {
 
   const RowColumns columns_;
   const RowServerSettings settings_;
-  size_t input_bytes_ = 0;  // of a row
+  size_t input_bytes_ = 0;  // per row
   RowMemory batch_;
   transport::Readiness readiness_;
-  int bell_[2];  // to wake the driver: what is written to the second comes from the first
+  int bell_[2];  // a pipe that wakes the driver
 
   std::atomic<bool> has_model_{false};
   std::atomic<bool> is_stopping_{false};
@@ -112,13 +113,13 @@ class RowServer {
   bool has_ended_ = false;                                 // GUARDED_BY(mutex_)
   RowStats stats_;                                         // GUARDED_BY(mutex_)
 
-  // The driver's alone.
+  // Used only by the driver.
   Sessions sessions_;
   uint64_t num_keys_ = 0;
   std::deque<uint64_t> pending_;
-  size_t num_pending_ = 0;  // rows of them
+  size_t num_pending_ = 0;  // rows of the pending sessions
   std::vector<uint64_t> fired_;
-  size_t num_fired_ = 0;  // rows of them
+  size_t num_fired_ = 0;  // rows of the current batch
   std::shared_ptr<RowSession> alone_;
   uint64_t alone_key_ = 0;
   Clock::time_point fired_at_{};

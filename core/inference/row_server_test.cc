@@ -22,8 +22,8 @@ using namespace tengen;
 
 namespace {
 
-// Two inputs, of which the network adds the first up in its state and answers the sum and the
-// second, times a number.
+// Two inputs. The network accumulates the first in its state, and outputs the sum and the second
+// input, times a factor.
 RowColumns columns(size_t output_numbers = 2) {
   return RowColumns({{RowPart::kFirst, 1},
                      {RowPart::kInput, 8},
@@ -42,7 +42,7 @@ int unnamed(size_t num_bytes) {
   return descriptor;
 }
 
-// The other side of a session.
+// The actor's side of a session.
 class Actor {
  public:
   Actor(RowServer& server, size_t num_rows, bool is_shared, size_t output_numbers = 2)
@@ -66,7 +66,7 @@ class Actor {
     socket_ = -1;
   }
 
-  // Asks for rows drawn by a number.
+  // Sends a request with rows generated from `draw`.
   void ask(uint64_t draw, bool wants_state) {
     wants_state_ = wants_state;
     for (size_t row = 0; row < sums_.size(); ++row) {
@@ -82,7 +82,7 @@ class Actor {
       send(rows_->column(i), sums_.size() * columns_[i].row_bytes);
     }
   }
-  // Takes the answer and checks it.
+  // Receives the answer and checks it.
   void check_answer(int64_t version) {
     RowReply reply;
     take(&reply, sizeof reply);
@@ -135,7 +135,7 @@ class Actor {
   bool is_shared_;
   int socket_ = -1;
   std::optional<RowMemory> rows_;
-  std::vector<uint64_t> sums_;  // what the state must be
+  std::vector<uint64_t> sums_;  // the expected state
   uint64_t number_ = 0;
   bool wants_state_ = false;
 };
@@ -187,7 +187,7 @@ struct Bench {
   std::atomic<int64_t> version{3};
   std::atomic<bool> is_held{false};
   std::atomic<size_t> num_alone{0};
-  std::vector<size_t> sizes;  // the driver's until it has ended
+  std::vector<size_t> sizes;  // owned by the driver until it has ended
   std::thread thread;
 };
 
@@ -195,7 +195,7 @@ RowServerSettings settings(size_t max_rows, size_t min_rows = 1, double max_wait
   return {max_rows, min_rows, max_wait_s, 8 * max_rows, 0};
 }
 
-// Everyone gets its own answers and keeps its own state, whoever shares its batches.
+// Each actor gets its own answers and keeps its own state, whatever else is in its batches.
 void check_answers(RowServerSettings with, size_t num_actors) {
   Bench bench(with);
   bench.server.start();
@@ -218,8 +218,9 @@ void check_answers(RowServerSettings with, size_t num_actors) {
   TENGEN_CHECK(num_actors > 1 || (bench.num_alone == stats.num_batches) == (with.least_bytes == 0));
 }
 
-// Full, or min_rows, or the oldest has waited: what is there before the device is idle is one
-// batch, but for what it has no room for.
+// A batch starts when it is full, when min_rows wait, or when the oldest request has waited long
+// enough. All rows that are waiting when the device becomes idle form one batch, up to its
+// capacity.
 void check_batches() {
   Bench bench(settings(8));
   std::vector<std::unique_ptr<Actor>> actors;
@@ -241,7 +242,7 @@ void check_batches() {
   bench.thread = std::thread([] {});
 }
 
-// Fewer than min_rows wait no longer than they may, where some of the others have gone too.
+// Fewer than min_rows rows wait at most max_wait_s, also after other sessions have ended.
 void check_few_rows() {
   Bench bench(settings(64, 64, 0.002));
   bench.server.start();
@@ -255,7 +256,7 @@ void check_few_rows() {
   }
 }
 
-// What is no request, and whoever dies in one, ends its own session alone.
+// An invalid request, or the death of an actor during a request, ends only that session.
 void check_lost() {
   Bench bench(settings(16));
   Actor good(bench.server, 2, true);
@@ -279,7 +280,7 @@ void check_lost() {
   TENGEN_CHECK(bench.server.num_sessions() == 1 && bench.server.stats().num_rows == 2);
 }
 
-// An answer that is larger than a socket takes waits there, and nobody waits for it.
+// An answer larger than the socket buffer waits, and delays nobody else.
 void check_slow_actor() {
   constexpr size_t kNumbers = 100000;
   Bench bench(settings(64), kNumbers);

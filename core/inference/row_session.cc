@@ -11,10 +11,10 @@
 namespace tengen {
 namespace {
 
-// Kinds of requests and of replies.
+// Types of requests and replies.
 constexpr uint32_t kOpen = 1, kEvaluate = 2;
 constexpr uint32_t kAnswers = 1, kError = 2;
-// The byte that the memory's descriptor comes with.
+// The byte that is sent along with the memory's descriptor.
 constexpr char kMemory = 'm';
 
 }  // namespace
@@ -42,7 +42,7 @@ std::byte* RowSession::column(size_t i) const {
 }
 
 RowSession::Received RowSession::receive() {
-  // A head and the rows behind it mostly come in one call.
+  // The header and the rows after it usually arrive together.
   const size_t num_left = not_received_.size();
   if (!transport::try_receive(descriptor_, &not_received_)) return Received::kEnd;
   const bool had_head = num_left < expected_.size();
@@ -103,13 +103,13 @@ bool RowSession::answer(int64_t version, int64_t model) {
       parts_.push_back(transport::part_of(column(i), num_bytes));
     }
   }
-  // What is not sent lies where the next evaluation writes. The request for that one comes when
-  // the actor has all of this reply; an earlier one ends the session.
+  // The unsent part is in memory that the next evaluation overwrites. The actor sends its next
+  // request only after it has the whole reply; an earlier request ends the session.
   return send(parts_);
 }
 
 void RowSession::refuse(std::string_view reason) {
-  if (has_unsent()) return;  // it would be taken for the rest of an answer
+  if (has_unsent()) return;  // it would be read as the rest of an answer
   reply_ = {kError, static_cast<uint32_t>(reason.size()), request_.number, 0, 0};
   parts_ = {transport::part_of(&reply_, sizeof reply_),
             transport::part_of(reason.data(), reason.size())};
@@ -131,8 +131,8 @@ void RowSession::expect_request() {
   not_received_ = expected_;
 }
 
-// Takes the head of a request; false where it is none, or comes before the answer to the one
-// before was taken.
+// Parses the header of a request; false if it is invalid, or arrives before the actor has received
+// the previous answer.
 bool RowSession::begin(const RowRequest& request) {
   if (request.kind == kOpen) return is_shared_ && send_memory();
   return request.kind == kEvaluate && !has_unsent() && !is_pending;

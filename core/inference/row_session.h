@@ -1,5 +1,5 @@
 #pragma once
-// The side of central inference of one session: an actor's rows and their state.
+// The server side of one inference session: an actor's rows and their state.
 
 #include <array>
 #include <chrono>
@@ -14,8 +14,8 @@
 
 namespace tengen {
 
-// The heads of messages, as in tengen.inference.central.messages, which says what follows them.
-// Hosts of the other byte order are none of ours.
+// The message headers, as in tengen.inference.central.messages, which documents what follows them.
+// Hosts with another byte order are not supported.
 struct RowRequest {
   uint32_t kind;
   uint32_t wants_state;
@@ -30,14 +30,14 @@ struct RowReply {
 };
 static_assert(sizeof(RowRequest) == 16 && sizeof(RowReply) == 32);
 
-// Reads requests and writes replies, and never blocks. For one thread.
+// Reads requests and writes replies without blocking. Single-threaded.
 class RowSession {
  public:
   using Clock = std::chrono::steady_clock;
   enum class Received { kPart, kRequest, kEnd };
 
-  // Takes over the socket to the actor and the descriptor of the memory that both share, -1 where
-  // rows travel on the stream. Throws Error where there is no memory.
+  // Takes ownership of the socket to the actor and of the descriptor of the shared memory, or -1 if
+  // rows are sent on the stream. Throws Error if there is no memory.
   RowSession(int descriptor, int memory_descriptor, const RowColumns& columns, size_t num_rows);
   RowSession(const RowSession&) = delete;
   RowSession& operator=(const RowSession&) = delete;
@@ -45,33 +45,33 @@ class RowSession {
 
   int descriptor() const { return descriptor_; }
   size_t num_rows() const { return rows_.num_rows(); }
-  // The actor's array, but of the state the session's own, which a reply has a copy of where the
-  // request asked for one.
+  // The actor's array. The state is the session's own; a reply contains a copy of it if the request
+  // asked for one.
   std::byte* column(size_t i) const;
 
-  // Reads what is there. kRequest: a whole request to evaluate is; kEnd: the actor has gone, or
-  // sent what is no request.
+  // Reads the available bytes. Returns kRequest when a complete request is ready to evaluate, and
+  // kEnd if the actor has gone or sent an invalid request.
   Received receive();
-  // Copies the rows behind others of a batch; the state of rows whose episode begins is zero there.
+  // Appends the rows to a batch; the state of rows that start an episode is zeroed.
   void gather(const RowMemory& batch, size_t first_row) const;
-  // Takes the answers and the next state from there.
+  // Copies the answers and the next state from the batch.
   void scatter(const RowMemory& batch, size_t first_row);
-  // Zeroes the state of rows whose episode begins, where the rows are evaluated in place.
+  // Zeroes the state of rows that start an episode, for rows that are evaluated in place.
   void begin_episodes();
 
-  // Sends the answers; false where the actor has gone.
+  // Sends the answers; returns false if the actor has gone.
   bool answer(int64_t version, int64_t model);
-  // Sends why there is none; the actor then ends the session.
+  // Sends the reason why there is no answer; the actor then ends the session.
   void refuse(std::string_view reason);
-  // Whether a part of a reply waits for room in the socket.
+  // Whether part of a reply is still unsent because the socket was full.
   bool has_unsent() const { return !unsent_.empty(); }
-  // Sends more of it; false where the actor has gone.
+  // Sends more of it; returns false if the actor has gone.
   bool send_rest();
 
-  // For whoever fires batches: when the request that waits came, and whether one does.
+  // For scheduling: when the waiting request arrived, and whether one is waiting.
   Clock::time_point asked_at{};
   bool is_pending = false;
-  // For whoever waits for descriptors: whether room to write is waited for.
+  // For polling: whether the session waits until the socket is writable.
   bool waits_for_room = false;
 
  private:
@@ -81,18 +81,18 @@ class RowSession {
   bool send(std::span<iovec> parts);
 
   const int descriptor_;
-  int memory_descriptor_;  // -1: there is none, or it was passed on
+  int memory_descriptor_;  // -1 if there is none or it was passed on
   const bool is_shared_;
   const RowColumns& columns_;
   RowMemory rows_;
-  RowMemory state_;  // of its arrays those of the state are used, the others are never touched
+  RowMemory state_;  // only the state arrays are used
 
   RowRequest request_{};
   RowReply reply_{};
-  std::vector<iovec> expected_;    // of a request
-  std::span<iovec> not_received_;  // of them
-  std::vector<iovec> parts_;       // of a reply
-  std::span<iovec> unsent_;        // of them
+  std::vector<iovec> expected_;    // parts of a request
+  std::span<iovec> not_received_;  // the rest of expected_
+  std::vector<iovec> parts_;       // parts of a reply
+  std::span<iovec> unsent_;        // the rest of parts_
 };
 
 }  // namespace tengen

@@ -1,5 +1,5 @@
 #pragma once
-// Lanes for the native tests: their memory, and a slow readable unpacking of their rows.
+// Lanes for the native tests: their memory, and a slow, readable way to unpack their rows.
 
 #include <cstring>
 #include <vector>
@@ -9,14 +9,14 @@
 
 namespace tengen {
 
-// Planes [C, H, W] of a row.
+// Unpacks a row into planes [C, H, W].
 inline std::vector<float> read_row(const RowLayout& layout, const uint8_t* row) {
   std::vector<float> planes(layout.num_entries());
   read_row(layout, row, planes.data());
   return planes;
 }
 
-// The memory of lanes, as a device's driver would own it.
+// The memory of lanes, as a device driver would own it.
 class LaneMemory {
  public:
   LaneMemory(const RowLayout& layout, size_t num_actions, size_t capacity, size_t num_lanes,

@@ -1,4 +1,4 @@
-// What an actor of environments does between an answer and a step.
+// What an environment actor does between an answer and a step.
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
@@ -50,7 +50,7 @@ Out<double, 2> uniforms(const std::array<uint64_t, 2>& key, const std::array<uin
   return array;
 }
 
-// The place of the first array with a number that is infinite or none; their count if none has.
+// The index of the first array with an infinite number or NaN; their count if there is none.
 size_t first_not_finite(const std::vector<AnyShape<float>>& arrays) {
   for (size_t place = 0; place < arrays.size(); ++place) {
     const float* const values = arrays[place].data();
@@ -92,7 +92,7 @@ class PyStepColumns {
     }
   }
 
-  // Writes step t: a row of every copy a column, or where it is no array one whole number for all.
+  // Writes step t: for each column an array with a row per copy, or one integer for all copies.
   void put(size_t t, const nb::list& rows) {
     const size_t num_copies = arrays_[0].shape(0);
     check(t < arrays_[0].shape(1), "step", t, "must be one of the block; correct the caller");
@@ -118,7 +118,7 @@ class PyStepColumns {
   }
 
  private:
-  // A bool is a byte that is 0 or 1.
+  // numpy bools are bytes that are 0 or 1.
   static bool is_same(nb::dlpack::dtype a, nb::dlpack::dtype b) {
     const auto code = [](nb::dlpack::dtype d) {
       const auto boolean = static_cast<uint8_t>(nb::dlpack::dtype_code::Bool);
@@ -151,10 +151,11 @@ std::tuple<size_t, std::vector<std::tuple<double, int64_t>>> count(EpisodeCounts
 void bind_actors(nb::module_& m) {
   m.def("uniforms", &uniforms, "key"_a, "counter"_a, "num_rows"_a, "row_size"_a,
         "[num_rows, row_size] float64 in [0, 1), those of numpy's Philox(key, counter), each row "
-        "from a block of its own; core/base/philox64.h.");
+        "starting at a new block; core/base/philox64.h.");
   m.def("first_not_finite", &first_not_finite, "arrays"_a,
-        "The place of the first array that has a number that is not finite, or their count.");
-  nb::class_<ChoiceDraws>(m, "ChoiceDraws", "Choices of logits; core/actors/choice_draws.h.")
+        "The index of the first array with an infinite number or NaN, or their count.");
+  nb::class_<ChoiceDraws>(m, "ChoiceDraws",
+                          "Samples choices from logits; core/actors/choice_draws.h.")
       .def(nb::init<std::vector<uint32_t>>(), "num_choices"_a)
       .def("draw", &draw, "logits"_a, "uniforms"_a,
            "[N, K] int64 and their log-probabilities, [N] float32.")
@@ -164,15 +165,15 @@ void bind_actors(nb::module_& m) {
              const nb::ndarray<const int64_t, nb::c_contig, nb::device::cpu>& choices) {
             return self.first_out_of_range({choices.data(), choices.size()});
           },
-          "choices"_a, "The first row with a choice that there is not, or the number of rows.");
+          "choices"_a, "The first row with a choice out of range, or the number of rows.");
   nb::class_<PyStepColumns>(m, "StepColumns", "Columns of a block; core/actors/step_columns.h.")
       .def(nb::init<const std::vector<std::string>&, std::vector<Column>>(), "names"_a, "columns"_a)
       .def("put", &PyStepColumns::put, "t"_a, "rows"_a,
-           "Writes a step of every copy; a whole number stands for one that all copies have.");
+           "Writes a step of every copy; an integer is used for all copies.");
   nb::class_<EpisodeCounts>(m, "EpisodeCounts", "core/actors/episode_counts.h.")
       .def(nb::init<size_t>(), "num_copies"_a)
       .def("count", &count, "reward"_a, "terminated"_a, "truncated"_a, "is_reset"_a,
-           "Resets of the step, and return and length of each episode that it finished.");
+           "Resets of the step, and return and length of each episode that ended with it.");
 }
 
 }  // namespace tengen

@@ -1,5 +1,5 @@
-// The native games for Python: one class Game and one class State over all of them. The virtual
-// calls are for Python only; search is a template over the concrete Game.
+// The native games for Python: one class Game and one class State for all of them. The virtual
+// calls are only for Python; search is a template over the concrete Game.
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
@@ -176,19 +176,19 @@ void bind_state(nb::module_& m) {
       .def_prop_ro("to_play", &AnyState::to_play, "Side to move: 0 the first player, 1 the second.")
       .def_prop_ro("ply", &AnyState::ply, "Moves made so far.")
       .def("legal_actions", &AnyState::legal_actions,
-           "Returns the legal actions in increasing order; empty when the game is finished.")
+           "Returns the legal actions in increasing order; empty when the game is over.")
       .def("apply", &AnyState::apply, nb::arg("action"),
-           "Plays ``action`` here.\n\nRaises:\n    CoreError: It is not legal.")
+           "Plays ``action``.\n\nRaises:\n    CoreError: It is illegal.")
       .def("clone", &AnyState::clone, "Returns a copy that shares nothing with this state.")
       .def(
           "is_terminal", [](const AnyState& state) { return state.outcome() != Outcome::kOngoing; },
-          "Returns whether the game is finished.")
+          "Returns whether the game is over.")
       .def("returns", &returns_of,
            "Returns ``(first, second)``, each player's result in {-1, 0, 1}; the sum is 0.\n\n"
-           "Raises:\n    CoreError: The game is not finished.")
+           "Raises:\n    CoreError: The game is not over.")
       .def("observation", &AnyState::observation, nb::arg("symmetry") = 0,
            "Returns the planes ``[C, H, W]`` float32 from the side to move's point of view.\n\n"
-           "A fresh array. Planes are listed in core/games/planes.h.\n\n"
+           "A new array. core/games/planes.h lists the planes.\n\n"
            "Args:\n    symmetry: 0 to num_symmetries - 1; transforms the board.")
       .def(
           "key",
@@ -196,34 +196,34 @@ void bind_state(nb::module_& m) {
             const Key128 key = state.key();
             return std::pair(key.lo, key.hi);
           },
-          "Returns 128 bits ``(lo, hi)`` of everything that the planes depend on.")
+          "Returns a 128-bit hash ``(lo, hi)`` of everything that the planes depend on.")
       .def("__str__", &AnyState::to_string);
 }
 
 void bind_game(nb::module_& m) {
   nb::class_<AnyGame>(m, "Game",
-                      "A native game: what is fixed. Threads: shared freely, never changes.")
-      .def_prop_ro("name", &AnyGame::name, "The name that ``tengen train`` takes.")
+                      "The fixed properties of a native game. Immutable and thread-safe.")
+      .def_prop_ro("name", &AnyGame::name, "The name, as in ``tengen train NAME``.")
       .def_prop_ro("num_actions", &AnyGame::num_actions, "Actions are 0 to num_actions - 1.")
       .def_prop_ro("num_planes", &AnyGame::num_planes, "Observation planes, C.")
       .def_prop_ro("height", &AnyGame::height, "Rows of a plane, H.")
       .def_prop_ro("width", &AnyGame::width, "Columns of a plane, W.")
-      .def_prop_ro("max_plies", &AnyGame::max_plies, "No game is longer.")
+      .def_prop_ro("max_plies", &AnyGame::max_plies, "The maximum length of a game.")
       .def_prop_ro(
           "policy_layout", [](const AnyGame& game) { return layout_text(game.policy_layout()); },
-          "How a policy head maps planes to actions: cells, cells_and_pass, columns or flat.")
+          "How the policy head maps planes to actions: cells, cells_and_pass, columns or flat.")
       .def_prop_ro("num_symmetries", &AnyGame::num_symmetries,
-                   "Symmetries of the board; 0 is the identity.")
+                   "Number of symmetries of the board; 0 is the identity.")
       .def_prop_ro("max_score", &AnyGame::max_score,
-                   "Points that a game is hardly ever won by more than; 0 in games without a\n"
-                   "score and owners of cells.")
+                   "A number of points that winning margins rarely exceed; 0 in games without\n"
+                   "score and ownership.")
       .def("new_state", &AnyGame::new_state, nb::arg("variant") = "",
            "Returns the position before the first move.\n\n"
-           "Args:\n    variant: The name of a game on a board that fits, by any rules, for one\n"
-           "        that is played so; only Go has such. Empty: the game itself.\n\n"
-           "Raises:\n    CoreError: It has no such variant.")
+           "Args:\n    variant: The name of a variant, with a board that fits and any rules; only\n"
+           "        Go has variants. Empty: the game itself.\n\n"
+           "Raises:\n    CoreError: The game has no such variant.")
       .def("transform_action", &AnyGame::transform_action, nb::arg("action"), nb::arg("symmetry"),
-           "Returns what ``action`` becomes when the board is transformed by ``symmetry``.")
+           "Returns the image of ``action`` under ``symmetry``.")
       .def("perft", &AnyGame::perft_from_start, nb::arg("depth"),
            nb::call_guard<nb::gil_scoped_release>(),
            "Returns the number of move sequences of exactly ``depth`` plies from the start.\n\n"
@@ -244,7 +244,7 @@ void bind_games(nb::module_& m) {
         });
       },
       nb::arg("name"),
-      "Returns the native game of that name.\n\nRaises:\n    CoreError: No such name or size.");
+      "Returns the native game of that name.\n\nRaises:\n    CoreError: Unknown name or size.");
   m.def(
       "planes_key",
       [](const nb::ndarray<const float, nb::c_contig, nb::device::cpu>& planes) {

@@ -1,5 +1,4 @@
-// What only Go has, for Python: score and areas of a position, and what a name says. Moves are
-// played through Game.
+// Functions that only Go has: score and areas of a position, and the rules in a name.
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
@@ -55,7 +54,7 @@ class GoPosition {
   Cells<int8_t> owners(const GoAreas& areas) const {
     return cells<int8_t>({{&areas[kGoBlack], 1}, {&areas[kGoWhite], -1}});
   }
-  // Zeros, and in each set its value.
+  // Zeros, and the value of each set at its points.
   template <class T>
   Cells<T> cells(std::initializer_list<std::pair<const PointSet*, T>> sets) const {
     const auto height = static_cast<size_t>(game_.height());
@@ -91,7 +90,7 @@ int half_points_of(double komi) {
 
 void bind_rules(nb::module_& m) {
   nb::class_<GoRules>(m, "GoRules",
-                      "What the name of a game of Go says; see core/games/go/rules/rules.h.\n\n"
+                      "The rules in the name of a game of Go; see core/games/go/rules/rules.h.\n\n"
                       "Threads: one at a time.")
       .def(
           "__init__",
@@ -105,16 +104,16 @@ void bind_rules(nb::module_& m) {
           "ko", [](const GoRules& r) { return kKoNames[static_cast<size_t>(r.ko)]; },
           [](GoRules& r, const std::string& name) { r.ko = ko_of(name); },
           "``positional``, ``situational`` or ``simple``.")
-      .def_rw("may_suicide", &GoRules::may_suicide, "Whether a chain may take its last liberty.")
+      .def_rw("may_suicide", &GoRules::may_suicide, "Whether a chain may fill its last liberty.")
       .def_prop_rw(
           "komi", [](const GoRules& r) { return r.komi_half_points / 2.0; },
           [](GoRules& r, double komi) { r.komi_half_points = half_points_of(komi); },
-          "Points that White gets, whole or half.")
+          "White's komi, in whole or half points.")
       .def_rw("handicap", &GoRules::handicap, "Black's stones at the start.")
-      .def_rw("max_plies", &GoRules::max_plies, "No game is longer.")
-      .def_prop_ro("name", &go_name, "The name of the game; not every one is allowed.");
+      .def_rw("max_plies", &GoRules::max_plies, "The maximum length of a game.")
+      .def_prop_ro("name", &go_name, "The name of the game, which is not always valid.");
   m.def("parse_go_name", &parse_go_name, nb::arg("name"),
-        "Returns the GoRules of a game's name.\n\nRaises:\n    CoreError: No game of Go.");
+        "Returns the GoRules of a game's name.\n\nRaises:\n    CoreError: Not a game of Go.");
   m.def(
       "handicap_points",
       [](int height, int width, int num_stones) {
@@ -127,7 +126,7 @@ void bind_rules(nb::module_& m) {
       },
       nb::arg("height"), nb::arg("width"), nb::arg("num_stones"),
       "Returns the fixed points of handicap stones, row * width + column.\n\n"
-      "Raises:\n    CoreError: The board has no points for so many.");
+      "Raises:\n    CoreError: Too many for the board.");
 }
 
 }  // namespace
@@ -140,27 +139,28 @@ void bind_go(nb::module_& m) {
         return max_handicap(rules.height, rules.width);
       },
       nb::arg("name"),
-      "Returns how many stones a handicap may have on the board of a game; 0 for none.\n\n"
-      "Raises:\n    CoreError: No game of Go.");
+      "Returns the maximum number of handicap stones on the board of a game; 0: none.\n\n"
+      "Raises:\n    CoreError: Not a game of Go.");
   bind_rules(m);
   nb::class_<GoPosition>(m, "GoPosition",
-                         "A position of Go: who owns what, and ladders.\n\n"
+                         "A position of Go: ownership and ladders.\n\n"
                          "Threads: shared freely, never changes.")
       .def(nb::init<const std::string&, const std::vector<int>&>(), nb::arg("name"),
            nb::arg("actions"),
            "Plays ``actions`` from the start of the game ``name``.\n\n"
-           "Raises:\n    CoreError: No game of Go, or an action is not legal.")
+           "Raises:\n    CoreError: Not a game of Go, or an action is illegal.")
       .def("score", &GoPosition::score,
-           "Returns the first player's area less the second's and komi, as the board stands.")
+           "Returns the first player's area less the second's and komi, for the current board.")
       .def("area", &GoPosition::area,
-           "Returns owners ``[H, W]`` int8 by area scoring: 1 the first player, -1 the second, 0.")
+           "Returns owners ``[H, W]`` int8 by area scoring: 1 first player, -1 second, 0 nobody.")
       .def("is_settled", &GoPosition::is_settled,
-           "Returns whether the game goes on, but nothing changes who owns any point.")
+           "Returns whether the game is not over but the owner of every point is settled.")
       .def("pass_alive", &GoPosition::pass_alive,
-           "Returns owners ``[H, W]`` int8 of what a player keeps though it always passes.")
-      .def("ladders", &GoPosition::ladders,
-           "Returns the stones that a ladder catches and the moves of the side to move that begin "
-           "one, each ``[H, W]`` bool; core/games/go/ladders/ladder.h says when.");
+           "Returns owners ``[H, W]`` int8 of what a player keeps even if it always passes.")
+      .def(
+          "ladders", &GoPosition::ladders,
+          "Returns the stones caught in a ladder and the side to move's moves that start a working "
+          "ladder, each ``[H, W]`` bool; see core/games/go/ladders/ladder.h.");
 }
 
 }  // namespace tengen

@@ -1,4 +1,4 @@
-// Ports, and the shared port where many of them become one batch.
+// Ports, and the shared port, which merges many of them into one batch.
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
@@ -24,7 +24,7 @@ using View = nb::ndarray<nb::numpy, float, nb::ndim<Axes>>;
 template <class T, int Axes>
 using Array = nb::ndarray<T, nb::ndim<Axes>, nb::c_contig, nb::device::cpu>;
 
-// Views of a port's buffers; the port lives as long as they do.
+// Views of a port's buffers, which keep the port alive.
 View<4> planes_view(nb::handle self) {
   BatchBuffers& b = nb::cast<Port&>(self).buffers();
   const auto [planes, height, width] = b.planes_shape;
@@ -81,7 +81,7 @@ class PySharedPort {
   SharedPort shared_;
 };
 
-// The driver's end of one lane.
+// The driver's side of one lane.
 struct LaneDriver {
   PySharedPort* port;
   size_t lane;
@@ -105,7 +105,7 @@ void bind_rows(nb::module_& m) {
             new (self) RowLayout{planes_shape, is_packed};
           },
           "planes_shape"_a, "is_packed"_a)
-      .def_prop_ro("num_bytes", &RowLayout::num_bytes, "Bytes of a row.");
+      .def_prop_ro("num_bytes", &RowLayout::num_bytes, "Bytes per row.");
   m.def(
       "write_rows",
       [](const RowLayout& layout, const Array<const float, 4>& planes,
@@ -129,10 +129,10 @@ void bind_rows(nb::module_& m) {
                    planes.data() + i * layout.num_entries());
         }
       },
-      "layout"_a, "rows"_a, "planes"_a, "Reads what write_rows wrote.");
+      "layout"_a, "rows"_a, "planes"_a, "The inverse of write_rows.");
 }
 
-// What a network that knows nothing answers to the first rows of a batch.
+// Writes random answers, like those of an untrained network, to the first rows of a batch.
 void evaluate_at_random(const Array<float, 2>& policy, const Array<float, 1>& value,
                         size_t num_rows, uint64_t seed) {
   if (policy.shape(0) < num_rows || value.shape(0) < num_rows) {
@@ -147,7 +147,7 @@ void evaluate_at_random(const Array<float, 2>& policy, const Array<float, 1>& va
 }
 
 void bind_port(nb::module_& m) {
-  nb::class_<Port>(m, "Port", "Rows that await evaluation; see tengen.inference.Port.")
+  nb::class_<Port>(m, "Port", "Rows that wait for evaluation; see tengen.inference.Port.")
       .def("next", &Port::next, nb::call_guard<nb::gil_scoped_release>())
       .def("done", &Port::done, nb::call_guard<nb::gil_scoped_release>())
       .def_prop_ro("planes", &planes_view, "[capacity, C, H, W] float32, a view.")
@@ -158,9 +158,9 @@ void bind_port(nb::module_& m) {
           nb::sig("def score(self) -> Annotated[numpy.typing.NDArray[numpy.float32], "
                   "dict(shape=(None, 2))] | None"),
           "[capacity, 2] float32, mean and standard deviation in points, a view; None where "
-          "the port does not ask for it.");
+          "the port does not need it.");
   m.def("evaluate_at_random", &evaluate_at_random, "policy"_a, "value"_a, "num_rows"_a, "seed"_a,
-        "Fills policy [N, A] with logits and value [N], the first rows, by a hash of the seed.");
+        "Fills the first rows of policy [N, A] (logits) and value [N] with hashes of the seed.");
 }
 
 void bind_shared_port(nb::module_& m) {
@@ -184,7 +184,7 @@ void bind_shared_port(nb::module_& m) {
             new (self) PySharedPort(layout, std::move(lanes), num_workers);
           },
           "layout"_a, "lanes"_a, "num_workers"_a,
-          "Lanes are (rows, policy, value, score or None, device number), all of one capacity.")
+          "Lanes are (rows, policy, value, score or None, device number), with equal capacity.")
       .def(
           "work",
           [](PySharedPort& self, const std::vector<Port*>& ports) { self.shared().work(ports); },
@@ -195,7 +195,7 @@ void bind_shared_port(nb::module_& m) {
           nb::keep_alive<0, 1>())
       .def(
           "stop", [](PySharedPort& self) { self.shared().stop(); },
-          nb::call_guard<nb::gil_scoped_release>(), "Ends everything soon. Thread-safe.")
+          nb::call_guard<nb::gil_scoped_release>(), "Ends all work soon. Thread-safe.")
       .def_prop_ro("stats", [](PySharedPort& self) { return self.shared().stats(); });
 }
 

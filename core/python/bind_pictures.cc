@@ -1,4 +1,4 @@
-// Pictures of bytes on their way to a network: core/simd/kernels.h.
+// Conversion of uint8 pictures into network inputs: core/simd/kernels.h.
 
 #include <nanobind/ndarray.h>
 

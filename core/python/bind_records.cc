@@ -1,5 +1,5 @@
-// Records, journals, columns and rows. Arrays are C-contiguous numpy arrays on the CPU; calls
-// that touch the disk or derive rows release the GIL.
+// Records, journals, columns and rows. Arrays are C-contiguous numpy arrays on the CPU; calls that
+// use the disk or derive rows release the GIL.
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -125,7 +125,7 @@ void bind_game_records(nb::module_& m) {
             r.switches.clear();
             for (const auto& [ply, model] : pairs) r.switches.push_back({ply, model});
           },
-          "(ply, model): from that searched ply on that model played.")
+          "(ply, model): the model that played from that searched ply on.")
       .def(
           "__eq__", [](const GameRecord& a, const GameRecord& b) { return a == b; },
           nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"));
@@ -166,11 +166,11 @@ void bind_journal(nb::module_& m) {
       .def_prop_ro("num_appended", &Journal::num_appended)
       .def_prop_ro("num_durable", &Journal::num_durable)
       .def_prop_ro("path", &Journal::path);
-  nb::class_<GameSink>(m, "GameSink", "Where the self-play engine puts finished games.")
+  nb::class_<GameSink>(m, "GameSink", "The destination of self-play's finished games.")
       .def("put", &GameSink::put, nb::arg("record"), nb::call_guard<nb::gil_scoped_release>());
-  nb::class_<JournalSink, GameSink>(m, "JournalSink", "Keeps games in a journal.")
+  nb::class_<JournalSink, GameSink>(m, "JournalSink", "Stores games in a journal.")
       .def(nb::init<Journal*>(), nb::arg("journal"), nb::keep_alive<1, 2>());
-  nb::class_<GameFrames, GameSink>(m, "GameFrames", "Finished games as bytes, until taken.")
+  nb::class_<GameFrames, GameSink>(m, "GameFrames", "Encoded finished games in memory.")
       .def(nb::init<>())
       .def(
           "take",
@@ -180,7 +180,7 @@ void bind_journal(nb::module_& m) {
             return frames;
           },
           nb::sig("def take(self) -> list[bytes]"),
-          "Returns the encoded games since the last call, in the order of their ends.");
+          "Returns the encoded games since the last call, in order of completion.");
   m.def(
       "read_journal",
       [](const std::string& path) {
@@ -203,7 +203,7 @@ void bind_journal(nb::module_& m) {
 }
 
 void bind_rows(nb::module_& m) {
-  nb::class_<GameRows>(m, "GameRows", "Training rows held as games; see records/game_rows.h.")
+  nb::class_<GameRows>(m, "GameRows", "Training rows, stored as games; see records/game_rows.h.")
       .def(nb::new_([](const nb::object& game) {
              if (nb::isinstance<nb::str>(game)) return make_game_rows(nb::cast<std::string>(game));
              return make_game_rows(external_game(game));

@@ -27,7 +27,7 @@ RowColumns columns_of(const std::vector<size_t>& inputs, const std::vector<size_
   return RowColumns(std::move(columns));
 }
 
-// Views of the rows to evaluate, which live as long as the server, or as the session's rows.
+// Views of the rows to evaluate, which keep the server, or the session's rows, alive.
 nb::list arrays_of(nb::handle self) {
   const RowServer& server = nb::cast<const RowServer&>(self);
   const std::shared_ptr<RowSession>& alone = server.alone();
@@ -67,25 +67,26 @@ void bind_row_server(nb::module_& m) {
           },
           "inputs"_a, "outputs"_a, "state"_a, nb::kw_only(), "max_rows"_a, "min_rows"_a,
           "max_wait_s"_a, "most_rows"_a, "least_bytes"_a,
-          "Inputs, outputs and state are bytes a row of each, in the signature's order.")
+          "Inputs, outputs and state are the bytes per row of each, in the signature's order.")
       .def("add", &RowServer::add, "descriptor"_a, "memory_descriptor"_a, "num_rows"_a,
            nb::call_guard<nb::gil_scoped_release>(),
-           "Takes over a socket, and the descriptor of shared memory or -1. Thread-safe.")
-      .def("start", &RowServer::start, "Lets batches be fired. Thread-safe.")
+           "Takes ownership of a socket, and of a shared memory descriptor or -1. Thread-safe.")
+      .def("start", &RowServer::start, "Allows batches to start. Thread-safe.")
       .def("stop", &RowServer::stop, "Ends next() soon. Thread-safe.")
       .def_prop_ro("num_sessions", &RowServer::num_sessions)
       .def_prop_ro("stats", &RowServer::stats)
       .def("next", &RowServer::next, nb::call_guard<nb::gil_scoped_release>(),
-           "Returns the rows of the next batch, 0 after stop(). Blocks.")
+           "Returns the number of rows of the next batch, 0 after stop(). Blocks.")
       .def_prop_ro("alone", &RowServer::alone_key,
-                   "The number of the session whose rows are evaluated where they lie, or 0.")
+                   "The number of the session whose rows are evaluated in place, or 0.")
       .def("arrays", &arrays_of,
            nb::sig("def arrays(self) -> list[numpy.typing.NDArray[numpy.uint8]]"),
-           "Views of the rows to evaluate, bytes: is_first, inputs, outputs, state.")
+           "Views of the rows to evaluate, as bytes: is_first, inputs, outputs, state.")
       .def("done", &RowServer::done, "version"_a, "model"_a,
-           nb::call_guard<nb::gil_scoped_release>(), "Hands out the answers to the batch.")
+           nb::call_guard<nb::gil_scoped_release>(),
+           "Returns the answers of the batch to the actors.")
       .def("refuse", &RowServer::refuse, "reason"_a, nb::call_guard<nb::gil_scoped_release>(),
-           "Tells every actor why there are no answers.")
+           "Sends every actor the reason why there are no answers.")
       .def("close", &RowServer::close, nb::call_guard<nb::gil_scoped_release>(),
            "Ends every session.");
 }

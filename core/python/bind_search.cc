@@ -1,4 +1,4 @@
-// Search settings and results, a search of the hash evaluator for tests, and the vector kernels.
+// Search settings and results, a search with the hash evaluator for tests, and the vector kernels.
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
@@ -19,7 +19,7 @@ using namespace nb::literals;
 namespace tengen {
 namespace {
 
-// The whole tree, breadth first from the root: one dict a node.
+// The whole tree in breadth-first order from the root: one dict per node.
 nb::list dump_tree(const Tree& tree) {
   nb::list nodes;
   std::vector<Arena::Offset> queue{tree.root()};
@@ -85,8 +85,8 @@ nb::tuple hash_search(const G& game, const std::vector<int>& moves, const Search
   return nb::make_tuple(nb::cast(result), dump_tree(search.tree()));
 }
 
-// The same by policy minigo. With `clears` each search but the first is that of a full ply of
-// self-play: without a tree, and with a simulation more for each visit that its root had.
+// The same with the policy minigo. With `clears`, each search except the first is a full ply of
+// self-play: without a tree, and with one more simulation for each visit of its root.
 template <Game G>
 nb::tuple minigo_hash_search(const G& game, const std::vector<int>& moves,
                              const SearchSettings& settings, const SearchRequest& request,
@@ -182,7 +182,7 @@ void bind_search(nb::module_& m) {
       .def_ro("action", &LeftOut::action)
       .def_ro("depth", &LeftOut::depth);
 
-  nb::class_<SearchRequest>(m, "SearchRequest", "How long a search is, and its random streams.")
+  nb::class_<SearchRequest>(m, "SearchRequest", "The length of a search, and its random streams.")
       .def(nb::init<>())
       .def_rw("num_simulations", &SearchRequest::num_simulations)
       .def_rw("left_out", &SearchRequest::left_out)
@@ -194,7 +194,7 @@ void bind_search(nb::module_& m) {
       .def_rw("ply", &SearchRequest::ply)
       .def_rw("keep_scores", &SearchRequest::keep_scores);
 
-  nb::class_<ActionResult>(m, "ActionResult", "What a search found of one legal action.")
+  nb::class_<ActionResult>(m, "ActionResult", "A search's result for one legal action.")
       .def_ro("action", &ActionResult::action)
       .def_ro("prior", &ActionResult::prior)
       .def_ro("visits", &ActionResult::visits)
@@ -205,7 +205,7 @@ void bind_search(nb::module_& m) {
       .def_ro("standard_error", &ActionResult::standard_error)
       .def_prop_ro("proof", [](const ActionResult& a) { return static_cast<int>(a.proof); });
 
-  nb::class_<SearchResult>(m, "SearchResult", "What a search found; see ActionResult.")
+  nb::class_<SearchResult>(m, "SearchResult", "The result of a search; see ActionResult.")
       .def_ro("actions", &SearchResult::actions)
       .def_ro("root_value_to_play", &SearchResult::root_value_to_play)
       .def_ro("root_score_to_play", &SearchResult::root_score_to_play)
@@ -244,9 +244,9 @@ void bind_search(nb::module_& m) {
               "settings: SearchSettings, request: SearchRequest, "
               "then: collections.abc.Sequence[int] = ..., *, clears: bool = False, "
               "may_pass: bool = True) -> tuple[SearchResult, list[dict[str, typing.Any]]]"),
-      "As hash_search by policy minigo. With `clears` a search begins without a tree and makes a\n"
-      "simulation more for each visit that its root had; without `may_pass` no descent passes\n"
-      "where another move is legal.");
+      "Like hash_search, with the policy minigo. With `clears` a search starts without a tree and\n"
+      "makes one more simulation for each visit that its root had; without `may_pass` no descent\n"
+      "passes while another move is legal.");
   m.def(
       "hash_evaluate",
       [](uint64_t lo, uint64_t hi, int num_actions) {
@@ -258,7 +258,7 @@ void bind_search(nb::module_& m) {
       "lo"_a, "hi"_a, "num_actions"_a,
       nb::sig("def hash_evaluate(lo: int, hi: int, num_actions: int) "
               "-> tuple[list[float], float]"),
-      "(logits, value_to_play) of a position's key.");
+      "(logits, value_to_play) for a position's key.");
   m.def(
       "hash_score",
       [](uint64_t lo, uint64_t hi, float value) {
@@ -267,11 +267,11 @@ void bind_search(nb::module_& m) {
         return std::make_pair(score[0], score[1]);
       },
       "lo"_a, "hi"_a, "value"_a,
-      "(mean, standard deviation) in points that go with hash_evaluate().");
+      "(mean, standard deviation) in points that match hash_evaluate().");
   m.def("expected_saturated", &expected_saturated, "mean"_a, "stdev"_a,
-        "E[2 / pi * atan(x)] of a normal x.");
+        "E[2 / pi * atan(x)] for a normally distributed x.");
   m.def("considered_visits", &considered_visits, "num_considered"_a, "num_simulations"_a,
-        "The visit count asked of each simulation of sequential halving.");
+        "The visit count that each simulation of sequential halving requires.");
 
   m.def("kernel_names", [] {
     std::vector<std::string> names;

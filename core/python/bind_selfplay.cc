@@ -1,4 +1,4 @@
-// What stands behind ports: self-play workers, matches, sessions.
+// Self-play workers, matches and sessions, which are driven through ports.
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
@@ -105,12 +105,12 @@ void bind_workers(nb::module_& m) {
           "unfinished"_a = std::vector<nb::bytes>{},
           "fork_sources"_a = std::vector<std::pair<std::string, std::vector<uint16_t>>>{},
           "openings"_a = std::vector<std::vector<uint16_t>>{},
-          "``variants``: names and weights that each game is drawn from; none, the game itself.\n"
-          "``unfinished``: games to go on with, as ``unfinished()`` gave them.\n"
-          "``fork_sources``: variant and moves of games to fork off.\n"
+          "``variants``: names and weights from which each game is drawn; none: the game itself.\n"
+          "``unfinished``: games to continue, as returned by ``unfinished()``.\n"
+          "``fork_sources``: variant and moves of games to fork from.\n"
           "``openings``: moves of the book's openings.")
       .def("request_snapshot", &GameQueue::request_snapshot,
-           "Has every worker keep its games as they stand, soon. Does not wait. Thread-safe.")
+           "Asks every worker to keep its games soon. Does not wait. Thread-safe.")
       .def(
           "unfinished",
           [](const GameQueue& self) {
@@ -121,19 +121,19 @@ void bind_workers(nb::module_& m) {
             return games;
           },
           nb::sig("def unfinished(self) -> list[bytes]"),
-          "Returns the games that were kept last and are not finished. Thread-safe.")
-      .def("variant", &GameQueue::variant, "index"_a, "The variant that a game is.")
+          "Returns the latest states of unfinished games. Thread-safe.")
+      .def("variant", &GameQueue::variant, "index"_a, "The variant of a game.")
       .def("stop", &GameQueue::stop, "Workers drop their unfinished games and end. Thread-safe.")
       .def_prop_ro("num_begun", &GameQueue::num_begun,
-                   "Games that it was given unfinished, and hands out to be resumed.")
+                   "Unfinished games that it was given, to be resumed.")
       .def_prop_ro("stopped", &GameQueue::stopped, "Whether stop() was called.")
-      .def_prop_ro("num_wanted", &GameQueue::num_wanted, "Games that it was made to hand out.");
+      .def_prop_ro("num_wanted", &GameQueue::num_wanted, "Games that it was created to hand out.");
 
   nb::class_<SelfplayPort, Port>(m, "SelfplayPort", "One self-play worker.")
       .def_prop_ro("stats", &SelfplayPort::stats,
-                   "As of the last next() or done() that returned. Thread-safe.")
+                   "As of the last completed next() or done(). Thread-safe.")
       .def("keep_unfinished", &SelfplayPort::keep_unfinished,
-           "Gives its games to the queue's ``unfinished()``; nobody may drive it meanwhile.");
+           "Passes its games to the queue's ``unfinished()``; nobody may drive it meanwhile.");
 
   m.def(
       "make_selfplay_worker",
@@ -164,11 +164,12 @@ void bind_workers(nb::module_& m) {
       },
       "game"_a, "settings"_a, nb::kw_only(), "outcome"_a, "num_variant_bytes"_a, "variant"_a,
       "num_opening_plies"_a, "num_plies"_a, "opening"_a, "action"_a, "root_value"_a,
-      "(games played on in which somebody would have resigned, those who did not lose).");
+      "(games played on in which a player would have resigned, and those it did not lose).");
 }
 
 void bind_sessions(nb::module_& m) {
-  nb::class_<SearchSession, Port>(m, "SearchSession", "One search driven from outside; one row.")
+  nb::class_<SearchSession, Port>(m, "SearchSession",
+                                  "A search driven from outside; a port of one row.")
       .def("begin", &SearchSession::begin, "moves"_a, "request"_a, "variant"_a = "",
            "keeps_tree"_a = false)
       .def("extend", &SearchSession::extend, "num_simulations"_a)
@@ -183,7 +184,7 @@ void bind_sessions(nb::module_& m) {
         });
       },
       "game"_a, "settings"_a, "cache_bytes"_a = size_t{16} << 20);
-  nb::class_<SharedSession>(m, "SharedSession", "One search driven from outside by threads.")
+  nb::class_<SharedSession>(m, "SharedSession", "A search driven from outside by several threads.")
       .def("begin", &SharedSession::begin, "moves"_a, "request"_a, "variant"_a = "",
            "keeps_tree"_a = false)
       .def("extend", &SharedSession::extend, "num_simulations"_a)
@@ -216,7 +217,7 @@ void bind_sessions(nb::module_& m) {
       },
       "game"_a, "settings"_a, "evaluator"_a, nb::kw_only(), "num_simulations"_a, "num_searches"_a,
       "num_threads"_a, "batch_rows"_a,
-      "Simulations made in `num_searches` searches, each by `num_threads` threads in one tree.\n"
+      "Simulations of `num_searches` searches, each with `num_threads` threads in one tree.\n"
       "evaluator: null or hash.");
   m.def(
       "benchmark_search",
@@ -229,7 +230,7 @@ void bind_sessions(nb::module_& m) {
         });
       },
       "game"_a, "settings"_a, "num_simulations"_a, "num_searches"_a, "encode"_a, "seed"_a = 0,
-      "Simulations made in `num_searches` searches of the hash evaluator on this thread.");
+      "Simulations of `num_searches` searches with the hash evaluator on this thread.");
   m.def(
       "mcts_choose",
       [](const nb::object& game, const std::vector<int>& moves, int num_playouts, uint64_t seed) {
@@ -267,7 +268,7 @@ void bind_matches(nb::module_& m) {
       .def_ro("moves", &MatchGame::moves)
       .def_ro("num_opening_plies", &MatchGame::num_opening_plies)
       .def_prop_ro("value_of_player0", &MatchGame::value_of_player0);
-  nb::class_<MatchTurn>(m, "MatchTurn", "A game of a match that waits for a move from outside.")
+  nb::class_<MatchTurn>(m, "MatchTurn", "A game of a match that waits for an external move.")
       .def_ro("index", &MatchTurn::index)
       .def_ro("moves", &MatchTurn::moves);
   nb::class_<MatchRunner>(m, "Match", "Games between two players, driven by two ports.")
@@ -284,7 +285,7 @@ void bind_matches(nb::module_& m) {
             return std::vector<MatchGame>(games.begin() + static_cast<ptrdiff_t>(begin),
                                           games.end());
           },
-          "first"_a, "Finished games in the order of their ends, from the first-th on.")
+          "first"_a, "Finished games in order of completion, from number ``first`` on.")
       .def_prop_ro("num_games", [](const MatchRunner& match) { return match.games().size(); });
   m.def(
       "make_match",

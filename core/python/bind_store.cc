@@ -1,4 +1,4 @@
-// The store and the server of its host.
+// The store, and its server for this host.
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -23,7 +23,7 @@ namespace {
 using store::engine::Engine;
 using Keys = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-// Whoever has the store's lock may need the GIL, so each function waits for it without the GIL.
+// The holder of the store's lock may need the GIL, so functions release it to wait for the lock.
 using WithoutGil = nb::call_guard<nb::gil_scoped_release>;
 
 nb::dict describe(store::Store& store, uint32_t number) {

@@ -1,4 +1,4 @@
-// The store between hosts: its gateway, and its clients elsewhere.
+// The store between hosts: its gateway, and clients on other hosts.
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>

@@ -1,7 +1,6 @@
 #pragma once
-// One bind_<folder> function a folder of the core, and one each for pictures, for Go and for
-// central inference;
-// module.cc calls them in dependency order.
+// One bind_<folder> function per folder of the core, plus one each for pictures, for Go and for
+// central inference; module.cc calls them in dependency order.
 
 #include <nanobind/nanobind.h>
 

@@ -28,7 +28,7 @@ std::string text_of(const std::vector<size_t>& shape) {
   return text + "]";
 }
 
-// As numpy calls it.
+// numpy's name of the dtype.
 std::string name_of(nb::dlpack::dtype dtype) {
   using Code = nb::dlpack::dtype_code;
   const auto code = static_cast<Code>(dtype.code);
@@ -92,7 +92,7 @@ void ColumnReader::read(const nb::handle& columns) {
 
 namespace {
 
-// Returns a number of Python as an array of numpy of the column's dtype.
+// Converts a Python number into a numpy array with the column's dtype.
 nb::object number_of(const nb::handle& number, const store::engine::Column& column) {
   const auto refused = [&](const char* rule) {
     return Error("column (" + column.name + ", " + nb::cast<std::string>(nb::str(number)) +
@@ -108,7 +108,7 @@ nb::object number_of(const nb::handle& number, const store::engine::Column& colu
   }
 }
 
-// Returns an array of numpy in this machine's order of bytes, or none.
+// Returns a numpy array in native byte order, or none.
 nb::object native_array(const nb::handle& values) {
   try {
     const nb::object array = nb::module_::import_("numpy").attr("asarray")(values);
@@ -130,7 +130,7 @@ ColumnReader::Array ColumnReader::find(const nb::handle& columns, size_t index) 
     }
   }
   Array array;
-  // First, since a double of numpy is both, and rewards of environments often are such.
+  // Checked first, because a numpy double is both, and rewards often are.
   if (PyFloat_Check(at.ptr()) || PyLong_Check(at.ptr())) {
     return nb::cast<Array>(number_of(at, schema_.columns()[index]));
   }
@@ -168,7 +168,7 @@ void ColumnReader::check(size_t index, const Array& array) {
 
 namespace {
 
-// Puts a column where its name says.
+// Stores a column under its nested name.
 void put(nb::dict into, const std::string& name, const nb::object& value) {
   const std::vector<std::string> words = words_of(name);
   for (size_t w = 0; w + 1 < words.size(); ++w) {

@@ -1,9 +1,9 @@
-// tengen._core: the native part of tengen. Private; use it through the packages above it.
+// tengen._core: the native part of tengen. Private; use it through the Python packages.
 
 #include "python/bindings.h"
 
 NB_MODULE(_core, m) {
-  // What a thread holds that hangs in somebody's environment is alive when the process ends.
+  // Objects held by a thread that hangs in an environment are still alive when the process ends.
   nanobind::set_leak_warnings(false);
   m.doc() = "The native core of tengen. Private.";
   tengen::bind_base(m);

@@ -1,5 +1,5 @@
 #pragma once
-// Objects with threads, files or connections of the process that made them.
+// Objects with threads, files or connections that belong to the process that created them.
 
 #include <cstdint>
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace tengen {
 
-// Makes an object that a forked process leaves alone: its threads are not there to be joined, and
-// its files and sessions are the parent's, which goes on.
+// Creates an object that a forked process never destroys: its threads do not exist there, and its
+// files and sessions belong to the parent, which continues to use them.
 template <class T, class... Args>
 std::shared_ptr<T> make_of_process(Args&&... args) {
   return {new T(std::forward<Args>(args)...), [num_forks = transport::num_forks()](T* one) {

@@ -44,8 +44,8 @@ ExternalRules rules_of(const nb::object& source) {
   return rules;
 }
 
-// The positions that Python answers with: to_play [n], outcome [n], num_legal [n], legal one
-// position after the other, planes [n, N].
+// Reads the positions that Python returns: to_play [n], outcome [n], num_legal [n], the
+// concatenated legal actions, planes [n, N].
 void read_facts(const nb::object& answer, size_t num_values, std::span<PositionFacts> facts) {
   const auto to_play = nb::cast<Array<uint8_t, 1>>(answer[0]);
   const auto outcome = nb::cast<Array<uint8_t, 1>>(answer[1]);
@@ -65,8 +65,7 @@ void read_facts(const nb::object& answer, size_t num_values, std::span<PositionF
   }
 }
 
-// Takes the GIL once a call, whatever the number of positions. What Python raises passes through
-// the core as it is.
+// Takes the GIL once per call, for any number of positions. Lets Python exceptions pass through.
 class PythonSource final : public StateSource {
  public:
   explicit PythonSource(const nb::object& source)

@@ -1,5 +1,5 @@
 #pragma once
-// Games written in Python for the core: what stands behind a tengen.games.source.OwnGameSource.
+// Games written in Python for the core: wraps a tengen.games.source.OwnGameSource.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
@@ -12,11 +12,11 @@
 
 namespace tengen {
 
-// The game of an OwnGameSource, with positions of its own. Needs the GIL, as the states' end does
-// not. Raises what the game raises.
+// The game of an OwnGameSource, with its own positions. Requires the GIL, which is not required to
+// destroy states. Raises the game's exceptions.
 ExternalGame external_game(const nanobind::object& source);
 
-// with_game() for what bindings take: the name of a native game, or an OwnGameSource.
+// with_game() for the arguments of bindings: the name of a native game, or an OwnGameSource.
 template <class F>
 auto with_any_game(const nanobind::object& game, F&& f) {
   if (nanobind::isinstance<nanobind::str>(game)) {

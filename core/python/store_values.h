@@ -1,5 +1,5 @@
 #pragma once
-// What the bindings of the store share: deadlines, schemas, batches, and where slabs lie.
+// Shared by the bindings of the store: deadlines, schemas, batches, and locations of slabs.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -28,8 +28,8 @@ store::engine::Schema schema_of(const std::vector<ColumnTuple>& columns, uint32_
 store::SlabMap map_slabs(const std::string& directory, uint32_t pool, uint32_t slots_per_slab,
                          uint64_t stride);
 
-// `reconnect` is called by the client's thread while it waits without the interpreter's lock. It
-// returns a descriptor, -1 where nobody answers, or the reason why the session is over.
+// `reconnect` is called by the client's thread while it waits without the GIL. It returns a
+// descriptor, -1 if nobody answers, or the reason why the session is over.
 store::SessionAddress address_of(int descriptor, const std::string& memory_path,
                                  const store::SessionLayout& layout,
                                  const nanobind::callable& reconnect, double patience_s);
@@ -38,10 +38,10 @@ inline std::span<const double> span_of(const Doubles& values) {
   return {values.data(), values.size()};
 }
 
-// Throws Error where a store would refuse one: at once, where it would end the session.
+// Throws Error for priorities that a store would reject, before they end the session.
 void check_priorities(std::span<const double> priorities);
 
-// A batch as Python has it: keys and probabilities are arrays [B].
+// A batch, as Python sees it: keys and probabilities are arrays [B].
 struct ReplayBatch {
   ReplayBatch(store::Delivery delivery, nanobind::dict arrays);
 

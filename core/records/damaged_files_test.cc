@@ -1,5 +1,4 @@
-// Bytes that another process wrote and damage changed: every reader of games refuses them or reads
-// what is a game, for sanitizers.
+// Damaged bytes of another process: every reader of games rejects them or returns valid games.
 
 #include <algorithm>
 #include <cstdlib>
@@ -24,7 +23,7 @@ constexpr int kNumTries = 3000;
 
 uint32_t below(Rng& rng, size_t bound) { return rng.below(static_cast<uint32_t>(bound)); }
 
-// Random moves of Connect Four, with targets.
+// A game of random moves of Connect Four, with targets.
 GameRecord random_game(uint32_t index) {
   Rng rng(1, 0, index, 0, Purpose::kTest);
   const Connect4 game;
@@ -53,7 +52,8 @@ GameRecord random_game(uint32_t index) {
   return record;
 }
 
-// A byte changed, taken out or put in, the end cut off, or a stretch of one value: one to three.
+// Applies one to three damages: a byte changed, removed or inserted, the end cut off, or a range
+// overwritten with one value.
 std::string damaged(Rng& rng, std::string bytes) {
   for (uint32_t left = 1 + rng.below(3); left > 0 && !bytes.empty(); --left) {
     const uint32_t at = below(rng, bytes.size());
@@ -78,7 +78,7 @@ std::string damaged(Rng& rng, std::string bytes) {
   return bytes;
 }
 
-// What is not refused by an Error is a record that can be written again.
+// Bytes that are not rejected with an Error give a record that can be written again.
 void check_records() {
   Rng rng(2, 0, 0, 0, Purpose::kTest);
   int num_read = 0;
@@ -107,7 +107,7 @@ void write_file(const std::string& path, const std::string& bytes) {
   file.write(0, bytes);
 }
 
-// Every frame of a journal is one that was written, and a gap lies within the file.
+// Every frame read from a journal is one that was written, and gaps are within the file.
 void check_journals(const std::string& folder) {
   const std::string path = folder + "/a.journal";
   std::vector<std::string> written;
@@ -141,7 +141,7 @@ void check_journals(const std::string& folder) {
   }
 }
 
-// Marks that each claim half of the file: reading would take as many passes.
+// Frame marks that each claim half of the file: checking all claims would take many passes.
 void check_marks(const std::string& folder) {
   const std::string path = folder + "/c.journal";
   {
@@ -167,7 +167,7 @@ void check_marks(const std::string& folder) {
   TENGEN_CHECK(is_refused);
 }
 
-// A number of a column changed, or the column made longer or shorter.
+// Changes a number of a column, or lengthens or shortens the column.
 template <class T>
 void damage(Rng& rng, std::vector<T>& column) {
   if (rng.below(13) != 0) return;
@@ -187,7 +187,7 @@ void damage(Rng& rng, std::vector<float>& column) {
   column[below(rng, column.size())] = kNumbers[rng.below(5)];
 }
 
-// A segment that is taken has rows that can be derived, and what they say are numbers.
+// Rows can be derived from every segment that is accepted, and contain only finite numbers.
 void check_segments() {
   std::vector<std::string> frames;
   for (uint32_t index = 0; index < 3; ++index) frames.push_back(encode(random_game(index)));

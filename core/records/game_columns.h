@@ -1,6 +1,6 @@
 #pragma once
-// Games as flat columns, the form of a sealed segment: one entry a game, one a ply, one a
-// sparse policy entry, each in game order.
+// Games as flat columns, the form of a sealed segment. Columns have one entry per game, per ply or
+// per sparse policy entry, in game order.
 
 #include <cstdint>
 #include <string_view>
@@ -11,7 +11,7 @@
 namespace tengen {
 
 struct GameColumns {
-  // A game.
+  // One entry per game.
   std::vector<uint32_t> game_index;
   std::vector<uint8_t> outcome;  // an Outcome
   std::vector<uint32_t> model;
@@ -19,14 +19,14 @@ struct GameColumns {
   std::vector<uint16_t> num_opening_plies;
   std::vector<uint16_t> num_plies;
   std::vector<uint16_t> num_switches;
-  // A switch to another model.
+  // One entry per change of the model.
   std::vector<uint16_t> switch_ply;
   std::vector<uint32_t> switch_model;
-  // A byte of a variant's name.
+  // One entry per byte of a variant's name.
   std::vector<uint8_t> variant;
-  // An opening ply.
+  // One entry per opening ply.
   std::vector<uint16_t> opening;
-  // A searched ply; see PlyRecord.
+  // One entry per searched ply; see PlyRecord.
   std::vector<uint16_t> action;
   std::vector<float> root_value;
   std::vector<float> policy_weight;
@@ -34,14 +34,14 @@ struct GameColumns {
   std::vector<uint32_t> num_simulations;
   std::vector<int16_t> lead;
   std::vector<uint16_t> num_policy_entries;
-  // A sparse policy entry.
+  // One entry per sparse policy entry.
   std::vector<uint16_t> policy_action;
   std::vector<uint16_t> policy_mass;
 };
 
-// Decodes the records of one generation. Games come out by increasing game_index whatever the
-// order of `frames`; of several with one index the first is kept. Throws Error for a damaged
-// record and for one of another generation.
+// Decodes the records of one generation. The games are sorted by game_index, whatever the order of
+// `frames`; of several with one index the first is kept. Throws Error for a damaged record or
+// another generation.
 GameColumns merge_games(const std::vector<std::string_view>& frames, uint32_t generation);
 
 }  // namespace tengen

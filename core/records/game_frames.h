@@ -1,6 +1,5 @@
 #pragma once
-// Finished games as bytes, until somebody takes them: for a process that has no journal of its own
-// and hands its games to the one that has.
+// Encoded finished games in memory: for a process that passes its games to another one's journal.
 
 #include <mutex>
 #include <string>
@@ -20,7 +19,7 @@ class GameFrames final : public GameSink {
     frames_.push_back(std::move(frame));
   }
 
-  // The games since the last call, encoded, in the order in which they finished.
+  // Returns the games since the last call, encoded, in order of completion.
   std::vector<std::string> take() {
     const std::scoped_lock lock(mutex_);
     return std::exchange(frames_, {});

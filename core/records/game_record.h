@@ -1,6 +1,6 @@
 #pragma once
-// One finished game: what self-play writes and the store keeps. Planes and targets are not
-// here; they are derived by replaying the game when a row is sampled (records/rows.h).
+// One finished game, as self-play writes it and the store keeps it. It has no planes and targets;
+// they are derived by replaying the game when a row is sampled (records/rows.h).
 
 #include <cstdint>
 #include <limits>
@@ -13,7 +13,7 @@
 
 namespace tengen {
 
-// Of a ply that nobody asked for its lead.
+// The lead of a ply for which none was estimated.
 inline constexpr int16_t kNoLead = std::numeric_limits<int16_t>::min();
 inline constexpr float kLeadsPerPoint = 8.0f;
 
@@ -23,17 +23,17 @@ struct PlyRecord {
   float root_value = 0.0f;       // in [-1, 1], to play, after the search
   float policy_weight = 0.0f;    // 0: a cheap search, no policy target
   float value_weight = 0.0f;     // 0: no value target
-  uint32_t num_simulations = 0;  // of the search that chose the move
-  // The policy target, sparse: (action, weight), every weight above 0 and scaled so that it
-  // fits 16 bits; the target is weight / sum of weights. Empty where policy_weight is 0.
+  uint32_t num_simulations = 0;  // simulations of the search that chose the move
+  // The sparse policy target: (action, weight), every weight above 0 and scaled to fit 16 bits; the
+  // target is weight / sum of weights. Empty if policy_weight is 0.
   std::vector<std::pair<uint16_t, uint16_t>> policy;
-  // Points that the side to move could give away until the position is even, in eighths; kNoLead.
+  // The points that the side to move could give away to make the position even, in eighths.
   int16_t lead = kNoLead;
 
   friend bool operator==(const PlyRecord&, const PlyRecord&) = default;
 };
 
-// From the searched ply of this number on another model played.
+// The model that played from this searched ply on.
 struct ModelSwitch {
   uint16_t ply = 0;
   uint32_t model = 0;
@@ -44,27 +44,26 @@ struct ModelSwitch {
 struct GameRecord {
   uint32_t generation = 0;
   uint32_t game_index = 0;  // within the generation; (generation, game_index) names the game
-  uint32_t model = 0;       // number of the published model that began it
-  std::string variant;      // the game that it was, where not the run's own (games/game.h)
+  uint32_t model = 0;       // number of the published model that started it
+  std::string variant;      // the variant, if not the run's own game (games/game.h)
   Outcome outcome = Outcome::kOngoing;
   uint16_t num_opening_plies = 0;  // size of `opening`: moves without a search, never rows
   std::vector<uint16_t> opening;
   std::vector<PlyRecord> plies;       // after the opening
-  std::vector<ModelSwitch> switches;  // by increasing ply
+  std::vector<ModelSwitch> switches;  // in order of ply
 
   friend bool operator==(const GameRecord&, const GameRecord&) = default;
 };
 
-// Bytes of one record (layout in docs/reference/store_format.md). Throws Error where the record
-// breaks a rule above: an undecided outcome, a zero or missing policy weight, a length over 65535,
-// a variant's name over 255.
+// Encodes one record (layout in docs/reference/store_format.md). Throws Error if it is invalid: an
+// undecided outcome, a zero or missing policy weight, a length over 65535, a variant's name over
+// 255.
 std::string encode(const GameRecord& record);
 
-// Exact inverse of encode; of version 2 too, which has no leads. Throws Error for bytes that are
-// damaged or of another version.
+// Exact inverse of encode; also reads version 2, without leads. Throws Error for other bytes.
 GameRecord decode(std::string_view bytes);
 
-// The same of a game that goes on: it has no outcome, and cheap searches may have policies yet.
+// The same for an unfinished game: it has no outcome, and cheap searches may still have policies.
 std::string encode_unfinished(const GameRecord& record);
 GameRecord decode_unfinished(std::string_view bytes);
 

@@ -44,7 +44,7 @@ void check_length(const char* name, size_t length, size_t wanted) {
               " entries) must have " + std::to_string(wanted) + "; the segment is damaged");
 }
 
-// As a record checks them; no NaN is in a range.
+// The same check as for a record; NaN is in no range.
 void check_range(const char* name, std::span<const float> column, float least, float most) {
   for (const float value : column) {
     if (value >= least && value <= most) continue;
@@ -114,7 +114,7 @@ RowSegment make_row_segment(const SegmentView& view) {
 }
 
 size_t RowSegment::num_bytes() const {
-  // Names of variants beyond what a string holds in itself are rare and short.
+  // Ignores long variant names, which are rare.
   return sizeof(*this) + bytes_of(row_ply) + bytes_of(first_ply) + bytes_of(first_opening) +
          bytes_of(first_entry) + bytes_of(outcome) + bytes_of(variant) + bytes_of(opening) +
          bytes_of(action) + bytes_of(root_value) + bytes_of(policy_weight) +

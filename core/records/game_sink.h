@@ -1,5 +1,5 @@
 #pragma once
-// Where finished games go. The self-play engine knows this and nothing else of the store.
+// The destination of finished games. Self-play depends on nothing else of the store.
 
 #include "records/game_record.h"
 
@@ -8,8 +8,8 @@ namespace tengen {
 class GameSink {
  public:
   virtual ~GameSink() = default;
-  // Takes one finished game. Thread-safe. May block while the sink is behind; throws Error
-  // where the game cannot be kept (a full disk), after which the game is the caller's again.
+  // Takes one finished game. Thread-safe. May block if the sink is behind. Throws Error if the game
+  // cannot be stored (for example on a full disk); the caller then keeps it.
   virtual void put(const GameRecord& record) = 0;
 };
 

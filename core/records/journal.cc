@@ -15,13 +15,13 @@ namespace {
 
 constexpr std::string_view kMagic = "TENGENJL";
 constexpr size_t kFixedHeaderBytes = 20;
-// Begins every frame, so that after damage the next whole one is found without its neighbours.
+// Starts every frame, so that after damage the next complete frame can be found independently.
 constexpr std::string_view kFrameMark = "TNGF";
 constexpr size_t kFrameHeaderBytes = 12;
 constexpr uint32_t kMaxFrameBytes = 1u << 30;
 constexpr uint32_t kMaxMetaBytes = 1u << 20;
-// Marks that begin no whole frame may claim so many times the file's bytes, all together: more than
-// damage makes of a journal that was one.
+// Marks without a complete frame may claim this multiple of the file's bytes in total, which is
+// more than damage to a real journal would cause.
 constexpr uint64_t kMaxClaims = 16;
 
 std::string header_bytes(const std::string& meta) {
@@ -42,13 +42,13 @@ void append_frame(std::string* out, std::string_view payload) {
   out->append(payload);
 }
 
-// A journal as it is read. Throws Error where so many marks lie that reading would take for ever.
+// A journal being read. Throws Error if it has too many false marks.
 class FrameFinder {
  public:
   FrameFinder(const std::string& path, std::string_view file)
       : path_(path), file_(file), claims_left_(kMaxClaims * file.size()) {}
 
-  // The payload of the whole frame at `at`, if there is one.
+  // The payload of the complete frame at `at`, if there is one.
   std::optional<std::string_view> payload_at(size_t at) {
     const auto length = claim_at(at);
     if (!length) return std::nullopt;
@@ -63,7 +63,7 @@ class FrameFinder {
     return std::nullopt;
   }
 
-  // Where the first whole frame from `at` on begins; the end of the file where there is none.
+  // The position of the first complete frame from `at` on, or the end of the file.
   size_t next_frame(size_t at) {
     for (at = file_.find(kFrameMark, at); at != std::string_view::npos;
          at = file_.find(kFrameMark, at + 1)) {
@@ -73,7 +73,7 @@ class FrameFinder {
   }
 
  private:
-  // The length of a frame that the bytes at `at` begin, where the file has so many.
+  // The length claimed by a frame header at `at`, if the file has that many bytes.
   std::optional<uint32_t> claim_at(size_t at) const {
     if (file_.size() - at < kFrameHeaderBytes) return std::nullopt;
     if (file_.substr(at, kFrameMark.size()) != kFrameMark) return std::nullopt;
@@ -87,7 +87,7 @@ class FrameFinder {
   uint64_t claims_left_;
 };
 
-// Under another name until the header is durable, so that a reader never sees half of one.
+// Uses another name until the header is durable, so that a reader never sees an incomplete file.
 File create_journal(const std::string& path, const std::string& meta) {
   if (meta.size() > kMaxMetaBytes) {
     throw Error("meta (" + std::to_string(meta.size()) +
@@ -169,14 +169,15 @@ uint64_t Journal::num_durable() const {
   return num_durable_;
 }
 
-// Returns why it failed, or nothing. A group that failed is written again in full, at the same
-// place: after a failed sync the system may have dropped the pages, so syncing alone would lie.
+// Returns the error, or null. A group that failed is written again completely, at the same
+// position: after a failed sync the system may have dropped the pages, so only syncing again could
+// lie.
 std::exception_ptr Journal::write_group(const std::deque<std::string>& group) {
   std::string bytes;
   try {
     for (const std::string& payload : group) append_frame(&bytes, payload);
     fault_point("journal.group_gathered");
-    const size_t half = bytes.size() / 2;  // so that a test can be killed inside a frame
+    const size_t half = bytes.size() / 2;  // so that a test can be killed in the middle of a frame
     file_.write(size_bytes_, std::string_view(bytes).substr(0, half));
     fault_point("journal.group_half_written");
     file_.write(size_bytes_ + half, std::string_view(bytes).substr(half));

@@ -1,9 +1,9 @@
 #pragma once
-// The open segment: an append-only file of CRC'd frames, durable frame by frame.
+// The open segment: an append-only file of checksummed frames, each of which becomes durable.
 //
 // File: magic "TENGENJL", u32 schema, u32 meta length, u32 CRC-32C of all of those and the meta,
-// meta (JSON text), then frames of "TNGF", u32 length, u32 CRC-32C of length and payload,
-// payload. All little-endian. The file appears under its name only with its header durable.
+// meta (JSON text), then frames of "TNGF", u32 length, u32 CRC-32C of length and payload, payload.
+// All little-endian. The file gets its name only when its header is durable.
 
 #include <condition_variable>
 #include <cstdint>
@@ -23,37 +23,35 @@ namespace tengen {
 
 inline constexpr uint32_t kJournalSchema = 2;
 
-// Thrown for a file of a schema that this build does not read.
+// Thrown for a file with a schema that this build cannot read.
 class SchemaError : public Error {
  public:
   using Error::Error;
 };
 
-// Appends frames from many threads. One writer thread writes whatever has gathered and syncs it
-// once (group commit), so that callers never wait for the disk unless they ask to by flush().
+// Appends frames from many threads. One writer thread writes all queued frames and syncs them once
+// (group commit), so callers wait for the disk only in flush().
 class Journal {
  public:
-  // Creates the file at `path`, which must not exist. Callers of append() wait while more than
+  // Creates the file at `path`, which must not exist. append() waits while more than
   // `max_queue_bytes` of payload are not yet durable. Throws Error.
   Journal(const std::string& path, const std::string& meta, uint64_t max_queue_bytes = 64 << 20);
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
-  // As close(), but a failure is lost: call close() where frames matter.
+  // Like close(), but ignores a failure: call close() if frames matter.
   ~Journal();
 
-  // Enqueues one frame of 1 byte to 1 GiB. Thread-safe. Blocks while the queue is full. Throws
-  // what a write failed with, until a flush() succeeds: this frame is then not taken, and those
-  // taken before are kept.
+  // Queues one frame of 1 byte to 1 GiB. Thread-safe. Blocks while the queue is full. After a write
+  // failure it throws that error until a flush() succeeds; this frame is then not queued.
   void append(std::string payload);
-  // Blocks until every frame taken so far is durable. After a failure tries again to write what
-  // is kept. Throws Error with the disk's reason, DiskFullError where it is full; the frames stay
-  // queued.
+  // Blocks until every queued frame is durable. After a failure it retries the write. Throws Error
+  // with the disk's reason, or DiskFullError if it is full; the frames stay queued.
   void flush();
-  // flush(), then no more frames. Idempotent.
+  // Flushes, then accepts no more frames. Idempotent.
   void close();
 
   uint64_t num_appended() const;
-  // Frames that survive a power cut: the first num_durable() taken.
+  // The number of frames that survive a power failure: the first num_durable() queued.
   uint64_t num_durable() const;
   const std::string& path() const { return path_; }
 
@@ -64,7 +62,7 @@ class Journal {
   const std::string path_;
   const uint64_t max_queue_bytes_;
   File file_;
-  uint64_t size_bytes_ = 0;  // of the durable part; the writer thread's alone
+  uint64_t size_bytes_ = 0;  // size of the durable part; used only by the writer thread
 
   mutable std::mutex mutex_;
   std::condition_variable to_writer_;
@@ -73,14 +71,14 @@ class Journal {
   uint64_t queue_bytes_ = 0;
   uint64_t num_appended_ = 0;
   uint64_t num_durable_ = 0;
-  std::exception_ptr error_;  // why the last write failed, null where it did not
+  std::exception_ptr error_;  // the last write's error, or null
   bool closing_ = false;
   std::thread writer_;
 };
 
-// Bytes of a journal that are no whole frame. At the tail they are what a kill cut short and
-// were never reported durable; before whole frames they are damage, or a group that lost power
-// with its pages written out of order.
+// Bytes of a journal that are not a complete frame. At the end they were cut short by a kill and
+// never reported as durable. Before complete frames they are damage, or a group of frames whose
+// pages were written out of order at a power failure.
 struct JournalGap {
   uint64_t offset = 0;
   uint64_t num_bytes = 0;
@@ -89,15 +87,15 @@ struct JournalGap {
 
 struct JournalContents {
   std::string meta;
-  std::vector<std::string> frames;  // every whole one, in the order of the file
+  std::vector<std::string> frames;  // every complete frame, in file order
   std::vector<JournalGap> gaps;
 };
 
-// Reads a journal and changes nothing; the one that is being written may end in a gap. Throws
-// Error for a file that is not a journal or has a damaged header, SchemaError for another schema.
+// Reads a journal without changing it; a journal that is being written may end in a gap. Throws
+// Error if it is not a journal or its header is damaged, SchemaError for another schema.
 JournalContents read_journal(const std::string& path);
 
-// Keeps games in a journal.
+// Stores games in a journal.
 class JournalSink : public GameSink {
  public:
   explicit JournalSink(Journal* journal) : journal_(journal) {}

@@ -1,4 +1,4 @@
-// The journal under threads, for sanitizers; tests/unit/experience holds it to its bytes.
+// The journal with several threads, for sanitizers; tests/unit/experience checks its bytes.
 
 #include "records/journal.h"
 
@@ -15,7 +15,7 @@ using namespace tengen;
 
 namespace {
 
-// A fresh folder, removed at the end.
+// A new folder, removed at the end.
 struct TemporaryFolder {
   TemporaryFolder() {
     std::string pattern = (std::filesystem::temp_directory_path() / "tengen-XXXXXX").string();
@@ -34,7 +34,7 @@ GameRecord game(uint32_t index) {
   return record;
 }
 
-// Many producers, a queue too small for them, flushes between, and counts that only grow.
+// Many producers, a queue too small for them, concurrent flushes, and counters that only grow.
 void test_threads() {
   const TemporaryFolder folder;
   const std::string path = (folder.path / "a.journal").string();
@@ -68,7 +68,7 @@ void test_threads() {
   for (const auto& [index, count] : seen) TENGEN_CHECK(count == 1);
 }
 
-// A disk that is full for a while: every producer hears of it, and what was taken is kept.
+// A disk that is full for a while: every producer gets the error, and queued frames are kept.
 void test_failures() {
   const TemporaryFolder folder;
   const std::string path = (folder.path / "a.journal").string();
@@ -95,7 +95,7 @@ void test_failures() {
   TENGEN_CHECK(read_journal(path).frames.size() == num_taken);
 }
 
-// A journal dropped without close() writes what it took.
+// A journal destroyed without close() writes its queued frames.
 void test_destruction() {
   const TemporaryFolder folder;
   const std::string path = (folder.path / "a.journal").string();

@@ -1,5 +1,5 @@
 #pragma once
-// Explicit little-endian bytes, whatever the machine. Everything on disk goes through here.
+// Explicit little-endian encoding on any machine, for everything on disk.
 
 #include <bit>
 #include <cstdint>
@@ -29,7 +29,7 @@ class ByteWriter {
   std::string* out_;
 };
 
-// Reads numbers in turn; throws Error naming `what` where the bytes end too early.
+// Reads numbers in sequence; throws an Error that names `what` if the bytes end too early.
 class ByteReader {
  public:
   ByteReader(std::string_view bytes, const char* what) : bytes_(bytes), what_(what) {}

@@ -1,5 +1,5 @@
 #pragma once
-// Which rows of a window a batch has.
+// Chooses the rows of a batch from a window.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,20 +13,18 @@ struct RowDraw {
   std::vector<uint8_t> symmetries;
 };
 
-// The newest rows of a run: `size` of them from `first_row` on, in a game of `num_symmetries`;
-// both at least 1.
+// The newest rows of a run: `size` >= 1 of them from `first_row` on, and `num_symmetries` >= 1.
 struct RowRange {
   uint64_t first_row = 0;
   uint32_t size = 1;
   uint32_t num_symmetries = 1;
 };
 
-// `num_rows` rows drawn evenly, with replacement, and symmetries as well: a pure function of the
-// arguments.
+// Draws `num_rows` rows and symmetries uniformly, with replacement. A pure function.
 RowDraw draw_rows(uint64_t seed, uint64_t step, size_t num_rows, const RowRange& range);
 
-// Elements `offset` to `offset + num_rows` of a random order of the range, which has as many:
-// part of pass `number` over it, where each row comes once. Pure as well.
+// Elements `offset` to `offset + num_rows` of a random permutation of the range, which must have
+// that many: a part of pass `number` over it, in which each row occurs once. Also pure.
 RowDraw draw_rows_of_pass(uint64_t seed, uint64_t number, uint32_t offset, size_t num_rows,
                           const RowRange& range);
 

@@ -1,6 +1,6 @@
 #pragma once
-// Deriving a training row: replay the game to the ply, encode it, and write its targets from
-// the side to move's point of view.
+// Derives a training row: replays the game to the ply, encodes the position, and writes its targets
+// from the side to move's point of view.
 
 #include <algorithm>
 #include <string>
@@ -32,8 +32,8 @@ class RowsOf final : public GameRows {
  private:
   using State = typename G::State;
 
-  // Every move and every target must be legal, so that fill_row() need not look. A game may
-  // stop early (resigned, adjudicated); one that reached its end must have that result.
+  // Checks that every move and target is legal, so that fill_row() need not. A game may stop early
+  // (resigned, adjudicated); a game that reached its end must have the matching result.
   void replay_games(RowSegment& segment) const override {
     segment.to_play.resize(segment.action.size());
     for (size_t game = 0; game < segment.outcome.size(); ++game) {
@@ -66,7 +66,7 @@ class RowsOf final : public GameRows {
 
   void note_score(const State& last, RowSegment& segment) const {
     if constexpr (HasScore<G>) {
-      // A game that was resigned has no score, nor has one that repetition ended.
+      // A game that ended by resignation or repetition has no score.
       const float score = game_.score(last);
       const Outcome reached = game_.outcome(last);
       const bool is_over = reached == Outcome::kOngoing ? game_.is_settled(last)
@@ -187,8 +187,8 @@ class RowsOf final : public GameRows {
     }
   }
 
-  // Without a target (weight 0) the policy is even over the legal actions, so that a cross
-  // entropy multiplied by that weight is a plain 0.
+  // Without a target (weight 0) the policy is uniform over the legal actions, so that a cross
+  // entropy multiplied by that weight is exactly 0.
   void fill_policy(const RowSegment& segment, uint32_t ply, const State& state, int symmetry,
                    size_t at, const BatchView& out, uint16_t* scratch) const {
     const size_t num_actions = static_cast<size_t>(game_.num_actions());
@@ -209,7 +209,7 @@ class RowsOf final : public GameRows {
     add_policy(segment, ply, images, policy);
   }
 
-  // Adds the policy target of a ply, where it has one, to zeros.
+  // Adds the policy target of a ply, if it has one, to an array of zeros.
   static void add_policy(const RowSegment& segment, uint32_t ply, const uint16_t* images,
                          float* policy) {
     const uint32_t first = segment.first_entry[ply];

@@ -1,5 +1,5 @@
-// Rows beside writers, for sanitizers, and a game of one's own; tests/unit/experience holds the
-// native games' rows to a slow replay.
+// Reading rows while segments are added, for sanitizers, with a game defined here;
+// tests/unit/experience compares the native games' rows with a slow replay.
 
 #include "records/rows.h"
 
@@ -12,7 +12,7 @@ using namespace tengen;
 
 namespace {
 
-// Players alternately add 1 or 2; whoever reaches 5 wins. One plane: the count.
+// Players alternately add 1 or 2; the player who reaches 5 wins. One plane: the count.
 class Counting {
  public:
   struct State {
@@ -140,7 +140,7 @@ void test_fill_beside_add_and_drop() {
     try {
       rows.fill(number, symmetry, batch.view());
       TENGEN_CHECK(batch.planes[0] == 3.0f);
-    } catch (const Error&) {  // dropped meanwhile
+    } catch (const Error&) {  // dropped in the meantime
     }
   }
   writer.join();

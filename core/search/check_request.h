@@ -1,5 +1,5 @@
 #pragma once
-// What every search asks of its request.
+// Checks of a request, common to all searches.
 
 #include <string>
 
@@ -9,10 +9,10 @@
 
 namespace tengen {
 
-// Edges count visits in float32, exact up to here.
+// Edges count visits in float32, which is exact up to this number.
 inline constexpr int kMaxSimulations = 1 << 24;
 
-// Throws Error where the number of simulations is out of range.
+// Throws Error if the number of simulations is out of range.
 inline void check_num_simulations(int num_simulations) {
   if (num_simulations < 0 || num_simulations > kMaxSimulations) {
     throw Error("num_simulations (" + std::to_string(num_simulations) + ") must be 0 to " +
@@ -20,7 +20,7 @@ inline void check_num_simulations(int num_simulations) {
   }
 }
 
-// Throws Error where `root` is finished or the number of simulations is out of range.
+// Throws Error if the game is over at `root` or the number of simulations is out of range.
 template <Game G>
 void check_request(const G& game, const typename G::State& root, const SearchRequest& request) {
   if (game.outcome(root) != Outcome::kOngoing) {

@@ -1,11 +1,11 @@
 #pragma once
-// What is known for certain of a position.
+// What is proven about a position.
 
 #include <cstdint>
 
 namespace tengen {
 
-// Exact game value of a position for its side to play, where known.
+// The exact game value of a position for its side to play, if known.
 enum class Proof : uint8_t { kUnknown = 0, kLoss = 1, kDraw = 2, kWin = 3 };
 
 constexpr float proof_value(Proof proof) {

@@ -1,6 +1,6 @@
 #pragma once
-// What a search does. The Python face, with a docstring a field, is tengen/search/settings.py;
-// the two must list the same fields.
+// Settings of a search. The Python config, with a docstring per field, is
+// tengen/search/settings.py; both must list the same fields.
 
 #include <cstdint>
 #include <vector>
@@ -15,7 +15,7 @@ struct SearchSettings {
   float cpuct = 1.1f;
   float cpuct_log = 0.45f;
   float cpuct_base = 500.0f;
-  // Share of c(N) that follows the spread of the node's values; 0 keeps c(N) as it is.
+  // Share of c(N) that is scaled with the spread of the node's values; 0 disables this.
   float cpuct_stdev_scale = 0.0f;
   // Value of an unvisited child: Q(parent) - reduction * sqrt(prior mass of visited children).
   float fpu_reduction = 0.2f;
@@ -29,14 +29,14 @@ struct SearchSettings {
   bool noise_shaped = false;
   // Root prior P^(1/T), before the noise.
   float root_temperature = 1.0f;
-  // Exploring: a visited root move gets sqrt(k * prior * N) visits at least, and the target is
-  // pruned of what that forced; 0 forces nothing.
+  // When exploring, a visited root move gets at least sqrt(k * prior * N) visits, and the target is
+  // pruned of the forced ones; 0 forces nothing.
   float forced_playouts = 0.0f;
-  // The best action has the best mean less so many standard errors; 0: it has the most visits.
+  // The best action has the greatest mean less this many standard errors; 0: the most visits.
   float lcb_stdevs = 0.0f;
-  // What is maximised: win minus loss, and this times a saturating function of the final score
-  // (search/evaluation/score_utility.h). Its center is the expected score less so much of it; its
-  // scale is so many sides of the board.
+  // The search maximises win minus loss plus this weight times a saturating function of the final
+  // score (search/evaluation/score_utility.h). The function's center is the expected score less a
+  // share of it; its scale is in board sides.
   float score_weight = 0.0f;
   float score_center_zero_weight = 0.25f;
   float score_scale = 0.5f;
@@ -45,8 +45,8 @@ struct SearchSettings {
   float gumbel_visit = 50.0f;
   float gumbel_scale = 1.0f;
   // The search of the MLPerf benchmark minigo (search/minigo/minigo_search.h): c(N) = 2 (c_init +
-  // ln((1 + N + c_base) / c_base)); what a child that was never visited is worth less than its
-  // parent's evaluation; leaves of one batch; noise of so much concentration a legal move.
+  // ln((1 + N + c_base) / c_base)); the reduction of an unvisited child's value relative to its
+  // parent's evaluation; leaves per batch; the concentration of the noise per legal move.
   float minigo_c_init = 1.25f;
   float minigo_c_base = 19652.0f;
   float minigo_value_penalty = 0.2f;
@@ -56,29 +56,28 @@ struct SearchSettings {
   // Whether a search needs the squares of its values.
   bool keeps_squares() const { return cpuct_stdev_scale > 0.0f || lcb_stdevs > 0.0f; }
 
-  // The least that a move can be worth: lost, by very much.
+  // The lowest possible utility of a move: lost by a very large score.
   float least_value() const { return -1.0f - score_weight; }
 };
 
-// An action that a player does not take less than `depth` moves below the root.
+// An action that a player does not take at fewer than `depth` moves below the root.
 struct LeftOut {
   int player;
   int action;
-  int depth;  // 1: at the root alone
+  int depth;  // 1: only at the root
 };
 
-// One search: how long, what of, and where its random numbers come from.
+// One search: its length, excluded actions, and the source of its random numbers.
 struct SearchRequest {
   int num_simulations = 64;       // descents below the root; the root's own evaluation is not one
-  std::vector<LeftOut> left_out;  // passed over where a position has no other action
-  bool keep_squares = false;      // for standard errors, if the settings do not ask for squares
-  bool explore = false;           // root noise and root temperature, or Gumbel draws, on
+  std::vector<LeftOut> left_out;  // ignored in a position without any other action
+  bool keep_squares = false;      // for standard errors, even if the settings need no squares
+  bool explore = false;  // whether root noise and root temperature, or Gumbel draws, are used
   uint64_t seed = 0;
   uint64_t generation = 0;
   uint64_t game = 0;
   uint32_t ply = 0;
-  // Whether the result has scores, which every evaluation must then come with; always where they
-  // count in what is maximised.
+  // Whether the result and every evaluation have scores. Always set if scores are maximised.
   bool keep_scores = false;
 };
 

@@ -1,12 +1,13 @@
 #pragma once
-// What self-play remembers of a ply until its game ends, beside the record.
+// Data of a ply that self-play keeps until its game ends, in addition to the record.
 
 namespace tengen {
 
 struct PlyNote {
-  float value_to_first = 0.0f;          // of the search, in [-1, 1]
-  float network_value_to_first = 0.0f;  // before it
-  float policy_surprise = 0.0f;  // KL of the policy target from the prior searched with, nats
+  float value_to_first = 0.0f;          // the search's value, in [-1, 1]
+  float network_value_to_first = 0.0f;  // the network's value before the search
+  float policy_surprise =
+      0.0f;  // KL divergence of the policy target from the prior used in the search, nats
 };
 
 }  // namespace tengen

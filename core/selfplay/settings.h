@@ -1,7 +1,6 @@
 #pragma once
-// How self-play games are played. The Python face, with a docstring a field, is
-// tengen/actors/selfplay_config.py, whose to_native() sets each field from the one of the same
-// name.
+// How self-play games are played. The Python config, with a docstring per field, is
+// tengen/actors/selfplay_config.py; its to_native() sets the fields of the same names.
 
 #include <cstdint>
 #include <memory>
@@ -15,8 +14,8 @@ namespace tengen {
 
 struct SelfplaySettings {
   SearchSettings search;
-  int num_slots = 16;  // games at once a worker: the rows of one batch
-  // Playout cap randomization: a full search with this probability, else a cheap one.
+  int num_slots = 16;  // concurrent games per worker: the rows of one batch
+  // Playout cap randomization: a full search with this probability, otherwise a cheap one.
   int full_simulations = 64;
   int cheap_simulations = 16;
   float full_probability = 1.0f;
@@ -24,53 +23,54 @@ struct SelfplaySettings {
   float temperature_early = 1.0f;
   float temperature_late = 0.1f;
   float temperature_halflife = 10.0f;
-  // Share of the games that begin with an opening of the book instead of the next two.
+  // Share of games that start with an opening from the book instead of the next two.
   float book_share = 0.0f;
-  // Opening: a uniform number 0..max of uniform random moves, none of which ends the game.
+  // Opening: a uniform number 0..max of uniformly random moves; none of them ends the game.
   int max_opening_plies = 0;
-  // After those: plies drawn from the bare policy, a number with this mean.
+  // After those: plies sampled from the network's policy, with this mean number.
   float policy_opening_plies = 0.0f;
   float policy_opening_temperature = 1.0f;
-  // Shares of the games that fork off others, see openings/fork.h: early, after plies of this mean,
-  // with the best of 3 to so many moves; and anywhere.
+  // Shares of games that fork from others (see openings/fork.h): early forks, after a number of
+  // plies with this mean and with the best of 3 to this many moves, and late forks at any ply.
   float early_fork_share = 0.0f;
   float early_fork_plies = 2.0f;
   int early_fork_choices = 12;
   float late_fork_share = 0.0f;
   int late_fork_choices = 36;
-  // Decided games: full searches shrink towards cheap ones, with rows of this weight at the least,
-  // where the last values all passed `reduce_above`; the game ends where they passed
-  // `resign_above`, but for a share of the games. Values never pass 1.
+  // Decided games: if the last values all passed `reduce_above`, full searches shrink towards cheap
+  // ones, and their rows get at least this weight. If they passed `resign_above`, the game ends,
+  // except for a share of games. A value of 1 disables either, because values never exceed 1.
   float reduce_above = 1.0f;
   float reduced_weight = 0.1f;
   float resign_above = 1.0f;
   float resign_playout_share = 0.1f;
-  // Share of the games that are played on though every cell has its owner for good.
+  // Share of games that continue although the final owner of every cell is settled.
   float settled_playout_share = 0.02f;
-  // Shares of a game's rows' weight that go to those whose search surprised policy or value.
+  // Shares of a game's total row weight that go to rows with a surprising policy or value.
   float policy_surprise_share = 0.0f;
   float value_surprise_share = 0.0f;
-  // Share of the plies with a full search that are asked for their lead, see plies/lead.h, and
-  // simulations of each search for it; of games with komi.
+  // Share of plies with a full search whose lead is estimated (see plies/lead.h), and simulations
+  // per search for it. Only for games with komi.
   float lead_share = 0.0f;
   int lead_simulations = 6;
-  // Policy minigo alone, see plies/minigo_choice.h: so many plies are drawn by visits to this
-  // power; who has passed so often in a row stops the other from playing into pass-alive areas; a
-  // side whose root is worth less than a bound, drawn once a game from here to 1, resigns; whether
-  // a pass is played where another move is legal; whether targets lose the visits that only noise
-  // made, and those on pass-alive points that are not played.
+  // Only for the policy minigo (see plies/minigo_choice.h): the number of plies whose move is
+  // sampled from visits, and the exponent; after how many passes in a row the other side no longer
+  // plays into pass-alive areas; the lower end of the range from which each game draws its
+  // resignation threshold (the upper end is 1); whether a side may pass while another move is
+  // legal; whether targets exclude visits that only noise caused, and visits to pass-alive points
+  // that are not played.
   int soft_pick_plies = 30;
   float soft_pick_exponent = 0.98f;
   int restrict_pass_alive_after = 4;
   float resign_from = 0.9f;
   bool may_pass = true;
   bool prunes_target = true;
-  // A cheap search starts from the subtree that the last search left.
+  // A cheap search starts from the subtree of the last search.
   bool reuse_tree = true;
-  uint64_t cache_bytes = 64ull << 20;  // of evaluations, a worker
+  uint64_t cache_bytes = 64ull << 20;  // bytes of a worker's evaluation cache
 };
 
-// A game that others may fork off: which it was, and all its moves.
+// A game from which others may fork: its variant, and all its moves.
 struct ForkSource {
   std::string variant;
   std::vector<uint16_t> moves;
@@ -82,17 +82,17 @@ struct Generation {
   uint32_t generation = 0;
   uint32_t model = 0;
   uint32_t num_games = 0;
-  // Games already durable, not to be played again.
+  // Games that are already durable and must not be played again.
   std::vector<uint32_t> finished = {};
-  bool may_resign = false;  // `resign_above` was seen to be safe
-  // What each game is drawn from: variants (games/game.h, "" for the game itself), with weights
-  // above 0. None: every game is the game itself.
+  bool may_resign = false;  // `resign_above` was shown to be safe
+  // The variants from which each game is drawn (games/game.h, "" for the game itself), with weights
+  // above 0. Empty: every game is the game itself.
   std::vector<std::pair<std::string, double>> variants = {};
-  // Games to go on with, as encoded by GameQueue::unfinished(); others begin anew.
+  // Games to continue, as encoded by GameQueue::unfinished(); all others start from the beginning.
   std::vector<std::string> unfinished = {};
-  // Games to fork off; none: no game is a fork.
+  // Games to fork from; empty: no game is a fork.
   std::vector<ForkSource> fork_sources = {};
-  // The book: moves from the start of the game, each opening legal and not over.
+  // The opening book: moves from the start. Each opening is legal and does not end the game.
   std::vector<std::vector<uint16_t>> openings = {};
 };
 

@@ -24,8 +24,8 @@
 
 namespace tengen {
 
-// A dozen tests make these of the same games, and a compiler takes ten seconds for each: they are
-// compiled once, in testing.cc. `storage` is extern or nothing.
+// Many tests instantiate these templates for the same games, at ten seconds each. They are compiled
+// once, in testing.cc. `storage` is extern or empty.
 #define TENGEN_SELFPLAY_OF(storage, G)                                 \
   storage template class SelfplayWorker<G>;                            \
   storage template class MinigoWorker<G>;                              \
@@ -43,7 +43,7 @@ TENGEN_SEARCHED_OF(extern, Connect4)
 TENGEN_SEARCHED_OF(extern, Gomoku)
 TENGEN_SEARCHED_OF(extern, TicTacToe)
 
-// Evaluates a row from its planes alone, like a network: whatever the batch or its place in it.
+// Evaluates a row from its planes only, like a network, independently of the batch.
 inline void evaluate_row(BatchBuffers& buffers, int row) {
   const auto [planes, height, width] = buffers.planes_shape;
   const float* plane = buffers.planes_row(row);
@@ -65,7 +65,7 @@ inline float sum_of(const float* planes, int plane, int num_cells) {
   return std::accumulate(first, first + num_cells, 0.0f);
 }
 
-// Drives a port to its end; `evaluate` fills in what a network says of a row.
+// Drives a port to its end; `evaluate` fills in the network's answers to a row.
 template <class Evaluate>
 void drive(Port& port, Evaluate evaluate) {
   while (const int num_rows = port.next()) {
@@ -75,14 +75,14 @@ void drive(Port& port, Evaluate evaluate) {
 }
 inline void drive(Port& port) { drive(port, evaluate_row); }
 
-// Keeps the games in memory.
+// Stores the games in memory.
 class MemorySink final : public GameSink {
  public:
   void put(const GameRecord& record) override {
     const std::lock_guard lock(mutex_);
     records_.push_back(record);
   }
-  // The games so far by index.
+  // The games so far, sorted by index.
   std::vector<GameRecord> sorted() {
     const std::lock_guard lock(mutex_);
     std::vector<GameRecord> records = records_;
@@ -96,7 +96,7 @@ class MemorySink final : public GameSink {
   std::vector<GameRecord> records_;
 };
 
-// The games of a generation by a network of the test's own, by index.
+// The games of a generation with the test's own network, sorted by index.
 template <Game G, class Evaluate>
 std::vector<GameRecord> play_by(const G& game, const SelfplaySettings& settings,
                                 const Generation& generation, Evaluate evaluate) {
@@ -107,7 +107,7 @@ std::vector<GameRecord> play_by(const G& game, const SelfplaySettings& settings,
   return sink->sorted();
 }
 
-// How a generation is played, which must not show in its games; and which of them.
+// How a generation is played, which must not affect its games, and which of its games.
 struct Setup {
   int num_threads = 1;
   int num_slots = 4;
@@ -119,7 +119,7 @@ struct Setup {
   std::vector<std::vector<uint16_t>> openings = {};
 };
 
-// The games of generation 3 on model 2, by index.
+// The games of generation 3 on model 2, sorted by index.
 template <Game G>
 std::vector<GameRecord> play(const G& game, SelfplaySettings settings, const Setup& setup,
                              uint32_t num_games) {

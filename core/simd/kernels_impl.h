@@ -1,6 +1,6 @@
-// The body of every kernel variant. Included once by each kernels_<set>.cc, which defines
-// TENGEN_KERNEL_SET (its namespace) and TENGEN_VECTOR_BYTES (the widest vector that it has) and
-// is compiled for that instruction set.
+// The implementation of every kernel variant. Included once by each kernels_<set>.cc, which defines
+// TENGEN_KERNEL_SET (its namespace) and TENGEN_VECTOR_BYTES (its widest vector) and is compiled for
+// that instruction set.
 
 #include <cstdint>
 #include <cstring>
@@ -12,7 +12,7 @@
 
 #include "simd/kernels.h"
 
-#pragma GCC diagnostic ignored "-Wpsabi"  // vectors cross no call: everything is inlined
+#pragma GCC diagnostic ignored "-Wpsabi"  // no vector is passed in a call: everything is inlined
 
 namespace tengen::simd::TENGEN_KERNEL_SET {
 namespace {
@@ -66,14 +66,14 @@ void exp(const float* x, int n, float* out) {
   for (int i = 0; i < n; i += kLanes) store(out + i, exponential(load(x + i)));
 }
 
-// The first index of the largest lane, given each lane's best value, never NaN, and index.
+// The first index of the largest lane, given each lane's best value (never NaN) and its index.
 inline int first_best(Floats best, Ints index, float* score) {
   *score = reduce_max(best);
   return reduce_min(
       choose(best == splat(*score), index, splat(std::numeric_limits<int32_t>::max())));
 }
 
-// The first index of the largest score; score_of(i) gives those of i to i + 15.
+// The first index of the largest score; score_of(i) returns those of i to i + 15.
 template <class F>
 inline int first_largest(int n, float* score, F&& score_of) {
   Floats best = splat(kMinusInfinity);
@@ -108,7 +108,7 @@ int best_edge_in_flight(const float* prior, const float* visits, const float* su
   });
 }
 
-// Loops that compilers make vectors of by themselves.
+// Loops that compilers vectorize well themselves.
 void centre_float(const uint8_t* x, const uint8_t* mean, size_t n, size_t num_rows, float* out) {
   for (size_t r = 0; r < num_rows; ++r, x += n, out += n)
     for (size_t i = 0; i < n; ++i) out[i] = static_cast<float>(x[i] - mean[i]);
@@ -118,7 +118,7 @@ void centre_bfloat16(const uint8_t* x, const uint8_t* mean, size_t n, size_t num
                      uint16_t* out) {
   for (size_t r = 0; r < num_rows; ++r, x += n, out += n) {
     for (size_t i = 0; i < n; ++i) {
-      // Eight digits, so that the lower half of the float is zero.
+      // Few enough digits that the lower half of the float is zero.
       const float value = static_cast<float>(x[i] - mean[i]);
       uint32_t bits;
       std::memcpy(&bits, &value, sizeof(bits));

@@ -14,8 +14,8 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// Values for one size: spread, tied, with minus infinity, huge. Behind them stands what a kernel
-// may read and must ignore, and no more than that.
+// Values for one size: spread, tied, with minus infinity, huge. They are followed by exactly as
+// much as a kernel may read and must ignore.
 std::vector<float> values(Rng& rng, int n, int kind) {
   std::vector<float> x(static_cast<size_t>(n + simd::kOverread));
   for (float& value : x) {
@@ -105,7 +105,7 @@ void check_set(const simd::Kernels& set, const simd::Kernels& baseline) {
       check_best_edge(set, rng, n, kind);
     }
   }
-  // Nothing is better than nothing: the first.
+  // If all are minus infinity, the first.
   const std::vector<float> none(20 + simd::kOverread, -kInfinity);
   TENGEN_CHECK(set.argmax(none.data(), 20) == 0);
 }

@@ -7,12 +7,11 @@
 
 namespace tengen::transport {
 
-// Closes the socket when it goes, whatever ends its owner's constructor. A forked process has no
-// part in it.
+// Closes the socket in its destructor. A forked process does not inherit it.
 class Connection {
  public:
   Connection() = default;
-  // Takes a descriptor over; -1: there is none.
+  // Takes ownership of a descriptor; -1 means none.
   explicit Connection(int descriptor) : descriptor_(descriptor) { own_descriptor(descriptor_); }
   Connection(Connection&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
   Connection& operator=(Connection&& other) noexcept {

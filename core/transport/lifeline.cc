@@ -24,11 +24,11 @@ namespace tengen::transport {
 namespace {
 
 constexpr double kTickS = 0.05;
-// If the whole process pauses, for example because it was stopped, the pause is one tick or two.
-// A tick in which this thread had no processor is longer.
+// If the whole process pauses, for example because it was suspended, the pause counts as one or two
+// ticks. In a longer tick this thread had no CPU.
 constexpr double kMostTickS = 2 * kTickS;
-// Where the system does not say who waits for a processor: a process that uses less of a core
-// does nothing but look at the clock.
+// Fallback if the system does not report waits for the CPU: a process that uses less than this
+// share of a core only checks the clock.
 constexpr double kLeastShare = 0.01;
 
 double seconds(clockid_t clock) {
@@ -37,8 +37,8 @@ double seconds(clockid_t clock) {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-// Seconds for which each thread of this process wanted a processor and had none, by the number of
-// the thread; empty where the system does not say.
+// The seconds for which each thread of this process was runnable without a CPU, by thread id; empty
+// if the system does not report it.
 using Waits = std::map<std::string, double>;
 
 Waits read_waits() {
@@ -58,7 +58,7 @@ Waits read_waits() {
   return waits;
 }
 
-// The number of the calling thread; empty where the system does not say.
+// The id of the calling thread; empty if the system does not report it.
 std::string own_number() {
   try {
     std::error_code error;
@@ -68,7 +68,7 @@ std::string own_number() {
   }
 }
 
-// How much longer a thread has waited, and how much longer the other thread that waited most has.
+// How much longer a thread has waited for a CPU, and the same for the longest of the others.
 struct Starved {
   double own_s = 0;
   double others_s = 0;
@@ -85,7 +85,7 @@ Starved grown(const Waits& before, const Waits& after, const std::string& own) {
   return starved;
 }
 
-// Returns whether the other end was closed, and not this one.
+// Returns whether the other end was closed, rather than this one.
 bool wait_for_hang_up(int descriptor) {
   pollfd watched{descriptor, 0, 0};
   while (poll(&watched, 1, -1) < 0) {

@@ -1,26 +1,25 @@
 #pragma once
-// Ends this process when the process that it works for is gone.
+// Ends this process when its parent is gone.
 
 #include <atomic>
 #include <memory>
 
 namespace tengen::transport {
 
-// Watches a pipe or a socket by a thread of its own, which needs no other thread of the process:
-// not even one that keeps an interpreter's lock keeps it from working.
+// Watches a pipe or a socket in a separate thread. This thread needs no other thread of the
+// process, so it works even if another thread holds the interpreter's lock.
 //
-// Once the other end is closed, the process has `grace_s` seconds to end by itself. Time in which
-// it wants a processor and has none does not count: on a busy machine it is slow, and no less
-// entitled. Then it is killed. It is not killed while it is held.
+// Once the other end is closed, the process has `grace_s` seconds to exit by itself, and is then
+// killed. Time in which it is runnable without a CPU does not count, so a busy machine does not
+// shorten the grace period. The process is not killed between hold() and release().
 //
 // Any thread may call; nothing blocks. A fork of the process is not watched.
 class Lifeline {
  public:
-  // The descriptor stays the caller's, who keeps it open. Throws Error where the system allows no
-  // further thread.
+  // The caller owns the descriptor and keeps it open. Throws Error if no thread can be started.
   Lifeline(int descriptor, double grace_s);
 
-  // Between the two the process is not killed; the grace begins anew afterwards. They nest.
+  // Between the two calls the process is not killed; then the grace period restarts. They nest.
   void hold() { ++*holds_; }
   void release() { --*holds_; }
 

@@ -1,5 +1,5 @@
 #pragma once
-// Other processes of this host, and those that are forked from this one.
+// Other processes on this host, and forks of this process.
 
 #include <pthread.h>
 #include <sys/socket.h>
@@ -13,7 +13,7 @@
 
 namespace tengen::transport {
 
-// The process that connected to a local socket; 0 where the system does not say.
+// The process that connected to a local socket; 0 if the system does not report it.
 inline int64_t peer_process(int descriptor) {
 #if defined(__APPLE__)
   pid_t process = 0;
@@ -28,13 +28,14 @@ inline int64_t peer_process(int descriptor) {
 #endif
 }
 
-// Whether there is a process of that number, perhaps another user's.
+// Whether a process with this id exists, possibly of another user.
 inline bool is_alive(int64_t process) {
   return kill(static_cast<pid_t>(process), 0) == 0 || errno != ESRCH;
 }
 
-// How many forks lie between the first process and this one: whoever has a number of before is in a
-// child process, whose threads are gone and whose descriptors are the parent's too. No system call.
+// The number of forks between the first process and this one. If the number has changed since an
+// object was made, the object is now in a child process: its threads are gone, and its descriptors
+// are shared with the parent. No system call.
 inline uint32_t num_forks() {
   static std::atomic<uint32_t> number = 0;
   static const int registered =

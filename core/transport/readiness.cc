@@ -13,7 +13,7 @@ namespace tengen::transport {
 namespace {
 
 int milliseconds(double timeout_s) {
-  // Upwards, or who waits for a moment would ask again and again until it has come.
+  // Rounded up; otherwise a caller with a short timeout would poll in a loop until it has passed.
   return timeout_s < 0 ? -1 : static_cast<int>(std::ceil(std::min(timeout_s, 1e6) * 1e3));
 }
 
@@ -23,7 +23,7 @@ int milliseconds(double timeout_s) {
 
 namespace {
 
-// Told by one call; more are told by the next.
+// Events returned by one call; the next call returns the rest.
 constexpr size_t kMostReady = 1024;
 
 [[noreturn]] void fail(int reason) {

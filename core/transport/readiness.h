@@ -13,13 +13,13 @@
 
 namespace tengen::transport {
 
-// Of descriptors that stay the caller's. For one thread. On Linux those that are silent cost
-// nothing; elsewhere, untested, each costs a little at every wait.
+// A set of descriptors, owned by the caller. Single-threaded. On Linux idle descriptors cost
+// nothing; elsewhere (untested) each costs a little per wait.
 class Readiness {
  public:
   struct Event {
     uint64_t key;
-    bool can_read;  // or the other side has gone, which a read tells
+    bool can_read;  // or the other side has closed, which a read reports
     bool can_write;
   };
 
@@ -28,14 +28,14 @@ class Readiness {
   Readiness& operator=(const Readiness&) = delete;
   ~Readiness();
 
-  // Waits for bytes to read from now on. Throws Error where the system has no room.
+  // Adds a descriptor, to wait for bytes to read. Throws Error if the system has no resources.
   void add(int descriptor, uint64_t key);
-  // Also waits, or no longer, for room to write.
+  // Sets whether to wait also until the descriptor is writable.
   void want_room(int descriptor, uint64_t key, bool wants_room);
   void remove(int descriptor);
 
-  // Blocks for at most so many seconds, in whole milliseconds upwards; without a bound where they
-  // are negative. Returns who is ready, each once; the next call overwrites it.
+  // Blocks for at most `timeout_s` seconds, rounded up to milliseconds, or without limit if
+  // negative. Returns each ready descriptor once; the next call overwrites the result.
   std::span<const Event> wait(double timeout_s);
 
  private:

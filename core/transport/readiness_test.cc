@@ -34,7 +34,7 @@ std::map<uint64_t, Readiness::Event> told(Readiness& readiness) {
   return all;
 }
 
-// Who has bytes to read is told until they are read, and who has none is not.
+// A descriptor with unread bytes is reported until they are read; one without is not.
 void check_reads() {
   std::vector<Pair> pairs(50);
   Readiness readiness;
@@ -54,7 +54,7 @@ void check_reads() {
   TENGEN_CHECK(told(readiness).empty());
 }
 
-// One whose other side has gone can be read: the read tells.
+// A descriptor is readable when the other side has closed; the read reports it.
 void check_ends() {
   Pair pair, other;
   Readiness readiness;
@@ -86,7 +86,7 @@ void check_room() {
   TENGEN_CHECK(!told(readiness).at(7).can_write);
 }
 
-// A wait ends by itself, and at once where there is something.
+// A wait ends after its timeout, and at once if something is ready.
 void check_waits() {
   Pair pair;
   Readiness readiness;

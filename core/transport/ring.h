@@ -1,5 +1,5 @@
 #pragma once
-// A queue of messages from one process to another in shared memory: no lock, no system call.
+// A lock-free queue of messages from one process to another in shared memory, without system calls.
 
 #include <atomic>
 #include <cstddef>
@@ -11,20 +11,20 @@
 
 namespace tengen::transport {
 
-// One producer and one consumer, each on a thread of its own, that may die at any instant: a
-// message is there whole or not at all. Messages lie one after another, none across the end, so
-// that both sides work in place. Waiting and waking are the caller's.
+// One producer and one consumer, each on its own thread. Either may die at any instant: each
+// message is there completely or not at all. Messages are stored one after another and never wrap
+// around the end, so both sides work in place. Waiting and waking is up to the caller.
 //
-// The other side sees staged messages after publish(), and taken ones as taken after release(). So
-// a side can first note elsewhere what it is about to do, and a process that takes its place can go
-// on by resume.
+// The other side sees staged messages after publish(), and freed space after release(). So a side
+// can first record elsewhere what it is about to do, and a replacement process can continue with
+// resume_producer() or resume_consumer().
 class Ring {
  public:
-  // Bytes of memory that a ring of `capacity` bytes of messages needs.
+  // Bytes of memory for a ring with `capacity` bytes of messages.
   static constexpr uint64_t num_bytes(uint32_t capacity) { return sizeof(Shared) + capacity; }
 
-  // `memory`, aligned to 64 bytes, is zero or holds a ring of the same capacity, a power of two of
-  // at least 64. Both sides make a Ring over the same memory.
+  // `memory` is aligned to 64 bytes, and is zero or holds a ring of the same capacity. The capacity
+  // is a power of two, at least 64. Both sides create a Ring over the same memory.
   Ring(std::byte* memory, uint32_t capacity)
       : shared_(reinterpret_cast<Shared*>(memory)),
         bytes_(memory + sizeof(Shared)),
@@ -37,11 +37,10 @@ class Ring {
     }
   }
 
-  // The longest message that fits.
+  // The length of the longest message that fits.
   uint32_t max_message() const { return capacity_ / 2 - kHeader; }
 
-  // Producer: room for a message of at most `num_bytes` <= max_message(), aligned to 8, or null
-  // while the consumer is behind.
+  // Producer: returns space for `num_bytes` <= max_message(), aligned to 8, or null if full.
   std::byte* reserve(uint32_t num_bytes) {
     const uint64_t tail = shared_->tail.load(std::memory_order_acquire);
     const uint64_t needed = padded(num_bytes);
@@ -52,26 +51,26 @@ class Ring {
     reserved_ = head_ + skipped;
     return bytes_ + (reserved_ & (capacity_ - 1)) + kHeader;
   }
-  // Says that the first `num_bytes` of the room reserved last are a message.
+  // Makes the first `num_bytes` of the space reserved last a message.
   void stage(uint32_t num_bytes) {
     set_length(reserved_, num_bytes);
     head_ = reserved_ + padded(num_bytes);
   }
-  // Sends the staged messages.
+  // Publishes the staged messages.
   void publish() { shared_->head.store(head_, std::memory_order_release); }
   void commit(uint32_t num_bytes) {
     stage(num_bytes);
     publish();
   }
   uint64_t staged_head() const { return head_; }
-  // Goes on after a producer that staged messages up to `head`, and sends them.
+  // Continues for a producer that staged messages up to `head`, and publishes them.
   void resume_producer(uint64_t head) {
     head_ = head;
     publish();
   }
 
-  // Consumer: the oldest message, or one of no bytes at address null where there is none. It stays
-  // until it is released. Throws Error where the producer wrote what is no message.
+  // Consumer: returns the oldest message, or an empty span with a null address if there is none. It
+  // is valid until it is released. Throws Error if the producer wrote an invalid message.
   std::span<const std::byte> front() {
     uint64_t tail = tail_;
     const uint64_t head = shared_->head.load(std::memory_order_acquire);
@@ -89,32 +88,32 @@ class Ring {
     front_end_ = tail + padded(length);
     return {bytes_ + (tail & (capacity_ - 1)) + kHeader, length};
   }
-  // Takes the message that front() returned; the next front() returns the one after it.
+  // Consumes the message that front() returned; the next front() returns the following one.
   void take() { tail_ = front_end_; }
-  // Ends the life of all messages that were taken.
+  // Frees the space of all consumed messages.
   void release() { shared_->tail.store(tail_, std::memory_order_release); }
   void pop() {
     take();
     release();
   }
   uint64_t taken_tail() const { return tail_; }
-  // Goes on after a consumer that took messages up to `tail`.
+  // Continues for a consumer that consumed messages up to `tail`.
   void resume_consumer(uint64_t tail) {
     tail_ = tail;
     release();
   }
-  // Consumer: whether all messages were taken.
+  // Consumer: whether all messages were consumed.
   bool is_empty() const { return shared_->head.load(std::memory_order_acquire) == tail_; }
 
  private:
-  // Each counter on a line of its own, so that the sides do not wait for each other's.
+  // Each counter has its own cache line, to avoid false sharing.
   struct Shared {
     alignas(64) std::atomic<uint64_t> head;  // bytes ever sent
     alignas(64) std::atomic<uint64_t> tail;  // bytes ever taken
   };
   static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
-  static constexpr uint32_t kHeader = 8;  // u32 length, and padding to the alignment
+  static constexpr uint32_t kHeader = 8;  // u32 length, padded to the alignment
   static constexpr uint32_t kSkip = UINT32_MAX;
   static constexpr uint64_t padded(uint32_t length) {
     return (uint64_t{length} + kHeader + 7) / 8 * 8;
@@ -131,9 +130,9 @@ class Ring {
   Shared* const shared_;
   std::byte* const bytes_;
   const uint64_t capacity_;
-  uint64_t head_;           // the producer's, with what is staged
+  uint64_t head_;           // the producer's, including staged messages
   uint64_t reserved_ = 0;   // the producer's
-  uint64_t tail_;           // the consumer's, with what is taken
+  uint64_t tail_;           // the consumer's, including consumed messages
   uint64_t front_end_ = 0;  // the consumer's
 };
 

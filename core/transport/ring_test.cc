@@ -17,7 +17,7 @@ using transport::Ring;
 
 namespace {
 
-// Sends one message; false while the consumer is behind.
+// Sends one message; returns false if the ring is full.
 bool push(Ring& ring, std::span<const std::byte> message) {
   std::byte* to = ring.reserve(static_cast<uint32_t>(message.size()));
   if (to == nullptr) return false;
@@ -28,7 +28,7 @@ bool push(Ring& ring, std::span<const std::byte> message) {
 
 constexpr uint32_t kCapacity = 1024;
 
-// The message with a number: its length and bytes follow from it.
+// A message whose length and bytes are derived from its number.
 std::vector<std::byte> message_of(uint64_t number, uint32_t longest) {
   Rng rng(number, 0, 0, 0, Purpose::kTest);
   std::vector<std::byte> message(rng.below(longest + 1));
@@ -43,7 +43,7 @@ void send(Ring& ring, uint64_t count) {
   }
 }
 
-// Returns how many arrived before `is_over` and emptiness.
+// Returns how many messages arrived before `is_over` returned true and the ring was empty.
 template <class F>
 uint64_t receive(Ring& ring, F&& is_over) {
   uint64_t count = 0;
@@ -75,7 +75,7 @@ void check_threads() {
   TENGEN_CHECK(consumer.is_empty());
 }
 
-// A producer that is killed at any instant leaves whole messages, the first so many.
+// A producer that is killed at any instant leaves complete messages without gaps.
 void check_killed_producer() {
   const std::string path = "/tmp/tengen-ring-test-" + std::to_string(getpid());
   const transport::SharedMemory memory =
@@ -84,7 +84,7 @@ void check_killed_producer() {
     std::memset(memory.data(), 0, memory.num_bytes());
     const pid_t child = fork();
     if (child == 0) {
-      alarm(120);  // should the parent not live to kill it
+      alarm(120);  // in case the parent does not live to kill it
       const transport::SharedMemory same = transport::SharedMemory::open(path);
       Ring ring(same.data(), kCapacity);
       send(ring, UINT64_MAX);
@@ -117,32 +117,32 @@ void check_full() {
   TENGEN_CHECK(throws([&] { Ring(memory.data(), 32); }));
 }
 
-// A length that no message can have is refused, and nothing beyond what was sent is read.
+// An invalid length is rejected, and nothing beyond the published bytes is read.
 void check_damage() {
-  constexpr uint32_t kCounters = 128;  // bytes before the messages
+  constexpr uint32_t kCounters = 128;  // bytes in front of the messages
   TENGEN_CHECK(Ring::num_bytes(64) == kCounters + 64);
   const transport::SharedMemory memory = transport::SharedMemory::anonymous(Ring::num_bytes(64));
   Ring ring(memory.data(), 64);
-  const std::vector<std::byte> message(8);  // 16 bytes of the ring
+  const std::vector<std::byte> message(8);  // occupies 16 bytes of the ring
   const auto refuses = [&](uint32_t at, uint32_t length) {
     std::memcpy(memory.data() + kCounters + at, &length, sizeof length);
     return throws([&] { ring.front(); });
   };
   TENGEN_CHECK(push(ring, message));
-  TENGEN_CHECK(refuses(0, 9) && !refuses(0, 8));  // not all of it was sent
+  TENGEN_CHECK(refuses(0, 9) && !refuses(0, 8));  // not completely published
   for (int i = 1; i < 4; ++i) TENGEN_CHECK(push(ring, message));
-  TENGEN_CHECK(refuses(0, 25) && !refuses(0, 24));  // longer than the longest
+  TENGEN_CHECK(refuses(0, 25) && !refuses(0, 24));  // longer than the maximum
   TENGEN_CHECK(!refuses(0, 8));
   for (int i = 0; i < 3; ++i) {
     TENGEN_CHECK(ring.front().size() == 8);
     ring.pop();
   }
   for (int i = 0; i < 2; ++i) TENGEN_CHECK(push(ring, message));
-  TENGEN_CHECK(refuses(48, 9) && !refuses(48, 8));  // across the end
+  TENGEN_CHECK(refuses(48, 9) && !refuses(48, 8));  // crosses the end
 }
 
-// What is staged or taken is not told before it is published or released, and may be told by
-// another process.
+// Staged messages and consumed space are not visible before publish() and release(), and another
+// process may publish or release them.
 void check_resume() {
   const transport::SharedMemory memory = transport::SharedMemory::anonymous(Ring::num_bytes(256));
   Ring producer(memory.data(), 256);
@@ -165,20 +165,20 @@ void check_resume() {
   producer.publish();
   stage(producer, 'c');
   TENGEN_CHECK(take(consumer) == 'a' && take(consumer) == 'b' && take(consumer) == '-');
-  // The consumer dies before it tells; the next one does not know, or is told how far it went.
+  // The consumer dies before release(). Its replacement is told how far it went, or starts anew.
   Ring forgetful(memory.data(), 256);
   TENGEN_CHECK(take(forgetful) == 'a');
   Ring next(memory.data(), 256);
   next.resume_consumer(consumer.taken_tail());
   TENGEN_CHECK(take(next) == '-');
-  // The producer dies with a message that it staged.
+  // The producer dies with a staged message.
   Ring heir(memory.data(), 256);
   heir.resume_producer(producer.staged_head());
   TENGEN_CHECK(take(next) == 'c');
   stage(heir, 'd');
   heir.publish();
   TENGEN_CHECK(take(next) == 'd' && take(next) == '-' && next.is_empty());
-  // Room comes by release alone.
+  // Only release() frees space.
   int num_staged = 0;
   while (heir.reserve(1) != nullptr) {
     heir.stage(1);

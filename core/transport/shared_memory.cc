@@ -37,7 +37,7 @@ namespace {
               "mount -o remount,size=... /dev/shm, docker run --shm-size=...");
 }
 
-// By errno.
+// Throws an Error that depends on errno.
 [[noreturn]] void fail_to_reserve(const std::string& path, uint64_t num_bytes) {
   const int reason = errno;
   if (reason == ENOSPC || reason == EFBIG || reason == ENOMEM) fail_for_room(path, num_bytes);
@@ -45,11 +45,10 @@ namespace {
 }
 
 constexpr uint64_t kHugePage = uint64_t{2} << 20;
-// Reserved by one call, in much less time than there is between two signals.
+// Bytes reserved per call; this takes much less time than there is between two signals.
 constexpr uint64_t kPieceBytes = uint64_t{256} << 10;
 
-// Sees to it that there is a page for every byte, so that writing never ends in SIGBUS. Returns 0,
-// or why not.
+// Allocates a page for every byte, so that a write never ends in SIGBUS. Returns 0 or an errno.
 int reserve(int descriptor, uint64_t num_bytes) {
 #if defined(__APPLE__)
   fstore_t room = {};
@@ -59,7 +58,7 @@ int reserve(int descriptor, uint64_t num_bytes) {
   if (fcntl(descriptor, F_PREALLOCATE, &room) != 0) return errno;
   return ftruncate(descriptor, static_cast<off_t>(num_bytes)) == 0 ? 0 : errno;
 #else
-  // A signal ends a call, and the system takes back what that call has reserved.
+  // A signal interrupts a call, and the system then undoes what that call has reserved.
   for (uint64_t done = 0; done < num_bytes;) {
     const uint64_t piece = std::min(kPieceBytes, num_bytes - done);
     const int reason =
@@ -74,8 +73,8 @@ int reserve(int descriptor, uint64_t num_bytes) {
 #endif
 }
 
-// Maps a file of so many bytes, or with -1 memory. Where a huge page fits the mapping is aligned to
-// one, so that such pages of a file need one entry each.
+// Maps a file of `num_bytes`, or anonymous memory with descriptor -1. If a huge page fits, the
+// mapping is aligned to one, so that a huge page of the file needs only one page table entry.
 std::byte* map(const std::string& path, int descriptor, uint64_t num_bytes) {
   const int kind = descriptor < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
   void* data = MAP_FAILED;
@@ -88,7 +87,7 @@ std::byte* map(const std::string& path, int descriptor, uint64_t num_bytes) {
     auto* const begin = static_cast<std::byte*>(wide);
     std::byte* const aligned = begin + -reinterpret_cast<uintptr_t>(wide) % kHugePage;
     data = mmap(aligned, num_bytes, PROT_READ | PROT_WRITE, kind | MAP_FIXED, descriptor, 0);
-    // Of the rest whole pages can be given back.
+    // Unmaps the unused whole pages at both ends.
     const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
     std::byte* const end =
         data == MAP_FAILED ? begin : aligned + (num_bytes + page - 1) / page * page;
@@ -97,13 +96,13 @@ std::byte* map(const std::string& path, int descriptor, uint64_t num_bytes) {
   }
   if (data == MAP_FAILED) fail(path, "cannot be mapped", errno);
 #if defined(MADV_HUGEPAGE)
-  madvise(data, num_bytes, MADV_HUGEPAGE);  // a hint, which some kernels do not take
+  madvise(data, num_bytes, MADV_HUGEPAGE);  // a hint, which some kernels reject
 #endif
   return static_cast<std::byte*>(data);
 }
 
-// Gives a new file in memory huge pages where the system has them: it has none for such files by
-// itself, unless it was mounted so. Sets its size.
+// Sets the size of a new file in memory and uses huge pages if the system supports them; it does
+// not by default, unless the file system was mounted with them.
 void make_huge_pages(int descriptor, std::byte* data, uint64_t num_bytes) {
 #if defined(__linux__)
 #if !defined(MADV_COLLAPSE)
@@ -111,11 +110,11 @@ void make_huge_pages(int descriptor, std::byte* data, uint64_t num_bytes) {
 #endif
   struct statfs status;
   if (fstatfs(descriptor, &status) != 0 || status.f_type != TMPFS_MAGIC) return;
-  // A page in each, as there is nothing to make of none.
+  // Touches each page, because MADV_COLLAPSE needs existing pages.
   for (uint64_t begin = 0; begin + kHugePage <= num_bytes; begin += kHugePage) {
     if (posix_fallocate(descriptor, static_cast<off_t>(begin), 1) != 0) return;
   }
-  // The bytes behind the last one are no huge page.
+  // The remaining bytes do not fill a huge page.
   madvise(data, num_bytes / kHugePage * kHugePage, MADV_COLLAPSE);
 #else
   (void)descriptor, (void)data, (void)num_bytes;
@@ -136,7 +135,7 @@ class Descriptor {
   int number_;
 };
 
-// Removes a name when it goes.
+// Removes a file name in its destructor.
 class Removal {
  public:
   explicit Removal(const std::string& path) : path_(path) {}
@@ -151,8 +150,9 @@ class Removal {
 }  // namespace
 
 SharedMemory SharedMemory::create(const std::string& path, uint64_t num_bytes) {
-  // Whole under its name or not there, whatever instant this process is killed at. A part that is
-  // there is perhaps another name of memory that is in use: it goes, and is not cut.
+  // The file is complete under its name or does not exist, at whatever instant this process is
+  // killed. An existing `.part` may be a second name of memory in use, so it is unlinked and never
+  // truncated.
   const std::string part = path + ".part";
   ::unlink(part.c_str());
   const Descriptor file(::open(part.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
@@ -185,14 +185,14 @@ SharedMemory SharedMemory::open(const std::string& path, uint64_t min_bytes) {
                 std::to_string(min_bytes) +
                 "; another store's lies there, so connect again, or choose another folder");
   }
-  // A copy of a folder may have holes.
+  // A copied file may have holes.
   if (static_cast<uint64_t>(status.st_blocks) * 512 < num_bytes) {
     errno = reserve(file.get(), num_bytes);
     if (errno != 0) fail_to_reserve(path, num_bytes);
   }
   SharedMemory there(path, map(path, file.get(), num_bytes), num_bytes);
 #if defined(MADV_POPULATE_WRITE)
-  // The pages are there; to map them all at once costs a fraction of a fault each.
+  // The pages exist; mapping them all at once is much cheaper than one page fault each.
   madvise(there.data(), num_bytes, MADV_POPULATE_WRITE);
 #endif
   return there;
@@ -205,7 +205,7 @@ SharedMemory SharedMemory::unnamed(int descriptor, uint64_t num_bytes) {
 void SharedMemory::check_room(const std::string& directory, uint64_t num_bytes) {
   struct statvfs status;
   if (statvfs(directory.c_str(), &status) != 0) fail(directory, "cannot be measured", errno);
-  // One without a bound has no blocks.
+  // A file system without a size limit reports no blocks.
   if (status.f_blocks != 0 && uint64_t{status.f_bavail} * status.f_frsize < num_bytes) {
     fail_for_room(directory, num_bytes);
   }

@@ -1,5 +1,5 @@
 #pragma once
-// Memory that processes of one host share: a file in a memory file system, mapped.
+// Memory shared by processes on one host: a memory-mapped file in a memory file system.
 
 #include <cstddef>
 #include <cstdint>
@@ -7,25 +7,25 @@
 
 namespace tengen::transport {
 
-// A mapping of a whole file. Another process that opens the same path sees the same bytes. They
-// outlive every process, even one that is killed, until the file is removed. Nobody ever truncates
-// such a file, so that mapped bytes stay valid, even when its name is removed. Movable.
+// A mapping of a whole file. Another process that opens the same path sees the same bytes. The file
+// outlives every process, even a killed one, until it is removed. It is never truncated, so mapped
+// bytes stay valid even after its name is removed. Movable.
 class SharedMemory {
  public:
-  // Makes a file, which must not exist, of zeroed bytes that are all allocated, so that no later
-  // write fails. Where the file system has no room, throws an Error that says how to enlarge it. A
-  // process that is killed in this call leaves the whole file or none, and perhaps `path.part`.
+  // Creates a file, which must not exist, with all bytes allocated and zeroed, so that no later
+  // write fails. If the file system is full, throws an Error that says how to enlarge it. If the
+  // process is killed during this call, the file is complete or does not exist, and `path.part` may
+  // be left.
   static SharedMemory create(const std::string& path, uint64_t num_bytes);
-  // The same, but maps a file of that size where there is one.
+  // The same, but maps an existing file of that size if there is one.
   static SharedMemory adopt(const std::string& path, uint64_t num_bytes);
-  // Maps an existing file. Throws Error where there is none, or it has fewer bytes.
+  // Maps an existing file. Throws Error if there is none, or if it has fewer bytes.
   static SharedMemory open(const std::string& path, uint64_t min_bytes = 1);
-  // Maps memory without a name that another process may have too, by its descriptor, which stays
-  // the caller's.
+  // Maps unnamed memory, which another process may share. The caller keeps the descriptor.
   static SharedMemory unnamed(int descriptor, uint64_t num_bytes);
-  // Throws the same Error where a folder's file system has less than `num_bytes` of room now.
+  // Throws the same Error if the folder's file system has less than `num_bytes` of free space.
   static void check_room(const std::string& directory, uint64_t num_bytes);
-  // Memory of this process alone.
+  // Allocates private memory of this process.
   static SharedMemory anonymous(uint64_t num_bytes);
 
   SharedMemory(SharedMemory&& other) noexcept;
@@ -34,7 +34,7 @@ class SharedMemory {
 
   std::byte* data() const { return data_; }
   uint64_t num_bytes() const { return num_bytes_; }
-  const std::string& path() const { return path_; }  // empty for one without a name
+  const std::string& path() const { return path_; }  // empty if unnamed
 
  private:
   SharedMemory(std::string path, std::byte* data, uint64_t num_bytes)

@@ -24,13 +24,13 @@ namespace {
 
 constexpr uint64_t kBytes = 3 << 20;
 
-// A path that nothing lies at, in this and any other run.
+// A path that does not exist, in this or any other run.
 std::string free_path() {
   const std::string name = "tengen-memory-" + std::to_string(getpid());
   return (std::filesystem::temp_directory_path() / name).string();
 }
 
-// The same in memory, where there is such a folder.
+// The same in a memory file system, if there is one.
 std::string free_memory_path() {
   const std::string memory = "/dev/shm";
   if (!std::filesystem::is_directory(memory)) return free_path();
@@ -42,7 +42,7 @@ bool has_all(const std::string& path) {
   return stat(path.c_str(), &status) == 0 && status.st_blocks * 512 >= status.st_size;
 }
 
-// The number that the next file would get.
+// The descriptor that the next file would get.
 int next_descriptor() {
   const int number = dup(STDERR_FILENO);
   close(number);
@@ -51,7 +51,7 @@ int next_descriptor() {
 
 bool is_mapped(std::byte* data) { return msync(data, kBytes, MS_ASYNC) == 0; }
 
-// What the Error that `f` throws says; empty where it throws none.
+// The message of the Error that `f` throws; empty if it throws none.
 template <class F>
 std::string error_of(F&& f) {
   try {
@@ -66,7 +66,7 @@ bool contains(const std::string& text, const char* part) {
   return text.find(part) != std::string::npos;
 }
 
-// All of a file is there when it is made, zeroed, and its owner's alone.
+// A new file is complete and zeroed, and only its owner can access it.
 void check_file() {
   const std::string path = free_path();
   const SharedMemory memory = SharedMemory::create(path, kBytes);
@@ -82,7 +82,7 @@ void check_file() {
   TENGEN_CHECK(contains(error_of([&] { SharedMemory::open(path); }), "cannot be opened"));
 }
 
-// Two mappings of a file are of the same bytes; these stay, and no descriptor does.
+// Two mappings of a file share their bytes; they stay valid, and no descriptor stays open.
 void check_two_mappings() {
   const std::string path = free_path();
   const int descriptor = next_descriptor();
@@ -113,7 +113,7 @@ void check_moves() {
   TENGEN_CHECK(second.data() != data && !is_mapped(data));
 }
 
-// Too little room is found when the memory is made, and leaves no file.
+// A lack of space is detected at creation, and leaves no file.
 void check_no_room() {
   const std::string path = free_path();
   std::signal(SIGXFSZ, SIG_IGN);
@@ -127,7 +127,7 @@ void check_no_room() {
   TENGEN_CHECK(!std::filesystem::exists(path));
 }
 
-// So is it while others take the room: what is made is there to the last byte.
+// The same if others fill the space at the same time: created memory is allocated to the last byte.
 void check_small_folder() {
   transport::in_small_folder(4 * kBytes, [](const std::string& folder) {
     TENGEN_CHECK(contains(error_of([&] { SharedMemory::create(folder + "/all", 5 * kBytes); }),
@@ -149,7 +149,7 @@ void check_small_folder() {
   });
 }
 
-// Signals, as of a profiler's clock, are no reason to have no memory.
+// Signals, such as a profiler's timer, do not make an allocation fail.
 void check_signals() {
   const std::string path = free_memory_path();
   struct sigaction action = {};
@@ -167,7 +167,7 @@ void check_signals() {
   TENGEN_CHECK(error.empty());
 }
 
-// One that was killed may leave a part that is another name of what it made; that stays whole.
+// A killed process may leave a `.part` as a second name of its memory, which stays intact.
 void check_left_part() {
   const std::string path = free_path();
   const SharedMemory first = SharedMemory::create(path, kBytes);
@@ -181,7 +181,7 @@ void check_left_part() {
   unlink(path.c_str());
 }
 
-// A file of another's that is shorter is refused, and one with holes, as copies have them, filled.
+// A shorter file of another process is rejected, and one with holes, as in copies, is filled.
 void check_files_of_others() {
   const std::string path = free_memory_path();
   close(open(path.c_str(), O_WRONLY | O_CREAT, 0600));
@@ -192,15 +192,14 @@ void check_files_of_others() {
   unlink(path.c_str());
 }
 
-// A process that is killed while it makes files leaves whole ones, and nothing in the way of its
-// heir.
+// A process that is killed while it creates files leaves complete ones and blocks nobody.
 void check_kills() {
   const std::string path = free_path();
   int num_there = 0;
   for (int round = 0; round < 60; ++round) {
     const pid_t child = fork();
     if (child == 0) {
-      alarm(60);  // should the parent not live to kill it
+      alarm(60);  // in case the parent does not live to kill it
       while (true) {
         SharedMemory::create(path, kBytes);
         usleep(1000);

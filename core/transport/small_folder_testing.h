@@ -1,5 +1,5 @@
 #pragma once
-// For tests: a file system in memory that is full soon.
+// For tests: a small file system in memory, which is soon full.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@
 namespace tengen::transport {
 
 #if defined(__linux__)
-// Only this process sees what it mounts then. A system may let nobody do it but its administrator.
+// Mounts are then visible only to this process. The system may allow this only to root.
 inline bool mount_small(const std::string& folder, uint64_t num_bytes) {
   if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
   const std::string options = "size=" + std::to_string(num_bytes);
@@ -27,7 +27,7 @@ inline bool mount_small(const std::string& folder, uint64_t num_bytes) {
 }
 #endif
 
-// Calls `test` with a folder that holds `num_bytes`, in a process of its own, which is not to die.
+// Calls `test` in a separate process, with a folder of `num_bytes`. The process must not die.
 template <class F>
 void in_small_folder(uint64_t num_bytes, F&& test) {
 #if defined(__linux__)

@@ -11,11 +11,11 @@
 namespace tengen::transport {
 namespace {
 
-// Small messages come several a call; of a large one so much at most is copied twice.
+// Read-ahead buffer for small messages; at most this much of a large one is copied twice.
 constexpr size_t kAheadBytes = 16384;
-// What one call takes, by POSIX's least and Linux's limit.
+// The maximum per call: POSIX's minimum and Linux's limit.
 constexpr size_t kMaxParts = 1024;
-// What one call receives: TCP tells the other side of the room that a call has made when it ends.
+// Bytes received per call: TCP tells the other side about freed buffer space only when a call ends.
 constexpr size_t kMaxReceivedBytes = 65536;
 
 #ifdef POLLRDHUP
@@ -28,7 +28,7 @@ ssize_t send_some(int descriptor, std::span<iovec> parts, int flags) {
   msghdr message{};
   message.msg_iov = parts.data();
   message.msg_iovlen = std::min(parts.size(), kMaxParts);
-  // The rest follows at once, so that no packet goes half full.
+  // The rest follows immediately, so avoid sending a half-full packet.
   if (parts.size() > kMaxParts) flags |= MSG_MORE;
   ssize_t sent;
   do {
@@ -37,7 +37,7 @@ ssize_t send_some(int descriptor, std::span<iovec> parts, int flags) {
   return sent;
 }
 
-// Parts without their first bytes.
+// The parts without their first `num_bytes` bytes.
 std::span<iovec> drop_front(std::span<iovec> parts, size_t num_bytes) {
   while (!parts.empty() && num_bytes >= parts.front().iov_len) {
     num_bytes -= parts.front().iov_len;
@@ -62,7 +62,7 @@ bool StreamSocket::read(void* to, uint64_t num_bytes) {
   begin_ += known;
   for (uint64_t done = known; done < num_bytes;) {
     const size_t wanted = num_bytes - done;
-    // What is behind a small message comes with it.
+    // Also reads ahead what follows a small message.
     iovec parts[2] = {part_of(at + done, wanted), part_of(ahead_.data(), ahead_.size())};
     const bool is_small = wanted < kAheadBytes;
     msghdr message{};

@@ -1,5 +1,5 @@
 #pragma once
-// Whole messages over a socket that is a stream of bytes.
+// Complete messages over a stream socket.
 
 #include <sys/uio.h>
 
@@ -12,7 +12,7 @@
 
 namespace tengen::transport {
 
-// Calls block unless they say otherwise. One thread may read while another sends.
+// Calls block unless stated otherwise. One thread may read while another sends.
 class StreamSocket {
  public:
   explicit StreamSocket(Connection connection);
@@ -22,37 +22,36 @@ class StreamSocket {
 
   int descriptor() const { return connection_.descriptor(); }
 
-  // Reads bytes straight to `to`; false where the stream has ended or is broken.
+  // Reads bytes directly into `to`; returns false if the stream has ended or is broken.
   bool read(void* to, uint64_t num_bytes);
 
-  // Sends all parts, whose entries it changes; false where the other side has gone.
+  // Sends all parts and modifies their entries; returns false if the other side has gone.
   bool send(std::span<iovec> parts);
-  // Sends as much as the stream takes at once, and drops it from `parts`; false where the other
-  // side has gone.
+  // Sends what is possible without blocking, and removes it from `parts`; returns false if broken.
   bool try_send(std::span<iovec>* parts);
 
-  // Whether the other side has ended its stream, even where bytes of it are not read yet.
+  // Whether the other side has ended its stream, even if bytes of it are still unread.
   bool has_ended() const;
-  // Ends the stream to the other side, behind the bytes that were sent.
+  // Shuts down sending, after the bytes that were sent.
   void end_sending();
-  // Ends both directions; calls that block return.
+  // Shuts down both directions; blocked calls return.
   void shut_down();
 
  private:
   const Connection connection_;
-  std::vector<std::byte> ahead_;  // bytes that were received and not asked for yet
-  size_t begin_ = 0;              // where they begin in ahead_
+  std::vector<std::byte> ahead_;  // bytes that were received but not requested yet
+  size_t begin_ = 0;              // where they start in ahead_
   size_t end_ = 0;
 };
 
-// For a socket of whatever kind that many are served beside: sends as much as it takes at once, and
-// drops it from `parts`; false where the other side has gone.
+// For any kind of non-blocking socket: sends as much as possible and removes it from `parts`;
+// returns false if the other side has gone.
 bool try_send(int descriptor, std::span<iovec>* parts);
-// Receives what is there straight to the parts, and drops it from `parts`; false where the stream
-// has ended or is broken.
+// Receives available bytes directly into the parts and removes them from `parts`; returns false if
+// the stream has ended or is broken.
 bool try_receive(int descriptor, std::span<iovec>* parts);
 
-// A part of a message: these bytes.
+// A part of a message with these bytes.
 inline iovec part_of(const void* data, uint64_t num_bytes) {
   return {const_cast<void*>(data), static_cast<size_t>(num_bytes)};
 }

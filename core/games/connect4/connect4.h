@@ -40,8 +40,8 @@ class Connect4 {
   int ply(const State& state) const { return std::popcount(state.occupied); }
   int to_play(const State& state) const { return ply(state) & 1; }
 
-  // Looked up when asked for, not at each move: a search replays many moves that it knows end
-  // nothing. Only the player who just moved can have four.
+  // Computed on demand, not at each move: a search replays many moves that it knows do not end the
+  // game. Only the player who just moved can have four.
   Outcome outcome(const State& state) const {
     if (has_four(state.own ^ state.occupied)) {
       return to_play(state) == 1 ? Outcome::kFirstWins : Outcome::kSecondWins;
@@ -53,8 +53,8 @@ class Connect4 {
     if (outcome(state) != Outcome::kOngoing) return 0;
     int count = 0;
     for (int column = 0; column < kWidth; ++column) {
-      // Stored always and kept only if the column is open: no branch to mispredict. The store
-      // stays in bounds because count <= column.
+      // Always stores, and counts only if the column is open, which avoids a branch misprediction.
+      // The store stays in bounds because count <= column.
       actions[count] = static_cast<uint16_t>(column);
       count += (state.occupied & top_cell(column)) == 0;
     }
@@ -65,12 +65,12 @@ class Connect4 {
            outcome(state) == Outcome::kOngoing;
   }
   void apply(State& state, int action) const {
-    state.own ^= state.occupied;  // the other side's, who moves next
+    state.own ^= state.occupied;  // those of the other side, which moves next
     state.occupied |= state.occupied + (uint64_t{1} << (action * kColumnBits));
   }
 
-  // Exact: two positions never share a key. Adding the bottom row to `occupied` sets one bit above
-  // every column, which makes the sum with `own` unique.
+  // Exact: different positions have different keys. Adding the bottom row to `occupied` sets one
+  // bit above every column, which makes the sum with `own` unique.
   Key128 key(const State& state) const {
     return combine(zobrist_key(kKeyTable, 0), state.own + state.occupied + kBottomRow);
   }

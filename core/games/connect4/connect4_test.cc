@@ -26,7 +26,7 @@ int main() {
                "0 1 2 3 4 5 6\n"
                "X wins");
 
-  // A full column takes no more stones.
+  // A full column accepts no more stones.
   auto full = game.initial_state();
   for (int i = 0; i < 6; ++i) game.apply(full, 2);
   TENGEN_CHECK(!game.is_legal(full, 2) && game.is_legal(full, 3));

@@ -1,16 +1,16 @@
 #pragma once
-// A game that is played outside the core, shown as a Game: searches, self-play, matches and rows
-// are the same code as for native games.
+// A game that is played outside the core, presented as a Game: searches, self-play, matches and
+// rows use the same code as for native games.
 //
-// A position is asked for once. It then knows the positions after the moves that were made from
-// it, so that a descent, which replays its path from the root, leaves the core at most for its
-// last move: is_known() tells before, resolve() makes many such moves in one call, and apply()
-// makes an unknown one by itself.
+// Each position is requested once. It then stores the positions after moves that were made from it.
+// So a descent, which replays its path from the root, leaves the core at most for its last move:
+// is_known() tells in advance, resolve() makes many such moves in one call, and apply() makes a
+// single unknown one itself.
 //
-// Memory: a state keeps alive its position and those known below it, nothing above. A game in a
-// slot therefore holds what was searched below its current position, at most one position a
-// simulation; playing a move frees every other branch. Differs from native games: a State is a
-// reference, and making an unknown move allocates.
+// Memory: a state keeps alive its position and the known ones below it, nothing above. So a game in
+// a slot holds what was searched below its current position, at most one position per simulation;
+// playing a move frees every other branch. Differs from native games: a State is a reference, and
+// making an unknown move allocates.
 
 #include <cstdint>
 #include <memory>
@@ -27,14 +27,14 @@
 
 namespace tengen {
 
-// 128 bits of `num_values` plane entries.
+// A 128-bit hash of `num_values` plane entries.
 Key128 planes_key(const float* planes, size_t num_values);
 
-// Numbers for positions; the smallest free ones come first again. Thread-safe.
+// Ids of positions; freed ids are reused, smallest first. Thread-safe.
 class PositionIds {
  public:
   static constexpr int32_t kInitial = 0;
-  static constexpr int32_t kNone = -1;  // of a position that the source does not keep
+  static constexpr int32_t kNone = -1;  // of a position that the source does not store
 
   int32_t take();
   void give_back(int32_t id);
@@ -57,11 +57,11 @@ struct ExternalPosition {
   int ply = 0;
   Key128 key;
   PositionFacts facts;
-  // Known positions by place of the move in facts.legal; empty before the first.
+  // Known positions, indexed like facts.legal; empty before the first one.
   std::vector<std::shared_ptr<ExternalPosition>> children;
 };
 
-// Copies share one source. Threads: states that come from one initial_state() are for one thread
+// Copies share one source. Threads: states from the same initial_state() may be used by one thread
 // at a time; others are independent.
 class ExternalGame {
  public:
@@ -73,7 +73,7 @@ class ExternalGame {
     uint16_t action;
   };
 
-  // Asks the source for the initial position.
+  // Requests the initial position from the source.
   explicit ExternalGame(std::shared_ptr<StateSource> source);
 
   std::string name() const { return rules_->name; }
@@ -85,31 +85,31 @@ class ExternalGame {
   PolicyLayout policy_layout() const { return rules_->policy_layout; }
   int num_symmetries() const { return rules_->num_symmetries; }
 
-  // A position of its own each time, so that games share no memory.
+  // A separate position each time, so that games share no memory.
   State initial_state() const;
   int to_play(const State& state) const { return state.position->facts.to_play; }
   int ply(const State& state) const { return state.position->ply; }
   Outcome outcome(const State& state) const { return state.position->facts.outcome; }
   int legal_actions(const State& state, uint16_t* actions) const;
   bool is_legal(const State& state, int action) const;
-  // Throws Error where the action is not legal, and what the source throws.
+  // Throws Error if the action is illegal; exceptions of the source propagate.
   void apply(State& state, int action) const;
   Key128 key(const State& state) const { return state.position->key; }
-  // Precondition: the position is not finished.
+  // Precondition: the game is not over.
   void encode(const State& state, int symmetry, float* planes) const;
   const uint16_t* images(const State&, int symmetry) const {
     return rules_->action_image.data() + symmetry * rules_->num_actions;
   }
   std::string to_string(const State& state) const { return source_->to_string(state.position->id); }
 
-  // Whether apply() would not need the source. Precondition: the action is legal.
+  // Whether apply() would not call the source. Precondition: the action is legal.
   bool is_known(const State& state, int action) const;
-  // Makes these moves known, all in one call of the source.
+  // Makes these moves known, in one call of the source.
   void resolve(std::span<const Move> moves) const;
-  // The position after legal actions from the start, to look at: no move can be made from it.
-  // The last ones asked for are kept, up to kMaxKeptBytes. Thread-safe.
+  // The position after legal actions from the start, read-only: no move can be made from it. The
+  // most recent ones are cached, up to kMaxKeptBytes. Thread-safe.
   State state_after(std::span<const uint16_t> actions) const;
-  // The result of uniform random play from an unfinished position.
+  // The result of uniformly random play from an unfinished position.
   Outcome playout(const State& state, Rng& rng) const {
     return source_->playout(state.position->id, rng);
   }
@@ -120,7 +120,7 @@ class ExternalGame {
   struct KeyHash {
     size_t operator()(const Key128& key) const { return static_cast<size_t>(key.lo); }
   };
-  // Two halves: when the newer is full it becomes the older, and the older is forgotten.
+  // A cache in two halves: when the newer is full it becomes the older, and the older is dropped.
   struct Kept {
     std::mutex mutex;
     std::unordered_map<Key128, State, KeyHash> newer, older;

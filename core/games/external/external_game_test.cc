@@ -26,7 +26,7 @@ void check_known_moves() {
   TENGEN_CHECK(source->num_calls == before + 1);
   TENGEN_CHECK(game.key(state) == game.key(other) && game.ply(state) == 1);
   TENGEN_CHECK(game.to_string(state) == game.to_string(other));
-  // The sibling is forgotten, and its number comes up again.
+  // The sibling is freed, and its id is reused.
   TENGEN_CHECK(source->states.size() == 4);
   game.apply(state, 0);
   TENGEN_CHECK(source->states.size() == 4);
@@ -48,7 +48,7 @@ void check_errors() {
   source->is_broken = true;
   for (int i = 0; i < 3; ++i) TENGEN_CHECK(throws([&] { game.apply(state, 4); }));
   source->is_broken = false;
-  game.apply(state, 4);  // under the number that was taken in vain
+  game.apply(state, 4);  // with the id that the failed call had taken
   TENGEN_CHECK(source->states.size() == 2 && source->states.count(1) == 1);
   auto seen = game.state_after(std::vector<uint16_t>{4});
   TENGEN_CHECK(throws([&] { game.apply(seen, 0); }));
@@ -68,10 +68,10 @@ void check_state_after() {
   }
   TENGEN_CHECK(source->num_calls == before + 1);
   TENGEN_CHECK(game.ply(game.state_after({})) == 0);
-  TENGEN_CHECK(source->states.size() == num_states);  // nothing of it is kept by the source
+  TENGEN_CHECK(source->states.size() == num_states);  // the source stores nothing of it
 }
 
-// A chain far longer than the stack is deep would break a recursive end.
+// A chain far longer than the stack would overflow a recursive destructor.
 void check_long_chain() {
   const auto ids = std::make_shared<PositionIds>();
   auto first = std::make_shared<ExternalPosition>(ids, ids->take());

@@ -1,6 +1,6 @@
 #pragma once
-// Where the positions of a game come from that is played outside the core, as in Python. The core
-// names positions by number; the source keeps what it likes behind each number.
+// The source of positions of a game that is played outside the core, for example in Python. The
+// core identifies positions by number; the source stores the actual state behind each number.
 
 #include <cstdint>
 #include <span>
@@ -12,7 +12,7 @@
 
 namespace tengen {
 
-// What is fixed. Letters: S symmetries, A actions, N = planes * height * width.
+// The fixed properties of the game. Letters: S symmetries, A actions, N = planes * height * width.
 struct ExternalRules {
   std::string name;
   int num_actions = 0;
@@ -22,38 +22,38 @@ struct ExternalRules {
   int max_plies = 0;
   PolicyLayout policy_layout = PolicyLayout::kFlat;
   int num_symmetries = 1;
-  std::vector<uint16_t> action_image;  // [S, A] the action that an action becomes
-  std::vector<uint32_t> plane_origin;  // [S, N] the entry that comes to stand at an entry
+  std::vector<uint16_t> action_image;  // [S, A] the image of each action
+  std::vector<uint32_t> plane_origin;  // [S, N] the source index of each plane entry
 };
 
-// Everything that the core asks of a position.
+// Everything that the core needs to know about a position.
 struct PositionFacts {
   uint8_t to_play = 0;
   Outcome outcome = Outcome::kOngoing;
-  std::vector<uint16_t> legal;  // increasing; empty in a finished position
-  std::vector<float> planes;    // [N]; empty in a finished position
+  std::vector<uint16_t> legal;  // increasing; empty if the game is over
+  std::vector<float> planes;    // [N]; empty if the game is over
 };
 
-// The move of position number `parent` that leads to the position to be known as `child`.
+// The move from position number `parent` that leads to the position with id `child`.
 struct ExternalMove {
   int32_t parent;
   uint16_t action;
   int32_t child;
 };
 
-// Number 0 is the initial position; other numbers come up again when their position is gone, and
-// the source then forgets what it had there. Every method checks what the game answers and throws
-// where it breaks the protocol. Thread-safe; may block on a lock of the language behind it.
+// Id 0 is the initial position. Other ids are reused when their position is freed, and the source
+// then drops what it stored there. Every method validates the game's answers and throws if they
+// break the protocol. Thread-safe; may block on a lock of the language behind it.
 class StateSource {
  public:
   virtual ~StateSource() = default;
   virtual const ExternalRules& rules() const = 0;
-  // Makes all the moves at once; facts[i] is filled for moves[i].
+  // Makes all the moves in one call; facts[i] is the result of moves[i].
   virtual void expand(std::span<const ExternalMove> moves, std::span<PositionFacts> facts) = 0;
-  // The position after `actions`, known to be legal, from the start; to be known as `id`, or not to
-  // be kept where that is negative.
+  // The position after `actions` from the start, which must be legal; stored with this id, or not
+  // stored if the id is negative.
   virtual PositionFacts replay(std::span<const uint16_t> actions, int32_t id) = 0;
-  // The result of uniform random play from an unfinished position: every move is
+  // The result of uniformly random play from an unfinished position: every move is
   // legal[rng.below(number of legal)].
   virtual Outcome playout(int32_t id, Rng& rng) = 0;
   virtual std::string to_string(int32_t id) = 0;

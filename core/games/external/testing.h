@@ -1,5 +1,5 @@
 #pragma once
-// A game played outside, for the native tests.
+// A game outside the core, for the native tests.
 
 #include <map>
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace tengen {
 
-// Tic-tac-toe from outside. Counts what it is asked.
+// Tic-tac-toe as an external game. Counts its calls.
 class TicTacToeSource : public StateSource {
  public:
   TicTacToeSource() {

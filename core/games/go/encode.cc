@@ -1,4 +1,4 @@
-// What a network is shown of a position of Go, by the lists of games/planes.h.
+// Encodes a position of Go as network inputs, for the lists of planes in games/planes.h.
 
 #include <algorithm>
 #include <cmath>
@@ -9,10 +9,10 @@
 
 namespace tengen {
 
-// Planes in the making, seen under a symmetry. Holds no memory of its own.
+// Writes planes under a symmetry. Does not own memory.
 class GoPlaneWriter {
  public:
-  // Makes `num_planes` planes of zeros.
+  // Zeroes `num_planes` planes.
   GoPlaneWriter(const GoLayout& layout, int symmetry, int num_planes, int num_cells, float* planes)
       : layout_(layout), images_(layout.images(symmetry)), num_cells_(num_cells), planes_(planes) {
     std::fill_n(planes, num_planes * num_cells, 0.0f);
@@ -22,7 +22,7 @@ class GoPlaneWriter {
   void points_on(int plane, const PointSet& points) const {
     for_each_point(points, [&](int point) { point_on(plane, point); });
   }
-  // The whole board is `value`, and nothing beyond it.
+  // Sets the whole board to `value`, and leaves everything off the board at 0.
   void constant(int plane, float value) const {
     if (layout_.fills_frame()) return fill_plane(planes_, plane, num_cells_, value);
     const int num_points = layout_.height() * layout_.width();
@@ -51,10 +51,10 @@ void for_each_chain(const GoState& state, F&& f) {
   });
 }
 
-// Half a point of komi decides a game only where it takes it past a score that the board can have:
-// those have the parity of its points. 0 for a komi that allows draws, a half for half a point more
-// and, from there on, 0 again and minus a half, around the two points until the next.
-// Source: KataGo (lightvector/KataGo).
+// Half a point of komi changes the result only if it crosses a possible score; possible scores have
+// the parity of the board's points. Returns 0 for a komi that allows draws, a half at half a point
+// more, and then 0 and minus a half, repeating every two points. Source: KataGo
+// (lightvector/KataGo).
 float komi_wave(float komi, int num_points) {
   const float parity = num_points % 2 == 0 ? 0.0f : 1.0f;
   const float above = komi - (std::floor((komi - parity) / 2.0f) * 2.0f + parity);
@@ -131,7 +131,7 @@ void Go::encode_minigo(const State& state, int symmetry, float* planes) const {
       writer.point_on(kMinigoLibertyPlane + liberties.count - 1, point);
     });
     if (points[head].colour != opponent || liberties.count != 1 || is_over) return;
-    // Only the ko rule can forbid a stone that takes others off.
+    // Only the ko rule can forbid a capturing move.
     if (!is_banned(state, liberties.first, GoMoveKind::kNormal)) {
       writer.point_on(kMinigoCapturePlane, liberties.first);
     }

@@ -1,14 +1,14 @@
 #pragma once
-// Go on boards of 2 x 2 to 19 x 19, by the rules of core/games/go/rules/rules.h.
+// Go on boards of 2 x 2 to 19 x 19, with the rules of core/games/go/rules/rules.h.
 //
-// Black is the first player, also in handicap games, where White moves first. Actions: row * width
-// + column, row 0 at the top; the last is a pass, which is always legal and which superko does not
-// concern. Planes (20, 14 of /planes=minigo, 29 of /planes=katago): core/games/planes.h.
-// Symmetries: the 8 of the square, 4 on a rectangle.
+// Black is the first player, even in handicap games, where White moves first. Actions: row * width
+// + column, row 0 at the top; the last is a pass, which is always legal and not subject to superko.
+// Planes (20, 14 for /planes=minigo, 29 for /planes=katago): core/games/planes.h. Symmetries: the 8
+// of the square, 4 on a rectangle.
 //
-// Variants are games on boards that fit, by any rules, with the planes of the game, which their
-// names say as its own does. A smaller board lies in the upper left corner of the planes, and is
-// turned there, so that a rectangle in a square has 8 symmetries too.
+// Variants are games on boards that fit, with any rules, and with the game's planes; their names
+// have the same form. A smaller board is in the upper left corner of the planes and is transformed
+// there, so a rectangle in a square also has 8 symmetries.
 
 #include <memory>
 #include <string>
@@ -28,7 +28,7 @@ class Go {
  public:
   using State = GoState;
 
-  // Rules as of make_go_rules() or parse_go_name().
+  // Takes rules from make_go_rules() or parse_go_name().
   explicit Go(const GoRules& rules);
 
   std::string name() const { return go_name(rules_); }
@@ -60,10 +60,10 @@ class Go {
   }
   std::string to_string(const State& state) const;
 
-  // The whole board, and what komi usually makes of it.
+  // The whole board plus the usual range of komi.
   int max_score() const { return rules_.height * rules_.width + kUsualKomiRange; }
   int num_points(const State& state) const { return state.num_points; }
-  // Every point is pass-alive: dead stones may be left where they are.
+  // Whether every point is pass-alive; dead stones may remain on the board.
   bool is_settled(const State& state) const;
   float score(const State& state) const {
     return static_cast<float>(half_points(state, final_area(state))) / 2.0f;
@@ -74,7 +74,7 @@ class Go {
   void set_komi_half_points(State& state, int half_points) const {
     state.rules.komi_half_points = half_points;
   }
-  // Black's area less White's and komi, in half points, as the board stands.
+  // Black's area less White's and komi, in half points, for the current board.
   int score_half_points(const State& state) const { return half_points(state, area(state)); }
   GoAreas area(const State& state) const {
     const GoBoard& board = state.layout->board();
@@ -93,36 +93,36 @@ class Go {
   static int half_points(const State& state, const GoAreas& owned) {
     return 2 * (owned[kGoBlack].count() - owned[kGoWhite].count()) - state.rules.komi_half_points;
   }
-  // By the rules of a game that is over, and what cannot change in one that is not.
+  // The area by the rules if the game is over, otherwise the settled part.
   GoAreas final_area(const State& state) const {
     return is_finished(state) ? area(state) : pass_alive(state);
   }
   State initial_state(const GoRules& rules) const;
-  // encode() of each list of planes; games/go/encode.cc.
+  // encode() for each list of planes; games/go/encode.cc.
   void encode_own(const State& state, int symmetry, float* planes) const;
   void encode_minigo(const State& state, int symmetry, float* planes) const;
   void encode_katago(const State& state, int symmetry, float* planes) const;
-  // Planes 0 to 6 of the lists but minigo's.
+  // Planes 0 to 6 of all lists except minigo's.
   void encode_stones(const State& state, const GoPlaneWriter& writer) const;
   bool is_finished(const State& state) const {
     return state.num_passes >= 2 || state.is_repeated || state.ply >= state.rules.max_plies;
   }
-  // Of the board and, but for positional superko, of the side to move.
+  // The key of the board and, except for positional superko, the side to move.
   uint64_t situation_key(const State& state, uint64_t stones, int to_play) const {
     return state.rules.ko == GoKo::kPositional || to_play == kGoBlack ? stones
                                                                       : stones ^ kWhiteToPlay;
   }
-  // What the side to move's stone on an empty point does, the ko rule aside.
+  // The effect of the side to move's stone on an empty point, ignoring the ko rule.
   GoMoveKind kind_of(const State& state, int point) const;
-  // Precondition: the point is empty, and kind_of() it is `kind`, not kImpossible.
+  // Precondition: the point is empty, and `kind` is its kind_of(), not kImpossible.
   bool is_banned(const State& state, int point, GoMoveKind kind) const;
-  // The empty points without an empty neighbour: what a stone does there depends on chains.
+  // The empty points without an empty neighbour; the effect of a stone there depends on chains.
   PointSet hemmed_points(const State& state) const {
     const GoBoard& board = state.layout->board();
     const PointSet empty = board.empty_points(state);
     return empty - board.beside(empty);
   }
-  // Where only the ko rule forbids a stone; `hemmed` is hemmed_points().
+  // Points where only the ko rule forbids a stone; `hemmed` is hemmed_points().
   PointSet banned_points(const State& state, const PointSet& hemmed) const;
 
   static constexpr int kUsualKomiRange = 20;

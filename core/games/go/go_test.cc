@@ -21,28 +21,28 @@ void check_ko() {
   for (const std::string& rule : kKoRules) {
     const Go game = go_game("go/5" + rule);
     GoState state = go_position(game, ".XO.. XO.O. .XO.. ..... .....");
-    go_play(game, state, {"C4"});  // takes B4
+    go_play(game, state, {"C4"});  // captures B4
     TENGEN_CHECK(stones_of(game, state) == ".XO.. X.XO. .XO.. ..... .....");
     TENGEN_CHECK(!may(game, state, "B4"));
     TENGEN_CHECK(encoded(game, state, 0)[kGoBannedPlane * 25 + 6] == 1.0f);
-    // After a threat and its answer it may be taken.
+    // After a threat and its answer the recapture is legal.
     go_play(game, state, {"A1", "E1", "B4"});
     TENGEN_CHECK(stones_of(game, state) == ".XO.. XO.O. .XO.. ..... O...X");
     TENGEN_CHECK(!may(game, state, "C4"));
-    // Where White passes, Black may fill it.
+    // If White passes, Black may fill the ko.
     state = go_position(game, ".XO.. XO.O. .XO.. ..... .....");
     go_play(game, state, {"C4", "pass", "B4"});
   }
 }
 
-// One stone goes off, but the stone that took it is not alone: no ko.
+// One stone is captured, but the capturing stone is not alone: no ko.
 void check_no_ko() {
   for (const std::string& rule : kKoRules) {
     const Go game = go_game("go/5" + rule);
     GoState state = go_position(game, "..... ..... ..... XOO.. O.XO.");
     go_play(game, state, {"B1", "A1"});
     TENGEN_CHECK(stones_of(game, state) == "..... ..... ..... XOO.. O..O.");
-    // Here White could not take back in any case: the ko rule has nothing to forbid.
+    // White could not recapture in any case, so the ko rule forbids nothing.
     state = go_position(game, "..... ..... ..... X.... O....");
     go_play(game, state, {"B1"});
     TENGEN_CHECK(!may(game, state, "A1"));
@@ -50,7 +50,7 @@ void check_no_ko() {
   }
 }
 
-// A stone thrown in is taken, and the chain that took it is taken where the stone was: no ko.
+// A throw-in stone is captured, and then the capturing chain is captured at the same point: no ko.
 void check_snapback() {
   for (const std::string& rule : kKoRules) {
     const Go game = go_game("go/5" + rule);
@@ -60,8 +60,7 @@ void check_snapback() {
   }
 }
 
-// Three kos, each taken and taken back: the sixth move brings back the board, with Black to move
-// as before.
+// Three kos, each taken and retaken: the sixth move recreates the board and Black's turn.
 void check_triple_ko() {
   for (const std::string& rule : kKoRules) {
     const Go game = go_game("go/9x5" + rule);
@@ -76,8 +75,8 @@ void check_triple_ko() {
   }
 }
 
-// Black sends two stones, White takes them, Black takes one back: the board is as before, but it is
-// White's turn.
+// Black sends two stones, White captures them, Black recaptures one: the same board as before, but
+// with White to move.
 void check_send_two_return_one() {
   const std::string diagram = "..... ..... ..... XXOOO X.X.O";
   const Go positional = go_game("go/5");
@@ -92,7 +91,7 @@ void check_send_two_return_one() {
   TENGEN_CHECK(stones_of(situational, state) == diagram);
   TENGEN_CHECK(!may(situational, state, "D1"));
 
-  // Without superko White passes each time, which costs nothing, to the end of the game.
+  // Without superko White passes each time, at no cost, until the end of the game.
   const Go simple = go_game("go/5/simple/plies=30");
   state = go_position(simple, diagram);
   while (state.ply + 4 <= 30) go_play(simple, state, {"D1", "B1", "C1", "pass"});
@@ -107,14 +106,14 @@ void check_suicide() {
     GoState state = go_position(game, "X.O.. OO... ..... ..... .....");
     go_play(game, state, {"B5"});
     TENGEN_CHECK(stones_of(game, state) == diagram);
-    // A single stone may not.
+    // A single stone may not commit suicide.
     go_play(game, state, {"B5"});
     TENGEN_CHECK(!may(game, state, "A5"));
 
     const Go strict = go_game("go/5" + rule + "/nosuicide");
     TENGEN_CHECK(!may(strict, go_position(strict, "X.O.. OO... ..... ..... ....."), "B5"));
 
-    // A suicide that takes off all that was set since a board brings it back.
+    // A suicide that removes all stones played since a board recreates it.
     state = go_position(game, diagram);
     go_play(game, state, {"A5", "pass"});
     TENGEN_CHECK(may(game, state, "B5") == (rule != ""));
@@ -122,7 +121,7 @@ void check_suicide() {
 }
 
 void check_ends_and_scores() {
-  // Black has 12 points and White 8, 5 points are neither's.
+  // Black has 12 points and White 8; 5 points belong to neither.
   const std::string diagram = ".X.O. .X.O. XX.OO .X.O. .X.O.";
   const auto outcome = [&](const std::string& komi) {
     const Go game = go_game("go/5" + komi);
@@ -168,7 +167,7 @@ void check_handicap() {
   TENGEN_CHECK(five.initial_state().stones[kGoBlack].has(go_action(five, "G7")));
 }
 
-// The points of a plane, "X" where it is 1.
+// The points of a plane, "X" for 1.
 std::string plane_of(const Go& game, const GoState& state, int plane) {
   const std::vector<float> planes = encoded(game, state, 0);
   const int num_cells = game.num_actions() - 1;
@@ -193,7 +192,7 @@ void check_minigo_planes() {
   for (int number = 1; number < 14; ++number) {
     TENGEN_CHECK(number == kMinigoBlackPlane || plane(number) == none);
   }
-  // A pass is a ply of its own, and who moves sees the earlier stones as own or the other's.
+  // A pass is a separate ply, and the earlier stones are shown relative to the side to move.
   go_play(game, state, {"A1", "C3", "pass"});
   TENGEN_CHECK(plane(kMinigoBlackPlane) == none);
   const std::string a1 = "..... ..... ..... ..... X....";
@@ -207,7 +206,7 @@ void check_minigo_planes() {
   TENGEN_CHECK(plane(kMinigoLibertyPlane + 1) == "..... ..... ..... ..... .X...");
   TENGEN_CHECK(plane(kMinigoLibertyPlane + 2) == "...X. ..... ..X.. ..... .....");
   go_play(game, state, {"A2"});
-  // The stone that was taken off is still on the boards before.
+  // The captured stone is still on the earlier boards.
   const std::string after[] = {"...X. ..... ..... ..... .....",
                                "..... ..... ..X.. X.... .X...",
                                "...X. ..... ..... ..... X....",
@@ -219,7 +218,7 @@ void check_minigo_planes() {
   for (int i = 0; i < 8; ++i) TENGEN_CHECK(plane(1 + i) == after[i]);
 }
 
-// Where a stone takes others off, but not where the ko rule forbids it.
+// Capturing moves, except where the ko rule forbids them.
 void check_what_minigo_may_capture() {
   const Go game = go_game("go/5/nosuicide/planes=minigo");
   GoState state = go_position(game, "..... ..... ..... XXOOO X.X.O");
@@ -227,19 +226,19 @@ void check_what_minigo_may_capture() {
   go_play(game, state, {"D1"});
   TENGEN_CHECK(captures() == "..... ..... ..... ..... .X...");
   go_play(game, state, {"B1"});
-  // C1 would take B1 and bring back a board, and no rule but superko forbids it.
+  // C1 would capture B1 and recreate a board; only superko forbids it.
   TENGEN_CHECK(captures() == "..... ..... ..... ..... ....." && !may(game, state, "C1"));
   state = go_position(game, ".XO.. XO.O. .XO.. ..... .....");
   go_play(game, state, {"C4"});
   TENGEN_CHECK(captures() == "..... ..... ..... ..... ....." && !may(game, state, "B4"));
   go_play(game, state, {"A1", "E1"});
   TENGEN_CHECK(captures() == "..... .X... ..... ..... .....");
-  // Where the game is over nothing is legal.
+  // If the game is over nothing is legal.
   go_play(game, state, {"pass", "pass"});
   TENGEN_CHECK(captures() == "..... ..... ..... ..... .....");
 }
 
-// A key is that of the last four boards.
+// The key covers the last four boards.
 void check_minigo_keys() {
   const auto key_after = [](const std::string& name, const std::vector<std::string>& moves) {
     const Go game = go_game(name);
@@ -253,7 +252,7 @@ void check_minigo_keys() {
   const std::string name = "go/5/planes=minigo";
   const Key128 key = key_after(name, {"A1", "E5", "C3", "D1", "E2", "A5"});
   TENGEN_CHECK(!(key == key_after(name, {"A1", "E5", "C3", "A5", "E2", "D1"})));
-  // What lies before the four boards is not shown.
+  // Boards before the last four are not shown.
   TENGEN_CHECK(key == key_after(name, {"C3", "E5", "A1", "D1", "E2", "A5"}));
   TENGEN_CHECK(!(key_after("go/5", {"A1", "E5", "C3", "D1", "E2", "A5"}) ==
                  key_after("go/5", {"C3", "E5", "A1", "D1", "E2", "A5"})));

@@ -30,7 +30,7 @@ class Gomoku {
   // Two cache lines, copied at every simulation.
   struct State {
     std::array<Stones, 2> stones{};  // bit row * size + column: first player's, second player's
-    Key128 key{};                    // of the stones, not of the last move
+    Key128 key{};                    // depends on the stones, not on the last move
     uint16_t last_move = kNoMove;
     uint16_t ply = 0;
   };
@@ -55,8 +55,8 @@ class Gomoku {
   int ply(const State& state) const { return state.ply; }
   int to_play(const State& state) const { return state.ply & 1; }
 
-  // Looked up when asked for, not at each move: a search replays many moves that it knows end
-  // nothing. Only the last move can have made a row.
+  // Computed on demand, not at each move: a search replays many moves that it knows do not end the
+  // game. Only the last move can have completed a row.
   Outcome outcome(const State& state) const {
     const int mover = (state.ply & 1) ^ 1;
     if (state.ply >= kFirstWinPly &&
@@ -96,15 +96,15 @@ class Gomoku {
   std::string to_string(const State& state) const;
 
  private:
-  static constexpr uint64_t kStoneTable = 3;  // and 4
+  static constexpr uint64_t kStoneTable = 3;  // tables 3 and 4
   static constexpr uint64_t kLastMoveTable = 5;
   static constexpr uint64_t kSizeTable = 6;
   static constexpr int kFirstWinPly = 9;  // the first player's fifth stone
-  // One more than four, to tell five from six.
+  // One more than four, to distinguish six from five.
   static constexpr int kMaxReach = 5;
 
-  // How many cells a line may follow from a cell before the edge, at most kMaxReach, in the
-  // directions right, down, down right, down left (0..3) and their opposites (4..7).
+  // How many cells a line can extend from a cell to the edge, at most kMaxReach, in the directions
+  // right, down, down right, down left (0..3) and their opposites (4..7).
   using Reach = std::array<uint8_t, 8>;
 
   static bool has_stone(const Stones& stones, int cell) {

@@ -8,7 +8,7 @@ using namespace tengen;
 
 namespace {
 
-// The first player gets `stones` in that order; the second player's stones go to `others`.
+// The first player plays `stones` in that order; the second player's stones come from `others`.
 Gomoku::State play(const Gomoku& game, const std::vector<int>& stones,
                    const std::vector<int>& others) {
   auto state = game.initial_state();
@@ -30,7 +30,7 @@ void check_lines(int size) {
       const bool fits = end_row < size && end_column >= 0 && end_column < size;
       const int delta = step[0] * size + step[1];
       if (start + 4 * delta >= size * size) continue;
-      // A "line" that does not fit wraps around an edge and must not win.
+      // A "line" that crosses an edge must not win.
       for (int last = 0; last < 5; ++last) {
         auto state = freestyle.initial_state();
         std::vector<int> cells;
@@ -44,7 +44,7 @@ void check_lines(int size) {
           if (i == 4) break;
           while (std::find(cells.begin(), cells.end(), other) != cells.end()) ++other;
           freestyle.apply(state, other);
-          other += 2;  // never five in a row of the opponent's
+          other += 2;  // so that the opponent never has five in a row
         }
         TENGEN_CHECK((freestyle.outcome(state) == Outcome::kFirstWins) == fits);
       }
@@ -64,19 +64,19 @@ int main() {
   }
   TENGEN_CHECK(perft(Gomoku(5), Gomoku(5).initial_state(), 4) == 25u * 24 * 23 * 22);
 
-  // Six in a row: wins freestyle, not exact.
+  // Six in a row wins in freestyle, but not with the exact rule.
   const Gomoku freestyle(9);
   const Gomoku exact(9, true);
   const std::vector<int> six = {0, 1, 2, 4, 5, 3};
   const std::vector<int> others = {80, 78, 76, 74, 72};
   TENGEN_CHECK(freestyle.outcome(play(freestyle, six, others)) == Outcome::kFirstWins);
   TENGEN_CHECK(exact.outcome(play(exact, six, others)) == Outcome::kOngoing);
-  // A six in one direction and a five in another: exact wins by the five.
+  // A six in one direction and a five in another: with the exact rule the five wins.
   const std::vector<int> both = {0, 1, 2, 4, 5, 12, 21, 30, 39, 3};
   const std::vector<int> far = {80, 78, 76, 74, 72, 62, 60, 58, 56};
   TENGEN_CHECK(exact.outcome(play(exact, both, far)) == Outcome::kFirstWins);
 
-  // The same stones in another order: other last move, other planes, other key.
+  // The same stones in another order: different last move, planes and key.
   const auto a = play(freestyle, {0, 1}, {40});
   const auto b = play(freestyle, {1, 0}, {40});
   TENGEN_CHECK(a.key == b.key && !(freestyle.key(a) == freestyle.key(b)));

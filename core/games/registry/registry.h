@@ -1,6 +1,6 @@
 #pragma once
-// The native games by the names that `tengen train` takes. A game is registered by one row of
-// NativeGames; everything else, the bindings too, goes through with_game.
+// The native games by the names that `tengen train` accepts. One row of NativeGames registers a
+// game; everything else, including the bindings, uses with_game.
 
 #include <optional>
 #include <string>
@@ -14,15 +14,15 @@
 
 namespace tengen {
 
-// A row: what a game is called. This one is for a game of one name, its own.
+// A row of the registry. This one is for a game with a single name.
 template <Game G>
 struct OneName {
-  // The names in words, for messages.
+  // A description of the names, for messages.
   static std::string forms() { return G().name(); }
-  // Those to list: all of them, or where nobody would read them all the usual ones.
+  // The names to list: all of them, or only the usual ones if there are too many.
   static std::vector<std::string> names() { return {G().name()}; }
-  // The game that a name means, if it is one of this row. Throws Error for a name that is meant
-  // for this row and has a size or rules that the game does not have.
+  // The game with this name, if it belongs to this row. Throws Error if the name belongs to this
+  // row but has an unsupported size or rules.
   static std::optional<G> make(const std::string& name) {
     G game;
     if (name != game.name()) return std::nullopt;
@@ -36,7 +36,7 @@ struct GomokuNames {
   static std::optional<Gomoku> make(const std::string& name);
 };
 
-// Lists the squares; there are rectangles and other rules too (games/go/rules/rules.h).
+// Lists the squares; rectangles and other rules are possible too (games/go/rules/rules.h).
 struct GoNames {
   static std::string forms();
   static std::vector<std::string> names();
@@ -48,10 +48,10 @@ struct GameList {};
 
 using NativeGames = GameList<OneName<TicTacToe>, OneName<Connect4>, GomokuNames, GoNames>;
 
-// Names that with_game accepts, as the rows list them.
+// All names that the rows list; with_game accepts them.
 std::vector<std::string> known_games();
 
-// Throws the Error of a name that no row knows.
+// Throws the Error for an unknown name.
 [[noreturn]] void refuse_game_name(const std::string& name);
 
 template <class F, class Row, class... Rows>
@@ -65,8 +65,8 @@ auto with_game_of(GameList<Row, Rows...>, const std::string& name, F&& f) {
   }
 }
 
-// Calls f(game) with the concrete Game of that name, so that templates over games are entered once
-// and run without virtual calls. f returns the same type for every game; the game lives until
+// Calls f(game) with the concrete Game of that name, so that templates over games are instantiated
+// once and run without virtual calls. f returns the same type for every game; the game lives until
 // f returns. Throws Error for an unknown name or size.
 template <class F>
 auto with_game(const std::string& name, F&& f) {

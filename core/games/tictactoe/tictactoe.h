@@ -1,5 +1,5 @@
 #pragma once
-// Tic-tac-toe: 3 x 3, three in a row wins. The smallest game that the whole system runs on.
+// Tic-tac-toe: 3 x 3, three in a row wins. The smallest game, for tests of the whole system.
 //
 // Actions: row * 3 + column, row 0 at the top. Planes (3): on the board, own stones, opponent
 // stones (games/planes.h). Symmetries: the 8 of the square (games/symmetry.h).
@@ -57,7 +57,7 @@ class TicTacToe {
     own = static_cast<uint16_t>(own | 1u << action);
   }
 
-  // Exact: two positions never share a key.
+  // Exact: different positions have different keys.
   Key128 key(const State& state) const {
     return combine(zobrist_key(kKeyTable, 0), state.stones[0] | uint64_t{state.stones[1]} << 16);
   }

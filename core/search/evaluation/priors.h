@@ -1,5 +1,5 @@
 #pragma once
-// From an evaluation to the priors of a node.
+// From an evaluation to a node's priors.
 
 #include <algorithm>
 #include <cmath>
@@ -20,8 +20,8 @@ class Priors {
       : legal_(static_cast<size_t>(num_actions)),
         prior_(static_cast<size_t>(num_actions) + simd::kOverread) {}
 
-  // Takes an evaluation as Search::accept() does; returns the number of legal actions. Throws
-  // Error where a number is not finite.
+  // Reads an evaluation like Search::accept(); returns the number of legal actions. Throws Error
+  // for numbers that are not finite.
   template <Game G>
   int compute(const G& game, const typename G::State& state, const float* logits,
               const uint16_t* transform, float value_to_play) {
@@ -37,9 +37,9 @@ class Priors {
     return n;
   }
 
-  // Takes the actions that a request leaves out off the `num_legal` last computed, which are those
-  // of `player` `depth` moves below the root; returns how many are left. The others' priors sum to
-  // 1 again. Where nothing would be left, all stay.
+  // Removes the actions that a request leaves out from the `num_legal` computed last, for `player`
+  // at `depth` moves below the root, unless nothing would be left; returns how many are left. Their
+  // priors are normalised again.
   int leave_out(const std::vector<LeftOut>& left_out, int player, int depth, int num_legal) {
     const auto stays = [&](uint16_t action) {
       return std::none_of(left_out.begin(), left_out.end(), [&](const LeftOut& other) {

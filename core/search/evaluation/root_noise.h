@@ -1,9 +1,9 @@
 #pragma once
 // Exploration at the root of a PUCT search: a temperature on the priors, then Dirichlet noise.
-// Source: Silver et al. 2017 (AlphaGo Zero), Methods, "Self-play".
-// Differs from the paper, as KataGo does: the concentration is a total spread over the legal moves,
-// so that it needs no constant a board size; where the settings ask for it, half of the total
-// follows the prior, so that noise falls on moves that may be good.
+// Source: Silver et al. 2017 (AlphaGo Zero), Methods, "Self-play". Differs from the paper, as in
+// KataGo: the concentration is a total that is divided among the legal moves, so it needs no
+// constant per board size; optionally half of the total depends on the prior, so that noise favours
+// moves that may be good.
 
 #include <algorithm>
 #include <cmath>
@@ -14,7 +14,7 @@
 
 namespace tengen {
 
-// prior[i] <- normalised prior[i]^(1/T); T == 1 leaves it as it is.
+// prior[i] <- normalised prior[i]^(1/T); T == 1 changes nothing.
 inline void apply_root_temperature(float* prior, int num_legal, float temperature) {
   if (temperature == 1.0f) return;
   double total = 0.0;
@@ -25,8 +25,8 @@ inline void apply_root_temperature(float* prior, int num_legal, float temperatur
   for (int i = 0; i < num_legal; ++i) prior[i] = static_cast<float>(prior[i] / total);
 }
 
-// share[i] <- the share of the noise's concentration that goes to move i: half of it is even, half
-// is proportional to how far ln(min(prior, 0.01)) lies above its mean over the legal moves.
+// share[i] <- the share of the noise's concentration for move i: half is uniform, half is
+// proportional to how far ln(min(prior, 0.01)) is above its mean over the legal moves.
 inline void shape_noise(const float* prior, int num_legal, double* share) {
   double mean = 0.0;
   for (int i = 0; i < num_legal; ++i) {
@@ -42,8 +42,8 @@ inline void shape_noise(const float* prior, int num_legal, double* share) {
   }
 }
 
-// prior <- (1 - weight) prior + weight Dirichlet(concentration), which is overwritten. Nothing
-// happens where every draw is too small for a number.
+// prior <- (1 - weight) prior + weight Dirichlet(concentration), which is overwritten. Does nothing
+// if all draws underflow.
 inline void mix_noise(float* prior, int num_legal, float weight, Rng& rng, double* concentration) {
   double total = 0.0;
   for (int i = 0; i < num_legal; ++i) total += concentration[i] = rng.gamma(concentration[i]);
@@ -54,8 +54,7 @@ inline void mix_noise(float* prior, int num_legal, float weight, Rng& rng, doubl
   }
 }
 
-// The same with concentrations total share[0], ..., total share[n - 1], where the shares are
-// shape_noise's or 1 / n.
+// The same with concentrations total * share[i]; the shares come from shape_noise or are 1 / n.
 inline void add_root_noise(float* prior, int num_legal, const SearchSettings& settings, Rng& rng,
                            double* scratch) {
   if (settings.noise_shaped) {
@@ -67,15 +66,14 @@ inline void add_root_noise(float* prior, int num_legal, const SearchSettings& se
   mix_noise(prior, num_legal, settings.noise_weight, rng, scratch);
 }
 
-// prior[i] <- the prior of the root's i-th legal action, whether it has an edge or not.
+// prior[i] <- the prior of the root's i-th legal action, with or without an edge.
 inline void read_priors(const Tree& tree, const Node& root, float* prior) {
   std::copy_n(tree.priors(root), root.num_legal, prior);
   const Edges edges = tree.edges(root);
   for (int i = 0; i < root.num_edges; ++i) prior[edges.legal_index[i]] = edges.prior[i];
 }
 
-// Gives an expanded root temperature and noise, once; `prior` and `scratch` [num_legal] are
-// overwritten.
+// Applies temperature and noise to an expanded root, once; overwrites `prior` and `scratch`.
 inline void explore_root(Tree& tree, const SearchSettings& settings, const SearchRequest& request,
                          float* prior, double* scratch) {
   const Node& root = tree.node(tree.root());

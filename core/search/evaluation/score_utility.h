@@ -1,19 +1,19 @@
 #pragma once
-// What a search maximises where the final score counts too: win minus loss, and in addition
+// What a search maximises if the final score also counts: win minus loss, and in addition
 //
 //   score_weight * E[f(score)],  f(x) = 2 / pi * atan((x - center) / (score_scale * board side))
 //
 // over a normal distribution of the score with the evaluation's mean and standard deviation. So
-// points count among moves that win alike, and the more the nearer the score is to what the search
-// began with: far ahead and far behind the next point is still worth having.
+// points decide between moves with equal results, and count more the closer the score is to the
+// expected one at the start of the search: even far ahead or far behind the next point has value.
 // Source: Wu 2019, "Accelerating self-play learning in Go", appendix D (score maximization);
 // defaults and the zero weight of the center are KataGo's (lightvector/KataGo).
-// Differs from KataGo: no static term; E[f] by quadrature and not from a table; a tree that is
-// searched on keeps its center.
+// Differs from KataGo: no static term; E[f] by quadrature instead of a table; a reused tree keeps
+// its center.
 //
-// The utility of a settled position is that of its result and of the score of the play that
-// settles it: of the positions that prove it, the best score for its side. A search does not go on
-// for more points where the result is settled.
+// The utility of a settled position is that of its result and of the score of the line that
+// settles it: the best score for its side among the positions that prove it. A search does not
+// continue for more points once the result is settled.
 
 #include <algorithm>
 #include <array>
@@ -27,11 +27,10 @@
 
 namespace tengen {
 
-// E[2 / pi * atan(mean + stdev * Z)] of a standard normal Z, `stdev` >= 0; error below 0.001 for
-// `stdev` up to 20.
+// E[2 / pi * atan(mean + stdev * Z)] for a standard normal Z; error below 0.001 for `stdev` 0..20.
 inline double expected_saturated(double mean, double stdev) {
-  // The trapezoidal rule, whose error for analytic functions falls off exponentially with the
-  // inverse of the step; atan's poles come nearer as `stdev` grows.
+  // The trapezoidal rule; its error for analytic functions decreases exponentially with the inverse
+  // of the step. The poles of atan come closer as `stdev` grows.
   static constexpr int kStepsPerUnit = 32;
   static constexpr int kReach = 5 * kStepsPerUnit;
   static const std::array<double, kReach + 1> density = [] {
@@ -55,7 +54,7 @@ inline double expected_saturated(double mean, double stdev) {
   return M_2_PI * sum / total;
 }
 
-// Throws Error where the score shall count in a game that has none.
+// Throws Error if the score should count in a game that has none.
 template <Game G>
 void check_score(const G& game, const SearchSettings& settings) {
   if (HasScore<G> || settings.score_weight == 0.0f) return;
@@ -63,7 +62,7 @@ void check_score(const G& game, const SearchSettings& settings) {
               std::string(game.name()) + ", which has no score; leave it out");
 }
 
-// The score of a game that is over, in points of the side to play; 0 in games without.
+// The score of a finished game, in points for the side to play; 0 in games without a score.
 template <Game G>
 float final_score(const G& game, const typename G::State& state) {
   if constexpr (HasScore<G>) {
@@ -73,7 +72,7 @@ float final_score(const G& game, const typename G::State& state) {
   return 0.0f;
 }
 
-// The utility of one search at a time. Not thread-safe but for its const methods.
+// The utility of one search at a time. Not thread-safe except for its const methods.
 class ScoreUtility {
  public:
   explicit ScoreUtility(const SearchSettings& settings)
@@ -84,16 +83,16 @@ class ScoreUtility {
   // Whether the score counts.
   bool counts() const { return weight_ > 0.0f; }
 
-  // A tree begins, on a board of `num_points` cells, whose root is expected to end with
+  // Call for a new tree on a board of `num_points` cells, whose root is expected to end with
   // `score_to_first` points for the first player.
   void center(int num_points, double score_to_first) {
     width_ = scale_ * std::sqrt(static_cast<double>(num_points));
-    // No farther from what is expected than one width.
+    // At most one width away from the expected score.
     const double pull = std::clamp(zero_weight_ * score_to_first, -width_, width_);
     center_to_first_ = score_to_first - pull;
   }
 
-  // Of a position with this value (win minus loss) and score for the player `to_play`.
+  // The utility of a position with this value (win minus loss) and score, for the player `to_play`.
   float operator()(float value, float score, float stdev, int to_play) const {
     if (!counts()) return value;
     const double center = to_play == 0 ? center_to_first_ : -center_to_first_;
@@ -101,7 +100,7 @@ class ScoreUtility {
                        weight_ * expected_saturated((score - center) / width_, stdev / width_));
   }
 
-  // What a visit to a node that is settled adds to it.
+  // What a visit to a settled node adds to it.
   template <class Memory>
   Visit settled(const BasicTree<Memory>& tree, const Node& node, Proof proof) const {
     const float value = proof_value(proof);
@@ -110,7 +109,7 @@ class ScoreUtility {
     return {(*this)(value, score, 0.0f, node.to_play), value, score};
   }
 
-  // What an evaluation adds to the node it is of; see accept() for `score`.
+  // What an evaluation adds to its node; see accept() for `score`.
   Visit evaluated(const Node& node, float win_loss, const float* score) const {
     return {(*this)(win_loss, score[0], score[1], node.to_play), win_loss, score[0]};
   }
@@ -123,8 +122,8 @@ class ScoreUtility {
   double center_to_first_ = 0.0;
 };
 
-// Writes an evaluation to a node: `score` is mean and standard deviation in points of the side to
-// play. Throws Error where there is none or it is not finite.
+// Stores an evaluation in a node: `score` has mean and standard deviation in points for the side to
+// play. Throws Error if it is missing or not finite.
 inline void put_score(NodeScore& node, float win_loss, const float* score) {
   if (score == nullptr) {
     throw Error("evaluation (no score) must have one; use a network that estimates it");

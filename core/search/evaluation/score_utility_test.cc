@@ -12,7 +12,8 @@ using namespace tengen;
 
 namespace {
 
-// E[2 / pi * atan(mean + stdev * Z)] by Simpson's rule on a grid that is fine for every stdev here.
+// E[2 / pi * atan(mean + stdev * Z)] by Simpson's rule on a grid that is fine enough for every
+// stdev here.
 double integrate(double mean, double stdev) {
   constexpr int kSteps = 40000;
   constexpr double kReach = 8.0;
@@ -35,7 +36,7 @@ void check_expectation() {
     }
   }
   TENGEN_CHECK(std::abs(expected_saturated(1.0, 0.0) - 0.5) < 1e-12);
-  // Beyond what is promised it is still a mean of values in [-1, 1], and about right.
+  // Beyond the documented range it is still a mean of values in [-1, 1], and roughly right.
   TENGEN_CHECK(std::abs(expected_saturated(50.0, 100.0) - integrate(50.0, 100.0)) < 0.02);
 }
 
@@ -58,7 +59,7 @@ void check_utility() {
   TENGEN_CHECK(is(9.0f, 0, 0.0f) && is(13.5f, 0, 0.5f) && is(-9.0f, 1, 0.0f));
   utility.center(81, -40.0);  // a quarter would be more than one width
   TENGEN_CHECK(is(-35.5f, 0, 0.0f) && is(35.5f, 1, 0.0f) && is(-40.0f, 0, -0.5f));
-  // What is not certain lies nearer the middle.
+  // An uncertain score has a utility closer to the middle.
   TENGEN_CHECK(utility(0.0f, -31.0f, 3.0f, 0) < utility(0.0f, -31.0f, 0.0f, 0));
   TENGEN_CHECK(utility(0.0f, -31.0f, 3.0f, 0) > 0.0f);
   const ScoreUtility off{SearchSettings()};
@@ -78,9 +79,8 @@ void run(Search<ScoredGame>& search, const ScoredGame& game, const ScoredGame::S
   }
 }
 
-// Below a node: values lie within reach (in a fresh tree: one that is kept gives visits from before
-// a proof the value of the proof), a proven node's score is exact and that of the best line
-// that proves it.
+// Below a node: values are within range (in a new tree; a reused one gives earlier visits the value
+// of a later proof), and a proven node's score is exactly that of the best proving line.
 void check_scores(const ScoredGame& game, const Tree& tree, Arena::Offset offset,
                   const ScoredGame::State& state, float weight, bool is_fresh) {
   const Node& node = tree.node(offset);
@@ -131,7 +131,7 @@ void check_trees(RootPolicy policy) {
   TENGEN_CHECK(num_proven > 100);
 }
 
-// Scores that are kept and do not count change nothing; those that are not cost no memory.
+// Scores that are kept but do not count change nothing; scores that are not kept cost no memory.
 void check_kept_scores() {
   const ScoredGame game(3);
   const auto state = game.initial_state();

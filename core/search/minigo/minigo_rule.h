@@ -1,12 +1,11 @@
 #pragma once
-// The rule of the MLPerf benchmark minigo: which edge a descent takes, and what is learned and
-// played of a root. minigo_search.h has the rest.
-// Source: MLPerf training v2.1, minigo; its formula of exploration is AlphaZero's (Silver et al.
-// 2018, supplement), the factor 2 is minigo's, the pruned target is Wu 2019, "Accelerating
-// self-play learning in Go", section 3.2.
+// The rule of the MLPerf benchmark minigo: selection of edges, and the training target and move at
+// a root. minigo_search.h has the rest. Source: MLPerf training v2.1, minigo; its exploration
+// formula is AlphaZero's (Silver et al. 2018, supplement), the factor 2 is minigo's, the pruned
+// target is from Wu 2019, "Accelerating self-play learning in Go", section 3.2.
 //
-// An edge is worth Q = W / (1 + N): what a node's evaluation says of its children, less a penalty,
-// is W of each from the beginning, and counts as one visit for ever. Edges::value_sum is that W.
+// The value of an edge is Q = W / (1 + N). W starts as the node's own evaluation less a penalty,
+// which always counts as one visit. Edges::value_sum is W.
 
 #include <algorithm>
 #include <cmath>
@@ -20,7 +19,7 @@
 
 namespace tengen {
 
-// An action that has no edge yet: its place among the legal ones, and its prior.
+// An action without an edge: its index among the legal ones, and its prior.
 struct NewEdge {
   static constexpr int kNoPlace = -1;
   int place = kNoPlace;
@@ -34,14 +33,14 @@ class MinigoRule {
     for (uint32_t n = 0; n < kTableSize; ++n) descent_scale_.push_back(compute_descent_scale(n));
   }
 
-  // W of each edge of an evaluated node that nobody has descended.
+  // The initial W of each edge of an evaluated node.
   float first_value(const Node& node) const {
     return std::clamp(node.value_to_play - settings_.minigo_value_penalty, -1.0f, 1.0f);
   }
 
-  // The index of the edge to descend, or kNewEdge for `next`, the likeliest of the others, which
-  // all have the same Q. Of equal ones it is the lowest action. Precondition: there is an edge or a
-  // place.
+  // Returns the index of the edge to descend, or kNewEdge for `next`, the one with the highest
+  // prior among the others, which all have the same Q. Ties go to the lowest action. At least one
+  // exists.
   int select(const Tree& tree, const Node& node, const NewEdge& next) const {
     const float scale =
         node.visits < kTableSize ? descent_scale_[node.visits] : compute_descent_scale(node.visits);
@@ -63,8 +62,8 @@ class MinigoRule {
     return index;
   }
 
-  // The action of the most visits that `is_out` does not name, of equal ones the one of the highest
-  // rank(), then the lowest; null where every action is out.
+  // The most visited action that `is_out` does not exclude; ties go to the highest rank(), then to
+  // the lowest action. Null if every action is excluded.
   template <class IsOut>
   const ActionResult* most_visited(uint32_t root_visits, const SearchResult& result,
                                    IsOut&& is_out) const {
@@ -79,8 +78,8 @@ class MinigoRule {
     return best;
   }
 
-  // `policy` becomes how many visits each action would have had without the noise in its prior: all
-  // of `best`, the most visited; of another those at which its score would be that of `best`.
+  // Sets `policy` to the visits that each action would have had without noise: all of those of
+  // `best`, the most visited; for others, those at which their score would equal that of `best`.
   void prune(uint32_t root_visits, const ActionResult& best, SearchResult& result) const {
     const double target = rank(root_visits, best);
     const double scale = exploration(root_visits) * std::sqrt(static_cast<double>(root_visits));
@@ -103,20 +102,20 @@ class MinigoRule {
            (std::log((1.0 + visits + base) / base) + static_cast<double>(settings_.minigo_c_init));
   }
 
-  // What prior / (1 + visits) of an edge is multiplied by in a descent.
+  // The factor of prior / (1 + visits) of an edge in a descent.
   float compute_descent_scale(uint32_t visits) const {
     const double others = visits < 2 ? 1.0 : static_cast<double>(visits - 1);
     return static_cast<float>(exploration(visits) * std::sqrt(others));
   }
 
-  // Q and exploration of an action after the search.
+  // Q plus exploration of an action after the search.
   double rank(uint32_t root_visits, const ActionResult& a) const {
     const double explored = exploration(root_visits) * std::sqrt(1.0 + root_visits);
     return static_cast<double>(a.value_to_play) + explored * a.prior / (1.0 + a.visits);
   }
 
   SearchSettings settings_;
-  std::vector<float> descent_scale_;  // by the node's visits
+  std::vector<float> descent_scale_;  // indexed by the node's visits
 };
 
 }  // namespace tengen

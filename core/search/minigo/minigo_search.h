@@ -2,21 +2,21 @@
 // The search of the MLPerf benchmark minigo: several leaves of one tree are evaluated at once.
 //
 //   search.begin(state, request);
-//   while (search.advance()) {                      // num_leaves() leaves want an evaluation
+//   while (search.advance()) {                      // num_leaves() leaves need an evaluation
 //     for (i = 0; i < search.num_leaves(); ++i)
 //       evaluate(search.leaf(i)) -> logits, value
 //       search.accept(i, logits, transform, value);
 //   }
 //   search.finish(result);
 //
-// Source: MLPerf training v2.1, minigo; the rule of a descent is in minigo_rule.h.
-// Each descent that waits has a virtual loss on every edge of its path (Chaslot et al. 2008,
+// Source: MLPerf training v2.1, minigo; minigo_rule.h has the rule of a descent.
+// Each waiting descent has a virtual loss on every edge of its path (Chaslot et al. 2008,
 // "Parallel Monte-Carlo tree search"). A batch ends after `minigo_virtual_losses` descents; then
-// their values are backed up in the order of the descents. A descent to a node that waits already
-// counts for the batch, and is not backed up. A finished game is worth its result, which is backed
-// up at once, each time that a descent comes there; nothing is proven.
+// their values are backed up in the order of the descents. A descent to a node that is already
+// waiting counts for the batch, and is not backed up. A finished game has the value of its result,
+// which is backed up at once, each time a descent reaches it; nothing is proven.
 //
-// Differs from the benchmark: a leaf whose evaluation is cached waits for its batch as others do,
+// Differs from the benchmark: a leaf with a cached evaluation waits for its batch like the others,
 // so that a search is a pure function of its state, tree, request, settings and evaluations.
 
 #include <algorithm>
@@ -37,7 +37,7 @@
 
 namespace tengen {
 
-// A game with a move that does nothing, the last of its actions.
+// A game with a move that does nothing (a pass), the last of its actions.
 template <Game G>
 bool has_pass(const G& game) {
   return game.policy_layout() == PolicyLayout::kCellsAndPass;
@@ -50,8 +50,8 @@ class MinigoSearch {
  public:
   using State = typename G::State;
 
-  // Without `may_pass` no descent passes where another action is legal, and no result is best by
-  // it; the pass has its prior and its part of the noise all the same.
+  // Without `may_pass` no descent passes while another action is legal, and a pass is never the
+  // best action; it keeps its prior and its part of the noise.
   MinigoSearch(const G& game, const SearchSettings& settings, bool may_pass = true)
       : game_(game),
         settings_(settings),
@@ -62,9 +62,9 @@ class MinigoSearch {
         priors_(game.num_actions()),
         noise_(static_cast<size_t>(game.num_actions())) {}
 
-  // Starts a search of `root` that makes the request's simulations beside those in the tree that
-  // play() kept; the root's own evaluation is one. `symmetry_seed`: see the method. Throws Error as
-  // Search::begin(), and where the request leaves actions out.
+  // Starts a search of `root` that makes the request's simulations in addition to those in the tree
+  // that play() kept; the root's own evaluation is one. `symmetry_seed`: see the method. Throws
+  // Error like Search::begin(), and if the request leaves out actions.
   void begin(const State& root, const SearchRequest& request, uint64_t symmetry_seed = 0) {
     check_request(game_, root, request);
     check(request.left_out.empty(), "request.left_out", request.left_out.size(),
@@ -88,7 +88,7 @@ class MinigoSearch {
   }
 
   // Descends until leaves need an evaluation (true) or the search is over (false). Throws Error
-  // before begin() and while leaves wait.
+  // before begin() and while leaves are waiting.
   bool advance() {
     if (tree_.root() == Arena::kNull || is_waiting()) {
       throw Error(std::string("search.advance (") + (is_waiting() ? "leaves wait" : "no search") +
@@ -108,12 +108,10 @@ class MinigoSearch {
   int num_leaves() const { return num_leaves_; }
   const State& leaf(int index) const { return leaves_[static_cast<size_t>(index)].state; }
 
-  // What chooses the symmetry that leaves are evaluated under, beside the position; 0: the position
-  // alone.
+  // Determines, with the position, the symmetry of leaves; 0: only the position counts.
   uint64_t symmetry_seed() const { return symmetry_seed_; }
 
-  // The evaluation of leaf(index), as for Search::accept(). After the last one of a batch all its
-  // descents are backed up.
+  // The evaluation of leaf(index), as for Search::accept(). The last one of a batch backs up all.
   void accept(int index, const float* logits, const uint16_t* transform, float value_to_play) {
     check(is_waiting(), "search.accept", index, "needs advance() to return true first");
     const Leaf& leaf = leaves_[static_cast<size_t>(index)];
@@ -123,12 +121,12 @@ class MinigoSearch {
     if (++num_answered_ == num_leaves_) back_up_batch();
   }
 
-  // Simulations of this search so far, those that wait included.
+  // Simulations of this search so far, including waiting ones.
   int num_simulations() const { return num_simulations_; }
 
-  // What the search found: visits and Q of every legal action, the most visited action, and as
-  // `policy` the visits without those that only noise made, normalised; the prior where no action
-  // has a visit. Throws Error before the root is evaluated and while leaves wait.
+  // Returns the results: visits and Q of every legal action, the most visited action, and as
+  // `policy` the normalised visits without those caused only by noise, or the prior if no action
+  // has a visit. Throws Error before the root is evaluated and while leaves are waiting.
   void finish(SearchResult& result) {
     if (tree_.root() == Arena::kNull || is_waiting() || root_node().num_legal == 0) {
       throw Error(
@@ -136,7 +134,7 @@ class MinigoSearch {
           "search first");
     }
     read_root(result);
-    // Some action is not barred.
+    // At least one action is not barred.
     const ActionResult* best = most_visited(result, [](int) { return false; });
     result.best_action = best->action;
     rule_.prune(root_node().visits, *best, result);
@@ -145,7 +143,7 @@ class MinigoSearch {
     for (ActionResult& a : result.actions) a.policy = total > 0.0f ? a.policy / total : a.prior;
   }
 
-  // Of finish()'s result; see MinigoRule. Never a pass that no descent might take.
+  // The most visited action of finish()'s result that is allowed; see MinigoRule.
   template <class IsOut>
   const ActionResult* most_visited(const SearchResult& result, IsOut&& is_out) const {
     const bool is_only = result.actions.size() == 1;
@@ -154,12 +152,11 @@ class MinigoSearch {
     });
   }
 
-  // Whether descents may pass where another action is legal.
+  // Whether descents may pass while another action is legal.
   bool may_pass() const { return barred_ == kNone; }
 
-  // The game went on with `action`: the next begin() goes on with its subtree, or, where no descent
-  // went there, with what the root's evaluation said of it. `scratch` is any tree; it is
-  // overwritten.
+  // Call when the game continued with `action`: the next begin() reuses its subtree or, if no
+  // descent went there, the root's evaluation of it. Overwrites `scratch`, which is any tree.
   void play(int action, Tree& scratch) {
     if (tree_.root() == Arena::kNull || root_node().num_legal == 0) return reset();
     game_.apply(root_state_, action);  // another move may follow before the next begin()
@@ -183,7 +180,7 @@ class MinigoSearch {
     return tree_.root() == Arena::kNull ? 0 : tree_.node(tree_.root()).visits;
   }
 
-  // Forgets the tree, what play() kept besides, and waiting leaves.
+  // Drops the tree, everything that play() kept, and waiting leaves.
   void reset() {
     tree_.clear();
     kept_ = false;
@@ -203,7 +200,7 @@ class MinigoSearch {
     State state{};
     Arena::Offset node = Arena::kNull;
   };
-  // One that waits: where it went, and the leaf that it brought; kNoLeaf: another one brought it.
+  // A waiting descent: its path and its leaf; kNoLeaf if another descent brought the leaf.
   struct Descent {
     std::vector<Step> path;
     int leaf = kNoLeaf;
@@ -213,7 +210,7 @@ class MinigoSearch {
 
   Node& root_node() { return tree_.node(tree_.root()); }
 
-  // Makes the descents of a batch. Where all end in finished games no leaf waits.
+  // Makes the descents of a batch. If all end in finished games, no leaf waits.
   void gather() {
     num_leaves_ = num_answered_ = 0;
     num_descents_ = 0;
@@ -243,7 +240,7 @@ class MinigoSearch {
     Descent& descent = descents_[num_descents_];
     std::vector<Step>& path = descent.path;
     path.clear();
-    // A descent that brings no leaf leaves the place to the next.
+    // If a descent brings no leaf, the next one uses the slot.
     Leaf& leaf = leaves_[static_cast<size_t>(num_leaves_)];
     leaf.state = root_state_;
     Arena::Offset current = tree_.root();
@@ -270,7 +267,7 @@ class MinigoSearch {
     write_sums(path);
   }
 
-  // The edge to descend, made if it is new.
+  // The edge to descend, created if it is new.
   int take_edge(Arena::Offset offset) {
     const NewEdge next = next_edge(tree_.node(offset));
     const int edge = rule_.select(tree_, tree_.node(offset), next);
@@ -281,7 +278,7 @@ class MinigoSearch {
     return made;
   }
 
-  // The likeliest action that has no edge and may be descended.
+  // The action with the highest prior that has no edge and may be taken.
   NewEdge next_edge(const Node& node) {
     const int last = node.num_legal - 1;
     if (node.num_edges > last) return {};
@@ -293,7 +290,7 @@ class MinigoSearch {
     return {place, tree_.priors(node)[place]};
   }
 
-  // The node behind an edge, whose position is `state`.
+  // The node at the end of an edge, with position `state`.
   Arena::Offset add_child(const Step& step, const State& state) {
     const int to_play = game_.to_play(state);
     const Arena::Offset child = tree_.add_node(to_play);
@@ -317,7 +314,7 @@ class MinigoSearch {
     return false;
   }
 
-  // The descent that was made last waits for the leaf in the next place.
+  // Makes the last descent wait for the leaf in the next slot.
   void wait_for_leaf() {
     descents_[num_descents_++].leaf = num_leaves_++;
     ++num_simulations_;
@@ -334,8 +331,8 @@ class MinigoSearch {
     for (size_t i = 0; i < num_descents; ++i) write_sums(descents_[i].path);
   }
 
-  // Adds a visit worth `value` to the side to play at `leaf` to it and to all of the path; the sums
-  // of the edges are left to write_sums().
+  // Adds a visit with `value`, for the side to play at `leaf`, to the leaf and the whole path;
+  // write_sums() updates the sums of the edges.
   void back_up(const std::vector<Step>& path, Arena::Offset leaf, float value) {
     Node* child = &tree_.node(leaf);
     add_visit(*child, value);
@@ -348,8 +345,8 @@ class MinigoSearch {
     }
   }
 
-  // The sum of an edge is its child's less a virtual loss for each descent that waits. An edge that
-  // was added to and taken from in floats would forget the small values of millions of visits.
+  // An edge's sum is its child's less a virtual loss for each waiting descent. Repeated additions
+  // and subtractions in floats would lose small values after millions of visits.
   void write_sums(const std::vector<Step>& path) {
     for (size_t depth = 0; depth < path.size(); ++depth) {
       const Step& step = path[depth];
@@ -371,7 +368,7 @@ class MinigoSearch {
     node.value_sum += value;
   }
 
-  // Everything but best_action and the target.
+  // Fills everything except best_action and the target.
   void read_root(SearchResult& result) {
     const Node& root = root_node();
     const float* prior = tree_.priors(root);
@@ -404,17 +401,17 @@ class MinigoSearch {
   Tree tree_;
   SearchRequest request_;
   State root_state_{};
-  const int barred_;         // the pass, where it may only be taken if nothing else is legal
-  float bare_value_ = 0.0f;  // W of the next root before its evaluation, where no tree is kept
-  bool kept_ = false;        // play() left the tree of the next root
+  const int barred_;         // the pass, if it may only be taken when nothing else is legal
+  float bare_value_ = 0.0f;  // W of the next root before its evaluation, if no tree is kept
+  bool kept_ = false;        // play() kept the tree for the next root
   bool wants_noise_ = false;
-  uint32_t wanted_visits_ = 0;  // of the root
+  uint32_t wanted_visits_ = 0;  // of the root, when the search ends
   int num_simulations_ = 0;
   uint64_t symmetry_seed_ = 0;
   std::vector<Leaf> leaves_;
   int num_leaves_ = 0;
   int num_answered_ = 0;
-  std::vector<Descent> descents_;  // that wait
+  std::vector<Descent> descents_;  // waiting descents
   size_t num_descents_ = 0;
   Priors priors_;
   std::vector<double> noise_;

@@ -1,4 +1,4 @@
-// The search of the MLPerf benchmark minigo against values worked out by hand.
+// The search of the MLPerf benchmark minigo, compared with values worked out by hand.
 
 #include <cmath>
 #include <functional>
@@ -14,7 +14,7 @@ using namespace tengen;
 
 namespace {
 
-// Says a position's value to play; its policy is what `logits` holds.
+// Returns a position's value to play; its policy is in `logits`.
 using Value = std::function<float(const TicTacToe::State&)>;
 
 SearchSettings settings_of(int virtual_losses) {
@@ -50,14 +50,14 @@ bool near(float a, float b) { return std::abs(a - b) < 1e-5f; }
 
 const std::vector<float> kEven(9, 0.0f);
 
-// W, N and Q of three simulations, and what is left of them where moves are played.
+// W, N and Q of three simulations, and what remains of them after moves.
 void check_worked_values() {
   const TicTacToe game;
   const Value value = [&](const auto& state) { return game.ply(state) == 0 ? 0.5f : 0.2f; };
   const auto root = game.initial_state();
   MinigoSearch<TicTacToe> search(game, settings_of(1));
   const SearchResult result = searched(search, root, 3, value, kEven);
-  // The root, then the first two actions: one visit makes 0.3 - 0.2, which counts as two.
+  // The root, then the first two actions: one visit gives 0.3 - 0.2, which counts as two.
   const Node& node = search.tree().node(search.tree().root());
   TENGEN_CHECK(node.visits == 3 && near(node.value_sum, 0.5f - 0.2f - 0.2f));
   TENGEN_CHECK(near(result.root_value_to_play, 0.1f / 4.0f) && result.num_simulations == 3);
@@ -66,8 +66,8 @@ void check_worked_values() {
     const bool is_visited = a.action < 2;
     TENGEN_CHECK(a.visits == (is_visited ? 1u : 0u));
     TENGEN_CHECK(near(a.value_to_play, is_visited ? 0.05f : 0.3f));
-    // Exploration of the best: 2 (1.25 + ln(19656 / 19652)) sqrt(4) / 9 / 2 = 0.2778. Of the other
-    // trunc(2.5 / 9 sqrt(3) / 0.2778) = 1 is left.
+    // Exploration of the best action: 2 (1.25 + ln(19656 / 19652)) sqrt(4) / 9 / 2 = 0.2778. For
+    // the other, trunc(2.5 / 9 sqrt(3) / 0.2778) = 1 is left.
     TENGEN_CHECK(near(a.policy, is_visited ? 0.5f : 0.0f));
   }
   MinigoSearch<TicTacToe> other(game, settings_of(1));
@@ -75,13 +75,13 @@ void check_worked_values() {
   Tree scratch;
   search.play(1, scratch);
   TENGEN_CHECK(search.root_visits() == 1);
-  // W: what the root began it with, and its own value.
+  // W: its initial value from the root, and its own value.
   TENGEN_CHECK(near(search.tree().node(search.tree().root()).value_sum, -0.3f + 0.2f));
   other.play(5, scratch);
   TENGEN_CHECK(other.root_visits() == 0);
   searched(other, after(game, {5}), 1, value, kEven);
   TENGEN_CHECK(near(other.tree().node(other.tree().root()).value_sum, -0.3f + 0.2f));
-  // Two moves before the next search: the second one is of the position after the first.
+  // Two moves before the next search: the second one is from the position after the first.
   const Value later = [&](const auto& state) { return game.ply(state) == 2 ? 0.6f : 0.2f; };
   other.reset();
   searched(other, root, 4, later, {20.0f, 15.0f, 0, 0, 0, 0, 0, 0, 0});
@@ -89,7 +89,7 @@ void check_worked_values() {
   TENGEN_CHECK(other.root_visits() == 0);
   searched(other, after(game, {0, 1, 8}), 1, later, kEven);
   TENGEN_CHECK(near(other.tree().node(other.tree().root()).value_sum, -0.4f + 0.2f));
-  // Nothing of all that is left in a root without its tree, whatever it was.
+  // A root without its tree keeps nothing, whatever was there.
   for (auto* one : {&search, &other}) {
     one->play(0, scratch);
     one->reset();
@@ -102,8 +102,8 @@ void check_worked_values() {
   }
 }
 
-// A pass that is barred has its prior and its part of the noise, and no visit, at any depth; where
-// nothing else is legal it is taken.
+// A barred pass keeps its prior and its part of the noise, and gets no visit at any depth; it is
+// taken if nothing else is legal.
 void check_barred_pass() {
   const Go game = go_game("go/2/nosuicide");
   const std::vector<float> logits = {0.0f, 0.0f, 0.0f, 0.0f, 2.0f};
@@ -143,7 +143,7 @@ void check_barred_pass() {
   TENGEN_CHECK(num_forced > 0);
 }
 
-// Four descents that wait go to four places, each with a loss on its edge until it is backed up.
+// Four waiting descents reach different leaves, each with a loss on its edge until its backup.
 void check_virtual_losses() {
   const TicTacToe game;
   MinigoSearch<TicTacToe> search(game, settings_of(4));
@@ -158,7 +158,7 @@ void check_virtual_losses() {
     TENGEN_CHECK(search.tree().edges(root).visits[i] == 0.0f && root.visits == 1);
   }
   for (int i = 3; i >= 0; --i) search.accept(i, kEven.data(), nullptr, 0.2f);
-  // A batch that began may go beyond what was asked for.
+  // A batch in progress may exceed the requested number.
   TENGEN_CHECK(!search.advance() && root.visits == 5);
   for (int i = 0; i < 4; ++i) {
     TENGEN_CHECK(near(search.tree().edges(root).value_sum[i], 0.1f));
@@ -184,12 +184,12 @@ void check_same_leaf() {
   TENGEN_CHECK(root.visits == 2 && !search.advance());
 }
 
-// Of equal scores the lowest action is taken, and not the one that was descended first.
+// With equal scores the lowest action is taken, not the one that was visited first.
 void check_equal_scores() {
   const TicTacToe game;
   SearchSettings settings = settings_of(1);
   settings.minigo_c_init = 0.01f;
-  // 5 looks best and is lost; then come 3, 1 and the others, whose priors are too small to count.
+  // 5 looks best and is lost; then 3, 1 and the others, whose priors are too small to matter.
   const std::vector<float> logits = {-30, -25, -30, -20, -30, 0, -30, -30, -30};
   const Value value = [&](const auto& state) {
     if (game.ply(state) != 1) return game.ply(state) == 0 ? 0.5f : 0.0f;
@@ -224,7 +224,7 @@ void check_finished_game() {
   TENGEN_CHECK(result.proof == Proof::kUnknown && result.best_action == 2);
 }
 
-// Visits and values of edges are those of their nodes, whoever moves next.
+// Visits and values of edges match those of their nodes, whoever moves next.
 float check_node(const RandomGame& game, const Tree& tree, Arena::Offset offset,
                  const RandomGame::State& state) {
   const Node& node = tree.node(offset);

@@ -1,10 +1,9 @@
 #pragma once
-// Forced playouts and policy target pruning: an explored root looks at every noisy move for some
-// visits, and the target forgets those that the search itself would not have made.
-// Source: Wu 2019, "Accelerating self-play learning in Go", section 3.2.
-// Differs from the paper, as KataGo does: pruning takes back every visit that the move's value
-// does not justify and not only the forced ones. A settled move is never forced: its value is
-// known.
+// Forced playouts and policy target pruning: an exploring root gives every noisy move some visits,
+// and the target excludes those that the search itself would not have made. Source: Wu 2019,
+// "Accelerating self-play learning in Go", section 3.2. Differs from the paper, as in KataGo:
+// pruning removes every visit that the move's value does not justify, not only the forced ones. A
+// settled move is never forced: its value is known.
 
 #include <algorithm>
 #include <cmath>
@@ -14,9 +13,9 @@
 
 namespace tengen {
 
-// The oldest edge of an explored root with fewer than sqrt(k * prior * N) visits, N those of all
-// edges, whose child is not settled; -1 where there is none. Out of line, so that it costs searches
-// without it nothing.
+// The oldest edge of an exploring root whose child is not settled and that has fewer than sqrt(k *
+// prior * N) visits, where N counts the visits of all edges; -1 if there is none. Not inlined, so
+// that searches without it pay nothing.
 [[gnu::noinline]] inline int forced_edge(const Tree& tree, const Node& root, float k) {
   const Edges edges = tree.edges(root);
   const float owed = k * static_cast<float>(root.visits - 1);
@@ -27,9 +26,9 @@ namespace tengen {
   return -1;
 }
 
-// Cuts `policy`, the visits of every action of an unsettled root: of all but the most visited
-// action those are left at which its PUCT score (exploration `scale` * prior / (1 + visits)) would
-// have been that of the most visited. Then single visits go.
+// Prunes `policy`, the visits of every action of an unsettled root. Of every action except the most
+// visited one, keeps the visits at which its PUCT score (exploration `scale` * prior / (1 +
+// visits)) would equal that of the most visited. Then removes single visits.
 inline void prune_forced_playouts(float scale, SearchResult& result) {
   const ActionResult* best = nullptr;
   for (const ActionResult& a : result.actions) {

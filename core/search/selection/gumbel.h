@@ -1,10 +1,9 @@
 #pragma once
-// Gumbel search: sequential halving at the root, the improved policy below it.
-// Source: Danihelka et al. 2022, "Policy improvement by planning with Gumbel", sections 3 to 5
-// and appendix D (mixed value).
-// Differs from the paper: an action that is proven lost never survives while another does, and a
-// proven win ends the search. q is what the tree holds: where the score counts it goes a little
-// beyond [-1, 1], and is not scaled back, so that the result weighs as much as without.
+// Gumbel search: sequential halving at the root, the improved policy below it. Source: Danihelka et
+// al. 2022, "Policy improvement by planning with Gumbel", sections 3 to 5 and appendix D (mixed
+// value). Differs from the paper: an action that is proven lost survives only if all are, and a
+// proven win ends the search. q is the value in the tree: if the score counts it slightly exceeds
+// [-1, 1], and is not scaled back, so that the result keeps its weight.
 
 #include <algorithm>
 #include <bit>
@@ -20,8 +19,8 @@
 
 namespace tengen {
 
-// How often the action of each simulation must have been visited before: the schedule of
-// sequential halving over `num_considered` actions, `num_simulations` entries.
+// For each simulation, the number of previous visits of the action that it may choose: the schedule
+// of sequential halving over `num_considered` actions, `num_simulations` entries.
 inline std::vector<uint32_t> considered_visits(int num_considered, int num_simulations) {
   std::vector<uint32_t> sequence;
   sequence.reserve(static_cast<size_t>(num_simulations));
@@ -48,7 +47,7 @@ class Gumbel {
   explicit Gumbel(const SearchSettings& settings)
       : settings_(settings), least_value_(settings.least_value()) {}
 
-  // Draws the root's Gumbel variables (zeros when not exploring) and lays out the halving.
+  // Draws the root's Gumbel variables (zeros when not exploring) and prepares the halving.
   // Precondition: the root is expanded and has no edges.
   void begin(const Tree& tree, const Node& root, const SearchRequest& request) {
     const int n = root.num_legal;
@@ -68,7 +67,7 @@ class Gumbel {
     }
   }
 
-  // The legal index that simulation number `simulation` descends from the root.
+  // The legal index at which simulation number `simulation` leaves the root.
   int select_root(const Tree& tree, const Node& root, int simulation) {
     return best_at_root(tree, root, schedule_[static_cast<size_t>(simulation)]);
   }
@@ -83,7 +82,7 @@ class Gumbel {
     return best_at_root(tree, root, static_cast<uint32_t>(most));
   }
 
-  // The edge to descend below the root, or kNewEdge: argmax improved policy - N(a) / (1 + sum N).
+  // The edge to descend, or kNewEdge: argmax of improved policy - N(a) / (1 + sum N).
   int select_below(const Tree& tree, const Node& node) {
     if (node.num_edges == 0) return kNewEdge;
     const Edges edges = tree.edges(node);
@@ -103,8 +102,8 @@ class Gumbel {
     return best;
   }
 
-  // Completed Q mixed from the evaluator's and that of the visited children (appendix D): q(i) is
-  // that of edge i, `own` the evaluator's.
+  // Computes completed Q, mixed from the evaluator's value and the visited children's (appendix D):
+  // q(i) is that of edge i, `own` the evaluator's.
   template <class Q>
   static float mixed_value(const Node& node, const Edges& edges, float own, Q&& q) {
     float prior_mass = 0.0f;
@@ -119,8 +118,7 @@ class Gumbel {
     return (own + sum_visits * weighted / prior_mass) / (1.0f + sum_visits);
   }
 
-  // The improved policy: after the call weights_[i] is that of edge i; returns the factor by
-  // which the prior of every unvisited action is multiplied.
+  // Sets weights_[i] to the improved policy of edge i; returns the factor for unvisited priors.
   float improve(const Tree& tree, const Node& node) {
     const Edges edges = tree.edges(node);
     float most = 0.0f;
@@ -143,7 +141,7 @@ class Gumbel {
       weights_[static_cast<size_t>(i)] *= edges.prior[i];
       total += weights_[static_cast<size_t>(i)];
     }
-    // All mass can sit on priors that underflowed; the policy is then the priors themselves.
+    // All mass may be on priors that underflowed; the policy is then the priors themselves.
     if (!(total > 0.0f)) {
       for (int i = 0; i < node.num_edges; ++i) weights_[static_cast<size_t>(i)] = edges.prior[i];
       return 1.0f;
@@ -152,7 +150,7 @@ class Gumbel {
     return has_rest ? weights_[static_cast<size_t>(node.num_edges)] / total : 0.0f;
   }
 
-  // Makes the improved policy at the root the weights of the target.
+  // Sets the target's weights to the improved policy at the root.
   void weigh_actions(const Tree& tree, const Node& root, SearchResult& result) {
     const Edges edges = tree.edges(root);
     const float factor = improve(tree, root);
@@ -162,9 +160,9 @@ class Gumbel {
     }
   }
 
-  // Makes value and score of an unsettled root what the result's target expects of them. Those
-  // foretell the outcome better than the mean of the visits, which halving spends on worse actions
-  // too. Precondition: the target is made.
+  // Sets value and score of an unsettled root to their expectation under the result's target. That
+  // predicts the outcome better than the mean of the visits, because halving also spends visits on
+  // worse actions. Precondition: the target is computed.
   static void read_root_means(const Tree& tree, const Node& root, SearchResult& result) {
     result.root_value_to_play =
         target_mean(tree, root, result, &ActionResult::value_to_play, result.network_value_to_play);
@@ -179,8 +177,8 @@ class Gumbel {
     return std::isfinite(edges.value_sum[i]) ? edges.value_sum[i] / edges.visits[i] : least_value_;
   }
 
-  // The mean of `what`, a mean of each visited action, under the target, completed as q is by
-  // `own`, the evaluator's of the root.
+  // The mean of `what` (a mean per visited action) under the target. For unvisited actions it is
+  // completed like q, with `own`, the evaluator's value of the root.
   static float target_mean(const Tree& tree, const Node& root, const SearchResult& result,
                            float ActionResult::* what, float own) {
     const Edges edges = tree.edges(root);
@@ -215,12 +213,13 @@ class Gumbel {
     if (visits == 0) {
       const float* prior = tree.priors(root);
       for (int i = 0; i < root.num_legal; ++i) {
-        if (prior[i] >= 0.0f) offer(i, 0.0f);  // one completed Q for all: it moves no argmax
+        if (prior[i] >= 0.0f)
+          offer(i, 0.0f);  // all share one completed Q, which does not change the argmax
       }
     }
     if (best >= 0) return best;
-    // Every action with that count is proven lost or the schedule ran past the survivors: the
-    // best of all others, so that no simulation is wasted on a settled action.
+    // Every action with that count is proven lost, or the schedule ran past the remaining ones:
+    // takes the best of all others, so that no simulation is wasted on a settled action.
     for (int i = 0; i < root.num_edges; ++i) {
       if (std::isfinite(edges.value_sum[i])) offer(edges.legal_index[i], edge_value(edges, i));
     }

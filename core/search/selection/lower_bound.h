@@ -1,8 +1,8 @@
 #pragma once
-// The best action by a lower confidence bound of its value: a move that was visited less but is
-// surely better is played, one that was visited most for its prior alone is not.
-// Source: KataGo (lightvector/KataGo), after Leela Zero.
-// Differs from KataGo: a settled move's bound is its value.
+// Chooses the best action by a lower confidence bound of its value. So a move with fewer visits but
+// a surely better value is played, and one that was visited most only for its prior is not. Source:
+// KataGo (lightvector/KataGo), after Leela Zero. Differs from KataGo: a settled move's bound is its
+// value.
 
 #include <algorithm>
 #include <cmath>
@@ -14,8 +14,8 @@
 
 namespace tengen {
 
-// Of a node's mean value. A variance of 1 weighs in as 1 / visits^2 visits, so that few visits are
-// not taken for certain.
+// Of a node's mean value. A prior variance of 1 with a weight of 1 / visits^2 visits keeps few
+// visits uncertain.
 inline double standard_error(const Node& node) {
   const double visits = node.visits;
   const double mean = node.mean_value();
@@ -24,14 +24,13 @@ inline double standard_error(const Node& node) {
   return std::sqrt(variance / visits);
 }
 
-// Mean value of a move to `child`, for the side to play at `node`, less `stdevs` standard errors of
-// it.
+// The mean value of a move to `child`, for the side to play at `node`, less `stdevs` errors.
 inline double lower_bound(const Node& node, const Node& child, double stdevs) {
   return value_for(node, child, child.mean_value()) - stdevs * standard_error(child);
 }
 
-// The root's edge with the highest bound among those with 3/20 of the most visits (KataGo's 0.15),
-// the older of equal ones; -1 where all are proven lost, or none was visited.
+// The root's edge with the highest bound among those with at least 3/20 of the most visits
+// (KataGo's 0.15); the older of equal ones. -1 if all are proven lost or none was visited.
 template <class Memory>
 int best_by_lower_bound(const BasicTree<Memory>& tree, float stdevs) {
   const auto& root = tree.node(tree.root());
@@ -57,7 +56,7 @@ int best_by_lower_bound(const BasicTree<Memory>& tree, float stdevs) {
   return best;
 }
 
-// Fills the standard errors of a result that read_root() filled, from a tree that has squares.
+// Fills in the standard errors of a result from read_root(), for a tree with squares.
 template <class Memory>
 void add_standard_errors(const BasicTree<Memory>& tree, SearchResult& result) {
   const auto& root = tree.node(tree.root());
@@ -70,7 +69,7 @@ void add_standard_errors(const BasicTree<Memory>& tree, SearchResult& result) {
   }
 }
 
-// The action to play after a PUCT search whose target is `result`'s.
+// The action to play after a PUCT search with the target in `result`.
 template <class Memory>
 int best_puct_action(const BasicTree<Memory>& tree, const SearchSettings& settings,
                      const SearchResult& result) {

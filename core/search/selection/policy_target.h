@@ -1,12 +1,12 @@
 #pragma once
-// What is learned and played of a finished search: the training target and the strongest action.
+// The outputs of a finished search: the training target and the strongest action.
 
 #include "search/result.h"
 
 namespace tengen {
 
-// Makes the weights in `policy` a distribution. Proofs come first: all of it is on winning actions
-// where the root is won, and none on losing ones while another action is left.
+// Normalises the weights in `policy`. Proofs take precedence: if the root is won, only winning
+// actions have weight, and losing actions have none unless all lose.
 inline void normalise_policy(SearchResult& result) {
   const auto is_out = [&](const ActionResult& a) {
     if (result.proof == Proof::kWin || result.proof == Proof::kDraw) {
@@ -19,7 +19,7 @@ inline void normalise_policy(SearchResult& result) {
     if (is_out(a)) a.policy = 0.0f;
     total += a.policy;
   }
-  if (total <= 0.0f) {  // no visit to any action that is left: the prior stands in
+  if (total <= 0.0f) {  // no remaining action was visited: use the prior
     for (ActionResult& a : result.actions) {
       if (!is_out(a)) total += a.policy = a.prior;
     }
@@ -27,7 +27,7 @@ inline void normalise_policy(SearchResult& result) {
   for (ActionResult& a : result.actions) a.policy /= total;
 }
 
-// The action with the most of the policy, then the larger prior, then the lower action.
+// The action with the highest policy, then the larger prior, then the lower action.
 inline int most_likely_action(const SearchResult& result) {
   const ActionResult* best = nullptr;
   for (const ActionResult& a : result.actions) {

@@ -1,14 +1,13 @@
 #pragma once
-// PUCT: which edge a descent takes.
-// Source: Silver et al. 2017 (AlphaGo Zero), Methods, "Select"; the logarithmic constant is
-// AlphaZero's (Silver et al. 2018, supplement), as KataGo writes it.
-// Differs from the paper: sqrt(N + 0.01) of the visits of the children, so that the prior decides
-// the first descent; an unvisited child is worth the parent's value less a reduction (FPU).
-// In a shared tree each descent in flight counts as a visit in the exploration term, as in Liu et
-// al. 2020, "Watch the unobserved", and an edge without any other visit counts as lost (virtual
-// loss, Chaslot et al. 2008). Lost visits on every edge made the search weaker.
-// Where the settings ask for it, and as in KataGo, exploration grows with the spread of the node's
-// values, and an explored root owes its moves some visits (search/selection/forced_playouts.h).
+// PUCT: selects the edge of a descent. Source: Silver et al. 2017 (AlphaGo Zero), Methods,
+// "Select"; the logarithmic constant is AlphaZero's (Silver et al. 2018, supplement), in KataGo's
+// form. Differs from the paper: sqrt(N + 0.01), with N the visits of the children, so that the
+// prior decides the first descent; an unvisited child has the parent's value less a reduction
+// (FPU). In a shared tree each descent in flight counts as a visit in the exploration term, as in
+// Liu et al. 2020, "Watch the unobserved", and an edge without any other visit counts as lost
+// (virtual loss, Chaslot et al. 2008); counting a loss on every edge made the search weaker.
+// Optionally, as in KataGo, exploration grows with the spread of the node's values, and an
+// exploring root forces visits (search/selection/forced_playouts.h).
 
 #include <algorithm>
 #include <cmath>
@@ -31,13 +30,13 @@ class Puct {
     for (int n = 0; n < kTableSize; ++n) scale_.push_back(compute_scale(n));
   }
 
-  // A search begins: whether its root is explored.
+  // Call at the start of a search, with whether its root explores.
   void begin(bool explore) { forced_playouts_ = explore ? settings_.forced_playouts : 0.0f; }
 
-  // Whether the root's moves are owed visits in this search.
+  // Whether this search forces visits at the root.
   bool forces_playouts() const { return forced_playouts_ > 0.0f; }
 
-  // What prior / (1 + visits) is multiplied by at a node: c(N) sqrt(N), and the spread.
+  // The factor of prior / (1 + visits) at a node: c(N) sqrt(N), scaled with the spread.
   template <class AnyNode>
   float scale(const AnyNode& node) const {
     uint32_t child_visits = node.visits - 1;
@@ -47,13 +46,13 @@ class Puct {
     return settings_.cpuct_stdev_scale > 0.0f ? scale * stdev_factor(node) : scale;
   }
 
-  // The index of the edge to descend, or kNewEdge for the best child not visited yet.
+  // Returns the index of the edge to descend, or kNewEdge for the best unvisited child.
   // Precondition: the node is expanded. Ties go to the older edge.
   template <class Memory>
   int select(const BasicTree<Memory>& tree, const typename BasicTree<Memory>::Node& node,
              bool is_root) const {
     if (node.num_edges == 0) return kNewEdge;
-    if constexpr (!BasicTree<Memory>::kShared) {  // which no search explores
+    if constexpr (!BasicTree<Memory>::kShared) {  // shared trees never explore
       if (is_root && forces_playouts()) {
         const int forced = forced_edge(tree, node, forced_playouts_);
         if (forced >= 0) return forced;
@@ -80,14 +79,14 @@ class Puct {
 
  private:
   static constexpr int kTableSize = 2048;
-  // Standard deviation of a node's values that leaves c(N) as it is, and how many visits it weighs
-  // as much as (KataGo's 0.4 and 2).
+  // The standard deviation of a node's values that leaves c(N) unchanged, and the number of visits
+  // that it counts as (KataGo's 0.4 and 2).
   static constexpr double kStdevPrior = 0.4;
   static constexpr double kStdevPriorVisits = 2.0;
 
-  // 1 + s (stdev / prior - 1), s the setting. Source: KataGo (lightvector/KataGo), "dynamic
-  // variance-scaled cPUCT". Out of line, so that it costs searches without it nothing.
-  // One value has no spread: its node's is the prior.
+  // 1 + s (stdev / prior - 1), with s the setting. Source: KataGo (lightvector/KataGo), "dynamic
+  // variance-scaled cPUCT". Not inlined, so that searches without it pay nothing. A single value
+  // has no spread, so its node uses the prior.
   [[gnu::noinline]] float stdev_factor(const Node& node) const {
     if (node.visits <= 1) return 1.0f;
     const double square = node.mean_value() * node.mean_value();

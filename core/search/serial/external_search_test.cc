@@ -1,4 +1,4 @@
-// A game played outside the core has the same searches as the native game.
+// A game played outside the core gives the same searches as the native game.
 
 #include <memory>
 #include <vector>

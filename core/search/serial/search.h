@@ -1,16 +1,16 @@
 #pragma once
-// One search of one position: yields leaves, accepts their evaluations, and knows nothing of
+// One search of one position: yields leaves, accepts their evaluations, and does not depend on
 // batches, caches or networks.
 //
 //   search.begin(state, request);
-//   while (search.advance()) {                      // a leaf wants an evaluation
+//   while (search.advance()) {                      // a leaf needs an evaluation
 //     evaluate(search.leaf()) -> logits, value
 //     search.accept(logits, transform, value);
 //   }
 //   search.finish(result);
 //
 // Values are backed up in the order of selection, so a search is a pure function of its state,
-// request, settings and evaluations. Terminal values are proven up the tree.
+// request, settings and evaluations. Proofs of terminal values propagate up the tree.
 
 #include <algorithm>
 #include <string>
@@ -38,8 +38,7 @@ class Search {
  public:
   using State = typename G::State;
 
-  // Throws Error where the score shall count and the game has none, and for policy minigo, which
-  // has a search of its own.
+  // Throws Error if the score should count in a game without one, and for the policy minigo.
   Search(const G& game, const SearchSettings& settings)
       : game_(game),
         settings_(settings),
@@ -52,9 +51,9 @@ class Search {
     path_.reserve(static_cast<size_t>(game.max_plies()) + 1);
   }
 
-  // Starts a search of `root`. Where play() or stay() kept a tree, it is searched on and its visits
-  // count towards the request, and the score's utility stays centered where it was; a Gumbel search
-  // and one that leaves actions out start afresh. Throws Error where `root` is finished or the
+  // Starts a search of `root`. A tree kept by play() or stay() is reused: its visits count towards
+  // the request, and the center of the score's utility stays. A Gumbel search, and one that leaves
+  // out actions, always start without a tree. Throws Error if the game is over at `root` or the
   // number of simulations is out of range.
   void begin(const State& root, const SearchRequest& request) {
     check_request(game_, root, request);
@@ -75,15 +74,14 @@ class Search {
       tree_.set_root(tree_.add_node(game_.to_play(root)));
     } else {
       budget_ -= static_cast<int>(root_node().visits) - 1;
-      // Evaluated as a leaf, by one symmetry: its priors are asked for anew.
+      // It was evaluated as a leaf, under one symmetry, so its priors are requested again.
       asks_priors_ = settings_.root_symmetries && root_node().proof == Proof::kUnknown;
       if (!asks_priors_) rule_.prepare_root(tree_, request_, priors_.prior());
     }
   }
 
-  // Lets the search go on to `num_simulations` in all, as if begin() had been asked for so many.
-  // Throws Error before begin(), where the number is out of range, and for a Gumbel search, whose
-  // schedule depends on it.
+  // Continues the search up to `num_simulations` in total. Throws Error before begin(), if the
+  // number is out of range, and for a Gumbel search, whose schedule depends on it.
   void extend(int num_simulations) {
     if (tree_.root() == Arena::kNull || settings_.policy == RootPolicy::kGumbel) {
       throw Error("search.extend (" + std::to_string(num_simulations) +
@@ -95,9 +93,9 @@ class Search {
   }
 
   // Descends until a leaf needs an evaluation (true) or the search is over (false). Throws Error
-  // before begin() and while a leaf waits: descending past one would build on a node without
-  // legal actions. With an external game true may also mean that the move below the tree is not
-  // known yet, see at_unknown_move().
+  // before begin() and while a leaf is waiting, because a descent past it would reach a node
+  // without legal actions. With an external game true may also mean that the next move is not known
+  // yet, see at_unknown_move().
   bool advance() {
     if (tree_.root() == Arena::kNull || waiting_) {
       throw Error(std::string("search.advance (") + (waiting_ ? "a leaf waits" : "no search") +
@@ -126,8 +124,8 @@ class Search {
     return false;
   }
 
-  // After advance() returned true: the descent stopped before unknown_move() instead of at a leaf.
-  // advance() goes on with it, and makes the move by itself if nobody did. Never in native games.
+  // After advance() returned true: whether the descent stopped before unknown_move() instead of at
+  // a leaf. The next advance() makes the move if nobody has. Always false for native games.
   bool at_unknown_move() const {
     if constexpr (ExternallyPlayed<G>) return at_unknown_move_;
     return false;
@@ -138,10 +136,10 @@ class Search {
     return typename G::Move{leaf_state_, last_action()};
   }
 
-  // Simulations of this search so far, the one that waits included.
+  // Simulations of this search so far, including a waiting one.
   int num_simulations() const { return num_simulations_; }
 
-  // Whether leaf() waits for accept(), or unknown_move() for somebody to make it.
+  // Whether leaf() waits for accept(), or unknown_move() waits to be made.
   bool is_waiting() const {
     if constexpr (ExternallyPlayed<G>) {
       if (at_unknown_move_) return !game_.is_known(leaf_state_, last_action());
@@ -155,9 +153,9 @@ class Search {
   // The position to evaluate, after advance() returned true.
   const State& leaf() const { return leaf_state_; }
 
-  // The evaluation of leaf(): `logits` [num_actions] of any scale; that of action a stands at
-  // transform[a], or at a where transform is null. `value_to_play` in [-1, 1]. `score_to_play`,
-  // mean and standard deviation of the final score in points, is not read in a search without.
+  // The evaluation of leaf(): `logits` [num_actions] on any scale; action a is at transform[a], or
+  // at a if transform is null. `value_to_play` is in [-1, 1]. `score_to_play`, mean and standard
+  // deviation of the final score in points, is ignored in a search without scores.
   void accept(const float* logits, const uint16_t* transform, float value_to_play,
               const float* score_to_play = nullptr) {
     if (!waiting_) throw Error("search.accept (no leaf) needs advance() to return true first");
@@ -185,8 +183,7 @@ class Search {
     }
   }
 
-  // What the search found so far. Throws Error before the root is evaluated and while a leaf
-  // waits.
+  // Returns the results so far. Throws Error without an evaluated root, or if a leaf is waiting.
   void finish(SearchResult& result) {
     if (tree_.root() == Arena::kNull || waiting_ || root_node().num_legal == 0) {
       throw Error(
@@ -199,11 +196,11 @@ class Search {
     rule_.conclude(tree_, result);
   }
 
-  // The game went on with `action`: keeps its subtree for the next begin(), if there is one.
-  // `scratch` is any tree; it is overwritten (it serves many searches of one thread).
+  // Call when the game continued with `action`: keeps its subtree for the next begin(), if there is
+  // one. `scratch` is any tree, which is overwritten; the searches of a thread share it.
   void play(int action, Tree& scratch) {
     if (tree_.root() == Arena::kNull) return;
-    // Its schedule starts afresh; nor has the next search what this one left out.
+    // A Gumbel schedule starts from the beginning; the next search may leave out other actions.
     if (settings_.policy == RootPolicy::kGumbel || !request_.left_out.empty()) return reset();
     const Node& root = root_node();
     const Edges edges = tree_.edges(root);
@@ -218,7 +215,7 @@ class Search {
     reset();
   }
 
-  // The next begin() is of the same position: keeps the tree for it, if there is one.
+  // Call if the next begin() is for the same position: keeps the tree for it, if there is one.
   void stay() {
     const bool is_there = tree_.root() != Arena::kNull && root_node().num_legal > 0;
     const bool can_stay = settings_.policy == RootPolicy::kPuct && request_.left_out.empty();
@@ -226,7 +223,7 @@ class Search {
     kept_ = true;
   }
 
-  // Forgets every subtree and any waiting leaf.
+  // Drops every subtree and any waiting leaf.
   void reset() {
     tree_.clear();
     kept_ = false;
@@ -245,8 +242,8 @@ class Search {
 
   Node& root_node() { return tree_.node(tree_.root()); }
 
-  // One descent. True: the leaf waits for an evaluation, or the move to it is unknown. False: it
-  // ended in a known value, which is backed up.
+  // Makes one descent. True: the leaf waits for an evaluation, or the move to it is unknown. False:
+  // it ended in a known value, which is backed up.
   bool descend() {
     path_.clear();
     leaf_state_ = root_state_;
@@ -273,7 +270,7 @@ class Search {
     }
   }
 
-  // Adds the node of leaf_state_ at the end of the path; returns as descend() does.
+  // Adds a node for leaf_state_ at the end of the path; returns the same as descend().
   bool add_leaf() {
     const Outcome outcome = game_.outcome(leaf_state_);
     const int to_play = game_.to_play(leaf_state_);
@@ -303,8 +300,7 @@ class Search {
     return tree_.keeps_scores() ? settled<true>(node) : settled<false>(node);
   }
 
-  // Notes the score of the leaf, centers the search on it where it is the root's, and returns what
-  // the evaluation adds.
+  // Stores the score of the leaf, centers the search on it at the root, and returns what to add.
   Visit take_score(Node& leaf, float value, const float* score) {
     put_score(tree_.score_of(leaf), value, score);
     if constexpr (HasScore<G>) {
@@ -315,12 +311,12 @@ class Search {
     return utility_.evaluated(leaf, value, score);
   }
 
-  // Adds the leaf's visit to every node and edge of the path, proving nodes on the way.
+  // Adds the leaf's visit to every node and edge of the path, and updates proofs.
   void back_up(const Visit& visit) {
     tree_.keeps_scores() ? add_to_path<true>(visit) : add_to_path<false>(visit);
   }
 
-  // Two functions, so that scores cost a search without them nothing.
+  // Two functions, so that searches without scores pay nothing.
   template <bool kScores>
   void add_to_path(Visit visit) {
     Node* child = &tree_.node(leaf_);
@@ -366,8 +362,8 @@ class Search {
   int budget_ = 0;
   bool waiting_ = false;
   bool at_unknown_move_ = false;
-  bool asks_priors_ = false;  // the root of a kept tree waits for them
-  bool kept_ = false;         // play() or stay() left the tree of the next root
+  bool asks_priors_ = false;  // the root of a reused tree waits for new priors
+  bool kept_ = false;         // play() or stay() kept the tree for the next root
   std::vector<Step> path_;
   Priors priors_;
 };

@@ -1,6 +1,6 @@
 #pragma once
-// The rule of a search by one thread, PUCT or Gumbel by its settings: how the root is explored,
-// which edge a descent takes, and what is learned and played of the root. search.h has the rest.
+// The rule of a single-threaded search, PUCT or Gumbel according to its settings: exploration at
+// the root, selection of edges, training target and move. search.h has the rest.
 
 #include <vector>
 
@@ -27,8 +27,8 @@ class SearchRule {
 
   void begin(const SearchRequest& request) { puct_.begin(request.explore); }
 
-  // Gives an expanded root temperature and noise where the request explores, or makes the Gumbel
-  // draws. `prior` [num_legal] is overwritten.
+  // If the request explores, applies temperature and noise to an expanded root, or makes the Gumbel
+  // draws. Overwrites `prior` [num_legal].
   void prepare_root(Tree& tree, const SearchRequest& request, float* prior) {
     if (settings_.policy == RootPolicy::kGumbel) {
       gumbel_.begin(tree, tree.node(tree.root()), request);
@@ -37,7 +37,7 @@ class SearchRule {
     }
   }
 
-  // The edge that simulation number `simulation`, from 0, takes from a node; made if it is new.
+  // The edge that simulation number `simulation`, from 0, takes from a node; created if it is new.
   int select(Tree& tree, Arena::Offset offset, int simulation) {
     const Node& node = tree.node(offset);
     if (settings_.policy == RootPolicy::kPuct) {
@@ -56,8 +56,7 @@ class SearchRule {
     return tree.add_edge(offset, legal_index);
   }
 
-  // Makes training target and best action of a result that read_root() filled, and with Gumbel
-  // what the root is worth by that target.
+  // Computes the target and best action of a result from read_root(); for Gumbel also root means.
   void conclude(const Tree& tree, SearchResult& result) {
     const Node& root = tree.node(tree.root());
     weigh_actions(tree, root, result);
@@ -69,8 +68,7 @@ class SearchRule {
   }
 
  private:
-  // The weights of the target: the improved policy (Gumbel), or visit counts (PUCT), which the
-  // result has, without what was forced.
+  // The target's weights: the improved policy (Gumbel), or visit counts without forced ones (PUCT).
   void weigh_actions(const Tree& tree, const Node& root, SearchResult& result) {
     if (settings_.policy == RootPolicy::kGumbel) {
       gumbel_.weigh_actions(tree, root, result);

@@ -35,8 +35,8 @@ SearchSettings settings_of(RootPolicy policy) {
   return settings;
 }
 
-// Proofs hold with any order of players, for every budget; a large budget solves most games (not
-// all: a search goes on visiting a proven draw while it looks better than what is open).
+// Proofs are right with any order of players and any budget. A large budget solves most games, but
+// not all: a search keeps visiting a proven draw while it looks better than the open moves.
 void check_random_games(RootPolicy policy) {
   int num_solved = 0;
   for (uint64_t seed = 0; seed < 150; ++seed) {
@@ -62,7 +62,7 @@ void check_random_games(RootPolicy policy) {
   TENGEN_CHECK(num_solved > (policy == RootPolicy::kPuct ? 120 : 60));
 }
 
-// Along games with reuse: a kept subtree counts towards the budget, and stays sound.
+// Tree reuse along games: a kept subtree counts towards the budget, and stays consistent.
 void check_reuse(RootPolicy policy) {
   Tree scratch;
   for (uint64_t seed = 0; seed < 100; ++seed) {
@@ -81,8 +81,7 @@ void check_reuse(RootPolicy policy) {
   }
 }
 
-// Squares go with a kept subtree, those of every visit; one that has none is not searched on where
-// they are asked for.
+// Squares are kept with a subtree; a subtree without squares is not reused if they are needed.
 void check_kept_squares() {
   const Gomoku game(7);
   Tree scratch;
@@ -109,7 +108,7 @@ void check_kept_squares() {
   }
 }
 
-// The trees of a big board outgrow their first memory; the result does not show it.
+// The trees of a big board outgrow their initial memory; this does not affect the result.
 void check_big_board() {
   const Gomoku game(15);
   auto state = game.initial_state();
@@ -128,14 +127,14 @@ void check_big_board() {
   }
 }
 
-// What a search adds to moves of very many visits is not lost in the sums.
+// Visits added to moves with very many visits are not lost in the sums.
 void check_many_visits() {
   const Gomoku game(9);
   const auto state = game.initial_state();
   for (const double value : {0.7, -0.7}) {
     Search<Gomoku> search(game, SearchSettings());
     run(search, game, state, request_of_two_actions(20, game.num_actions()));
-    constexpr uint32_t kCount = 8'000'000;  // a float sum would grow in steps of 0.5
+    constexpr uint32_t kCount = 8'000'000;  // a float sum would increase in steps of 0.5
     add_old_visits(search.tree(), kCount, value);
     search.extend(2020);
     std::vector<float> logits;
@@ -181,7 +180,7 @@ void check_misuse() {
     std::fill(broken.begin() + 4, broken.end(), value);
     TENGEN_CHECK(throws([&] { search.accept(broken.data(), nullptr, 0.0f); }));
   }
-  // A search given up half way does not show in the next one, nor does an old tree.
+  // An abandoned search does not affect the next one, nor does an old tree.
   const SearchResult after = run(search, game, state, request_of(50));
   Search<TicTacToe> fresh(game, SearchSettings());
   const SearchResult expected = run(fresh, game, state, request_of(50));

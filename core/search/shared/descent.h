@@ -1,10 +1,10 @@
 #pragma once
 // One simulation at a time in a tree that several threads search; see shared_search.h.
 //
-// On its way down a descent marks every edge that it takes, so that the others see a visit there
-// and spread out. It holds the lock of one node at a time, and none while it waits for an
-// evaluation. The first to take an edge makes its child; until that is expanded the child is
-// pending, and whoever else arrives there is blocked: no position is evaluated twice.
+// A descent marks every edge that it takes, so that others count a visit there and spread out. It
+// holds at most one node's lock, and none while it waits for an evaluation. The first descent
+// through an edge creates its child. Until the child is expanded it is pending, and other descents
+// that arrive there are blocked: no position is evaluated twice.
 
 #include <atomic>
 #include <mutex>
@@ -21,8 +21,8 @@
 
 namespace tengen {
 
-// What the descents of one search have in common besides the tree. Only the atomics change while
-// descents are under way below the root.
+// State shared by the descents of one search, besides the tree. Only the atomics change while
+// descents are in flight below the root.
 template <Game G>
 struct SharedState {
   SharedState(const G& rules, const SearchSettings& search_settings)
@@ -30,31 +30,31 @@ struct SharedState {
 
   const G& game;
   const SearchSettings settings;
-  ScoreUtility utility;  // whoever evaluates the root sets its center, once
+  ScoreUtility utility;  // its center is set once, by the thread that evaluates the root
   const Puct puct;
   bool keeps_squares = false;
   std::vector<LeftOut> left_out;
   typename G::State root_state{};
   Arena::Offset root = Arena::kNull;
   int budget = 0;
-  std::atomic<int> num_begun{0};  // simulations, never above the budget
+  std::atomic<int> num_begun{0};  // simulations started, at most the budget
   std::atomic<bool> root_taken{false};
   std::atomic<bool> root_expanded{false};
-  bool asks_priors = false;  // the root of a kept tree waits for them; until it is expanded
+  bool asks_priors = false;  // the root of a reused tree waits for new priors; until it is expanded
   std::atomic<bool> root_proven{false};
   std::atomic<bool> stopped{false};
 };
 
-// What the descents of one thread have in common.
+// State shared by the descents of one thread.
 struct ThreadState {
   ThreadState(SharedArena* arena, int num_actions)
       : tree(SharedArena::Cursor(arena)), priors(num_actions) {}
   SharedTree tree;
   Priors priors;
-  bool has_news = false;  // a position that others may be blocked by is pending no more
+  bool has_news = false;  // a position that may block others is no longer pending
 };
 
-// Used by the thread that `thread` belongs to; descents of other threads may run at the same time.
+// Used only by the thread that owns `thread`; other threads' descents may run at the same time.
 template <Game G>
 class Descent {
  public:
@@ -64,8 +64,8 @@ class Descent {
     path_.reserve(static_cast<size_t>(shared->game.max_plies()) + 1);
   }
 
-  // Makes simulations until one needs an evaluation (true), or none can go on (false): this one
-  // is_blocked(), or the search is over. Throws Error while a leaf waits.
+  // Makes simulations until one needs an evaluation (true) or none can continue (false): because
+  // this one is_blocked(), or because the search is over. Throws Error while a leaf is waiting.
   bool advance() {
     if (waiting_) throw Error("descent.advance (a leaf waits) must follow accept(); call it first");
     retreat();
@@ -83,7 +83,7 @@ class Descent {
   }
 
   // Whether advance() ended at a position that another descent has taken. The marks stay until the
-  // next call, so that other descents look elsewhere.
+  // next call, so that other descents go elsewhere.
   bool is_blocked() const { return blocked_; }
   bool is_waiting() const { return waiting_; }
   static constexpr bool at_unknown_move() { return false; }
@@ -121,7 +121,7 @@ class Descent {
     back_up(own);
   }
 
-  // Forgets where it was; for a tree that was cleared.
+  // Resets the descent; for a tree that was cleared.
   void reset() {
     path_.clear();
     waiting_ = blocked_ = begun_ = false;
@@ -141,13 +141,13 @@ class Descent {
     return std::atomic_ref(node.proof).load(std::memory_order_acquire);
   }
 
-  // Needs the node's lock. Releases to_play with it.
+  // Requires the node's lock. Publishes to_play together with it.
   static void store_proof(SharedNode& node, Proof proof) {
     std::atomic_ref(node.proof).store(proof, std::memory_order_release);
   }
 
-  // Notes the score of the leaf, centers the search on it where it is the root's, and returns what
-  // the evaluation adds. Needs the lock.
+  // Stores the score of the leaf; if the leaf is the root, centers the search on it. Returns what
+  // the evaluation adds. Requires the lock.
   Visit take_score(SharedNode& leaf, float value, const float* score) {
     put_score(tree().score_of(leaf), value, score);
     if constexpr (HasScore<G>) {
@@ -159,7 +159,7 @@ class Descent {
     return shared_->utility.evaluated(leaf, value, score);
   }
 
-  // The root of a kept tree has its edges, and new priors.
+  // The root of a reused tree has edges, and gets new priors.
   void take_priors() {
     {
       SharedNode& root = tree().node(leaf_);
@@ -171,12 +171,12 @@ class Descent {
     shared_->root_expanded.store(true, std::memory_order_release);
   }
 
-  // The root is evaluated by whoever comes first.
+  // The first thread to arrive evaluates the root.
   bool take_root() {
     blocked_ = false;
     if (shared_->stopped.load(std::memory_order_relaxed)) return false;
     blocked_ = shared_->root_taken.exchange(true, std::memory_order_relaxed);
-    // Whoever took it evaluates it, also where the search is stopped meanwhile.
+    // The thread that took it evaluates it, even if the search is stopped meanwhile.
     if (blocked_) return false;
     path_.clear();
     leaf_ = shared_->root;
@@ -184,7 +184,7 @@ class Descent {
     return waiting_ = true;
   }
 
-  // Whether there is a simulation to make; one that was blocked is still there.
+  // Returns whether there is a simulation to make; a blocked one is still in progress.
   bool begin() {
     if (shared_->stopped.load(std::memory_order_relaxed) ||
         shared_->root_proven.load(std::memory_order_relaxed)) {
@@ -219,13 +219,13 @@ class Descent {
     return Arrival::kKnown;
   }
 
-  // Selects an edge and marks it; leaf_ becomes its child. Returns the action. Needs the lock.
+  // Selects an edge and marks it; leaf_ becomes its child. Returns the action. Requires the lock.
   int take_edge(SharedNode& node, bool* is_new) {
     int edge = shared_->puct.select(tree(), node, leaf_ == shared_->root);
     *is_new = edge == kNewEdge;
     if (*is_new) {
       edge = tree().add_edge(leaf_, node.next_index);
-      const Arena::Offset child = tree().add_node(0);  // who plays there is not known yet
+      const Arena::Offset child = tree().add_node(0);  // the side to play there is not known yet
       tree().edges(node).child[edge] = child;
     }
     const Edges edges = tree().edges(node);
@@ -236,7 +236,7 @@ class Descent {
     return tree().actions(node)[edges.legal_index[edge]];
   }
 
-  // At the position of a child just made.
+  // At the position of a newly created child.
   Arrival arrive() {
     const Outcome outcome = shared_->game.outcome(leaf_state_);
     if (outcome == Outcome::kOngoing) return Arrival::kLeaf;
@@ -257,7 +257,7 @@ class Descent {
     return Arrival::kKnown;
   }
 
-  // Ends the simulation at a node that is proven.
+  // Ends the simulation at a proven node.
   void settle(Proof proof) {
     SharedNode& leaf = tree().node(leaf_);
     const Visit visit = shared_->utility.settled(tree(), leaf, proof);
@@ -268,7 +268,7 @@ class Descent {
     back_up(visit);
   }
 
-  // Takes the marks of a blocked simulation off.
+  // Removes the marks of a blocked simulation.
   void retreat() {
     for (const Step& step : path_) {
       SharedNode& node = tree().node(step.node);
@@ -280,8 +280,7 @@ class Descent {
     blocked_ = false;
   }
 
-  // Adds the leaf's visit to the path and takes the marks off, proving nodes as Search does. The
-  // leaf itself has it already.
+  // Adds the leaf's visit to the path, except to the leaf, removes the marks and updates proofs.
   void back_up(Visit visit) {
     SharedNode* child = &tree().node(leaf_);
     while (!path_.empty()) {
@@ -300,8 +299,8 @@ class Descent {
     }
   }
 
-  // Needs the node's lock. Another descent may prove the child at any time; it then comes by here
-  // too, and whoever comes last sees the proof.
+  // Requires the node's lock. Another descent may prove the child at any time; it then passes here
+  // too, and the last to pass sees the proof.
   void update_edge(SharedNode& node, int edge, SharedNode& child, float value) {
     const Edges edges = tree().edges(node);
     edges.in_flight[edge] -= 1.0f;
@@ -318,7 +317,7 @@ class Descent {
     const auto proof_of = [&](SharedNode& one) { return proof_seen_from(node, one); };
     const Proof proven = prove(tree(), node, proof, proof_of);
     if (proven == Proof::kUnknown) return;
-    // Once: others may read the score of a proven node without the lock.
+    // Only once: others may read the score of a proven node without the lock.
     if (tree().keeps_scores() && node.proof == Proof::kUnknown) {
       tree().score_of(node).score_to_play = proven_score(tree(), node, proven, proof_of);
     }
@@ -327,8 +326,8 @@ class Descent {
       shared_->root_proven.store(true, std::memory_order_relaxed);
   }
 
-  // As proof_for(). Who is to play at a child is known once it is proven, not before: one that
-  // another descent made may be pending.
+  // Like proof_for(). The side to play at a child is known only once it is proven: a child created
+  // by another descent may still be pending.
   static Proof proof_seen_from(const SharedNode& node, SharedNode& child) {
     const Proof proof = load_proof(child);
     if (proof == Proof::kUnknown || child.to_play == node.to_play) return proof;
@@ -339,8 +338,8 @@ class Descent {
   ThreadState* thread_;
   State leaf_state_{};
   Arena::Offset leaf_ = Arena::kNull;
-  std::vector<Step> path_;  // edges that are marked
-  bool begun_ = false;      // a simulation of the budget is under way
+  std::vector<Step> path_;  // marked edges
+  bool begun_ = false;      // a simulation of the budget is in progress
   bool waiting_ = false;
   bool blocked_ = false;
 };

@@ -14,7 +14,7 @@ SearchSettings scored_settings() {
   return settings;
 }
 
-// The scores of proven nodes are exact, and those of the others means of what was seen.
+// The scores of proven nodes are exact; those of other nodes are means of what was evaluated.
 void check_scores(const ScoredGame& game, const SharedTree& tree, Arena::Offset offset,
                   const ScoredGame::State& state) {
   const SharedNode& node = tree.node(offset);

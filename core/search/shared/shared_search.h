@@ -1,6 +1,6 @@
 #pragma once
-// One search of one position by several threads in one tree: for play and analysis, where one
-// answer is wanted soon. Many games at once keep a tree a thread instead (search/serial/search.h).
+// One search of one position by several threads in one tree: for play and analysis, which need one
+// answer quickly. Many concurrent games use one tree per game instead (search/serial/search.h).
 //
 //   search.begin(state, request);
 //   each thread i:
@@ -12,11 +12,11 @@
 //     }
 //   search.finish(result);
 //
-// Which leaves are taken depends on how the threads run, so two searches differ, unless there is
-// one descent: then the tree is that of Search, bit for bit.
+// Which leaves are taken depends on the timing of the threads, so two searches differ. With only
+// one descent the tree equals that of Search, bit for bit.
 // Source: Chaslot et al. 2008, "Parallel Monte-Carlo tree search", tree parallelisation with local
 // locks and virtual loss.
-// Differs from the paper: the marks cover children without any visit, and a child whose evaluation
+// Differs from the paper: marks also cover children without a visit, and a child whose evaluation
 // is pending is not evaluated again.
 
 #include <algorithm>
@@ -40,15 +40,15 @@
 
 namespace tengen {
 
-// begin() and finish() want every thread to be out of the search; the rest says which thread.
-// `game` must outlive the search.
+// begin() and finish() require that every thread has left the search; the other methods state their
+// thread. `game` must outlive the search.
 template <Game G>
 class SharedSearch {
  public:
   using State = typename G::State;
 
-  // Each of `num_threads` gathers up to `num_descents` leaves. Throws Error as Search, and where
-  // the policy is not PUCT: sequential halving asks for one simulation after the other.
+  // Each of `num_threads` threads gathers up to `num_descents` leaves. Throws Error like Search,
+  // and if the policy is not PUCT: sequential halving needs one simulation after the other.
   SharedSearch(const G& game, const SearchSettings& settings, int num_threads, int num_descents)
       : shared_(game, settings) {
     if (settings.policy != RootPolicy::kPuct) {
@@ -62,9 +62,9 @@ class SharedSearch {
     }
   }
 
-  // Starts a search of `root`, in an empty tree or in the one that stay() or play() kept, whose
-  // visits count towards the request. Throws Error as Search::begin(), and where the request
-  // explores, which self-play does.
+  // Starts a search of `root`, with an empty tree or the one that stay() or play() kept, whose
+  // visits count towards the request. Throws Error like Search::begin(), and if the request
+  // explores, which only self-play does.
   void begin(const State& root, const SearchRequest& request) {
     check_request(shared_.game, root, request);
     if (request.explore) {
@@ -94,10 +94,10 @@ class SharedSearch {
     shared_.stopped = false;
   }
 
-  // The next begin() is of the same position: keeps the tree for it, unless a leaf waits.
+  // Keeps the tree for a next begin() of the same position, unless a leaf is waiting.
   void stay() { kept_ = has_root() && shared_.left_out.empty() && !is_waiting(); }
 
-  // The game went on with `action`: keeps its subtree for the next begin(), if there is one.
+  // Call when the game continued with `action`: keeps its subtree, if any, for the next begin().
   void play(int action) {
     stay();
     if (!kept_) return;
@@ -109,10 +109,10 @@ class SharedSearch {
       if (tree().node(edges.child[i]).num_legal == 0) break;
       return adopt(edges.child[i]);
     }
-    shared_.root_expanded = shared_.asks_priors = false;  // nothing is left
+    shared_.root_expanded = shared_.asks_priors = false;  // nothing was kept
   }
 
-  // As Search::extend(), once every thread has come to the end of the search.
+  // Like Search::extend(), once every thread has reached the end of the search.
   void extend(int num_simulations) {
     if (shared_.root == Arena::kNull) {
       throw Error("search.extend (" + std::to_string(num_simulations) +
@@ -120,25 +120,25 @@ class SharedSearch {
     }
     check_num_simulations(num_simulations);
     shared_.budget = num_simulations;
-    shared_.stopped = false;  // stop() after the end of a search stopped nothing
+    shared_.stopped = false;  // a stop() after the end of a search has no effect
   }
 
-  // Of thread `index`, for that thread.
+  // The descents of thread `index`; only for that thread.
   std::vector<Descent<G>>& descents(int index) { return thread(index).descents; }
 
-  // Changes when a thread tells the others of positions that are pending no more. From any thread.
+  // A counter of announcements that positions are no longer pending. From any thread.
   uint32_t news() const { return news_.load(std::memory_order_acquire); }
 
-  // Thread `index` tells what it has evaluated or settled since the last time.
+  // Thread `index` announces what it has evaluated or settled since the last call.
   void tell(int index) {
     bool& has_news = thread(index).state.has_news;
     if (has_news) tell_all();
     has_news = false;
   }
 
-  // For thread `index` when none of its descents waits for an evaluation. False: its part of the
-  // search is over. Else blocks until there was news since `seen`, read before the descents were
-  // advanced; then they may go on.
+  // Call from thread `index` when none of its descents waits for an evaluation. False: its part of
+  // the search is over. Otherwise blocks until news() differs from `seen`, which was read before
+  // the descents were advanced; then they may continue.
   bool wait(int index, uint32_t seen) {
     tell(index);  // others may be blocked by what an evaluation from a cache settled
     const auto& own = thread(index).descents;
@@ -149,13 +149,13 @@ class SharedSearch {
     return true;
   }
 
-  // Ends the search soon: descents go on with nothing new. From any thread.
+  // Ends the search soon: no new simulations start. From any thread.
   void stop() {
     shared_.stopped.store(true, std::memory_order_relaxed);
     tell_all();
   }
 
-  // What the search found. Throws Error where it was stopped before the root was evaluated.
+  // Returns the results. Throws Error if the search was stopped before the root was evaluated.
   void finish(SearchResult& result) const {
     if (!has_root()) {
       throw Error("search.finish (no result) needs an evaluated root; run the search first");
@@ -221,7 +221,7 @@ class SharedSearch {
   Thread& thread(int index) { return *threads_[static_cast<size_t>(index)]; }
 
   SharedState<G> shared_;
-  SharedArena arenas_[2];  // of the tree, and of the one that it becomes when a move is played
+  SharedArena arenas_[2];  // the tree's, and that of the tree after a move
   int current_ = 0;
   bool kept_ = false;
   std::vector<std::unique_ptr<Thread>> threads_;

@@ -20,7 +20,7 @@ using namespace tengen;
 
 namespace {
 
-// Also where values' squares are kept, and where actions are left out.
+// Also with squares of values, and with actions left out.
 template <Game G>
 void check_oracle(const G& game, const typename G::State& state) {
   for (const float option : {0.0f, 0.85f}) {
@@ -31,9 +31,9 @@ void check_oracle(const G& game, const typename G::State& state) {
   }
 }
 
-// What must hold when all threads are out: no mark is left, nothing is pending, each action has
-// one edge, and a node's visits are its own evaluation and those of its edges (a proven node is
-// visited as a leaf too). Returns the number of expanded nodes below and with this one.
+// Invariants after all threads have left: no mark is left, nothing is pending, each action has one
+// edge, and a node's visits are its own evaluation plus those of its edges (a proven node is also
+// visited as a leaf). Returns the number of expanded nodes from this one on.
 int check_counts(const SharedTree& tree, Arena::Offset offset) {
   const SharedNode& node = tree.node(offset);
   TENGEN_CHECK(node.in_flight == 0);
@@ -57,7 +57,7 @@ int check_counts(const SharedTree& tree, Arena::Offset offset) {
   return num_expanded;
 }
 
-// In a tree without proofs every value sum is that of the evaluations below.
+// In a tree without proofs every value sum equals that of the evaluations below.
 void check_values(const SharedTree& tree, Arena::Offset offset) {
   const SharedNode& node = tree.node(offset);
   TENGEN_CHECK(node.proof == Proof::kUnknown);
@@ -89,7 +89,7 @@ int check_search(SharedSearch<G>& search, const G& game, const typename G::State
   return num_done;
 }
 
-// A big board: no result is near, so sums can be checked.
+// A big board: no result is within reach, so sums can be checked.
 void check_big_board() {
   const Gomoku game(15);
   const auto state = game.initial_state();
@@ -100,8 +100,8 @@ void check_big_board() {
   }
 }
 
-// Trees with fewer positions than there are descents, and proofs everywhere: each search ends, and
-// what it proves is the game's value.
+// Trees with fewer positions than descents, and proofs everywhere: each search ends, and its proofs
+// match the game's value.
 void check_random_games() {
   int num_solved = 0;
   for (uint64_t seed = 0; seed < 24; ++seed) {
@@ -126,7 +126,7 @@ void check_random_games() {
   TENGEN_CHECK(num_solved > 17);
 }
 
-// The exact value of a position to player 0.
+// The exact value of a position for player 0.
 float solve(const TicTacToe& game, const TicTacToe::State& state) {
   const Outcome outcome = game.outcome(state);
   if (outcome != Outcome::kOngoing) return value_to_first(outcome);
@@ -142,8 +142,8 @@ float solve(const TicTacToe& game, const TicTacToe::State& state) {
   return sign * best;
 }
 
-// Positions along random games: what is proven is right, and near the end the best move is found
-// (a search goes on visiting a proven draw while it looks better than what is open).
+// Positions along random games: proofs are right, and near the end the best move is found (a search
+// keeps visiting a proven draw while it looks better than the open moves).
 void check_tictactoe() {
   const TicTacToe game;
   SharedSearch<TicTacToe> search(game, SearchSettings(), 4, 2);
@@ -172,8 +172,8 @@ void check_tictactoe() {
   TENGEN_CHECK(4 * num_proven > 3 * num_positions);
 }
 
-// Descents under way spread out, over children without a visit too: five of one thread find five
-// leaves, where the prior alone would send all of them to one.
+// Descents in flight spread out, also over children without a visit: five descents of one thread
+// find five leaves, although the prior alone would send all of them to one.
 void check_spread() {
   const Gomoku game(9);
   const auto state = game.initial_state();
@@ -199,8 +199,8 @@ void check_spread() {
   TENGEN_CHECK(check_counts(search.tree(), search.tree().root()) == 101);
 }
 
-// In a game of one way down the second descent is blocked by the first, keeps its marks while the
-// other is out, and goes on where the other got to.
+// In a game with only one line the second descent is blocked by the first, keeps its marks while
+// the other is in flight, and continues from where the other got to.
 void check_blocked() {
   TicTacToe game;
   auto state = game.initial_state();
@@ -220,8 +220,8 @@ void check_blocked() {
   TENGEN_CHECK(result.num_simulations == 1 && result.proof == Proof::kDraw);
 }
 
-// Whoever is blocked hears of it when a thread that has nothing more to do has settled a position
-// by itself, as with an evaluation from a cache.
+// A blocked thread is woken when another thread, which has nothing more to do, has settled a
+// position by itself, as with an evaluation from the cache.
 void check_news() {
   const TicTacToe game;
   SharedSearch<TicTacToe> search(game, SearchSettings(), 2, 1);
@@ -236,7 +236,7 @@ void check_news() {
   TENGEN_CHECK(!search.descents(1)[0].advance() && !search.wait(1, search.news()));
 }
 
-// As check_many_visits() of a search by one thread.
+// Like check_many_visits() for a single-threaded search.
 void check_many_visits() {
   const Gomoku game(9);
   constexpr uint32_t kCount = 8'000'000;
@@ -250,7 +250,7 @@ void check_many_visits() {
   check_old_visits(search.tree(), kCount, 0.7);
 }
 
-// Another thread ends a search that would take hours; what was found so far can be read.
+// Another thread stops a search that would take hours; the results so far can be read.
 void check_stop() {
   const Gomoku game(9);
   const auto state = game.initial_state();
@@ -266,7 +266,7 @@ void check_stop() {
     search.finish(result);
     TENGEN_CHECK(result.num_simulations < kMaxSimulations && result.best_action >= 0);
   }
-  // A thread that waits for a leaf whose thread has gone is woken too.
+  // A thread that waits for the leaf of a thread that has left is woken too.
   search.begin(state, request_of(10));
   TENGEN_CHECK(search.descents(0)[0].advance());
   std::atomic<bool> is_blocked{false};
@@ -306,14 +306,14 @@ void check_misuse() {
   descent.accept(logits.data(), nullptr, 0.0f);
   search.finish(result);
   TENGEN_CHECK(result.num_simulations == 0);
-  // A search given up half way does not show in the next one.
+  // An abandoned search does not affect the next one.
   TENGEN_CHECK(search.descents(1)[0].advance() && descent.advance());
   check_search(search, game, state, 2, 100);
   for (const int action : {0, 3, 1, 4, 2}) game.apply(state, action);
   TENGEN_CHECK(throws([&] { search.begin(state, request_of(50)); }));
 }
 
-// One value has no spread: with descents in flight below it, its node explores as the prior says.
+// A single value has no spread: with descents in flight, its node explores like its prior.
 void check_spread_of_one_visit() {
   SearchSettings settings;
   const Puct plain(settings);

@@ -1,5 +1,5 @@
 #pragma once
-// Searches by threads, and their oracle, for the native tests of shared trees.
+// Multi-threaded searches, and their oracle, for the native tests of shared trees.
 
 #include <algorithm>
 #include <thread>
@@ -12,7 +12,7 @@
 
 namespace tengen {
 
-// What one thread does: gathers leaves, evaluates them all, hands them back. Returns how many.
+// One thread's work: gathers leaves, evaluates them, returns the answers. Returns their number.
 template <Game G>
 int work(SharedSearch<G>& search, const G& game, int index) {
   std::vector<float> logits;
@@ -39,7 +39,7 @@ int work(SharedSearch<G>& search, const G& game, int index) {
   }
 }
 
-// Searches by `num_threads` threads; returns the number of evaluations.
+// Searches with `num_threads` threads; returns the number of evaluations.
 template <Game G>
 int run(SharedSearch<G>& search, const G& game, const typename G::State& state, int num_threads,
         const SearchRequest& request) {
@@ -96,7 +96,7 @@ inline void check_same(const SharedTree& shared, Arena::Offset a, const Tree& al
   }
 }
 
-// One descent of one thread grows the tree of Search, node by node and bit by bit.
+// One descent of one thread grows the same tree as Search, node by node and bit by bit.
 template <Game G>
 void check_oracle(const G& game, const typename G::State& state, const SearchSettings& settings,
                   const std::vector<LeftOut>& left_out) {

@@ -1,6 +1,6 @@
 #pragma once
-// How settled values go up a tree: a node is won if a child is won for it, and settled when all
-// its children are. Its score, where scores are kept, is that of the play that settles it.
+// How settled values propagate up a tree: a node is won if a child is won for it, and settled when
+// all its children are. Its score, if scores are kept, is that of the line that settles it.
 
 #include <algorithm>
 #include <limits>
@@ -9,13 +9,13 @@
 
 namespace tengen {
 
-// The proof of `child` as the side to play at `node` sees it.
+// The proof of `child` from the view of the side to play at `node`.
 inline Proof proof_for(const Node& node, const Node& child) {
   return child.to_play == node.to_play ? child.proof : opposite(child.proof);
 }
 
-// The proof of a node one of whose children was just seen to be `newest` for it. `proof_of(child)`
-// is that of a child, likewise.
+// The proof of a node after one of its children was found to be `newest` for it. `proof_of(child)`
+// returns a child's proof from the same view.
 template <class Memory, class ProofOf>
 Proof prove(BasicTree<Memory>& tree, const typename BasicTree<Memory>::Node& node, Proof newest,
             ProofOf&& proof_of) {
@@ -32,8 +32,7 @@ Proof prove(BasicTree<Memory>& tree, const typename BasicTree<Memory>::Node& nod
   return best;
 }
 
-// The score of a node that its children just proved: the best for its side among those that prove
-// it.
+// The score of a node that its children just proved: the best for its side among the proofs.
 template <class Memory, class ProofOf>
 float proven_score(BasicTree<Memory>& tree, const typename BasicTree<Memory>::Node& node,
                    Proof proof, ProofOf&& proof_of) {
@@ -49,8 +48,8 @@ float proven_score(BasicTree<Memory>& tree, const typename BasicTree<Memory>::No
   return best;
 }
 
-// The value sum of `visits` visits from a node to a child that is settled and has this value for
-// its own side. `proof` is the child's as the side to play at the node sees it.
+// The value sum of `visits` visits from a node to a settled child with this value for its own side.
+// `proof` is the child's from the view of the side to play at the node.
 inline float settled_sum(const Node& node, const Node& child, Proof proof, float value,
                          float visits) {
   if (proof == Proof::kLoss) return -std::numeric_limits<float>::infinity();

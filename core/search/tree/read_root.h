@@ -1,5 +1,5 @@
 #pragma once
-// What a tree says of its root, for what a search hands over.
+// Reads the results of a search from the root of its tree.
 
 #include "search/result.h"
 #include "search/tree/proofs.h"
@@ -7,8 +7,8 @@
 
 namespace tengen {
 
-// Fills in what a tree that keeps scores knows of its root besides: values without the utility of
-// the score, and scores. Of a node that is proven both are those of the line that proves it.
+// Fills in the root data that only a tree with scores has: values without the score's utility, and
+// scores. For a proven node both are those of the proving line.
 template <class Memory>
 void read_scores(const BasicTree<Memory>& tree, SearchResult& result) {
   const auto& root = tree.node(tree.root());
@@ -34,8 +34,8 @@ void read_scores(const BasicTree<Memory>& tree, SearchResult& result) {
   result.network_value_to_play = tree.score_of(root).win_loss_to_play;
 }
 
-// Fills everything but best_action and num_simulations; `policy` becomes the visit count.
-// Precondition: the root is expanded.
+// Fills everything except best_action and num_simulations for an expanded root; `policy` becomes
+// the visit count.
 template <class Memory>
 void read_root(const BasicTree<Memory>& tree, SearchResult& result) {
   const auto& root = tree.node(tree.root());

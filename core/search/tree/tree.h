@@ -1,16 +1,16 @@
 #pragma once
 // The search tree: nodes, their legal actions and the edges visited so far, all in one arena.
 //
-// A node knows its legal actions with their priors, in increasing order of action. An edge comes
-// to be when it is first visited. All unvisited children of a node share one value (FPU, or the
-// completed Q), so the best of them is the one with the largest prior: selection looks at the
-// visited edges and at that one, never at all legal actions.
+// A node stores its legal actions with their priors, in increasing order of action. An edge is
+// created at its first visit. All unvisited children of a node share one value (FPU, or the
+// completed Q), so the best of them is the one with the largest prior: selection compares the
+// visited edges and that child, never all legal actions.
 //
-// Values in a tree are what its search maximises: win minus loss, and where the search says so the
-// score besides (search/evaluation/score_utility.h). A tree that keeps scores knows the parts too.
+// Values in a tree are what its search maximises: win minus loss, optionally plus a function of the
+// score (search/evaluation/score_utility.h). A tree that keeps scores stores both parts.
 //
-// One layout serves a tree of one thread and one that threads share, where nodes have a lock and
-// edges count the descents that have not come back.
+// The same layout serves single-threaded and shared trees; in a shared tree nodes have a lock and
+// edges count the descents in flight.
 
 #include <algorithm>
 #include <cmath>
@@ -29,13 +29,13 @@ namespace tengen {
 struct Node {
   Arena::Offset legal = Arena::kNull;  // float prior[num_legal], then uint16_t action[num_legal]
   Arena::Offset edges = Arena::kNull;  // the edge block, see Edges
-  uint32_t visits = 0;                 // own evaluation and every descent through it
+  uint32_t visits = 0;                 // its own evaluation and every descent through it
   float value_to_play = 0.0f;          // the evaluator's
-  double value_sum = 0.0;              // of the side to play
-  double value_square_sum = 0.0;       // of the same values, where the search keeps it
+  double value_sum = 0.0;              // for the side to play
+  double value_square_sum = 0.0;       // of the same values, if the search keeps squares
   float visited_prior = 0.0f;          // prior mass of the edges, in order of creation
-  float next_prior = -1.0f;            // the largest prior without an edge; -1 where none is left
-  uint16_t next_index = 0;             // its place among the legal actions
+  float next_prior = -1.0f;            // the largest prior without an edge; -1 if none is left
+  uint16_t next_index = 0;             // its index among the legal actions
   uint16_t num_legal = 0;              // 0: not expanded, or the game is over here
   uint16_t num_edges = 0;
   uint16_t capacity = 0;
@@ -46,47 +46,47 @@ struct Node {
   double mean_square() const { return value_square_sum / visits; }
 };
 
-// A value of `child`, for its side to play, as the side to play at `node` sees it; no minus zero.
+// A value of `child` from the view of the side to play at `node`; never minus zero.
 inline double value_for(const Node& node, const Node& child, double value) {
   return child.to_play == node.to_play ? value : 0.0 - value;
 }
 
-// What a visit adds to a node, of its side to play.
+// What a visit adds to a node, for its side to play.
 struct Visit {
   float value;
   float win_loss;
-  float score;  // points; like win_loss without meaning in a tree that keeps no scores
+  float score;  // points; undefined, like win_loss, in a tree without scores
 
   Visit operator-() const { return {-value, -win_loss, -score}; }
 };
 
-// The parts of a node's values in a tree that keeps scores, behind the node. Of the side to play.
+// The parts of a node's values in a tree with scores, after the node. For the side to play.
 struct NodeScore {
   double win_loss_sum = 0.0;
   double score_sum = 0.0;         // points
   float win_loss_to_play = 0.0f;  // the evaluator's
-  float score_to_play = 0.0f;     // the evaluator's, or where the node is proven of that line
+  float score_to_play = 0.0f;     // the evaluator's, or that of the proving line
 };
 
-// A node that several threads visit. The lock guards all fields and blocks of the node; `proof` is
-// also read without it, see Descent.
+// A node that several threads visit. The lock protects all fields and blocks of the node; `proof`
+// is also read without it, see Descent.
 struct SharedNode : Node {
   SpinLock lock;
   uint32_t in_flight = 0;  // the sum over the edges
 };
 
-// The columns of a node's edge block. Values are of the side to play at the node. The value sum of
+// The columns of a node's edge block. Values are for the side to play at the node. The value sum of
 // an edge that is proven lost is minus infinity, so that selection avoids it.
 //
-// `value_sum` is a float for the kernels, rounded from a double at each visit: added up in floats,
-// a million visits would lose the third digit. A tree of one thread has the double in the child. In
-// a shared tree the child may be ahead of the edge, so that the edge has one of its own.
+// `value_sum` is a float for the kernels, rounded from a double at each visit: summed in floats, a
+// million visits would lose the third digit. In a single-threaded tree the child has the double. In
+// a shared tree the child may be ahead of the edge, so the edge has its own.
 struct Edges {
   float* prior;
   float* visits;
   float* value_sum;
-  float* in_flight;   // descents on their way through the edge; null in a tree of one thread
-  double* exact_sum;  // likewise; without meaning once the child is proven
+  float* in_flight;   // descents in flight through the edge; null in a single-threaded tree
+  double* exact_sum;  // likewise; undefined once the child is proven
   Arena::Offset* child;
   uint16_t* legal_index;
 };
@@ -116,7 +116,7 @@ class BasicTree {
   const Node& node(Arena::Offset offset) const { return *at<Node>(offset); }
   size_t used_bytes() const { return arena_.used_bytes(); }
 
-  // Precondition: the tree keeps scores, and the node is its own.
+  // Precondition: the tree keeps scores, and the node belongs to it.
   NodeScore& score_of(tengen::Node& n) const {
     return *reinterpret_cast<NodeScore*>(reinterpret_cast<char*>(&n) + kScorePlace);
   }
@@ -132,7 +132,7 @@ class BasicTree {
     return offset;
   }
 
-  // kScores is keeps_scores(): the caller asks once a path.
+  // kScores must equal keeps_scores(): the caller checks once per path.
   template <bool kScores>
   void add_visit(Node& n, const Visit& visit, bool keeps_squares) {
     n.visits += 1;
@@ -163,7 +163,7 @@ class BasicTree {
     return columns(const_cast<float*>(at<float>(n.edges)), n.capacity);
   }
 
-  // Gives the node its legal actions and priors: `num_legal` >= 1 of each, copied.
+  // Gives the node its legal actions and priors: copies `num_legal` >= 1 of each.
   void expand(Arena::Offset offset, const uint16_t* legal, const float* prior, int num_legal) {
     const Arena::Offset block = arena_.allocate(block_bytes(num_legal, kLegalBytes, 1));
     Node& n = node(offset);
@@ -174,7 +174,7 @@ class BasicTree {
     find_next(n);
   }
 
-  // Makes the edge to the unvisited legal action at `legal_index`; returns the edge's index. The
+  // Creates the edge for the unvisited legal action at `legal_index`; returns the edge's index. The
   // caller attaches the child. The prior moves from the legal actions to the edge.
   int add_edge(Arena::Offset offset, int legal_index) {
     if (node(offset).num_edges == node(offset).capacity) grow_edges(offset);
@@ -212,8 +212,7 @@ class BasicTree {
     find_next(n);
   }
 
-  // Copies the subtree at `from` of another tree, in which no descent is under way; it becomes this
-  // tree's root.
+  // Copies the subtree at `from` of another tree without descents in flight; it becomes the root.
   void adopt(const BasicTree& other, Arena::Offset from) {
     clear(other.keeps_scores());
     root_ = copy(other, from);
@@ -229,8 +228,9 @@ class BasicTree {
                                        sizeof(uint16_t);
   static constexpr size_t kLegalBytes = sizeof(float) + sizeof(uint16_t);
 
-  // Of a block of `count` items that begins with columns of floats. In a shared tree a kernel's
-  // whole-vector read of the last one ends inside the block: what follows may be another thread's.
+  // The size of a block of `count` items that starts with columns of floats. In a shared tree a
+  // kernel's whole-vector read of the last column must end inside the block, because the memory
+  // after it may belong to another thread.
   static size_t block_bytes(int count, size_t item_bytes, int num_columns) {
     const auto n = static_cast<size_t>(count);
     if constexpr (!kShared) return n * item_bytes;
@@ -255,7 +255,7 @@ class BasicTree {
   static Edges columns(float* block, int capacity) {
     float* after = block + kFloatColumns * capacity;
     double* exact_sum = nullptr;
-    if constexpr (kShared) {  // four columns of floats end where a double may begin
+    if constexpr (kShared) {  // after four columns of floats, doubles may be misaligned
       exact_sum = reinterpret_cast<double*>(after);
       after += 2 * capacity;
     }

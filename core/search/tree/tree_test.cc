@@ -32,7 +32,7 @@ void check_arena() {
       TENGEN_CHECK(std::all_of(bytes, bytes + blocks[i].second,
                                [&](char byte) { return byte == static_cast<char>(i & 0xff); }));
     }
-    // A kernel may read a whole vector that begins with the last float.
+    // A kernel may read a whole vector that starts at the last float.
     const Arena::Offset last = arena.allocate(sizeof(float));
     *arena.at<float>(last) = 1.0f;
     TENGEN_CHECK(simd::kernels().argmax(arena.at<float>(last), 1) == 0);
@@ -52,7 +52,7 @@ Arena::Offset add_expanded(Tree& tree, int num_legal, Rng& rng) {
   return offset;
 }
 
-// Edges are made best prior first; what is already there survives growth of block and arena.
+// Edges are created in order of prior; existing ones survive growth of block and arena.
 void check_edges(int num_legal, Rng& rng) {
   Tree tree;
   const Arena::Offset root = add_expanded(tree, num_legal, rng);
@@ -133,7 +133,7 @@ void check_same(const Tree& a, Arena::Offset node_a, const Tree& b, Arena::Offse
   }
 }
 
-// An adopted subtree equals its source, holds nothing else, and can grow on.
+// An adopted subtree equals its source, contains nothing else, and can grow.
 void check_adopt(Rng& rng) {
   Tree tree;
   tree.set_root(add_expanded(tree, 6, rng));
@@ -158,8 +158,9 @@ void check_adopt(Rng& rng) {
   TENGEN_CHECK(adopted.root() == Arena::kNull);
 }
 
-// As many visits as a search may make: mean, variance, standard error, lower bound and the parts of
-// a score are those of exact arithmetic. Values are whole numbers of 2^-24, of a small spread.
+// With the maximum number of visits of a search, mean, variance, standard error, lower bound and
+// the parts of a score equal those of exact arithmetic. Values are multiples of 2^-24 with a small
+// spread.
 void check_many_visits() {
   Tree tree;
   tree.clear(true);
@@ -171,7 +172,7 @@ void check_many_visits() {
   int64_t from_middle = 0;
   int64_t square_from_middle = 0;
   for (int i = 0; i < kMaxSimulations; ++i) {
-    const int64_t away = static_cast<int64_t>(rng.below(1 << 15)) - (1 << 14);  // 0.001 at most
+    const int64_t away = static_cast<int64_t>(rng.below(1 << 15)) - (1 << 14);  // at most 0.001
     const auto value = static_cast<float>(middle + away) * 0x1p-24f;
     from_middle += away;
     square_from_middle += away * away;

@@ -1,5 +1,5 @@
 #pragma once
-// What a tree expects both sides to play: the most visited moves, one after the other.
+// The principal variation: the most visited moves, one after the other.
 
 #include <cstddef>
 #include <vector>
@@ -8,9 +8,8 @@
 
 namespace tengen {
 
-// The root's `action` and what is played most after it, at most `max_length` actions; empty where
-// the action has no visit. Of moves visited equally often the first that was looked at. No descent
-// may be under way.
+// Returns the root's `action` and the most visited continuation, at most `max_length` actions;
+// empty if the action has no visit. Ties go to the first visited. No descent may be in flight.
 template <class Memory>
 std::vector<int> principal_variation(const BasicTree<Memory>& tree, int action, size_t max_length) {
   std::vector<int> moves;

@@ -6,7 +6,7 @@ using namespace tengen;
 
 namespace {
 
-// A node below an edge: `legal` actions, of which the first `visits.size()` were visited.
+// Adds a node below an edge: `legal` actions, the first `visits.size()` of them visited.
 Arena::Offset grow(Tree& tree, Arena::Offset node, const std::vector<uint16_t>& legal,
                    const std::vector<int>& visits) {
   const std::vector<float> prior(legal.size(), 0.1f);
@@ -24,7 +24,7 @@ Arena::Offset child_of(const Tree& tree, Arena::Offset node, int edge) {
   return tree.edges(tree.node(node)).child[edge];
 }
 
-// Worked by hand: 7 -> 3 (5 visits, before 4 with as many) -> nothing; 9 -> 2, no visit after it.
+// Worked by hand: 7 -> 3 (5 visits, first of two with as many) -> nothing; 9 -> 2 -> nothing.
 void check_worked_tree() {
   Tree tree;
   TENGEN_CHECK(principal_variation(tree, 7, 5).empty());

@@ -1,7 +1,7 @@
 #pragma once
-// UCT with uniform random playouts: the fixed opponent `mcts:N`.
-// Source: Kocsis and Szepesvari 2006, "Bandit based Monte-Carlo planning"; one playout a
-// simulation, c = 1.4, rewards in [-1, 1] of the player to move, no tree reuse.
+// UCT with uniformly random playouts: the fixed opponent `mcts:N`. Source: Kocsis and Szepesvari
+// 2006, "Bandit based Monte-Carlo planning"; one playout per simulation, c = 1.4, rewards in [-1,
+// 1] for the player to move, no tree reuse.
 
 #include <cmath>
 #include <string>
@@ -23,9 +23,9 @@ class Uct {
     legal_.resize(static_cast<size_t>(game.num_actions()));
   }
 
-  // The action visited most after num_playouts playouts; ties go to the better value, then to
-  // chance, so that a few playouts on a big board are no preference for its first cells. Throws
-  // Error where `root` is finished.
+  // Returns the most visited action after num_playouts playouts. Ties go to the better value, then
+  // to chance, so that few playouts do not prefer the first cells. Throws Error if the game is
+  // over.
   int choose(const State& root, Rng rng) {
     if (game_.outcome(root) != Outcome::kOngoing) {
       throw Error("root (after " + std::to_string(game_.ply(root)) +
@@ -40,7 +40,7 @@ class Uct {
     for (int i = top.first_child; i < top.first_child + top.num_children; ++i) {
       const Item& child = nodes_[static_cast<size_t>(i)];
       const Item& leader = nodes_[static_cast<size_t>(best)];
-      // Equal ones keep the random order of the children.
+      // Ties keep the random order of the children.
       if (child.visits > leader.visits ||
           (child.visits == leader.visits && child.value_sum > leader.value_sum)) {
         best = i;
@@ -54,11 +54,11 @@ class Uct {
     int first_child = 0;
     int num_children = 0;
     uint32_t visits = 0;
-    float value_sum = 0.0f;  // of the player who moved into this node
+    float value_sum = 0.0f;  // for the player who moved into this node
     uint16_t action = 0;
   };
 
-  // Children in random order, so that unvisited ones are tried in random order.
+  // In random order, so that unvisited children are tried in random order.
   void expand(size_t index, const State& state, Rng& rng) {
     const int n = game_.legal_actions(state, legal_.data());
     for (int i = n - 1; i > 0; --i) {

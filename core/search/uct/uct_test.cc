@@ -15,13 +15,13 @@ int main() {
   const TicTacToe game;
   auto state = game.initial_state();
   for (const int action : {0, 4, 1, 5}) game.apply(state, action);
-  // X wins at 2; with O to move after 8, O must answer there (3 wins for O).
+  // X wins at 2. With O to move after 8, O must play 2 (3 wins for O).
   for (uint64_t index = 0; index < 20; ++index) {
     TENGEN_CHECK(Uct<TicTacToe>(game, 200).choose(state, stream(index)) == 2);
   }
   game.apply(state, 8);
   TENGEN_CHECK(Uct<TicTacToe>(game, 200).choose(state, stream(0)) == 3);
-  // One legal move, no playouts: still a move.
+  // One legal move and no playouts: still returns a move.
   for (const int action : {2, 3, 6}) {
     if (game.is_legal(state, action)) game.apply(state, action);
   }

@@ -1,5 +1,6 @@
 #pragma once
-// The search alone, on one thread: games played by fresh searches of the hash evaluator.
+// The search without a network, on one thread: games played with fresh searches of the hash
+// evaluator.
 
 #include <cstdint>
 #include <vector>
@@ -16,8 +17,8 @@ struct SearchBenchmark {
   uint64_t num_simulations = 0;
 };
 
-// Searches `num_searches` positions, one after another along games whose moves are drawn from the
-// root policy. With `encode` the planes of every leaf are written too, as for a network.
+// Searches `num_searches` positions, one after another along games whose moves are sampled from the
+// root policy. With `encode` also writes the planes of every leaf, as for a network.
 template <Game G>
 SearchBenchmark benchmark_search(const G& game, const SearchSettings& settings, int num_simulations,
                                  uint64_t num_searches, bool encode, uint64_t seed) {

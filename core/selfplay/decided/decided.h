@@ -1,5 +1,5 @@
 #pragma once
-// Games that are decided before they end: what the last searches agree on, and what it saves.
+// Games that are decided before they end: on what the last searches agree, and what this saves.
 // Source: KataGo (lightvector/KataGo), "reduceVisits" of its self-play and the resignation of its
 // gatekeeper.
 
@@ -13,12 +13,12 @@
 
 namespace tengen {
 
-// Searches that must agree before fewer visits do, and before a player resigns (KataGo's).
+// How many searches must agree to reduce visits, and to resign (KataGo's numbers).
 inline constexpr size_t kReducePlies = 3;
 inline constexpr size_t kResignPlies = 5;
 
-// The value to the first player that each of the last `num_plies` searches gave at least (in
-// magnitude, with one sign); 0 where they disagree or are too few.
+// The value for the first player that the last `num_plies` searches all reached (in magnitude, with
+// the same sign); 0 if they disagree or there are too few.
 inline float agreed_value(const std::vector<PlyNote>& notes, size_t num_plies) {
   if (notes.size() < num_plies) return 0.0f;
   float least = 1.0f;
@@ -30,7 +30,7 @@ inline float agreed_value(const std::vector<PlyNote>& notes, size_t num_plies) {
   return least > 0.0f ? least : greatest < 0.0f ? greatest : 0.0f;
 }
 
-// What the next full search is given, and what its row counts.
+// The simulations of the next full search, and the weight of its row.
 struct Effort {
   int num_simulations;
   float weight;
@@ -47,7 +47,7 @@ inline Effort full_effort(const SelfplaySettings& settings, const std::vector<Pl
           1.0f + share * (settings.reduced_weight - 1.0f)};
 }
 
-// How the game ends now by resignation; kOngoing where nobody resigns.
+// The outcome if a player resigns now; kOngoing if nobody does.
 inline Outcome resigned_outcome(const SelfplaySettings& settings,
                                 const std::vector<PlyNote>& notes) {
   const float agreed = agreed_value(notes, kResignPlies);

@@ -56,12 +56,12 @@ void check_resigned_outcome() {
                Outcome::kOngoing);
 }
 
-// Four games of tic-tac-toe whose values (to play) say from the first search on that the first
-// player wins: he does, he loses, it is a draw, and the game was resigned. In a fifth nobody is
-// sure.
+// Games of tic-tac-toe whose values (to play) predict a win of the first player from the first
+// search on. In fact he wins, he loses, it is a draw, and the game was resigned. In a fifth game no
+// value is certain.
 void check_false_resignations() {
-  const std::vector<uint16_t> wins = {0, 3, 1, 4, 8, 5};      // the second player
-  const std::vector<uint16_t> first = {0, 3, 1, 4, 7, 8, 2};  // the first
+  const std::vector<uint16_t> wins = {0, 3, 1, 4, 8, 5};      // the second player wins
+  const std::vector<uint16_t> first = {0, 3, 1, 4, 7, 8, 2};  // the first player wins
   const std::vector<uint16_t> draw = {0, 1, 2, 4, 3, 5, 7, 6, 8};
   const std::vector<uint16_t> resigned = {0, 3, 1, 4, 7};
   std::vector<uint8_t> outcome;

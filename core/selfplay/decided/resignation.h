@@ -1,7 +1,7 @@
 #pragma once
-// How often resigning would have been wrong: finished games are gone through again, and where
-// somebody would have resigned, the end shows who was right.
-// Source: Silver et al. 2017 (AlphaGo Zero), Methods, "Self-play": a share of games is played on.
+// How often a resignation would have been wrong. Finished games are replayed; if a player would
+// have resigned, the outcome shows whether that was right. Source: Silver et al. 2017 (AlphaGo
+// Zero), Methods, "Self-play": a share of games is played on.
 
 #include <cstdint>
 #include <span>
@@ -15,7 +15,7 @@
 
 namespace tengen {
 
-// The columns of a sealed segment that this needs; see GameColumns for what they hold.
+// The columns of a sealed segment that are needed here; GameColumns documents them.
 struct PlayedGames {
   std::span<const uint8_t> outcome;
   std::span<const uint8_t> num_variant_bytes;
@@ -28,11 +28,11 @@ struct PlayedGames {
 };
 
 struct ResignationCheck {
-  uint32_t num_checked = 0;  // games played to their end in which somebody would have resigned
-  uint32_t num_false = 0;    // and did not lose
+  uint32_t num_checked = 0;  // games played to their end in which a player would have resigned
+  uint32_t num_false = 0;    // of these, games that this player did not lose
 };
 
-// Counts over `games`, which are `game`'s and undamaged.
+// Counts over `games`, which must be undamaged games of `game`.
 template <Game G>
 ResignationCheck check_resignation(const G& game, const SelfplaySettings& settings,
                                    const PlayedGames& games) {

@@ -1,6 +1,6 @@
 #pragma once
-// The batch that searches put their leaves into, and the cache that answers some of them. How many
-// leaves a search waits for, and how it is answered, is said by who derives from it: leaf_server.h
+// The batch in which searches put their leaves, and the cache that answers some of them. The
+// derived classes decide how many leaves a search waits for and how it is answered: leaf_server.h
 // and leaves_server.h.
 
 #include <cstdint>
@@ -17,16 +17,16 @@ namespace tengen {
 // Counters of one worker since its start.
 struct WorkerStats {
   uint64_t num_games = 0;
-  uint64_t num_plies = 0;        // searched ones
+  uint64_t num_plies = 0;        // searched plies
   uint64_t num_rows = 0;         // of finished games
-  uint64_t num_simulations = 0;  // of unfinished searches too
+  uint64_t num_simulations = 0;  // including those of unfinished searches
   uint64_t num_evaluations = 0;  // rows sent to the backend
   uint64_t num_cache_hits = 0;
   uint64_t num_batches = 0;
 };
 
-// The symmetry of `num_symmetries` that a position is evaluated under. `seed` 0: its key alone
-// says.
+// The symmetry, one of `num_symmetries`, under which a position is evaluated. With `seed` 0 it
+// depends only on the position's key.
 inline int symmetry_of(const Key128& key, int num_symmetries, uint64_t seed = 0) {
   if (num_symmetries == 1) return 0;
   return static_cast<int>(mix64(key.hi + 0x5bd1e995u + seed) %
@@ -49,14 +49,14 @@ class LeafBatch {
                  static_cast<size_t>(game.num_actions()), wants_score),
         cache_(cache_bytes, game.num_actions(), wants_score) {}
 
-  // Throws Error while rows wait.
+  // Throws Error if rows are still waiting.
   void check_answered() const {
     if (num_rows_ == 0) return;
     throw Error("port.next (" + std::to_string(num_rows_) +
                 " rows wait) must follow done(); evaluate them first");
   }
 
-  // Every row was answered.
+  // Call when every row was answered.
   void empty(WorkerStats& stats) {
     stats.num_evaluations += static_cast<uint64_t>(num_rows_);
     stats.num_batches += num_rows_ > 0;

@@ -1,7 +1,7 @@
 #pragma once
-// What self-play and matches share below the game: a search's leaves are answered from the cache
-// or put into the batch, each position under the symmetry that its own key chooses. The moves that
-// an external game does not know yet are gathered over all searches and made in one call.
+// The part of self-play and matches below the game: a search's leaves are answered from the cache
+// or put into the batch, each under the symmetry chosen by its key. For external games, the moves
+// that are not known yet are gathered over all searches and made in one call.
 
 #include <algorithm>
 #include <cstdint>
@@ -14,15 +14,15 @@
 
 namespace tengen {
 
-// Not thread-safe; `game` must outlive it. S: the searches served, or the descents of one search.
+// Not thread-safe; `game` must outlive it. S is the type of search, or the descents of one search.
 template <Game G, class S = Search<G>>
 class LeafServer : public LeafBatch<G> {
   using Base = LeafBatch<G>;
   using Base::game_, Base::buffers_, Base::cache_, Base::num_rows_;
 
  public:
-  // `wants_score`: evaluations come with a score. `root_symmetries`: roots are the mean over all
-  // symmetries, which the cache has no part in.
+  // `wants_score`: evaluations include a score. `root_symmetries`: a root's evaluation is the mean
+  // over all symmetries; such roots bypass the cache.
   LeafServer(const G& game, int capacity, size_t cache_bytes, bool wants_score,
              bool root_symmetries)
       : Base(game, static_cast<size_t>(capacity), cache_bytes, wants_score),
@@ -30,8 +30,8 @@ class LeafServer : public LeafBatch<G> {
     if (root_symmetries && game.num_symmetries() > 1) means_.resize(waiting_.size());
   }
 
-  // Fills the batch and returns its rows; 0 when every search is over. `run_all` calls run() for
-  // each search that does not wait. Throws Error before the last batch was answered.
+  // Fills the batch and returns its number of rows; 0 when every search is over. `run_all` calls
+  // run() for each search that is not waiting. Throws Error if the last batch was not answered.
   template <class F>
   int fill(F&& run_all) {
     this->check_answered();
@@ -41,7 +41,8 @@ class LeafServer : public LeafBatch<G> {
     run_all();
     while (resolve()) {
       run_all();
-      // Searches that stopped again stay for the next batch: moves are best made together.
+      // Searches that stopped again wait for the next batch, because moves are most efficient
+      // together.
       if (num_rows_ > 0) break;
     }
     for (RootMean<S>& mean : means_) {
@@ -50,8 +51,8 @@ class LeafServer : public LeafBatch<G> {
     return num_rows_;
   }
 
-  // Runs the search until it cannot go on by itself (true) or has to wait (false): for its leaf,
-  // which went into the batch, or for a move that is unknown. Precondition: it does not wait.
+  // Runs the search until it is finished (true) or has to wait (false): for its leaf, which is then
+  // in the batch, or for an unknown move. Precondition: it is not waiting.
   bool run(S& search, WorkerStats& stats) {
     while (search.advance()) {
       if (search.at_unknown_move()) {
@@ -82,7 +83,7 @@ class LeafServer : public LeafBatch<G> {
     return true;
   }
 
-  // Hands every waiting search its evaluation and empties the batch.
+  // Passes each waiting search its evaluation and empties the batch.
   void answer(WorkerStats& stats) {
     for (int row = 0; row < num_rows_; ++row) {
       const Waiting& w = waiting_[static_cast<size_t>(row)];
@@ -100,7 +101,7 @@ class LeafServer : public LeafBatch<G> {
     this->empty(stats);
   }
 
-  // Forgets the waiting rows and unknown moves; their searches must have been reset.
+  // Drops the waiting rows and unknown moves; their searches must have been reset.
   void clear() {
     num_rows_ = 0;
     at_unknown_moves_.clear();
@@ -115,14 +116,14 @@ class LeafServer : public LeafBatch<G> {
     RootMean<S>* mean = nullptr;
   };
 
-  // Puts the next symmetry of a root into the batch.
+  // Puts the root into the batch under the next symmetry.
   void send(RootMean<S>& mean) {
     const int symmetry = mean.take();
     game_.encode(mean.search()->leaf(), symmetry, buffers_.planes_row(num_rows_));
     waiting_[static_cast<size_t>(num_rows_++)] = {{}, symmetry, mean.search(), &mean};
   }
 
-  // Makes the moves that searches wait for, all in one call. Whether there were any: never in
+  // Makes all moves that searches wait for in one call. Returns whether there were any; never in
   // native games.
   bool resolve() {
     if constexpr (ExternallyPlayed<G>) {
@@ -137,7 +138,7 @@ class LeafServer : public LeafBatch<G> {
   }
 
   std::vector<Waiting> waiting_;
-  std::vector<RootMean<S>> means_;  // of roots that wait; empty where one symmetry is enough
+  std::vector<RootMean<S>> means_;  // of waiting roots; empty if one symmetry is enough
   std::vector<S*> at_unknown_moves_;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// What LeafServer is to searches of one leaf, for those that wait for several at once.
+// The counterpart of LeafServer for searches that wait for several leaves at once.
 
 #include <cstdint>
 #include <vector>
@@ -9,14 +9,14 @@
 
 namespace tengen {
 
-// Not thread-safe; `game` must outlive it. S: the searches served, as MinigoSearch.
+// Not thread-safe; `game` must outlive it. S is the type of search, such as MinigoSearch.
 template <Game G, class S>
 class LeavesServer : public LeafBatch<G> {
   using Base = LeafBatch<G>;
   using Base::game_, Base::buffers_, Base::cache_, Base::num_rows_;
 
  public:
-  // `num_searches` that each wait for `num_leaves` at most.
+  // Serves `num_searches` searches that each wait for at most `num_leaves` leaves.
   LeavesServer(const G& game, int num_searches, int num_leaves, size_t cache_bytes)
       : Base(game, static_cast<size_t>(num_searches) * static_cast<size_t>(num_leaves), cache_bytes,
              false),
@@ -30,8 +30,8 @@ class LeavesServer : public LeafBatch<G> {
     return num_rows_;
   }
 
-  // Runs the search until it is over (true) or waits for rows of the batch (false). Precondition:
-  // it does not wait.
+  // Runs the search until it is finished (true) or waits for rows of the batch (false).
+  // Precondition: it is not waiting.
   bool run(S& search, WorkerStats& stats) {
     while (search.advance()) {
       for (int leaf = 0; leaf < search.num_leaves(); ++leaf) serve(search, leaf, stats);
@@ -40,7 +40,7 @@ class LeavesServer : public LeafBatch<G> {
     return true;
   }
 
-  // Hands every waiting search its evaluations and empties the batch.
+  // Passes every waiting search its evaluations and empties the batch.
   void answer(WorkerStats& stats) {
     for (int row = 0; row < num_rows_; ++row) {
       const Waiting& w = waiting_[static_cast<size_t>(row)];
@@ -66,7 +66,7 @@ class LeavesServer : public LeafBatch<G> {
     const auto& state = search.leaf(leaf);
     Key128 key = game_.key(state);
     const int symmetry = symmetry_of(key, game_.num_symmetries(), search.symmetry_seed());
-    // What is kept is of the position under this symmetry.
+    // The cache entry belongs to the position under this symmetry.
     key.lo ^= mix64(static_cast<uint64_t>(symmetry));
     EvaluationCache::Entry entry;
     if (cache_.find(key, &entry)) {

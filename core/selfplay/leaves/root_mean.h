@@ -9,7 +9,8 @@
 
 namespace tengen {
 
-// One root whose evaluations are gathered: probabilities of actions, value and score. S: a search.
+// Gathers the evaluations of one root: action probabilities, value and score. S is the type of
+// search.
 template <class S>
 class RootMean {
  public:
@@ -22,14 +23,15 @@ class RootMean {
   }
   void clear() { search_ = nullptr; }
 
-  S* search() const { return search_; }  // null where it is free
-  // Whether another symmetry may be asked for; whether none was that did not come back.
+  S* search() const { return search_; }  // null if free
+  // Whether another symmetry can be requested, and whether all requested ones were answered.
   bool wants_more() const { return search_ != nullptr && num_sent_ < num_wanted_; }
   bool is_idle() const { return num_sent_ == num_back_; }
-  // The next symmetry to ask for.
+  // The next symmetry to request.
   int take() { return num_sent_++; }
 
-  // Takes the answer to one: `images` is where each action stands in the logits. Whether all came.
+  // Adds the answer for one symmetry; `images` maps each action to its index in the logits. Returns
+  // whether all have arrived.
   bool add(const float* logits, const uint16_t* images, float value, const float* score) {
     const size_t n = policy_.size();
     const float highest = *std::max_element(logits, logits + n);
@@ -46,7 +48,7 @@ class RootMean {
     return ++num_back_ == num_wanted_;
   }
 
-  // Hands the search the mean: logarithms of probabilities.
+  // Passes the mean to the search, as logarithms of probabilities.
   void finish() {
     const float count = static_cast<float>(num_wanted_);
     constexpr float kLeast = 1e-30f;

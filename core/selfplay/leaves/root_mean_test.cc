@@ -27,7 +27,7 @@ SearchRequest request_of(int num_simulations) {
   return request;
 }
 
-// Answers the rows of a port by a network that has no symmetry; counts them.
+// Answers the rows of a port with a network without symmetry, and counts them.
 template <class P>
 int drive_rows(P& port) {
   int total = 0;
@@ -39,7 +39,7 @@ int drive_rows(P& port) {
   return total;
 }
 
-// The mean over all symmetries of a position, by hand: probabilities of legal moves, and value.
+// The mean over all symmetries, computed directly: probabilities of legal moves, and value.
 template <Game G>
 std::pair<std::map<int, float>, float> mean_of(const G& game, const std::vector<int>& moves) {
   auto state = game.initial_state();
@@ -76,7 +76,7 @@ void check_priors(const G& game, const std::vector<int>& moves, const SearchResu
   }
 }
 
-// A root is the mean, at the cost of one evaluation for each other symmetry; all else stays.
+// A root is the mean, at the cost of one evaluation per symmetry; nothing else changes.
 template <Game G>
 void check_fresh(const G& game, const std::vector<int>& moves) {
   GameSession<G> plain(game, SearchSettings(), 0);
@@ -99,7 +99,7 @@ void check_fresh(const G& game, const std::vector<int>& moves) {
   TENGEN_CHECK(session.result().num_simulations == 50);
 }
 
-// The root of a kept tree gets new priors and keeps its visits, by one thread and by several.
+// The root of a reused tree gets new priors and keeps its visits, with one thread and with several.
 template <Game G>
 void check_kept(const G& game) {
   GameSession<G> session(game, mean_settings(), 0);
@@ -126,14 +126,14 @@ void check_kept(const G& game) {
   for (size_t i = 0; i < session.result().actions.size(); ++i) {
     TENGEN_CHECK(shared.result().actions[i].visits == session.result().actions[i].visits);
   }
-  // Stopped before the priors came: what the tree has is still there.
+  // If the search stops before the new priors arrive, the tree's results are still available.
   shared.begin({move}, request_of(300), "", true);
   shared.stop();
   TENGEN_CHECK(drive_rows(shared.port(0)) == 0);
   TENGEN_CHECK(shared.result().num_simulations >= 200);
 }
 
-// A port of many rows asks for several symmetries at once.
+// A port with many rows requests several symmetries at once.
 void check_batches() {
   const Gomoku game(9);
   SharedGameSession<Gomoku> shared(game, mean_settings(), 1, 8, 0);
@@ -145,7 +145,7 @@ void check_batches() {
   check_priors(game, {40}, shared.result());
 }
 
-// How many games are at once changes no search: in matches and in self-play.
+// The number of concurrent games changes no search, in matches and in self-play.
 void check_many_games() {
   const Connect4 game;
   SelfplaySettings settings;

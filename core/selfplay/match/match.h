@@ -1,11 +1,10 @@
 #pragma once
-// Matches: many games at once between two players, each a network search, mcts:N, random, or one
-// whose moves come from outside.
-// Games 2k and 2k + 1 share one opening and exchange the players, so colours alternate: one of the
-// book, each before any comes again, where the queue has one, and random plies after it.
-// Where a player searches by minigo a game also ends once every cell has its owner for good.
-// A thread has a Match of its own; those of one match take their games from one queue, in order of
-// index, so that the games before any game that is played are finished or being played.
+// Matches: many games at once between two players, each of which is a network search, mcts:N,
+// random, or external. Games 2k and 2k + 1 share one opening with exchanged colours. If the queue
+// has a book, its openings are used first, each before one repeats, followed by random plies. If a
+// player searches with minigo, a game also ends once the final owner of every cell is settled. Each
+// thread has its own Match. All threads of a match take games from one queue in order of index, so
+// that all games below the index of a running game are finished or running.
 
 #include <algorithm>
 #include <memory>
@@ -26,9 +25,9 @@ namespace tengen {
 
 struct MatchGame {
   uint32_t index;
-  int first_player;  // 0 or 1: who had the first move
+  int first_player;  // 0 or 1: the player with the first move
   Outcome outcome;
-  std::vector<uint16_t> moves;  // opening included
+  std::vector<uint16_t> moves;  // including the opening
   uint16_t num_opening_plies;
 
   // Of player 0, in {-1, 0, 1}.
@@ -37,10 +36,10 @@ struct MatchGame {
   }
 };
 
-// A game that waits for a move from outside.
+// A game that waits for an external move.
 struct MatchTurn {
   uint32_t index;
-  std::vector<uint16_t> moves;  // so far, opening included
+  std::vector<uint16_t> moves;  // so far, including the opening
 };
 
 // Drive port(0) and port(1) in turn, each with its player's backend:
@@ -54,23 +53,24 @@ class MatchRunner {
  public:
   virtual ~MatchRunner() = default;
   virtual Port& port(int player) = 0;
-  // The games that wait for a move of `player`; none where the player is not kOutside.
+  // The games that wait for a move of `player`; empty unless the player is kOutside.
   virtual std::vector<MatchTurn> turns(int player) const = 0;
-  // Makes the move that a turn waits for. Throws Error where none does or it is illegal.
+  // Makes the move that a turn waits for. Throws Error if there is no such turn or the move is
+  // illegal.
   virtual void play(uint32_t index, int action) = 0;
-  // Whose move a turn waits for loses there and then. Throws Error where none does.
+  // The player to move in this turn loses the game now. Throws Error if there is no such turn.
   virtual void resign(uint32_t index) = 0;
-  // The queue is empty and every game taken from it was played, or the queue was stopped: then
-  // unfinished games are dropped.
+  // Whether the queue is empty and every game taken from it is finished, or the queue was stopped,
+  // which drops unfinished games.
   virtual bool finished() const = 0;
-  // Finished games so far, in the order of their ends.
+  // Finished games so far, in order of completion.
   virtual const std::vector<MatchGame>& games() const = 0;
 };
 
 template <Game G>
 class Match final : public MatchRunner {
  public:
-  // The queue has the seed, and the number of games.
+  // The queue provides the seed and the number of games.
   Match(const G& game, const MatchSettings& settings, std::shared_ptr<GameQueue> queue)
       : game_(game),
         settings_(settings),
@@ -130,7 +130,7 @@ class Match final : public MatchRunner {
     for (Slot& slot : slots_) run(slot, player);
   }
 
-  // Plays the slot on while `player` is to move, until their search has to wait.
+  // Plays the slot while `player` is to move, until their search has to wait.
   void run(Slot& slot, int player) {
     if (seats_[player]->is_waiting(place_of(slot))) return;
     while (!queue_->stopped()) {
@@ -221,7 +221,7 @@ class Match final : public MatchRunner {
   MatchSettings settings_;
   const std::shared_ptr<GameQueue> queue_;
   std::vector<Slot> slots_;
-  const bool ends_settled_;  // where every cell has its owner
+  const bool ends_settled_;  // when the final owner of every cell is settled
   std::unique_ptr<MatchSeat<G>> seats_[2];
   std::vector<MatchGame> games_;
   std::vector<uint16_t> legal_;

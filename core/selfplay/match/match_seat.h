@@ -1,6 +1,6 @@
 #pragma once
-// One player's side of the games of one thread of a match: a search for each game, and the port
-// that their leaves go through.
+// One player's side of the games of one thread of a match: a search for each game, and the port for
+// their leaves.
 
 #include <functional>
 #include <memory>
@@ -19,7 +19,7 @@
 
 namespace tengen {
 
-// Which search: the match's seed, and of whose game.
+// Identifies a search: the match's seed, the game and the player.
 struct MatchPlace {
   uint64_t seed;
   uint32_t game_index;
@@ -32,17 +32,18 @@ class MatchSeat : public Port {
  public:
   static constexpr int kNone = -1;
 
-  // The slot's next game begins.
+  // Starts the slot's next game.
   virtual void reset(int slot) = 0;
-  // Whether the slot's search waits for the batch.
+  // Whether the slot's search is waiting for the batch.
   virtual bool is_waiting(int slot) const = 0;
-  // Searches on for a move in `state`; the move, or kNone while the search waits.
+  // Continues the search for a move in `state`; returns the move, or kNone while the search is
+  // waiting.
   virtual int think(int slot, const typename G::State& state, const MatchPlace& place) = 0;
-  // Either player made this move in the slot's game.
+  // Call after either player's move in the slot's game.
   virtual void play(int slot, int action, Tree& scratch) = 0;
 };
 
-// S: the search. `run_all` plays every game on while it is this player's move.
+// S is the type of search. `run_all` plays every game in which this player is to move.
 template <Game G, class S>
 class SearchSeat final : public MatchSeat<G> {
   static constexpr bool kIsMinigo = !std::is_same_v<S, Search<G>>;
@@ -101,7 +102,7 @@ class SearchSeat final : public MatchSeat<G> {
     request.game = place.game_index;
     request.ply = static_cast<uint32_t>(game_.ply(state));
     if constexpr (kIsMinigo) {
-      // So that games between players that never draw are not all the same.
+      // So that games between deterministic players differ.
       const uint64_t index = 2 * uint64_t{place.game_index} + static_cast<uint64_t>(place.player);
       return search.begin(state, request, mix64(mix64(place.seed) + index) | 1);
     } else {
@@ -116,7 +117,7 @@ class SearchSeat final : public MatchSeat<G> {
   std::vector<S> searches_;
   Leaves leaves_;
   PassAlivePoints<G> alive_;
-  std::vector<bool> thinks_;  // its search has begun
+  std::vector<bool> thinks_;  // whether its search has started
   WorkerStats stats_;
   SearchResult result_;
 };

@@ -31,7 +31,7 @@ std::shared_ptr<GameQueue> queue_of(uint32_t num_games, std::vector<uint32_t> fi
   return std::make_shared<GameQueue>(Generation{5, 0, 0, num_games, std::move(finished)});
 }
 
-// Plays until the match is finished or `num_wanted` games are there; returns them by index.
+// Plays until the match or `num_wanted` games are finished; returns them sorted by index.
 template <Game G>
 std::vector<MatchGame> play(const G& game, const MatchSettings& settings,
                             const std::shared_ptr<GameQueue>& queue, size_t num_wanted = SIZE_MAX) {
@@ -58,7 +58,7 @@ void check_same(const MatchGame& a, const MatchGame& b) {
   TENGEN_CHECK(a.num_opening_plies == b.num_opening_plies);
 }
 
-// Colours alternate, pairs share their opening, other pairs have others; games are legal.
+// Colours alternate, only the games of a pair share an opening, and games are legal.
 template <Game G>
 void check_pairs(const G& game, const std::vector<MatchGame>& games) {
   bool openings_differ = false;
@@ -94,7 +94,7 @@ void check_match(const G& game, MatchSettings settings) {
     TENGEN_CHECK(games.size() == expected.size());
     for (size_t i = 0; i < games.size(); ++i) check_same(games[i], expected[i]);
   }
-  // Games that were played before are left out, and the others are the same.
+  // Games played before are skipped, and the others do not change.
   const std::vector<MatchGame> part = play(game, settings, queue_of(12, {0, 1, 4, 11}));
   TENGEN_CHECK(part.size() == 8);
   for (const MatchGame& played : part) check_same(played, expected[played.index]);
@@ -102,7 +102,7 @@ void check_match(const G& game, MatchSettings settings) {
   TENGEN_CHECK(play(game, settings, queue_of(2, {0, 1})).empty());
 }
 
-// Two threads share the games of a match: each is played once, and those begun are the lowest.
+// Two threads share the games of a match: each is played once, and the lowest indices start first.
 void check_shared_queue(const MatchSettings& settings) {
   const Connect4 game;
   const std::vector<MatchGame> expected = play(game, settings, queue_of(40));
@@ -117,7 +117,7 @@ void check_shared_queue(const MatchSettings& settings) {
   std::sort(games.begin(), games.end(),
             [](const MatchGame& a, const MatchGame& b) { return a.index < b.index; });
   for (size_t i = 0; i < games.size(); ++i) check_same(games[i], expected[i]);
-  // Whenever a game ends, every game below it was begun: at most the other slots are open.
+  // Whenever a game ends, every game below it has started: at most the other slots are unfinished.
   Match<Connect4> match(game, settings, queue_of(40));
   while (!match.finished()) {
     for (const int player : {0, 1}) {
@@ -132,13 +132,13 @@ void check_shared_queue(const MatchSettings& settings) {
   }
 }
 
-// A player whose moves come from outside: here the first legal one.
+// An external player, here one that plays the first legal move.
 void check_outside() {
   const TicTacToe game;
   const auto outside = player_of(MatchPlayer::Kind::kOutside, 0);
   const auto random = player_of(MatchPlayer::Kind::kRandom, 0);
   Match<TicTacToe> match(game, settings_of(outside, random), queue_of(20));
-  TENGEN_CHECK(throws([&] { match.play(0, 0); }));  // no game has begun
+  TENGEN_CHECK(throws([&] { match.play(0, 0); }));  // no game has started
   while (!match.finished()) {
     for (const int player : {0, 1}) TENGEN_CHECK(match.port(player).next() == 0);
     TENGEN_CHECK(match.turns(1).empty());
@@ -169,13 +169,13 @@ void check_outside() {
   }
 }
 
-// The first game of a player from outside is given up on its first turn.
+// The external player resigns its first game on its first turn.
 void check_resignation() {
   const TicTacToe game;
   const auto outside = player_of(MatchPlayer::Kind::kOutside, 0);
   const auto random = player_of(MatchPlayer::Kind::kRandom, 0);
   Match<TicTacToe> match(game, settings_of(outside, random), queue_of(2));
-  TENGEN_CHECK(throws([&] { match.resign(0); }));  // no game has begun
+  TENGEN_CHECK(throws([&] { match.resign(0); }));  // no game has started
   while (!match.finished()) {
     for (const int player : {0, 1}) TENGEN_CHECK(match.port(player).next() == 0);
     for (const MatchTurn& turn : match.turns(0)) {
@@ -206,7 +206,7 @@ int main() {
   }
   check_match(TicTacToe(), settings_of(gumbel, random));
 
-  // A queue that is stopped keeps what is finished.
+  // Stopping a queue keeps finished games.
   MatchSettings settings = settings_of(weak, gumbel);
   const std::vector<MatchGame> all = play(connect4, settings, queue_of(200));
   const std::vector<MatchGame> some = play(connect4, settings, queue_of(200), 5);

@@ -1,10 +1,10 @@
 #pragma once
-// Forks: a game begins from a position of an earlier game, with the best of some random moves
-// there. So the network learns what becomes of moves that it does not play.
-// Source: Wu 2019, "Accelerating Self-Play Learning in Go", appendix D; KataGo
-// (lightvector/KataGo), "earlyForkGame" and "forkGame". Differs from KataGo: games fork from those
-// of the generation before, not from whichever ended last, so that a game depends on its index
-// alone; a fork keeps its game's rules and komi.
+// Forks: a game starts from a position of an earlier game, with the best of several random moves.
+// So the network learns the consequences of moves that it would not play. Source: Wu 2019,
+// "Accelerating Self-Play Learning in Go", appendix D; KataGo (lightvector/KataGo), "earlyForkGame"
+// and "forkGame". Differs from KataGo: games fork from the previous generation and not from the
+// games that ended last, so that a game depends only on its index; a fork keeps its game's rules
+// and komi.
 
 #include <algorithm>
 #include <cmath>
@@ -21,15 +21,15 @@
 
 namespace tengen {
 
-// Where a game begins: after so many plies of a source, with the best of so many moves.
+// Where a fork starts: after how many plies of a source, and with the best of how many moves.
 struct Fork {
   size_t source = 0;
   size_t num_plies = 0;
   uint32_t num_choices = 0;
 };
 
-// Whether a game is a fork, and of what. Early ones are near the first move, the distance
-// exponential, and late ones anywhere, evenly.
+// Decides whether a game is a fork, and of what. The ply of early forks is exponentially
+// distributed, that of late ones uniformly.
 inline std::optional<Fork> draw_fork(const SelfplaySettings& settings,
                                      const std::vector<ForkSource>& sources, Rng& rng) {
   constexpr int kFewestChoices = 3;
@@ -54,7 +54,7 @@ inline std::optional<Fork> draw_fork(const SelfplaySettings& settings,
   return fork;
 }
 
-// The position in which a fork chooses. Throws Error for moves that are not of the game.
+// The position at which a fork chooses its move. Throws Error for illegal moves.
 template <Game G>
 typename G::State position_of(const G& game, const ForkSource& source, size_t num_plies) {
   typename G::State state = initial_state_of(game, source.variant);
@@ -69,11 +69,12 @@ typename G::State position_of(const G& game, const ForkSource& source, size_t nu
   return state;
 }
 
-// Some moves of a position, each evaluated by its turn; none ends the game.
+// Evaluates some moves of a position one by one; none of them ends the game.
 template <Game G>
 class MoveTrial {
  public:
-  // Draws `num_choices` different legal moves, or all. `legal` has room for every action.
+  // Draws `num_choices` different legal moves, or all if there are fewer. `legal` has space for
+  // every action.
   void begin(const G& game, const typename G::State& state, uint32_t num_choices, Rng& rng,
              uint16_t* legal) {
     choices_.clear();
@@ -89,11 +90,11 @@ class MoveTrial {
   }
 
   void clear() { choices_.clear(), next_ = 0; }
-  // Whether a move waits for its evaluation.
+  // Whether a move is waiting for its evaluation.
   bool is_waiting() const { return next_ < choices_.size(); }
   uint16_t move() const { return choices_[next_]; }
 
-  // Takes the value of the position after move(), in [-1, 1], of the player who makes it.
+  // Takes the value of the position after move(), in [-1, 1], for the player who makes it.
   void accept(float value_to_mover) {
     if (best_ == kNone || value_to_mover > best_value_) {
       best_ = choices_[next_];
@@ -103,7 +104,7 @@ class MoveTrial {
   }
 
   static constexpr int kNone = -1;
-  int best() const { return best_; }  // of those accepted; kNone before the first
+  int best() const { return best_; }  // of the evaluated moves; kNone before the first
 
  private:
   std::vector<uint16_t> choices_;

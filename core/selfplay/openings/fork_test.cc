@@ -25,7 +25,7 @@ std::vector<ForkSource> sources_of(const std::vector<GameRecord>& records) {
   return sources;
 }
 
-// Shares, depths and choices against their distributions.
+// Compares shares, depths and numbers of choices with their distributions.
 void check_draws() {
   SelfplaySettings settings;
   settings.early_fork_share = 0.2f;
@@ -43,7 +43,7 @@ void check_draws() {
   std::set<size_t> used;
   for (uint64_t i = 0; i < 20000; ++i) {
     Rng rng(1, 0, i, 0, Purpose::kTest);
-    // The first number says which kind it is.
+    // The first number decides the kind.
     Rng same(1, 0, i, 0, Purpose::kTest);
     const double drawn = same.uniform();
     const auto fork = draw_fork(settings, sources, rng);
@@ -63,7 +63,7 @@ void check_draws() {
     }
   }
   TENGEN_CHECK(std::abs(num_early - 4000) < 300 && std::abs(num_late - 2000) < 220);
-  // 1 - exp(-1 / 3) = 0.2835 of them are at the first move.
+  // 1 - exp(-1 / 3) = 0.2835 of them fork at the first move.
   TENGEN_CHECK(std::abs(num_zero - 0.2835 * num_early) < 150);
   TENGEN_CHECK(std::abs(late_plies / num_late - 24.5) < 2.0);
   TENGEN_CHECK(early_choices.size() == 3 && early_choices.begin()->first == 3);
@@ -77,8 +77,8 @@ void check_draws() {
   TENGEN_CHECK(shortest && shortest->num_plies == 0);
 }
 
-// What the network of testing.h says of a position under the symmetry that a search takes: that of
-// a search of no simulations.
+// The answer of testing.h's network to a position under the symmetry that a search would use: the
+// result of a search without simulations.
 template <Game G>
 float network_value(const G& game, const typename G::State& state) {
   SearchSettings settings;
@@ -95,8 +95,8 @@ float network_value(const G& game, const typename G::State& state) {
   return result.network_value_to_play;
 }
 
-// Each fork holds the moves of a source, then the best of some moves; no other legal move set of
-// that size is asked for more than the fork's draw says.
+// Each fork has the moves of a source, followed by the best of some moves, and the number of
+// evaluated moves matches the fork's draw.
 template <Game G>
 void check_forks(const G& game, const Setup& first) {
   SelfplaySettings settings;
@@ -162,7 +162,7 @@ void check_foreign_sources() {
   SelfplaySettings settings;
   settings.late_fork_share = 1.0f;
   Setup setup;
-  setup.fork_sources = {{"", std::vector<uint16_t>(9, 3)}};  // column 3 has room for six
+  setup.fork_sources = {{"", std::vector<uint16_t>(9, 3)}};  // column 3 has space for six
   bool threw = false;
   Generation generation{7, 3, 2, 50, {}, false, {}, {}, setup.fork_sources};
   SelfplayWorker<Connect4> worker(Connect4{}, settings, std::make_shared<GameQueue>(generation),

@@ -1,8 +1,8 @@
 #pragma once
-// Openings, so that games of one model differ from the first move: those of a book, or uniform
-// random plies, then plies drawn from the bare policy, which lead to positions that are worth
-// knowing.
-// Source of the second kind: KataGo (lightvector/KataGo), "initGamesWithPolicy".
+// Openings, which make games of one model differ from the first move on: those of a book, or
+// uniformly random plies followed by plies sampled from the network's policy, which lead to
+// positions worth learning. Source of the latter: KataGo (lightvector/KataGo),
+// "initGamesWithPolicy".
 
 #include <algorithm>
 #include <cmath>
@@ -16,8 +16,8 @@
 
 namespace tengen {
 
-// Plays up to `num_plies` uniform random moves on `state`, none of which ends the game (it stops
-// before one that would), and appends them to `moves`. `legal` has room for every action.
+// Plays up to `num_plies` uniformly random moves on `state` and appends them to `moves`. Stops
+// before a move that would end the game. `legal` has space for every action.
 template <Game G>
 void play_opening(const G& game, typename G::State& state, uint32_t num_plies, Rng& rng,
                   uint16_t* legal, std::vector<uint16_t>& moves) {
@@ -32,8 +32,7 @@ void play_opening(const G& game, typename G::State& state, uint32_t num_plies, R
   }
 }
 
-// Plays the moves of an opening on `state`. Throws Error for moves that are not of the game, and
-// where they end it.
+// Plays the moves of an opening on `state`. Throws Error if they are illegal or end the game.
 template <Game G>
 void play_book_opening(const G& game, typename G::State& state,
                        const std::vector<uint16_t>& moves) {
@@ -47,8 +46,8 @@ void play_book_opening(const G& game, typename G::State& state,
   }
 }
 
-// How many plies the policy draws: the exponential distribution of this mean, rounded down. It is
-// mostly few, and now and then so many that the game begins far from any beaten track.
+// The number of plies sampled from the policy: exponentially distributed with this mean, rounded
+// down. It is usually small, and occasionally large enough to reach unusual positions.
 inline uint32_t num_policy_plies(float mean, Rng& rng) {
   const double drawn = -std::log(rng.uniform_positive()) * mean;
   return static_cast<uint32_t>(std::min(drawn, 65535.0));

@@ -20,7 +20,7 @@ bool starts_with(const Moves& moves, const Moves& opening) {
          std::equal(opening.begin(), opening.end(), moves.begin());
 }
 
-// About the share that was asked for begins with a book's opening, each of them at times.
+// About the requested share of games starts with an opening of the book, and each opening occurs.
 void check_selfplay() {
   const Connect4 game;
   SelfplaySettings settings;
@@ -29,7 +29,7 @@ void check_selfplay() {
   Setup setup;
   const std::vector<GameRecord> without = play(game, settings, setup, 200);
   setup.openings = kBook;
-  // A book that nobody asks for changes nothing.
+  // An unused book changes nothing.
   TENGEN_CHECK(play(game, settings, setup, 200) == without);
   settings.book_share = 0.5f;
   const std::vector<GameRecord> records = play(game, settings, setup, 200);
@@ -68,7 +68,8 @@ std::vector<MatchGame> play_match(uint64_t seed, uint32_t num_games,
   return games;
 }
 
-// Pairs share an opening; each is there once before any comes again, in an order of the seed's.
+// Both games of a pair share an opening; every opening is used before one repeats, in an order
+// given by the seed.
 void check_match() {
   std::set<std::vector<size_t>> orders;
   for (const uint64_t seed : {1, 2, 3, 4, 5, 6, 7, 8}) {
@@ -90,13 +91,13 @@ void check_match() {
     orders.insert(order);
   }
   TENGEN_CHECK(orders.size() > 2);
-  // Random plies come after.
+  // Random plies follow the opening.
   for (const MatchGame& played : play_match(1, 8, {{3, 3}}, 2)) {
     TENGEN_CHECK(played.num_opening_plies == 4 && starts_with(played.moves, {3, 3}));
   }
 }
 
-// Moves that are not of the game, or that end it.
+// Moves that are illegal or end the game.
 void check_foreign_openings() {
   for (const Moves& moves : {Moves(7, 3), Moves{9}, Moves{0, 1, 0, 1, 0, 1, 0}}) {
     bool threw = false;

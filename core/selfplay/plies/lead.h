@@ -1,10 +1,10 @@
 #pragma once
-// The lead: how many points the side to move could give the opponent, in komi, until the position
-// is even. It says how much a position is won by, where its value only says how surely.
-// Source: KataGo (lightvector/KataGo), "estimateLeadProb" of its self-play and "computeLead".
-// Differs from KataGo: a position is asked for right after its own search, whose value is the one
-// at the real komi, and not when its game is over; komi moves by half points, and the first step is
-// fixed.
+// The lead: how many points the side to move could give the opponent, in komi, to make the position
+// even. It measures the size of an advantage, while the value measures only the probability of a
+// win. Source: KataGo (lightvector/KataGo), "estimateLeadProb" of its self-play and "computeLead".
+// Differs from KataGo: the lead is estimated right after the position's own search, whose value is
+// the one at the real komi, rather than at the end of the game; komi changes by half points, and
+// the first step is fixed.
 
 #include <algorithm>
 
@@ -12,18 +12,18 @@
 
 namespace tengen {
 
-// Which values of komi to ask for, one by one, until the value changes its sign between two that
-// lie side by side. Steps from the real komi double until it does, and what lies between the last
-// two is halved: 3 values for leads up to 2 points, 5 up to 6, 7 up to 14, 9 up to 30, and 11 at
-// the most on 9x9, 15 on 19x19.
+// Chooses the values of komi to evaluate, one by one, until the value changes its sign between two
+// adjacent ones. Steps from the real komi double until the sign changes; then the interval is
+// bisected. That takes 3 evaluations for leads up to 2 points, 5 up to 6, 7 up to 14, 9 up to 30,
+// and at most 11 on 9x9, 15 on 19x19.
 //
-// All in half points given away; values are the side to move's, in [-1, 1], and are taken to fall
-// as more is given. Where they do not, one of the places where they change their sign is found; a
-// value of 0 is such a place.
+// Everything is in half points given away. Values are for the side to move, in [-1, 1], and are
+// assumed to decrease as more is given. If they do not, one of the sign changes is found; a value
+// of 0 counts as a sign change.
 class LeadBisection {
  public:
-  // `value`: of the position as it is. Who gives `highest` has lost, and who gives `lowest` has
-  // won, whatever is played.
+  // `value`: of the position itself. A side that gives `highest` certainly loses, and one that
+  // gives `lowest` certainly wins.
   void begin(float value, int lowest, int highest) {
     is_ahead_ = value > 0.0f;
     low_ = is_ahead_ ? 0 : std::min(lowest, 0);
@@ -34,7 +34,7 @@ class LeadBisection {
     if (value == 0.0f) low_ = high_ = 0;
   }
 
-  // Whether another value is wanted: of the position when given_half_points() are given.
+  // Whether another value is needed: that of the position with given_half_points() given away.
   bool is_waiting() const { return high_ - low_ > 1; }
   int given_half_points() const {
     const bool is_stepping = step_ > 0 && step_ < high_ - low_;
@@ -51,7 +51,8 @@ class LeadBisection {
     step_ = is_still_ahead == is_ahead_ ? 2 * step_ : 0;
   }
 
-  // In points: where the line between the last two values is 0. Precondition: nothing is wanted.
+  // In points: the zero of the linear interpolation between the last two values. Precondition: no
+  // value is needed.
   float points() const {
     const float share = low_value_ / (low_value_ - high_value_);
     return (static_cast<float>(low_) + share * static_cast<float>(high_ - low_)) / 2.0f;
@@ -60,16 +61,16 @@ class LeadBisection {
  private:
   static constexpr int kFirstStep = 4;
 
-  // The value is positive at low_ and negative at high_; where they are one, it is 0.
+  // The value is positive at low_ and negative at high_; if they are equal, it is 0 there.
   int low_ = 0;
   int high_ = 0;
   float low_value_ = 0.0f;
   float high_value_ = 0.0f;
-  int step_ = 0;  // the next one; 0: there are no more
+  int step_ = 0;  // the next step; 0: bisect
   bool is_ahead_ = false;
 };
 
-// Begins with a position whose own search gave `value`, to play.
+// Starts from a position whose own search returned `value`, to play.
 template <HasKomi G>
 void begin_lead(const G& game, const typename G::State& state, float value, LeadBisection& lead) {
   const int komi = game.komi_half_points(state);
@@ -78,7 +79,7 @@ void begin_lead(const G& game, const typename G::State& state, float value, Lead
   lead.begin(value, own - most - 1, own + most + 1);
 }
 
-// The position when the side to move has given so many half points.
+// The position after the side to move has given away this many half points.
 template <HasKomi G>
 typename G::State with_given(const G& game, const typename G::State& state, int half_points) {
   typename G::State other = state;

@@ -16,7 +16,7 @@ using namespace tengen;
 
 namespace {
 
-using Value = std::function<float(int)>;  // by half points given away
+using Value = std::function<float(int)>;  // as a function of the half points given away
 
 struct Found {
   float points = 0.0f;
@@ -36,7 +36,7 @@ Found find_lead(const Value& value, int lowest, int highest) {
   return {lead.points(), static_cast<int>(asked.size()) - 1};
 }
 
-// Where the value falls by a line, the lead is where it is 0, wherever that is.
+// If the value is linear, the lead is its zero, wherever that is.
 void check_linear() {
   for (int quarters = -290; quarters <= 290; ++quarters) {
     const float points = static_cast<float>(quarters) / 4.0f;
@@ -47,11 +47,11 @@ void check_linear() {
   }
 }
 
-// One side wins, by this many half points: the score with komi, where the other has nothing.
+// One side wins by this many half points: the score with komi, if the other side has nothing.
 void check_steps() {
   int most = 0;
   for (int score = -177; score <= 147; ++score) {
-    // A draw is where the score is 0; and no draw is.
+    // A draw if the score is 0, and a game without draws.
     const auto drawn = [score](int given) {
       return score > given ? 1.0f : score < given ? -1.0f : 0.0f;
     };
@@ -61,7 +61,7 @@ void check_steps() {
     const Found between = find_lead(decided, -178, 148);
     TENGEN_CHECK(between.points == static_cast<float>(score) / 2.0f - 0.25f);
     most = std::max(most, between.num_asked);
-    // Steps of 4, 8, 16 half points and so on, and halving the last of them.
+    // Steps of 4, 8, 16 half points and so on, followed by bisection.
     const int distance = score > 0 ? score - 1 : -score;
     int end = 4;
     int num_steps = 1;
@@ -71,7 +71,7 @@ void check_steps() {
   TENGEN_CHECK(most == 11);
 }
 
-// A value that komi does not move, as of a network that knows nothing: the whole board.
+// If the value does not depend on komi, as with an untrained network, the lead is the whole board.
 void check_flat() {
   const Found ahead = find_lead([](int) { return 0.2f; }, -178, 148);
   TENGEN_CHECK(ahead.points > 73.5f && ahead.points < 74.0f);
@@ -85,7 +85,7 @@ void check_flat() {
   TENGEN_CHECK(first.points == 6.0f && first.num_asked == 2);
 }
 
-// Komi beyond the board: only one side can be ahead of it.
+// A komi larger than the board: only one side can be ahead.
 void check_far_komi() {
   const auto lost = [](int given) { return given < -150 ? 1.0f : -1.0f; };
   TENGEN_CHECK(find_lead(lost, -250, -148).points == -75.25f);
@@ -93,7 +93,7 @@ void check_far_komi() {
   TENGEN_CHECK(find_lead([](int) { return -0.3f; }, 148, 250).points == 0.0f);
 }
 
-// Whatever the values are, the lead lies where they change their sign, and on their line.
+// For any values, the lead is at a sign change, on the line between its values.
 void check_noise() {
   for (uint64_t index = 0; index < 2000; ++index) {
     const auto value = [index](int given) {
@@ -112,7 +112,7 @@ void check_noise() {
   }
 }
 
-// A position with points given is the one of a game with that komi: moves, planes, key, result.
+// A position with points given away equals that of a game with that komi.
 void check_given() {
   const auto komi_name = [](const std::string& rule, int half_points) {
     GoRules rules = parse_go_name("go/4" + rule);
@@ -157,13 +157,13 @@ void check_given() {
   }
 }
 
-// With all of the board and more, nobody wins: the ends of what is asked for.
+// The bounds of the search: with more than the whole board given away, the other side wins.
 void check_ends() {
   const Go game = go_game("go/4/komi=3.5");
   for (const bool second : {false, true}) {
     GoState state = game.initial_state();
     if (second) game.apply(state, 5);
-    // A board of 16 points, 3.5 of komi.
+    // A board of 16 points with komi 3.5.
     const int highest = second ? 32 + 7 + 1 : 32 - 7 + 1;
     const int lowest = second ? -32 + 7 - 1 : -32 - 7 - 1;
     for (const float value : {1.0f, -1.0f}) {

@@ -1,11 +1,11 @@
 #pragma once
-// What self-play by the search of the MLPerf benchmark minigo plays and records of a search.
+// How self-play with the search of the MLPerf benchmark minigo chooses a move and records a search.
 // Source: MLPerf training v2.1, minigo.
 //
-// The first plies are drawn by visits, never a pass; later ones are the most visited action. Once
-// the other side has passed some times in a row, points that are pass-alive for either side are
-// not played after those plies, and are never part of a target: games between sides that do not
-// know when to stop end sooner.
+// In the first plies the move is sampled from visits, never a pass; later it is the most visited
+// action. Once the other side has passed several times in a row, no move is played on pass-alive
+// points, except in the first plies, and such moves are never part of a target. This shortens games
+// between players that do not know when to stop.
 
 #include <algorithm>
 #include <array>
@@ -21,7 +21,7 @@
 
 namespace tengen {
 
-// How often each side has passed in a row; a count that has come to `limit` stays.
+// How often each side has passed in a row; a count that reaches `limit` stays there.
 class PassRuns {
  public:
   explicit PassRuns(int limit) : limit_(limit) {}
@@ -31,7 +31,7 @@ class PassRuns {
     int& count = counts_[static_cast<size_t>(player)];
     if (count < limit_) count = is_pass ? count + 1 : 0;
   }
-  // Whether the side to play keeps off pass-alive points.
+  // Whether the side to play must avoid pass-alive points.
   bool restricts(int to_play) const { return counts_[static_cast<size_t>(1 - to_play)] >= limit_; }
 
  private:
@@ -46,14 +46,14 @@ class PassAlivePoints {
   explicit PassAlivePoints(const G& game)
       : cells_(static_cast<size_t>(game.height()) * static_cast<size_t>(game.width())) {}
 
-  // Takes those of `state`, or none where they do not count or the game has none.
+  // Reads the pass-alive points of `state`, or none if they do not count or the game has none.
   void read(const G& game, const typename G::State& state, bool counts) {
     counts_ = counts && HasPassAlive<G>;
     if constexpr (HasPassAlive<G>) {
       if (counts) game.pass_alive_cells(state, cells_.data());
     }
   }
-  // Whether the action is to play on one. A pass is not.
+  // Whether the action is a move on a pass-alive point. A pass is not.
   bool has(int action) const {
     const auto place = static_cast<size_t>(action);
     return counts_ && place < cells_.size() && cells_[place] != 0;
@@ -64,13 +64,13 @@ class PassAlivePoints {
   bool counts_ = false;
 };
 
-// The last action of a game that has a pass; no action of any other.
+// The last action in a game with a pass; no action in any other game.
 template <Game G>
 int pass_of(const G& game) {
   return has_pass(game) ? game.num_actions() - 1 : -1;
 }
 
-// The action of the most visits that is not pass-alive, and a pass where there is none.
+// The most visited action that is not pass-alive, or a pass if there is none.
 template <Game G>
 int best_allowed(const G& game, const MinigoSearch<G>& search, const SearchResult& result,
                  const PassAlivePoints<G>& alive) {
@@ -79,8 +79,8 @@ int best_allowed(const G& game, const MinigoSearch<G>& search, const SearchResul
   return best == nullptr ? pass_of(game) : best->action;
 }
 
-// A point drawn by visits^exponent. Where no point has a visit a pass, if the search might pass,
-// else the most visited action.
+// A point sampled from visits^exponent. If no point has a visit: a pass if the search may pass,
+// otherwise the most visited action.
 template <Game G>
 int draw_point(const G& game, const MinigoSearch<G>& search, const SearchResult& result,
                double exponent, Rng& rng) {
@@ -102,13 +102,13 @@ int draw_point(const G& game, const MinigoSearch<G>& search, const SearchResult&
   return last;
 }
 
-// `policy`, the search's target, becomes that of a target which is not pruned.
+// Sets `policy`, the search's target, to the target without pruning.
 inline void take_visits(SearchResult& result) {
   for (ActionResult& a : result.actions) a.policy = static_cast<float>(a.visits);
 }
 
-// `policy`, the search's target, becomes what is recorded: to the power of the draws where the ply
-// is drawn, nothing on pass-alive points, and where nothing is left all on a pass.
+// Converts `policy`, the search's target, to the recorded target: to the power used for sampling if
+// the move is sampled, without pass-alive points, and everything on the pass if nothing is left.
 template <Game G>
 void make_target(const G& game, const PassAlivePoints<G>& alive, bool is_drawn, double exponent,
                  SearchResult& result) {
@@ -122,13 +122,13 @@ void make_target(const G& game, const PassAlivePoints<G>& alive, bool is_drawn, 
     for (ActionResult& a : result.actions) a.policy = static_cast<float>(a.policy / total);
     return;
   }
-  // A game without a pass has no other way but what its search would play.
+  // In a game without a pass, the move that its search would play.
   const int only = has_pass(game) ? pass_of(game) : result.best_action;
   for (ActionResult& a : result.actions) a.policy = a.action == only ? 1.0f : 0.0f;
 }
 
-// The value of a root below which its side resigns: less its bound, drawn once a game evenly from
-// resign_from, which is out of it, to 1. A bound of 1 is never passed.
+// The root value below which a side resigns: minus a threshold drawn uniformly once per game, from
+// resign_from (exclusive) to 1. A threshold of 1 is never reached.
 inline float resignation_value(const SelfplaySettings& settings, Rng rng) {
   const double from = settings.resign_from;
   return static_cast<float>(-(from + (1.0 - from) * rng.uniform_positive()));

@@ -1,4 +1,4 @@
-// What self-play by minigo plays and records of a search.
+// Move choice and recording in self-play with minigo.
 
 #include "selfplay/plies/minigo_choice.h"
 
@@ -13,7 +13,7 @@ using namespace tengen;
 
 namespace {
 
-// Actions from 0 on with these visits, as a search hands them over.
+// A search result with these visits for actions from 0 on.
 SearchResult result_of(const std::vector<uint32_t>& visits) {
   SearchResult result;
   uint32_t most = 0;
@@ -40,14 +40,14 @@ void check_pass_runs() {
   TENGEN_CHECK(!runs.restricts(1));
   runs.add(0, true);
   TENGEN_CHECK(runs.restricts(1) && !runs.restricts(0));
-  runs.add(0, false);  // it stays
+  runs.add(0, false);  // the count stays
   TENGEN_CHECK(runs.restricts(1));
   runs.clear();
   TENGEN_CHECK(!runs.restricts(1));
   TENGEN_CHECK(PassRuns(0).restricts(0) && PassRuns(0).restricts(1));
 }
 
-// Shares of the draws are those of the visits to the power; a pass is never drawn.
+// The frequencies of sampled moves match visits to the power; a pass is never sampled.
 void check_draws() {
   const Go game = go_game("go/2");
   const SearchResult result = result_of({3, 0, 1, 0, 50});
@@ -70,15 +70,15 @@ void check_draws() {
   const SearchResult none = result_of({0, 0, 0, 0, 0});
   TENGEN_CHECK(draw_point(game, search, none, 1.0, rng) == 4);
   const MinigoSearch<Go> other(game, settings, false);
-  TENGEN_CHECK(draw_point(game, other, none, 1.0, rng) == 0);  // it may not pass
-  // Without a pass the last action is one like the others.
+  TENGEN_CHECK(draw_point(game, other, none, 1.0, rng) == 0);  // passing is not allowed
+  // Without a pass the last action is like the others.
   const TicTacToe tictactoe;
   const MinigoSearch<TicTacToe> third(tictactoe, settings);
   const SearchResult last = result_of({0, 0, 0, 0, 0, 0, 0, 0, 7});
   TENGEN_CHECK(draw_point(tictactoe, third, last, 1.0, rng) == 8);
 }
 
-// Black lives on the left edge, and nobody else anywhere.
+// Black is alive on the left edge, and nobody else anywhere.
 void check_pass_alive() {
   const Go game = go_game("go/5");
   const GoState state = go_position(game, ".XO.. XXO.. .XO.. XXO.. .XO..");
@@ -100,7 +100,7 @@ void check_pass_alive() {
   TENGEN_CHECK(best({9, 0, 0, 4, 0, 0, 0, 0, 0, 5}) == 9);
   TENGEN_CHECK(best({9, 3}) == 25);  // nothing else is left
 
-  // Targets: nothing on those points; all on a pass where that was all.
+  // Targets exclude these points; if nothing is left, everything is on the pass.
   SearchResult some = result_of({9, 0, 0, 4, 4});
   make_target(game, alive, false, 0.5, some);
   TENGEN_CHECK(some.actions[0].policy == 0.0f && some.actions[3].policy == 0.5f);
@@ -120,14 +120,13 @@ void check_targets() {
   TENGEN_CHECK(std::abs(result.actions[0].policy - 4.0f / 6.0f) < 1e-6f);
   TENGEN_CHECK(std::abs(result.actions[1].policy - 2.0f / 6.0f) < 1e-6f);
   TENGEN_CHECK(result.actions[2].policy == 0.0f);
-  // A target that is not pruned has all visits.
+  // A target without pruning has all visits.
   result = result_of({16, 4, 0});
   result.actions[1].policy = 0.0f;
   take_visits(result);
   make_target(game, none, false, 1.0, result);
   TENGEN_CHECK(result.actions[0].policy == 0.8f && result.actions[1].policy == 0.2f);
-  // The prior stands in for the search's target where nothing was visited; nothing is learned of
-  // it.
+  // The prior replaces the target if nothing was visited; the row then has no weight.
   result = result_of({0, 0, 0});
   result.actions[1].policy = 1.0f;
   make_target(game, none, false, 1.0, result);

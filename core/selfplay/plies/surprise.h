@@ -1,10 +1,10 @@
 #pragma once
-// Surprise weighting: of the weight that a game's rows have together, a share goes to those where
-// the search changed the network's mind, because they have the most to teach.
-// Source: KataGo (lightvector/KataGo), "Policy Surprise Weighting", and its value counterpart.
-// Differs from KataGo: weights stay fractions and multiply the loss, where it writes whole copies
-// of a row and draws the rest; nothing is drawn, and the expectation is the same. Of value and
-// outcome only the mean is compared: a draw counts as half a win.
+// Surprise weighting: a share of the total weight of a game's rows goes to rows where the search
+// changed the network's opinion, because the network learns most from them. Source: KataGo
+// (lightvector/KataGo), "Policy Surprise Weighting", and its value counterpart. Differs from
+// KataGo: weights stay fractional and multiply the loss, while KataGo writes whole copies of a row
+// and draws the remainder at random; the expectation is the same. For value and outcome only means
+// are compared: a draw counts as half a win.
 
 #include <algorithm>
 #include <cmath>
@@ -17,7 +17,7 @@
 
 namespace tengen {
 
-// Relative entropy of the policy target from the prior that the search began with, in nats.
+// Relative entropy of the policy target with respect to the search's prior, in nats.
 inline float policy_surprise(const SearchResult& result) {
   double sum = 0.0;
   for (const ActionResult& a : result.actions) {
@@ -28,9 +28,10 @@ inline float policy_surprise(const SearchResult& result) {
   return static_cast<float>(std::max(0.0, sum));
 }
 
-// Per ply, the relative entropy in [0, 1] of what the game showed from what the network thought:
-// win against loss, where "showed" is the mean of this and later searches and of the outcome,
-// weighted down by `now` a ply.
+// For each ply the relative entropy, in [0, 1], of the shown result with respect to the network's
+// value (win against loss). The shown result is a mean of the values of this and later searches and
+// the outcome, with the weight `now` for the current ply and geometrically decreasing weights after
+// it.
 inline std::vector<double> value_surprises(const std::vector<PlyNote>& notes,
                                            float outcome_to_first, double now) {
   const auto half = [](double value) { return std::clamp(0.5 + 0.5 * value, 1e-9, 1.0 - 1e-9); };
@@ -46,12 +47,12 @@ inline std::vector<double> value_surprises(const std::vector<PlyNote>& notes,
   return surprises;
 }
 
-// Spreads the weights of a finished game's rows anew; a cheap search becomes a row where it
-// surprised the policy by half as much again as the rows did on average. `num_cells` of the board
-// says how fast later values count less.
+// Redistributes the weights of a finished game's rows. A cheap search becomes a row if its policy
+// surprise was 1.5 times the rows' average. `num_cells` of the board determines how fast the
+// weights of later values decrease.
 inline void weigh_by_surprise(const SelfplaySettings& settings, const std::vector<PlyNote>& notes,
                               int num_cells, GameRecord& record) {
-  // Below this a row would cost the learner as much as any other and teach next to nothing.
+  // Below this weight a row costs the learner as much as any other and teaches almost nothing.
   constexpr double kLeastWeight = 1.0 / 64;
   constexpr double kLittleValueSurprise = 0.01;
   const double now = 1.0 / (1.0 + 0.016 * num_cells);
@@ -67,7 +68,7 @@ inline void weigh_by_surprise(const SelfplaySettings& settings, const std::vecto
   }
   if (total < 1.0) return;
   const double threshold = 1.5 * policy_total / total;
-  // Where the values hardly moved, their differences are noise.
+  // If values hardly changed, their differences are noise.
   const double value_share =
       settings.value_surprise_share * std::min(1.0, value_total / total / kLittleValueSurprise);
   const double policy_share = settings.policy_surprise_share;

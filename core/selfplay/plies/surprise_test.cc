@@ -38,20 +38,20 @@ void check_policy_surprise() {
 }
 
 void check_value_surprises() {
-  // Backwards from a win of the first player, by halves: 0.6, then 0.2. The network thought 0 and
-  // -1. KL of (0.8, 0.2) from even odds, and of (0.6, 0.4) from a sure loss, cut to 1.
+  // Backwards from a win of the first player, by halves: 0.6, then 0.2. The network's values were 0
+  // and -1. KL of (0.8, 0.2) from even odds, and of (0.6, 0.4) from a sure loss, clipped to 1.
   const std::vector<PlyNote> notes = {{-0.2f, -1.0f, 0.0f}, {0.2f, 0.0f, 0.0f}};
   const std::vector<double> surprises = value_surprises(notes, 1.0f, 0.5);
   TENGEN_CHECK(near(surprises[1], 0.8 * std::log(1.6) + 0.2 * std::log(0.4)));
   TENGEN_CHECK(surprises[0] == 1.0);
-  // Nothing new: no surprise.
+  // Nothing new, so no surprise.
   TENGEN_CHECK(near(value_surprises({{0.5f, 0.75f, 0.0f}}, 1.0f, 0.5)[0], 0.0));
 }
 
 void check_policy_weights() {
   GameRecord record;
   record.outcome = Outcome::kDraw;
-  // Full, full, cheap below 1.5 times the rows' mean of 0.6, cheap above it.
+  // Full, full, a cheap one below 1.5 times the rows' mean of 0.6, a cheap one above it.
   record.plies = {ply_of(1.0f), ply_of(1.0f), ply_of(0.0f), ply_of(0.0f)};
   const std::vector<PlyNote> notes = {
       {0.0f, 0.0f, 0.2f}, {0.0f, 0.0f, 1.0f}, {0.0f, 0.0f, 0.8f}, {0.0f, 0.0f, 1.3f}};
@@ -68,8 +68,8 @@ void check_value_weights() {
   GameRecord record;
   record.outcome = Outcome::kFirstWins;
   record.plies = {ply_of(1.0f), ply_of(0.5f)};
-  // On a board of no cells the last search alone is what the game showed. (0.75, 0.25) and a sure
-  // win from even odds: 0.130812 and ln 2.
+  // On a board without cells only the last search counts. (0.75, 0.25) and a sure win from even
+  // odds: 0.130812 and ln 2.
   const std::vector<PlyNote> notes = {{0.5f, 0.0f, 0.0f}, {1.0f, 0.0f, 0.0f}};
   weigh_by_surprise(shares(0.0f, 0.4f), notes, 0, record);
   const double total = 0.130812 + 0.5 * std::log(2.0);
@@ -77,7 +77,7 @@ void check_value_weights() {
   TENGEN_CHECK(near(record.plies[1].value_weight, 0.3 + 0.4 * 1.5 * 0.5 * std::log(2.0) / total));
 }
 
-// Whatever the game, its rows keep the weight they had together, but for rows that are dropped.
+// The total weight of a game's rows is unchanged, except for rows that are dropped.
 void check_total_is_kept() {
   for (uint32_t game = 0; game < 300; ++game) {
     Rng rng(1, 0, game, 0, Purpose::kTest);
@@ -103,7 +103,7 @@ void check_total_is_kept() {
   }
 }
 
-// Where nothing surprised, nothing changes, and nothing is divided by zero.
+// Without surprise nothing changes, and there is no division by zero.
 void check_no_surprise() {
   GameRecord record;
   record.outcome = Outcome::kFirstWins;

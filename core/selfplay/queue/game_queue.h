@@ -1,5 +1,5 @@
 #pragma once
-// Hands out the games of one generation or of one match, in order, each once.
+// Hands out the games of one generation or of one match, in order and once each.
 
 #include <algorithm>
 #include <atomic>
@@ -46,13 +46,13 @@ class GameQueue {
             game.record.game_index, "must be of the generation; leave it out");
       const uint32_t index = game.record.game_index;
       if (index >= generation.num_games || finished_[index]) continue;
-      // Until somebody goes on with it, this is how far it is.
+      // The state of the game until a worker continues it.
       kept_.emplace(index, bytes);
       begun_.emplace(index, std::move(game));
     }
   }
 
-  // The next game to play, or kNone.
+  // Returns the next game to play, or kNone.
   int64_t take() {
     while (!stopped_.load(std::memory_order_relaxed)) {
       const uint64_t index = next_.fetch_add(1, std::memory_order_relaxed);
@@ -62,10 +62,10 @@ class GameQueue {
     return kNone;
   }
 
-  // Whether take() has reached the end; games that are handed out may still be played.
+  // Whether all games were handed out; some may still be in progress.
   bool empty() const { return next_.load(std::memory_order_relaxed) >= generation_.num_games; }
 
-  // A game that was begun before; null for one that begins anew.
+  // The state of an unfinished game to continue; null for a game that starts from the beginning.
   const UnfinishedGame* begun(uint32_t index) const {
     const auto found = begun_.find(index);
     return found == begun_.end() ? nullptr : &found->second;
@@ -73,7 +73,7 @@ class GameQueue {
 
   size_t num_begun() const { return begun_.size(); }
 
-  // Asks every worker to keep() its games soon, without waiting for it.
+  // Asks every worker to keep() its games soon; does not wait.
   void request_snapshot() { num_snapshots_.fetch_add(1, std::memory_order_relaxed); }
   uint64_t num_snapshots() const { return num_snapshots_.load(std::memory_order_relaxed); }
   void keep(const UnfinishedGame& game) {
@@ -81,12 +81,12 @@ class GameQueue {
     const std::lock_guard lock(kept_mutex_);
     kept_[game.record.game_index] = std::move(bytes);
   }
-  // A finished game is not kept here.
+  // A finished game is no longer kept here.
   void forget(uint32_t index) {
     const std::lock_guard lock(kept_mutex_);
     kept_.erase(index);
   }
-  // The games that were kept last and are not finished, encoded, by index.
+  // The latest states of unfinished games, encoded and sorted by index.
   std::vector<std::string> unfinished() const {
     const std::lock_guard lock(kept_mutex_);
     std::vector<std::string> games;
@@ -94,7 +94,7 @@ class GameQueue {
     return games;
   }
 
-  // The variant that a game is; a pure function of the generation's seed and number.
+  // The variant of a game; a pure function of the generation's seed and number.
   const std::string& variant(uint32_t index) const {
     static const std::string itself;
     if (variant_ends_.empty()) return itself;
@@ -104,11 +104,11 @@ class GameQueue {
     return generation_.variants[static_cast<size_t>(found - variant_ends_.begin())].first;
   }
 
-  // Ends the work: take() returns kNone and every worker drops its unfinished games.
+  // Stops the work: take() returns kNone and every worker drops its unfinished games.
   void stop() { stopped_.store(true, std::memory_order_relaxed); }
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
   const Generation& generation() const { return generation_; }
-  // Games that it was made to hand out.
+  // The number of games that it was created to hand out.
   size_t num_wanted() const {
     return static_cast<size_t>(std::count(finished_.begin(), finished_.end(), false));
   }
@@ -116,12 +116,12 @@ class GameQueue {
  private:
   Generation generation_;
   std::vector<bool> finished_;
-  std::vector<double> variant_ends_;  // sums of the weights up to each
+  std::vector<double> variant_ends_;  // cumulative weights
   std::map<uint32_t, UnfinishedGame> begun_;
   mutable std::mutex kept_mutex_;
   std::map<uint32_t, std::string> kept_;
   std::atomic<uint64_t> num_snapshots_{0};
-  // Idle slots go on asking after the last game: 64 bits never wrap to game 0.
+  // Idle slots keep calling take() after the last game; 64 bits never wrap around to game 0.
   std::atomic<uint64_t> next_{0};
   std::atomic<bool> stopped_{false};
 };

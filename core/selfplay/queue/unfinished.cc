@@ -7,14 +7,14 @@
 namespace tengen {
 namespace {
 
-// In place of the number of notes: the extra simulations come first, then their number. No game is
-// so long. (65535 was there before, with the visits and the value of a root.)
+// A marker instead of the number of notes: the number of extra simulations follows, then the number
+// of notes. No game is that long. (Earlier versions used 65535, with the visits and value of a
+// root.)
 constexpr uint16_t kHasExtra = 0xfffe;
 
 }  // namespace
 
-// The extra simulations if there are any, the notes, their number before them, and the record
-// behind them.
+// Layout: the extra simulations if there are any, the number of notes, the notes, and the record.
 std::string encode(const UnfinishedGame& game) {
   check(game.notes.size() < kHasExtra, "notes", game.notes.size(),
         "must be fewer than 65534; end the game earlier");

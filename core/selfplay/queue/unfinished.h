@@ -1,6 +1,6 @@
 #pragma once
-// A game as far as it was played, to go on with after a restart. It stops where the next search
-// begins without a tree, so that whoever goes on plays what the interrupted process would have.
+// The state of an unfinished game, for resuming it after a restart. It stops where the next search
+// starts without a tree, so that the resumed game is the same as an uninterrupted one.
 
 #include <cstdint>
 #include <string>
@@ -14,13 +14,13 @@ namespace tengen {
 
 struct UnfinishedGame {
   GameRecord record;           // at least one ply, no outcome
-  std::vector<PlyNote> notes;  // one a ply
-  // Of the next search, beside the usual ones: minigo's.
+  std::vector<PlyNote> notes;  // one per ply
+  // Additional simulations of the next search (minigo).
   uint32_t num_extra_simulations = 0;
 };
 
 std::string encode(const UnfinishedGame& game);
-// Throws Error for bytes that are damaged or of another version.
+// Throws Error if the bytes are damaged or of another version.
 UnfinishedGame decode_unfinished_game(std::string_view bytes);
 
 }  // namespace tengen

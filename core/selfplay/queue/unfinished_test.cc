@@ -1,4 +1,4 @@
-// Games in flight: who goes on with them plays what the interrupted process would have.
+// Games in flight: a process that resumes them plays the same games as an uninterrupted one.
 
 #include "selfplay/queue/unfinished.h"
 
@@ -34,7 +34,7 @@ struct Played {
   std::vector<std::string> unfinished;
 };
 
-// Drives a worker for so many batches, or to the end, and keeps what is in flight.
+// Drives a worker for a number of batches, or to the end, and keeps its unfinished games.
 template <Game G>
 Played play_for(const G& game, const SelfplaySettings& settings, const Generation& generation,
                 int num_batches) {
@@ -47,7 +47,7 @@ Played play_for(const G& game, const SelfplaySettings& settings, const Generatio
     for (int row = 0; row < num_rows; ++row) evaluate_row(worker.buffers(), row);
     worker.done();
   }
-  // One way or the other.
+  // Alternates between the two ways to keep games.
   if (num_batches % 2 == 0) {
     worker.keep_unfinished();
   } else {
@@ -63,7 +63,7 @@ void check_interrupted(const G& game, const SelfplaySettings& settings) {
   const std::vector<GameRecord> expected = play_for(game, settings, generation, -1).records;
   TENGEN_CHECK(expected.size() == 12);
   size_t num_gone_on_with = 0;
-  // Interrupted again and again, at different places.
+  // Interrupted repeatedly, at different points.
   std::vector<GameRecord> found;
   for (int round = 0; found.size() < 12; ++round) {
     TENGEN_CHECK(round < 400);
@@ -86,7 +86,7 @@ void check_interrupted(const G& game, const SelfplaySettings& settings) {
   TENGEN_CHECK(found == expected);
 }
 
-// A newer model that goes on is recorded, with the first ply that it plays.
+// If a newer model continues a game, the record has the model and the first ply that it plays.
 void check_switches() {
   const Connect4 game;
   const SelfplaySettings settings = make_settings(RootPolicy::kPuct, 0.0f);
@@ -124,14 +124,14 @@ void check_bad_bytes() {
   TENGEN_CHECK(throws([&] { decode_unfinished_game(""); }));
   game.notes.resize(2);
   TENGEN_CHECK(throws([&] { decode_unfinished_game(encode(game)); }));
-  // Of another generation; beyond the games wanted; finished already.
+  // Wrong generation; index out of range; already finished.
   game.notes.resize(1);
   game.record.generation = 1;
   game.record.game_index = 3;
   const std::string third = encode(game);
   TENGEN_CHECK(throws([&] { GameQueue({1, 2, 0, 9, {}, false, {}, {third}}); }));
   TENGEN_CHECK(GameQueue({1, 1, 0, 9, {}, false, {}, {third}}).num_begun() == 1);
-  // Who stops before somebody goes on with it keeps it all the same.
+  // If the queue is stopped before a worker continues the game, it is still kept.
   TENGEN_CHECK(GameQueue({1, 1, 0, 9, {}, false, {}, {third}}).unfinished() ==
                std::vector<std::string>{third});
   TENGEN_CHECK(GameQueue({1, 1, 0, 9, {3}, false, {}, {third}}).unfinished().empty());

@@ -1,5 +1,6 @@
 #pragma once
-// One game's search driven from outside, by one thread: play and analysis. A port of one row.
+// A search of one game that is driven from outside by one thread, for play and analysis. A port of
+// one row.
 
 #include <algorithm>
 #include <memory>
@@ -14,8 +15,8 @@
 
 namespace tengen {
 
-// The position after `moves` of the game or of a variant of it. Throws Error where there is no such
-// variant, a move is illegal or the game is over.
+// The position after `moves` of the game or one of its variants. Throws Error if the variant does
+// not exist, a move is illegal or the game is over.
 template <Game G>
 typename G::State position_after(const G& game, const std::string& variant,
                                  const std::vector<int>& moves) {
@@ -34,12 +35,12 @@ typename G::State position_after(const G& game, const std::string& variant,
   return state;
 }
 
-// The position that a session has searched last.
+// The position that a session searched last.
 struct SearchedLine {
   std::string variant;
   std::vector<int> moves;
 
-  // Whether these moves go on from it, or are the same.
+  // Whether these moves continue or equal it.
   bool leads_to(const std::string& to_variant, const std::vector<int>& to) const {
     return to_variant == variant && to.size() >= moves.size() &&
            std::equal(moves.begin(), moves.end(), to.begin());
@@ -48,16 +49,15 @@ struct SearchedLine {
 
 class SearchSession : public Port {
  public:
-  // Starts a search of the position_after() these moves, and throws as that does. Then drive the
-  // port until next() returns 0 and read result(). With `keeps_tree`, where the moves go on from
-  // those of the search that ended last, its tree is searched on as far as they lead into it; the
-  // visits found there count towards the request. Then drive the port as for any other.
+  // Starts a search of position_after() these moves; throws as that does. Then drive the port until
+  // next() returns 0 and read result(). With `keeps_tree`, if the moves continue those of the last
+  // completed search, its subtree is reused; the visits found there count towards the request.
   virtual void begin(const std::vector<int>& moves, const SearchRequest& request,
                      const std::string& variant, bool keeps_tree = false) = 0;
-  // Lets the search that ended go on to `num_simulations` in all; see Search::extend().
+  // Continues the completed search up to `num_simulations` in total; see Search::extend().
   virtual void extend(int num_simulations) = 0;
   virtual const SearchResult& result() = 0;
-  // Of the search that ended; see search/tree/variation.h.
+  // Of the completed search; see search/tree/variation.h.
   virtual std::vector<int> variation(int action, size_t max_length) const = 0;
 };
 
@@ -72,7 +72,7 @@ class GameSession final : public SearchSession {
   void begin(const std::vector<int>& moves, const SearchRequest& request,
              const std::string& variant, bool keeps_tree = false) override {
     const typename G::State state = position_after(game_, variant, moves);
-    leaves_.clear();  // a search left half way may have a row waiting
+    leaves_.clear();  // an abandoned search may have a waiting row
     if (keeps_tree && !search_.is_waiting() && line_.leads_to(variant, moves)) {
       go_on(moves);
     } else {
@@ -93,7 +93,7 @@ class GameSession final : public SearchSession {
   BatchBuffers& buffers() override { return leaves_.buffers(); }
   const SearchResult& result() override {
     search_.finish(result_);
-    // With those that an earlier search left.
+    // Includes those of an earlier search.
     result_.num_simulations = search_.tree().node(search_.tree().root()).visits - 1;
     return result_;
   }

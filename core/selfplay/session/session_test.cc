@@ -15,8 +15,8 @@ SearchRequest request_of(int num_simulations) {
   return request;
 }
 
-// A network that has the symmetries of the board: the logit of a cell counts the stones in its
-// row and column and the distance to the middle.
+// A network with the symmetries of the board: the logit of a cell depends on the stones in its row
+// and column and on its distance to the centre.
 void evaluate_equivariant(const float* planes, size_t size, float* logits, float* value) {
   const float* own = planes + size * size;
   const float* other = own + size * size;
@@ -38,8 +38,8 @@ void evaluate_equivariant(const float* planes, size_t size, float* logits, float
   *value = 0.0625f * total / static_cast<float>(size);
 }
 
-// Positions go to the network under symmetries that their keys choose. With a network that has
-// these symmetries, undoing them leaves the search that looks at every position as it is.
+// Positions are evaluated under symmetries chosen by their keys. With a network that has these
+// symmetries, the search equals one that evaluates every position without a transformation.
 template <Game G>
 void check_symmetries(const G& game, const std::vector<int>& moves) {
   const auto size = static_cast<size_t>(game.height());
@@ -73,7 +73,7 @@ void check_symmetries(const G& game, const std::vector<int>& moves) {
   TENGEN_CHECK(result.best_action == expected.best_action);
 }
 
-// A search that goes on in slices is the search of the whole, and its variations are played.
+// A search in slices equals one in a single call, and its variations can be played.
 template <Game G>
 void check_slices(const G& game, const std::vector<int>& moves) {
   GameSession<G> whole(game, SearchSettings(), 1 << 16);
@@ -111,7 +111,7 @@ void check_slices(const G& game, const std::vector<int>& moves) {
   TENGEN_CHECK(throws([&] { scheduled.extend(20); }));
 }
 
-// Visits of all actions, which are the search's simulations.
+// Visits of all actions, which equal the search's simulations.
 uint32_t num_visits(const SearchResult& result) {
   uint32_t visits = 0;
   for (const ActionResult& action : result.actions) visits += action.visits;
@@ -119,7 +119,7 @@ uint32_t num_visits(const SearchResult& result) {
   return visits;
 }
 
-// Runs the search; returns how many positions it looked at.
+// Runs the search; returns how many positions it evaluated.
 int count_rows(SearchSession& session) {
   int count = 0;
   drive(session, [&](BatchBuffers& buffers, int row) {
@@ -129,7 +129,7 @@ int count_rows(SearchSession& session) {
   return count;
 }
 
-// What the reply leaves of a tree counts, and nothing else does.
+// The reused subtree counts towards the request, and nothing else does.
 template <Game G>
 void check_kept_tree(const G& game) {
   GameSession<G> session(game, SearchSettings(), 0);
@@ -141,20 +141,20 @@ void check_kept_tree(const G& game) {
   TENGEN_CHECK(search({}, 300, true) <= 301 && num_visits(session.result()) == 300);
   const std::vector<int> line = session.variation(session.result().best_action, 2);
   TENGEN_CHECK(line.size() == 2);
-  // The same position is searched on, for as many as are missing.
+  // The search of the same position continues with the missing simulations.
   TENGEN_CHECK(search({}, 300, true) == 0 && num_visits(session.result()) == 300);
   TENGEN_CHECK(search({}, 320, true) <= 20 && num_visits(session.result()) == 320);
-  // Two moves on, the visits of that position are there.
+  // Two moves later the visits of that position are available.
   GameSession<G> fresh(game, SearchSettings(), 0);
   fresh.begin(line, request_of(300), "");
   const int num_rows = count_rows(fresh);
   const int num_new = search(line, 300, true);
   TENGEN_CHECK(num_new < num_rows && num_visits(session.result()) == 300);
-  // A request for fewer than there are searches nothing and says what is there.
+  // A request for fewer simulations than exist searches nothing and returns the result.
   TENGEN_CHECK(search(line, 10, true) == 0 && num_visits(session.result()) == 300);
   session.extend(310);
   TENGEN_CHECK(count_rows(session) <= 10 && num_visits(session.result()) == 310);
-  // Without keeps_tree, and back to a position before, it is the search of a new session.
+  // Without keeps_tree, or back at an earlier position, the search equals that of a new session.
   for (const bool keeps_tree : {false, true}) {
     TENGEN_CHECK(search(keeps_tree ? std::vector<int>{} : line, 300, keeps_tree) > 0);
     GameSession<G> other(game, SearchSettings(), 0);
@@ -164,7 +164,7 @@ void check_kept_tree(const G& game) {
       TENGEN_CHECK(other.result().actions[i].visits == session.result().actions[i].visits);
     }
   }
-  // A search that was given up with a row waiting leaves no tree.
+  // A search abandoned with a waiting row leaves no tree.
   session.begin(line, request_of(50), "");
   TENGEN_CHECK(session.next() == 1);
   TENGEN_CHECK(search(line, 50, true) > 0 && num_visits(session.result()) == 50);
@@ -179,7 +179,7 @@ void check_misuse() {
   TENGEN_CHECK(throws([&] { session.begin({0, 0}, request_of(10), ""); }));
   TENGEN_CHECK(throws([&] { session.begin({9}, request_of(10), ""); }));
   TENGEN_CHECK(throws([&] { session.begin({0, 3, 1, 4, 2}, request_of(10), ""); }));
-  // A search given up with its row waiting leaves room for the next one.
+  // A search abandoned with its row waiting does not block the next one.
   for (int round = 0; round < 3; ++round) {
     session.begin({4}, request_of(10), "");
     TENGEN_CHECK(session.next() == 1);

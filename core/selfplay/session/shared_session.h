@@ -1,5 +1,6 @@
 #pragma once
-// One game's search driven from outside by several threads, a port each: play and analysis.
+// A search of one game that is driven from outside by several threads with a port each, for play
+// and analysis.
 
 #include <memory>
 #include <vector>
@@ -12,23 +13,23 @@
 
 namespace tengen {
 
-// Each thread drives one port until its next() returns 0; begin() and result() are called while no
-// thread does.
+// Each thread drives one port until its next() returns 0; begin() and result() may be called only
+// between these.
 class SharedSession {
  public:
   virtual ~SharedSession() = default;
-  // Starts a search of the position after `moves`, as SearchSession::begin().
+  // Starts a search of the position after `moves`, like SearchSession::begin().
   virtual void begin(const std::vector<int>& moves, const SearchRequest& request,
                      const std::string& variant, bool keeps_tree = false) = 0;
-  // As SearchSession::extend(), once every port's next() has returned 0.
+  // Like SearchSession::extend(), once every port's next() has returned 0.
   virtual void extend(int num_simulations) = 0;
-  // next() may block until another port's done().
+  // next() may block until another port's done() is called.
   virtual Port& port(int index) = 0;
-  // Ends the search soon, with what was found so far; every next() returns. From any thread.
+  // Ends the search soon with its results so far; every next() returns. From any thread.
   virtual void stop() = 0;
-  // Of the search that ended. Throws Error where it has no result yet.
+  // Of the completed search. Throws Error if there is no result yet.
   virtual const SearchResult& result() = 0;
-  // As SearchSession::variation().
+  // Like SearchSession::variation().
   virtual std::vector<int> variation(int action, size_t max_length) const = 0;
 };
 
@@ -89,7 +90,7 @@ class SharedGameSession final : public SharedSession {
       search_.tell(index_);
     }
     BatchBuffers& buffers() override { return leaves_.buffers(); }
-    void clear() { leaves_.clear(); }  // a search left half way may have rows waiting
+    void clear() { leaves_.clear(); }  // an abandoned search may have waiting rows
 
    private:
     SharedSearch<G>& search_;

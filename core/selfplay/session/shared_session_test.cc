@@ -26,7 +26,7 @@ void drive_all(SharedSession& session, int num_threads) {
   for (auto& thread : threads) thread.join();
 }
 
-// One port of one row is the session of one thread.
+// One port of one row equals the single-threaded session.
 void check_one_thread() {
   const Gomoku game(9);
   GameSession<Gomoku> alone(game, SearchSettings(), 1 << 16);
@@ -42,7 +42,7 @@ void check_one_thread() {
   }
 }
 
-// Slices are as long as was asked for, whatever the threads, and stop() between them is no end.
+// Slices have the requested length with any number of threads; stop() in between has no effect.
 void check_slices() {
   const Gomoku game(9);
   SharedGameSession<Gomoku> session(game, SearchSettings(), 3, 2, 1 << 16);
@@ -80,7 +80,7 @@ void check_many(const G& game, size_t cache_bytes) {
   }
 }
 
-// A kept tree of one port of one row is that of one thread; of several threads it adds up.
+// A reused tree with one port of one row equals the single-threaded one; else counts add up.
 void check_kept_tree() {
   const Gomoku game(9);
   GameSession<Gomoku> alone(game, SearchSettings(), 1 << 16);
@@ -104,7 +104,7 @@ void check_kept_tree() {
     for (const ActionResult& action : several.result().actions) visits += action.visits;
     TENGEN_CHECK(visits == several.result().num_simulations);
     TENGEN_CHECK(visits >= static_cast<uint32_t>(num_simulations));
-    // The same position, once more; then two moves on, or one.
+    // The same position once more; then two moves later, or one.
     several.begin(moves, request_of(10), "", true);
     drive_all(several, 3);
     TENGEN_CHECK(several.result().num_simulations == visits);
@@ -112,11 +112,11 @@ void check_kept_tree() {
       moves.push_back(move);
     }
   }
-  // Another line has nothing of the tree.
+  // Another line reuses nothing of the tree.
   several.begin({0}, request_of(50), "", true);
   drive_all(several, 3);
   TENGEN_CHECK(several.result().num_simulations == 50);
-  // A move that was never looked at leaves nothing, and a stop in the middle leaves what was found.
+  // An unvisited move leaves nothing to reuse, and a stop in the middle keeps the results so far.
   several.begin({0, 1, 2, 3}, request_of(50), "", true);
   drive_all(several, 3);
   TENGEN_CHECK(several.result().num_simulations == 50);
@@ -129,7 +129,7 @@ void check_kept_tree() {
   TENGEN_CHECK(several.result().num_simulations >= 200);
 }
 
-// A search given up with rows waiting leaves no trace; so does one that was stopped.
+// A search abandoned with waiting rows leaves no trace, and neither does a stopped one.
 void check_given_up() {
   const TicTacToe game;
   SharedGameSession<TicTacToe> session(game, SearchSettings(), 2, 2, 0);

@@ -1,6 +1,6 @@
 #pragma once
-// What self-play by every search has in common: the games of one thread, where they come from and
-// where they go. What a ply is belongs to worker.h and minigo_worker.h.
+// The common part of self-play with any search: the games of one thread, where they come from and
+// where they go. worker.h and minigo_worker.h define how a ply is played.
 
 #include <memory>
 #include <mutex>
@@ -19,28 +19,29 @@
 
 namespace tengen {
 
-// A port with counters. One thread drives it; any thread may call stats(), which does not wait for
-// next(): it gives the counters as the last call of next() or done() that returned left them.
+// A port with counters. One thread drives it. Any thread may call stats(), which does not wait for
+// next(): it returns the counters as of the last completed call of next() or done().
 class SelfplayPort : public Port {
  public:
   virtual WorkerStats stats() const = 0;
-  // Hands the games that it plays to GameQueue::keep(). Not while another thread drives the port.
+  // Passes its unfinished games to GameQueue::keep(). Not while another thread drives the port.
   virtual void keep_unfinished() = 0;
 };
 
-// A game that is played.
+// A game in progress.
 template <Game G>
 struct GameSlot {
   typename G::State state{};
   GameRecord record;
-  std::vector<PlyNote> notes;      // one a ply of the record
-  size_t num_resumable_plies = 0;  // of the record, at the last search that began without a tree
-  uint32_t num_extra_simulations = 0;  // of that search, see UnfinishedGame
+  std::vector<PlyNote> notes;  // one per ply of the record
+  size_t num_resumable_plies =
+      0;  // plies of the record at the last search that started without a tree
+  uint32_t num_extra_simulations = 0;  // of that search; see UnfinishedGame
   bool idle = true;
   bool may_settle = false;
 };
 
-// Slot: a GameSlot with searches. Leaves: serves them.
+// Slot: a GameSlot with its searches. Leaves: serves these searches.
 template <Game G, class Slot, class Leaves>
 class GameWorker : public SelfplayPort {
  public:
@@ -76,7 +77,7 @@ class GameWorker : public SelfplayPort {
   }
 
  protected:
-  // `serving`: what Leaves is made with after the game.
+  // `serving`: further constructor arguments of Leaves, after the game.
   template <class... Serving>
   GameWorker(const G& game, const SelfplaySettings& settings, std::shared_ptr<GameQueue> queue,
              std::shared_ptr<GameSink> sink, Serving... serving)
@@ -88,10 +89,10 @@ class GameWorker : public SelfplayPort {
     legal_.resize(static_cast<size_t>(game_.num_actions()));
   }
 
-  // Plays the slot on until its search has to wait. Called where it may wait already.
+  // Plays the slot until its search has to wait. May be called while it is already waiting.
   virtual void run(Slot& slot) = 0;
 
-  // Makes the slot that of the queue's next game, with nothing of it yet; its index, or none.
+  // Assigns the queue's next game to the slot without starting it. Returns its index, or none.
   std::optional<uint32_t> take_game(Slot& slot) {
     const int64_t index = queue_->take();
     if (index == GameQueue::kNone) return std::nullopt;
@@ -107,7 +108,7 @@ class GameWorker : public SelfplayPort {
     return slot.record.game_index;
   }
 
-  // Whether the game begins with an opening of the book, which is of the game itself.
+  // Whether the game starts with an opening of the book; only if it is not a variant.
   bool begin_book_opening(Slot& slot) {
     const Generation& generation = queue_->generation();
     const auto& openings = generation.openings;
@@ -121,7 +122,8 @@ class GameWorker : public SelfplayPort {
     return true;
   }
 
-  // Begins the game's variant with random moves. Returns their stream, for plies after them.
+  // Starts the game's variant with random moves. Returns their random stream, for the plies after
+  // them.
   Rng begin_random_opening(Slot& slot) {
     slot.record.variant = queue_->variant(slot.record.game_index);
     slot.state = initial_state_of(game_, slot.record.variant);
@@ -132,7 +134,7 @@ class GameWorker : public SelfplayPort {
     return rng;
   }
 
-  // Goes on with a game that another process left, perhaps with a newer model.
+  // Continues a game that another process left unfinished, possibly with a newer model.
   void go_on(Slot& slot, const UnfinishedGame& begun) {
     slot.record = begun.record;
     slot.notes = begun.notes;
@@ -148,13 +150,13 @@ class GameWorker : public SelfplayPort {
     }
   }
 
-  // Whether the game may end where every cell has its owner for good.
+  // Decides whether the game may end when the final owner of every cell is settled.
   void draw_settlement(Slot& slot) {
     Rng rng = game_stream(slot, Purpose::kSettlement);
     slot.may_settle = rng.uniform() >= settings_.settled_playout_share;
   }
 
-  // How the game ends where it is; kOngoing.
+  // The outcome of the game as it stands; kOngoing if it continues.
   Outcome outcome_of(const Slot& slot) const {
     const Outcome outcome = game_.outcome(slot.state);
     if constexpr (HasScore<G>) {
@@ -165,9 +167,9 @@ class GameWorker : public SelfplayPort {
     return outcome;
   }
 
-  // Hands on a game whose record has its outcome.
+  // Passes on a finished game, whose record has its outcome.
   void put_game(Slot& slot) {
-    slot.idle = true;  // also where put() throws: the game is over and must not be played on
+    slot.idle = true;  // even if put() throws: the game is over and must not continue
     uint64_t num_rows = 0;
     for (PlyRecord& ply : slot.record.plies) {
       if (ply.policy_weight == 0.0f) ply.policy.clear();
@@ -179,7 +181,7 @@ class GameWorker : public SelfplayPort {
     stats_.num_rows += num_rows;
   }
 
-  // The random numbers of a ply; those of the whole game.
+  // The random stream of a ply, or of the whole game.
   Rng stream(const Slot& slot, Purpose purpose) const {
     return Rng(queue_->generation().seed, slot.record.generation, slot.record.game_index,
                static_cast<uint32_t>(game_.ply(slot.state)), purpose);
@@ -189,7 +191,7 @@ class GameWorker : public SelfplayPort {
                purpose);
   }
 
-  // The search of a position of the slot's game.
+  // The search request for a position of the slot's game.
   SearchRequest request_of(const Slot& slot, const typename G::State& state, int num_simulations,
                            bool explore) const {
     SearchRequest request;
@@ -209,11 +211,11 @@ class GameWorker : public SelfplayPort {
   std::vector<std::unique_ptr<Slot>> slots_;
   Tree scratch_;
   SearchResult result_;
-  WorkerStats stats_;  // of the driving thread alone
+  WorkerStats stats_;  // used only by the driver thread
   std::vector<uint16_t> legal_;
 
  private:
-  // Twice a batch, so that the lock costs the loops over plies and simulations nothing.
+  // Only twice per batch, so that the lock costs nothing in the loops over plies and simulations.
   void publish_stats() {
     const std::lock_guard lock(published_mutex_);
     published_ = stats_;
@@ -222,7 +224,7 @@ class GameWorker : public SelfplayPort {
   const std::shared_ptr<GameSink> sink_;
   uint64_t num_snapshots_ = 0;
   mutable std::mutex published_mutex_;
-  WorkerStats published_;  // for the others
+  WorkerStats published_;  // for other threads
 };
 
 }  // namespace tengen

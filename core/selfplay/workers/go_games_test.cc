@@ -1,4 +1,4 @@
-// What only Go has of self-play: games that end when they are settled, and variants.
+// Self-play features that only Go has: settled games, and variants.
 
 #include <algorithm>
 #include <cmath>
@@ -24,7 +24,8 @@ SelfplaySettings make_settings(float settled_playout_share) {
   return settings;
 }
 
-// Where a game ended: by its rules, or settled; and whether it was settled before its last move.
+// How a game ended: by its rules or because it was settled; and whether it was already settled
+// before its last move.
 struct End {
   bool by_rules = false;
   bool is_settled = false;
@@ -45,7 +46,7 @@ End replay(const Go& game, const GameRecord& record) {
   if (end.by_rules) {
     TENGEN_CHECK(record.outcome == game.outcome(state));
   } else {
-    // The side that passes from here on loses no stone, whatever the other one plays.
+    // If one side always passes from here on, it loses no stone, whatever the other side plays.
     Rng rng(1, 0, record.game_index, 0, Purpose::kTest);
     std::vector<uint16_t> actions(static_cast<size_t>(game.num_actions()));
     const int player = game.to_play(state);
@@ -67,12 +68,12 @@ void check_settled_games() {
   int num_settled = 0;
   for (const GameRecord& record : play(game, make_settings(0.0f), Setup{}, 60)) {
     const End end = replay(game, record);
-    // The first settled position is the last one.
+    // The game ends at the first settled position.
     TENGEN_CHECK(!end.was_settled);
     num_settled += !end.by_rules;
   }
   TENGEN_CHECK(num_settled > 5);
-  // Played on, games end by their rules alone.
+  // Games that are played on end only by their rules.
   int num_played_on = 0;
   for (const GameRecord& record : play(game, make_settings(1.0f), Setup{}, 60)) {
     const End end = replay(game, record);
@@ -105,7 +106,7 @@ void check_variants() {
   TENGEN_CHECK(play(game, make_settings(0.02f), other, 30) == games);
 }
 
-// Games by a network that counts stones, whatever board they lie on.
+// Games with a network that counts stones, on any board.
 std::vector<GameRecord> play_by_count(const Go& game, const SelfplaySettings& settings,
                                       const std::string& variant) {
   const Generation generation{.seed = 5, .num_games = 20, .variants = {{variant, 1.0}}};
@@ -119,7 +120,7 @@ std::vector<GameRecord> play_by_count(const Go& game, const SelfplaySettings& se
   });
 }
 
-// What is played, and how its rows are weighed, does not depend on the board around a board.
+// The moves and row weights of a variant do not depend on the larger board around it.
 void check_variants_are_games_of_their_own() {
   SelfplaySettings settings = make_settings(0.02f);
   settings.policy_surprise_share = 0.5f;
@@ -142,7 +143,7 @@ void check_variants_are_games_of_their_own() {
   TENGEN_CHECK(is_weighed);
 }
 
-// Where the score counts, games depend on it, and neither on hits of the cache nor on threads.
+// If the score counts it affects games, which depend neither on cache hits nor on threads.
 void check_scores() {
   const Go game = go_game("go/5");
   SelfplaySettings settings = make_settings(0.02f);

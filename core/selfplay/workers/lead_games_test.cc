@@ -1,4 +1,4 @@
-// Leads in whole games: evaluators that know the answer, and games that are the same without them.
+// Leads in whole games: evaluators that know the answer, and games that leads do not change.
 
 #include <algorithm>
 #include <cmath>
@@ -26,15 +26,15 @@ SelfplaySettings make_settings(float lead_share) {
   return settings;
 }
 
-// What an evaluator takes the side to move to win by, with komi.
+// The number of points by which an evaluator expects the side to move to win, including komi.
 using Score = float (*)(const float* planes, int num_cells);
 
 float komi_of(const float* planes, int num_cells) {
   return std::round(2.0f * kGoKomiScale * planes[kGoKomiPlane * num_cells]) / 2.0f;
 }
 
-// Games whose positions have the value score / scale; nobody passes before the board is settled,
-// and everybody does then.
+// Games in which a position has the value score / scale. Everybody passes once the board is
+// settled, and nobody does before.
 std::vector<GameRecord> play_by(const Go& game, const SelfplaySettings& settings, Score score,
                                 float scale) {
   const Generation generation{.seed = 7, .num_games = 30};
@@ -53,8 +53,8 @@ std::vector<GameRecord> play_by(const Go& game, const SelfplaySettings& settings
 
 float points(const PlyRecord& ply) { return static_cast<float>(ply.lead) / kLeadsPerPoint; }
 
-// A network that counts stones, asked by searches of nothing but the root: the lead is what it
-// counts, of either side.
+// With a network that counts stones and searches of only the root, the lead equals the count, for
+// both sides.
 void check_counted_stones() {
   const Go game = go_game("go/5/komi=2.5");
   const Score count = [](const float* planes, int num_cells) {
@@ -71,7 +71,7 @@ void check_counted_stones() {
       TENGEN_CHECK((ply.lead != kNoLead) == (ply.policy_weight > 0.0f));
       const std::vector<float> planes = encoded(game, state, 0);
       const float counted = count(planes.data(), 25);
-      // The ply's own search looks ahead and may think otherwise.
+      // The ply's own search looks ahead and may disagree.
       const bool agrees = ply.root_value * counted > 0.0f && std::abs(counted) > 0.5f;
       if (ply.lead != kNoLead && agrees) {
         TENGEN_CHECK(std::abs(points(ply) - counted) < 0.13f);
@@ -83,7 +83,7 @@ void check_counted_stones() {
   TENGEN_CHECK(num_checked[0] > 50 && num_checked[1] > 50);
 }
 
-// Where all is settled and the network knows who wins, the lead is the final score.
+// If everything is settled and the network knows the winner, the lead equals the final score.
 void check_ends_of_games() {
   SelfplaySettings settings = make_settings(1.0f);
   settings.settled_playout_share = 1.0f;
@@ -98,10 +98,10 @@ void check_ends_of_games() {
       GoState state = game.initial_state();
       for (const uint16_t action : record.opening) game.apply(state, action);
       for (const PlyRecord& ply : record.plies) {
-        // Dead stones that are still there would count for their side.
+        // Dead stones still on the board would count for their side.
         const GoAreas area = game.area(state);
         const GoAreas kept = game.pass_alive(state);
-        // Nor may the longest game be near, which is scored as it stands.
+        // The maximum length, at which the board is scored as it stands, must not be near either.
         const bool is_near_end = state.ply + 6 > game.max_plies();
         if (ply.lead != kNoLead && game.is_settled(state) && area == kept && !is_near_end) {
           const float score = game.score(state);
@@ -116,7 +116,7 @@ void check_ends_of_games() {
   }
 }
 
-// Leads change nothing else, and depend on nothing but the game.
+// Estimating leads changes nothing else, and leads depend only on the game.
 void check_same_games(RootPolicy policy) {
   const Go game = go_game("go/5");
   Setup setup;

@@ -1,5 +1,5 @@
 #pragma once
-// The self-play worker of a search policy.
+// Creates the self-play worker for a search policy.
 
 #include <memory>
 #include <utility>
@@ -10,7 +10,7 @@
 
 namespace tengen {
 
-// Throws Error where the policy is minigo and the game's moves are made outside the core.
+// Throws Error if the policy is minigo and the game's moves are made outside the core.
 template <Game G>
 std::unique_ptr<SelfplayPort> make_selfplay_worker(const G& game, const SelfplaySettings& settings,
                                                    std::shared_ptr<GameQueue> queue,

@@ -1,4 +1,4 @@
-// What openings, decided games and surprise make of whole games.
+// The effects of openings, decided games and surprise weighting on whole games.
 
 #include <algorithm>
 #include <cmath>
@@ -29,7 +29,7 @@ float total_weight(const GameRecord& record) {
   return total;
 }
 
-// Every method at once, and still a game depends on its index alone.
+// With all methods enabled a game still depends only on its index.
 template <Game G>
 void check_same_games(const G& game, RootPolicy policy) {
   SelfplaySettings settings = make_settings();
@@ -59,7 +59,7 @@ void check_same_games(const G& game, RootPolicy policy) {
   }
 }
 
-// The number of plies is exponential, rounded down: P(n >= k) = exp(-k / mean).
+// The number of plies is exponentially distributed, rounded down: P(n >= k) = exp(-k / mean).
 void check_num_policy_plies() {
   Rng rng(1, 0, 0, 0, Purpose::kTest);
   int num_zero = 0;
@@ -94,7 +94,7 @@ void check_policy_openings() {
   }
   TENGEN_CHECK(openings.size() > 30 && longest >= 6);
 
-  // Cold, they are the move that the network likes best.
+  // With a low temperature they are the network's preferred move.
   settings.policy_opening_temperature = 0.005f;
   std::set<uint16_t> firsts;
   for (const GameRecord& record : play(game, settings, Setup{}, 30)) {
@@ -102,7 +102,7 @@ void check_policy_openings() {
   }
   TENGEN_CHECK(firsts.size() == 1);
 
-  // They come to a halt before a move that would end the game.
+  // They stop before a move that would end the game.
   settings.policy_opening_plies = 1e8f;
   settings.policy_opening_temperature = 1.0f;
   for (const GameRecord& record : play(TicTacToe(), settings, Setup{}, 40)) {
@@ -110,7 +110,7 @@ void check_policy_openings() {
   }
 }
 
-// Searches shrink only in decided games, with the weights of their rows.
+// Only searches in decided games shrink, together with the weights of their rows.
 void check_reduced_searches() {
   SelfplaySettings settings = make_settings();
   settings.reduce_above = 0.05f;
@@ -127,7 +127,7 @@ void check_reduced_searches() {
       TENGEN_CHECK(ply.num_simulations == budget || may_be_settled);
       num_reduced += weight < 1.0f;
       if (weight == 1.0f) continue;
-      // The three searches before agreed on the winner.
+      // The three previous searches agreed on the winner.
       TENGEN_CHECK(i >= 3);
       TENGEN_CHECK((record.plies[i - 1].root_value > 0) != (record.plies[i - 2].root_value > 0));
       TENGEN_CHECK((record.plies[i - 2].root_value > 0) != (record.plies[i - 3].root_value > 0));
@@ -136,7 +136,7 @@ void check_reduced_searches() {
   TENGEN_CHECK(num_reduced > 10);
 }
 
-// Games are resigned only where that is allowed, but for a share; the rest is as it was.
+// Games are resigned only if that is allowed, except for a share; the rest is unchanged.
 void check_resignation() {
   const Gomoku game(7);
   SelfplaySettings settings = make_settings();
@@ -166,7 +166,7 @@ void check_resignation() {
   }
 }
 
-// Surprise moves weights and nothing else, and makes rows of some cheap searches.
+// Surprise weighting changes only weights, and turns some cheap searches into rows.
 void check_surprise() {
   const Gomoku game(7);
   SelfplaySettings settings = make_settings();

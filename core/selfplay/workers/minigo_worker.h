@@ -1,12 +1,11 @@
 #pragma once
-// Self-play by the search of the MLPerf benchmark minigo (search/minigo/minigo_search.h). Each slot
-// plays a game, as in worker.h; a batch holds some leaves of each. A game depends on its index
-// alone.
-// Source: MLPerf training v2.1, minigo.
+// Self-play with the search of the MLPerf benchmark minigo (search/minigo/minigo_search.h). Each
+// slot plays a game, as in worker.h; a batch contains several leaves of each. A game depends only
+// on its index. Source: MLPerf training v2.1, minigo.
 //
-// The tree is kept from ply to ply. A fast ply searches it on, without noise, and is no row. Where
-// a game has such plies, a full ply begins without a tree, and makes a simulation more for each
-// visit that the root would have had: there a restart can resume the game.
+// The tree is reused from ply to ply. A fast ply searches it further, without noise, and gives no
+// row. In a game with fast plies a full ply starts without a tree, and makes one more simulation
+// for each visit that the root would have kept; a restart can resume the game there.
 
 #include <algorithm>
 #include <memory>
@@ -29,7 +28,7 @@ struct MinigoSlot : GameSlot<G> {
   MinigoSearch<G> search;
   PassRuns passes;
   float resigns_below = -1.0f;
-  bool is_full = false;  // of the ply in search: it is a row
+  bool is_full = false;  // whether the ply in search is a full one, which gives a row
 };
 
 template <Game G>
@@ -84,7 +83,7 @@ class MinigoWorker final : public GameWorker<G, MinigoSlot<G>, LeavesServer<G, M
     return true;
   }
 
-  // Of the searched plies of a game that is resumed.
+  // Counts passes over the searched plies of a resumed game.
   void count_passes(Slot& slot) {
     auto state = initial_state_of(game_, slot.record.variant);
     for (const uint16_t action : slot.record.opening) game_.apply(state, action);
@@ -94,7 +93,7 @@ class MinigoWorker final : public GameWorker<G, MinigoSlot<G>, LeavesServer<G, M
     }
   }
 
-  // `num_kept_visits`: those of the root in the tree that is kept, or was where the game began.
+  // `num_kept_visits`: visits of the root in the reused tree, or those it would have had.
   void begin_ply(Slot& slot, uint32_t num_kept_visits) {
     const bool is_first = slot.record.plies.empty();
     Rng rng = this->stream(slot, Purpose::kPlayoutCap);
@@ -144,7 +143,7 @@ class MinigoWorker final : public GameWorker<G, MinigoSlot<G>, LeavesServer<G, M
     begin_ply(slot, slot.search.root_visits());
   }
 
-  PassAlivePoints<G> alive_;  // of the ply that ends
+  PassAlivePoints<G> alive_;  // pass-alive points at the end of the ply
 };
 
 }  // namespace tengen

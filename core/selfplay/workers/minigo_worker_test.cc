@@ -1,5 +1,4 @@
-// Self-play by the search of the MLPerf benchmark minigo: what its games are, and that nothing but
-// their index shows in them.
+// Self-play with the search of the MLPerf benchmark minigo: games depend only on their index.
 
 #include "selfplay/workers/minigo_worker.h"
 
@@ -31,13 +30,13 @@ SelfplaySettings make_settings() {
   return settings;
 }
 
-// The record is a legal game and its targets are of its positions. Returns its full plies that made
-// up for visits.
+// The record is a legal game and its targets match its positions. Returns how many full plies made
+// additional simulations.
 template <Game G>
 int check_record(const G& game, const SelfplaySettings& settings, const GameRecord& record) {
   auto state = game.initial_state();
   for (const uint16_t action : record.opening) game.apply(state, action);
-  const int most = settings.search.minigo_virtual_losses - 1;  // beyond what was asked for
+  const int most = settings.search.minigo_virtual_losses - 1;  // beyond the requested number
   int most_kept = 0;                                           // visits of the root before a search
   int num_made_up = 0;
   bool is_first = true;
@@ -51,8 +50,7 @@ int check_record(const G& game, const SelfplaySettings& settings, const GameReco
     }
     const int budget = is_full ? settings.full_simulations : settings.cheap_simulations;
     const int made = static_cast<int>(ply.num_simulations);
-    // A full ply that loses its tree makes up for the visits, of which the root before had one
-    // more.
+    // A full ply without a tree makes up for the visits; the previous root had one more.
     const bool makes_up = is_full && settings.full_probability < 1.0f;
     TENGEN_CHECK(made >= budget && made <= budget + most + (makes_up ? most_kept : 0));
     num_made_up += made > budget + most;
@@ -64,7 +62,7 @@ int check_record(const G& game, const SelfplaySettings& settings, const GameReco
   return num_made_up;
 }
 
-// Threads, slots, batches and the cache do not show in a game.
+// Threads, slots, batches and the cache do not affect a game.
 template <Game G>
 void check_same_games(const G& game, const SelfplaySettings& settings, uint32_t num_games) {
   const std::vector<GameRecord> expected = play(game, settings, Setup{}, num_games);
@@ -78,7 +76,7 @@ void check_same_games(const G& game, const SelfplaySettings& settings, uint32_t 
     TENGEN_CHECK(play(game, settings, setup, num_games) == expected);
 }
 
-// A batch holds some leaves of each game, and every one is counted once.
+// A batch has several leaves of each game, and each is counted once.
 void check_counts() {
   SelfplaySettings settings = make_settings();
   settings.num_slots = 3;
@@ -110,12 +108,12 @@ void check_counts() {
   }
   const WorkerStats stats = worker->stats();
   TENGEN_CHECK(stats.num_rows == num_full && stats.num_games == 6);
-  // A side may have resigned after a search that no ply records.
+  // A side may have resigned after a search without a recorded ply.
   TENGEN_CHECK(stats.num_plies >= num_plies && stats.num_plies <= num_plies + 6);
   TENGEN_CHECK(stats.num_simulations >= num_simulations);
 }
 
-// Where nobody may pass a pass is played only where nothing else is legal.
+// If passing is not allowed, a pass is played only if nothing else is legal.
 void check_may_not_pass() {
   const Go game = go_game("go/3/nosuicide");
   SelfplaySettings settings = make_settings();
@@ -138,7 +136,7 @@ void check_may_not_pass() {
   TENGEN_CHECK(num_passes[0] == 0 && num_passes[1] > 0);
 }
 
-// A side resigns where its root is worth less than the game's bound, and is the loser.
+// A side resigns if its root value is below the game's threshold, and then loses.
 void check_resignation() {
   SelfplaySettings settings = make_settings();
   settings.resign_from = 0.0f;
@@ -159,7 +157,7 @@ void check_resignation() {
   TENGEN_CHECK(num_resigned > 0);
 }
 
-// What interrupts a game does not show in it, whether its root had visits or none.
+// Interruptions do not affect a game, whether its root had visits or not.
 template <Game G>
 void check_interrupted(const G& game, const SelfplaySettings& settings) {
   Generation generation{7, 3, 2, 8, {}, false, {}, {}};
@@ -182,7 +180,7 @@ void check_interrupted(const G& game, const SelfplaySettings& settings) {
   std::vector<GameRecord> found;
   size_t num_gone_on_with = 0;
   size_t num_with_extra = 0;
-  // Now and then long enough for a full ply with many visits to make up for.
+  // Repeated until there is a full ply with many visits to make up for.
   for (int round = 0; found.size() < 8; ++round) {
     TENGEN_CHECK(round < 400);
     for (const GameRecord& record : part(round % 4 == 3 ? 70 : 12)) {
@@ -202,7 +200,7 @@ void check_interrupted(const G& game, const SelfplaySettings& settings) {
   TENGEN_CHECK(found == expected);
 }
 
-// A newer model that goes on is recorded.
+// A newer model that continues a game is recorded.
 void check_switches() {
   const Connect4 game;
   const SelfplaySettings settings = make_settings();
@@ -229,7 +227,7 @@ void check_switches() {
   }
 }
 
-// A target that is not pruned has every visit; games are the same.
+// A target without pruning has every visit; the games do not change.
 void check_pruning() {
   SelfplaySettings settings = make_settings();
   settings.full_probability = 1.0f;
@@ -266,7 +264,7 @@ void check_bad_extras() {
     TENGEN_CHECK(throws([&] { decode_unfinished_game(bad); }));
   }
   TENGEN_CHECK(throws([&] { decode_unfinished_game(bytes.substr(0, 5)); }));
-  // Two of them; and the form of before, with a root's value.
+  // Two of them; and the earlier format, with a root's value.
   TENGEN_CHECK(throws([&] { decode_unfinished_game(bytes.substr(0, 6) + bytes); }));
   const std::string former = std::string("\xff\xff\3\0\0\0\0\0\0\0", 10) + without;
   TENGEN_CHECK(throws([&] { decode_unfinished_game(former); }));

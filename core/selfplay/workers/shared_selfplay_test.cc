@@ -1,4 +1,4 @@
-// Self-play through a shared port: the games are those of workers that evaluate by themselves.
+// Self-play through a shared port gives the same games as workers that evaluate by themselves.
 
 #include <thread>
 

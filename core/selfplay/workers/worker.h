@@ -1,7 +1,7 @@
 #pragma once
-// Self-play: one thread's games as state machines. Each slot plays a game; next() runs every
-// slot's search to its next leaf, so a batch holds at most one leaf a game and no search waits
-// for another. A game depends on its index alone, not on slots, threads or batches.
+// Self-play: one thread's games as state machines. Each slot plays a game. next() runs every slot's
+// search to its next leaf, so a batch holds at most one leaf per game and no search waits for
+// another. A game depends only on its index, not on slots, threads or batches.
 
 #include <algorithm>
 #include <cmath>
@@ -25,12 +25,13 @@ template <Game G>
 struct SearchedSlot : GameSlot<G> {
   SearchedSlot(const G& game, const SearchSettings& settings) : search(game, settings) {}
   Search<G> search;
-  uint32_t num_opening_plies = 0;        // still to be drawn from the policy
-  MoveTrial<G> trial;                    // of a fork's first move
-  LeadBisection lead;                    // of the position that was searched
-  std::optional<Search<G>> lead_search;  // of it with other komi; its own tree stays
+  uint32_t num_opening_plies = 0;  // plies still to be sampled from the policy
+  MoveTrial<G> trial;              // for a fork's first move
+  LeadBisection lead;              // for the position that was searched
+  std::optional<Search<G>>
+      lead_search;  // of that position with another komi; the slot's tree is kept
   bool may_resign = false;
-  float weight = 0.0f;  // of the ply in search as a row; 0: a cheap search
+  float weight = 0.0f;  // row weight of the ply in search; 0: a cheap search
 };
 
 template <Game G>
@@ -138,7 +139,7 @@ class SelfplayWorker final : public GameWorker<G, SearchedSlot<G>, LeafServer<G>
     if (rng.uniform() < settings_.full_probability) {
       const Effort effort = full_effort(settings_, slot.notes);
       slot.weight = effort.weight;
-      // It starts afresh, so that noise reaches every visit behind its target.
+      // It starts without a tree, so that noise affects every visit of its target.
       start_afresh(slot);
       begin_search(slot, slot.state, effort.num_simulations, true);
     } else {
@@ -173,7 +174,7 @@ class SelfplayWorker final : public GameWorker<G, SearchedSlot<G>, LeafServer<G>
     begin_ply(slot);
   }
 
-  // Without a simulation the search's policy is the network's.
+  // Without simulations the search's policy is the network's.
   void finish_opening_ply(Slot& slot) {
     Rng rng = this->stream(slot, Purpose::kPolicyOpening);
     const int action = sample_action(result_, settings_.policy_opening_temperature, rng);
@@ -191,7 +192,7 @@ class SelfplayWorker final : public GameWorker<G, SearchedSlot<G>, LeafServer<G>
     begin_ply(slot);
   }
 
-  // Whether the position that was searched is asked for its lead.
+  // Whether to estimate the lead of the position that was searched.
   bool draws_lead(const Slot& slot) const {
     if constexpr (HasKomi<G>) {
       Rng rng = this->stream(slot, Purpose::kLead);
@@ -222,7 +223,7 @@ class SelfplayWorker final : public GameWorker<G, SearchedSlot<G>, LeafServer<G>
     const int ply = game_.ply(slot.state);
     const bool is_full = slot.weight > 0.0f;
     Rng rng = this->stream(slot, Purpose::kMoveChoice);
-    // The Gumbel draw is the exploration of a Gumbel search.
+    // In a Gumbel search the Gumbel draw provides the exploration.
     const bool drawn = settings_.search.policy == RootPolicy::kGumbel && is_full;
     const int action =
         drawn ? result_.best_action : sample_action(result_, move_temperature(settings_, ply), rng);

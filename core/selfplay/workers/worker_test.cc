@@ -25,7 +25,7 @@ SelfplaySettings make_settings(RootPolicy policy) {
   return settings;
 }
 
-// The record is a legal game and its targets are of its positions.
+// The record is a legal game and its targets match its positions.
 template <Game G>
 void check_record(const G& game, const SelfplaySettings& settings, const GameRecord& record) {
   TENGEN_CHECK(record.generation == 3 && record.model == 2);
@@ -46,7 +46,7 @@ void check_record(const G& game, const SelfplaySettings& settings, const GameRec
     const int budget = is_full ? settings.full_simulations : settings.cheap_simulations;
     TENGEN_CHECK(static_cast<int>(ply.num_simulations) <= budget);
     TENGEN_CHECK(std::abs(ply.root_value) <= 1.0f);
-    // A full search makes all its simulations anew, unless it settled the position.
+    // A full search makes all its simulations without reuse, unless it settled the position.
     const bool may_be_settled = ply.root_value == std::round(ply.root_value);
     TENGEN_CHECK(!is_full || may_be_settled || static_cast<int>(ply.num_simulations) == budget);
     TENGEN_CHECK(game.is_legal(state, ply.action));
@@ -56,7 +56,7 @@ void check_record(const G& game, const SelfplaySettings& settings, const GameRec
   TENGEN_CHECK(decode(encode(record)) == record);
 }
 
-// Cheap searches of a PUCT game go on with the tree that is there, if they may.
+// Cheap searches of a PUCT game reuse the existing tree, if allowed.
 void check_reuse() {
   SelfplaySettings settings = make_settings(RootPolicy::kPuct);
   for (const bool reuse : {false, true}) {
@@ -72,7 +72,7 @@ void check_reuse() {
   }
 }
 
-// A game is a function of its index: threads, slots, batches and the cache do not show in it.
+// A game is a function of its index: threads, slots, batches and the cache do not affect it.
 template <Game G>
 void check_same_games(const G& game, const SelfplaySettings& settings, uint32_t num_games) {
   const std::vector<GameRecord> expected = play(game, settings, Setup{}, num_games);
@@ -84,7 +84,7 @@ void check_same_games(const G& game, const SelfplaySettings& settings, uint32_t 
   for (const Setup& setup : setups)
     TENGEN_CHECK(play(game, settings, setup, num_games) == expected);
 
-  // Resumed: only what is missing is played, and it is the same.
+  // Resumed: only missing games are played, and they are the same.
   std::vector<GameRecord> rest;
   Setup resumed;
   resumed.num_threads = 2;
@@ -98,7 +98,7 @@ void check_same_games(const G& game, const SelfplaySettings& settings, uint32_t 
   TENGEN_CHECK(play(game, settings, resumed, num_games) == rest);
 }
 
-// stop() ends the work soon; what is finished is kept whole, what is not is dropped.
+// stop() ends the work soon; finished games are kept, unfinished ones dropped.
 void check_stop() {
   const Gomoku game(9);
   const SelfplaySettings settings = make_settings(RootPolicy::kPuct);
@@ -153,7 +153,7 @@ class FullSink final : public GameSink {
   void put(const GameRecord&) override { throw Error("disk (full) must have room; free some"); }
 };
 
-// A game that cannot be kept ends in an error, once, and is not played on.
+// A game that cannot be stored ends in one error, and does not continue.
 void check_sink_error() {
   const TicTacToe game;
   const auto queue = std::make_shared<GameQueue>(Generation{7, 3, 2, 1, {}});
@@ -169,7 +169,7 @@ void check_sink_error() {
   TENGEN_CHECK(worker.next() == 0);
 }
 
-// Simulations are counted as they are made, not when their search is over.
+// Simulations are counted as they are made, not at the end of their search.
 void check_counts() {
   SelfplaySettings settings = make_settings(RootPolicy::kPuct);
   settings.full_probability = 1.0f;
@@ -178,7 +178,7 @@ void check_counts() {
   const auto queue = std::make_shared<GameQueue>(Generation{7, 3, 2, 5, {}});
   const auto sink = std::make_shared<MemorySink>();
   SelfplayWorker<Connect4> worker(Connect4(), settings, queue, sink);
-  // The first batch is of roots, each further one of a simulation a game.
+  // The first batch has roots, each later one a simulation per game.
   for (uint64_t num_batches = 1; num_batches <= 3; ++num_batches) {
     const int num_rows = worker.next();
     TENGEN_CHECK(worker.stats().num_simulations == 4 * (num_batches - 1));
@@ -194,7 +194,7 @@ void check_counts() {
   TENGEN_CHECK(worker.stats().num_simulations == num_simulations);
 }
 
-// What another thread reads while games are played is of one instant, and never goes back.
+// The counters that another thread reads are a consistent snapshot, and never decrease.
 void check_counts_from_another_thread() {
   SelfplaySettings settings = make_settings(RootPolicy::kPuct);
   settings.full_probability = 1.0f;
@@ -220,7 +220,7 @@ void check_counts_from_another_thread() {
   TENGEN_CHECK(worker.stats().num_games == 30 && worker.stats().num_rows == num_rows);
 }
 
-// Asking for rows twice without answering would search on from unexpanded leaves.
+// Requesting rows twice without answering would continue from unexpanded leaves.
 void check_misuse() {
   const Connect4 game;
   const auto queue = std::make_shared<GameQueue>(Generation{7, 3, 2, 5, {}});

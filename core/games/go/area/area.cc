@@ -7,24 +7,23 @@
 namespace tengen {
 namespace {
 
-constexpr size_t kMaxVital = 4;  // such a chain lies beside every point that counts
+constexpr size_t kMaxVital = 4;  // such a chain is adjacent to every point that counts
 
 struct Region {
   uint16_t first;  // of its points in Regions::members
   uint16_t end;
-  std::array<uint16_t, kMaxVital> vital;  // heads of the chains that it is vital to, in any order
+  std::array<uint16_t, kMaxVital> vital;  // heads of the chains to which it is vital, in any order
   uint8_t num_vital;
   bool is_enclosed;  // by chains that may still be pass-alive
 };
 
-// What is a side's for certain.
+// What a side certainly keeps.
 struct Kept {
   PointSet chains;
   PointSet regions;
 };
 
-// The chains and regions of one side, and the elimination of those that fail. kMinigo: as in
-// minigo_pass_alive_areas().
+// The chains and regions of one side. kMinigo: as in minigo_pass_alive_areas().
 template <bool kMinigo>
 class PassAlive {
  public:
@@ -35,7 +34,7 @@ class PassAlive {
     const PointSet& own = state_.stones[colour_];
     const PointSet empty = board_.empty_points(state_);
     const PointSet others = empty | state_.stones[colour_ ^ 1];
-    // No region is vital that has such a point. That leaves small ones, and most positions none.
+    // No region with such a point is vital. That leaves few, and in most positions none.
     const PointSet far = (may_suicide_ ? others : empty) - board_.beside(own);
     const PointSet hopeless = board_.reached(far, others);
     find_regions(others - hopeless);
@@ -68,7 +67,7 @@ class PassAlive {
     }
   }
 
-  // Adds the regions that `left` is made of, and the chains that they are vital to.
+  // Adds the regions that make up `left`, and the chains to which they are vital.
   void find_regions(PointSet left) {
     for (int start; (start = left.first()) >= 0;) {
       Region& region = regions_[num_regions_++];
@@ -117,8 +116,7 @@ class PassAlive {
     return std::find(region.vital.begin(), end, head) != end;
   }
 
-  // Drops the regions beside a chain that is not alive; with kAtLiberties those where such a chain
-  // has a liberty.
+  // Drops the regions beside (kAtLiberties: at a liberty of) a chain that is not alive.
   template <bool kAtLiberties>
   void drop_regions() {
     for (size_t i = 0; i < num_regions_; ++i) {
@@ -149,7 +147,7 @@ class PassAlive {
     return dropped;
   }
 
-  // Whether at most one point that counts has no stone of the side beside it.
+  // Whether at most one point that counts has no adjacent stone of the side.
   bool has_few_inner_points(const Region& region) const {
     int num_inner = 0;
     for (const uint16_t point : points_of(region)) {
@@ -169,15 +167,16 @@ class PassAlive {
   size_t num_members_ = 0;
   size_t num_chains_ = 0;
   std::array<Region, kGoMaxPoints> regions_;
-  std::array<uint16_t, kGoMaxPoints> members_;    // of the regions, one after the other
+  std::array<uint16_t, kGoMaxPoints> members_;    // of all regions, concatenated
   std::array<uint16_t, kGoMaxPoints> chains_;     // heads of those that may be alive
-  std::array<uint16_t, kGoMaxPoints> num_vital_;  // regions, by head
-  std::array<bool, kGoMaxPoints> is_alive_{};     // by head; may be, until nothing is dropped
+  std::array<uint16_t, kGoMaxPoints> num_vital_;  // number of vital regions, indexed by head
+  std::array<bool, kGoMaxPoints>
+      is_alive_{};  // indexed by head; final once nothing more is dropped
 };
 
-using BothKept = std::array<Kept, 2>;  // by side
+using BothKept = std::array<Kept, 2>;  // indexed by side
 
-// A region that is both sides' is White's.
+// If a region belongs to both sides, White gets it.
 BothKept minigo_kept(const GoBoard& board, const GoState& state, bool may_suicide) {
   BothKept kept = {PassAlive<true>(board, state, kGoBlack, may_suicide).find(),
                    PassAlive<true>(board, state, kGoWhite, may_suicide).find()};
@@ -185,7 +184,7 @@ BothKept minigo_kept(const GoBoard& board, const GoState& state, bool may_suicid
   return kept;
 }
 
-// Area scoring of points that are sides' already, and of the others, `empty`.
+// Area scoring of points that already have an owner, and of the others, `empty`.
 GoAreas area_of(const GoBoard& board, const GoAreas& owned, const PointSet& empty) {
   const PointSet black = board.reached(owned[kGoBlack], empty);
   const PointSet white = board.reached(owned[kGoWhite], empty);

@@ -14,7 +14,7 @@ std::string alive(const std::string& name, const std::string& diagram) {
   return go_diagram(game, game.pass_alive(go_position(game, diagram)));
 }
 
-// The same as in a game with the planes of minigo, and how its board is scored.
+// The same for a game with minigo's planes, and how its board is scored.
 std::string minigo_alive(const std::string& name, const std::string& diagram) {
   return alive(name + "/nosuicide/planes=minigo", diagram);
 }
@@ -28,8 +28,8 @@ std::string minigo_area(const std::string& name, const std::string& diagram) {
 }
 
 void check_minigo() {
-  // Besides two eyes a region with a stone of White's in its middle, which is no point there, and
-  // one point; all of it is Black's.
+  // Besides two eyes, a region with one empty point and a white stone in its middle, which does not
+  // count as a point there; all of it is Black's.
   const std::string large = "XXXXXX. X....XX X.O..X. X....XX XXXXXXX";
   const std::string whole = "XXXXXXX XXXXXXX XXXXXXX XXXXXXX XXXXXXX";
   TENGEN_CHECK(alive("go/5x7/nosuicide", large) == "XXXXXXX X....XX X....XX X....XX XXXXXXX");
@@ -45,7 +45,7 @@ void check_minigo() {
   TENGEN_CHECK(alive("go/3x5/nosuicide", eye) == "..... ..... .....");
   TENGEN_CHECK(minigo_alive("go/3x5", eye) == "XX... XXXX. .....");
   TENGEN_CHECK(minigo_area("go/3x5", eye) == "XX.OX XXXXX XXXXX");
-  // The game that goes on is settled, and that which two passes end is won, by the same area.
+  // A game in progress is settled, and one that ended with two passes is won, by the same area.
   const Go game = go_game("go/5x7/nosuicide/planes=minigo");
   GoState state = go_position(game, large);  // White has just passed
   TENGEN_CHECK(game.is_settled(state) && game.score(state) == 27.5f);
@@ -65,26 +65,27 @@ int main() {
   TENGEN_CHECK(alive("go/5", ".X.X. XXXX. ..... .OO.. .....") == "XXXX. XXXX. ..... ..... .....");
   // Two chains that share two eyes.
   TENGEN_CHECK(alive("go/3x5", ".XX.X X.X.. XX...") == "XXX.. XXX.. XX...");
-  // One eye; and two of which the second joins chains that are cut beside it.
+  // One eye; and two eyes, the second of which joins chains that are cut beside it.
   TENGEN_CHECK(alive("go/5", ".XO.. XXO.. OOO.. ..... .....") == none);
   TENGEN_CHECK(alive("go/5", ".X.X. XOXX. OO... ..... .....") == none);
-  // Seki: neither is safe by itself.
+  // Seki: neither is alive unconditionally.
   TENGEN_CHECK(alive("go/2x4", "XX.O X.OO") == ".... ....");
-  // A dead stone in a region is no life, and its point is White's; Black's chain has no eye.
+  // A dead stone in a region is not alive, and its point is White's; Black's chain has no eye.
   TENGEN_CHECK(alive("go/5", "O.OX. .OOX. OO.X. XXXX. .....") == "OOO.. OOO.. OO... ..... .....");
   TENGEN_CHECK(alive("go/4", "XO.O .OOO OOX. .O.O") == "OOOO OOOO OO.. OO..");
 
-  // The middle is an eye while White cannot clear it by a suicide, and then fill it in another
-  // order, which leaves its centre for last: no liberty of Black's.
+  // The middle is an eye as long as White cannot clear it by suicide and then refill it in another
+  // order that leaves the centre, which is no liberty of Black's, for last.
   const std::string cross = "XXXXX XX.XX X.O.X XX.XX .XXXX";
   TENGEN_CHECK(alive("go/5/nosuicide", cross) == "XXXXX XXXXX XXXXX XXXXX XXXXX");
   TENGEN_CHECK(alive("go/5", cross) == none);
-  // Nor is the corner an eye of the right chain then, beside which one of its two points is not.
+  // Nor is the corner then an eye of the right chain, which touches only one of its points.
   const std::string corner = "O.XX. XX.X. .XX.. .....";
   TENGEN_CHECK(alive("go/4x5/nosuicide", corner) == "XXXX. XXXX. .XX.. .....");
   TENGEN_CHECK(alive("go/4x5", corner) == "..... ..... ..... .....");
 
-  // Besides two eyes, a region with one point in its middle, and with two, where White could live.
+  // Besides two eyes, a region with one point in its middle, and one with two points, where White
+  // could live.
   TENGEN_CHECK(alive("go/5x6", "XXXXX. X...XX X...X. X...XX XXXXXX") ==
                "XXXXXX XXXXXX XXXXXX XXXXXX XXXXXX");
   const std::string large = "XXXXXX. X....XX X....X. X....XX XXXXXXX";

@@ -1,13 +1,13 @@
 #pragma once
-// Stones on a Go board: chains and their liberties, kept up to date move by move.
+// Stones on a Go board: chains and their liberties, updated incrementally.
 //
-// A chain knows the sum of a code of its empty neighbours, each counted for every stone beside it.
-// The code of point p is 1 + p * 2^12 + p^2 * 2^32, so that one number holds how many (n), the sum
-// of their places (s) and of the squares (q): a stone set or taken off is one addition at each
-// neighbour. All are the same point, and the chain is in atari, just if n * q = s * s (Cauchy and
-// Schwarz). No part runs over: n < 4 * 361 < 2^12, s < 2^20, q < 2^32.
-// Source: the pseudo-liberties of Lew's libego, and the atari test that the computer-go list made
-// of them.
+// A chain stores a sum of codes over its empty neighbours, each counted once for every adjacent
+// stone. The code of point p is 1 + p * 2^12 + p^2 * 2^32, so one number holds the count (n), the
+// sum of positions (s) and the sum of squares (q): placing or removing a stone is one addition at
+// each neighbour. All liberties are the same point, so that the chain is in atari, if and only if n
+// * q = s * s (Cauchy-Schwarz). No part overflows: n < 4 * 361 < 2^12, s < 2^20, q < 2^32. Source:
+// the pseudo-liberties of Lew's libego, and the atari test that the computer-go list derived from
+// them.
 
 #include <array>
 #include <cstdint>
@@ -17,17 +17,17 @@
 
 namespace tengen {
 
-// What setting a stone on a point does, superko aside.
+// The effect of placing a stone on a point, ignoring superko.
 enum class GoMoveKind : uint8_t { kImpossible, kNormal, kSuicide };
 
-// Of a chain: one or two liberties and which, or three for more, of which `first` is one.
+// A chain's liberties: one or two and their points, or three for more, with `first` as one of them.
 struct GoLiberties {
   int count = 0;
   uint16_t first = 0;
   uint16_t second = 0;
 };
 
-// A board of one size; never changes. Points are row * width + column, row 0 at the top.
+// A board of one size; immutable. Points are row * width + column, row 0 at the top.
 class GoBoard {
  public:
   using Neighbours = std::array<uint16_t, 4>;
@@ -36,24 +36,25 @@ class GoBoard {
 
   int num_points() const { return num_points_; }
   const Neighbours& neighbours(int point) const {
-    return neighbours_[static_cast<size_t>(point)];  // the wall's number, num_points(), at the edge
+    return neighbours_[static_cast<size_t>(
+        point)];  // the wall's number, num_points(), beyond the edge
   }
   PointSet empty_points(const GoSituation& state) const {
     return all_ - (state.stones[0] | state.stones[1]);
   }
-  // The points beside a set, which may be its own.
+  // The points adjacent to any point of a set; may include points of the set.
   PointSet beside(const PointSet& set) const {
     return with_num_words([&](auto n) { return beside<n>(set); });
   }
-  // The points that a set reaches through `open`, with the set itself.
+  // The points reachable from a set through `open`, including the set itself.
   PointSet reached(const PointSet& set, const PointSet& open) const {
     return with_num_words([&](auto n) { return reached<n>(set, open); });
   }
 
-  // Takes all stones off.
+  // Removes all stones.
   void clear(GoState& state) const;
-  // Sets a stone on an empty point, takes off what that leaves without liberties, its own chain
-  // last, and sets ko_point. Precondition: of kind() other than kImpossible.
+  // Places a stone on an empty point, removes chains without liberties, its own last, and sets
+  // ko_point. Precondition: kind() is not kImpossible.
   void set_stone(GoState& state, int point, uint8_t colour) const;
 
   // Precondition: the point is empty.
@@ -64,35 +65,35 @@ class GoBoard {
   // The key of the stones after set_stone().
   uint64_t key_after(const GoState& state, int point, uint8_t colour, GoMoveKind kind) const;
 
-  // Of the chain whose head it is: 1, 2, 3, or 4 for more.
+  // The liberties of the chain with this head: 1, 2, 3, or 4 for more.
   int num_liberties(const GoState& state, uint16_t head) const;
 
-  // From here on, what readers of moves need too, who set stones on points of their own.
+  // The functions below are also used by readers of moves, which place stones on their own points.
 
-  // How often the sum of a chain at most counts so many liberties: each once for every stone beside
-  // it, of which two that touch are not beside the same point.
+  // The maximum number of counts in a chain's sum for this number of liberties: each liberty is
+  // counted once per adjacent stone, and two adjacent stones cannot be adjacent to the same point.
   static constexpr int max_counts(int num_liberties, int num_stones) {
     return num_stones > 2 ? 4 * num_liberties : num_liberties;
   }
-  // Of the chain whose head it is.
+  // The liberties of the chain with this head.
   GoLiberties few_liberties(const GoPoint* points, uint16_t head) const;
-  // The code of a point in the sum of a chain.
+  // The code of a point in a chain's sum.
   static constexpr uint64_t edge(uint64_t point) {
     return 1 + (point << 12) + (point * point << 32);
   }
-  // Whether a sum of edges, of one at least, is that of one point.
+  // Whether a sum of at least one code belongs to a single point.
   static bool in_atari(uint64_t liberties) {
     const uint64_t n = liberties & 0xfff;
     const uint64_t s = liberties >> 12 & 0xfffff;
     return n * (liberties >> 32) == s * s;
   }
-  // That point. Precondition: in_atari().
+  // The point of that code. Precondition: in_atari().
   static uint16_t last_liberty(uint64_t liberties) {
     const auto n = static_cast<uint32_t>(liberties & 0xfff);
     return static_cast<uint16_t>(static_cast<uint32_t>(liberties >> 12 & 0xfffff) / n);
   }
-  // Sets a stone on an empty point and joins the chains beside it, but takes nothing off; returns
-  // the head of its chain. Calls joined(head, former) for every chain that one more was made of.
+  // Places a stone on an empty point and joins the chains beside it, but removes nothing; returns
+  // the head of its chain. Calls joined(head, former) for each merged chain.
   template <class F>
   uint16_t place(GoPoint* points, int point, uint8_t colour, F&& joined) const {
     const Neighbours& beside = neighbours(point);
@@ -113,19 +114,18 @@ class GoBoard {
     }
     return head;
   }
-  // Takes a chain off and calls f(stone) for every stone of it. The ring stays as it is until
-  // stones are set there.
+  // Removes a chain and calls f(stone) for each stone. Its ring stays until points are reused.
   template <class F>
   void lift(GoPoint* points, uint16_t stone, F&& f) const {
     for_each_stone(points, stone, [&](uint16_t p) {
       points[p].colour = kGoEmpty;
       points[p].head = static_cast<uint16_t>(num_points_);
-      // Also at the head of the chain that goes off, which means nothing any more.
+      // This also updates the head of the removed chain, which no longer matters.
       for (const uint16_t q : neighbours(p)) points[points[q].head].liberties += edge(p);
       f(p);
     });
   }
-  // Calls f(stone) for every stone of a chain, from `stone` on. f may take the stone off.
+  // Calls f(stone) for every stone of a chain, starting from `stone`. f may remove the stone.
   template <class F>
   static void for_each_stone(const GoPoint* points, uint16_t stone, F&& f) {
     uint16_t current = stone;
@@ -137,7 +137,7 @@ class GoBoard {
   }
 
  private:
-  // Calls f(n), n the words that the points of this board take, which the compiler knows then.
+  // Calls f(n), where n, the number of words for this board's points, is a compile-time constant.
   template <class F>
   PointSet with_num_words(F&& f) const {
     if (num_points_ <= 64) return f(std::integral_constant<size_t, 1>());
@@ -149,7 +149,7 @@ class GoBoard {
   PointSet beside(const PointSet& set) const {
     PointSet result;
     const auto step = static_cast<unsigned>(width_);
-    uint64_t right = 0, below = 0;  // what moves on into the next word
+    uint64_t right = 0, below = 0;  // carries into the next word
     for (size_t i = 0; i < kNumWords; ++i) {
       const uint64_t next = i + 1 < kNumWords ? set.words[i + 1] : 0;
       const uint64_t next_left = i + 1 < kNumWords ? next & ~first_column_.words[i + 1] : 0;
@@ -178,9 +178,9 @@ class GoBoard {
     return set;
   }
 
-  // A liberty of the chain of a stone, which has one that is not `other`.
+  // A liberty of the stone's chain, which must have one that is not `other`.
   uint16_t find_liberty(const GoPoint* points, uint16_t stone, int other) const;
-  // The sum of a chain without the edges of a liberty.
+  // The sum of a chain without the codes of one liberty.
   uint64_t sum_without(const GoPoint* points, uint16_t head, uint64_t sum, uint16_t liberty) const;
   static uint16_t join(GoPoint* points, uint16_t a, uint16_t b);
   int take_off(GoState& state, uint16_t stone) const;

@@ -10,7 +10,7 @@ using namespace tengen;
 
 namespace {
 
-// The chain of a stone and its liberties, by sets of points.
+// Compares the chain of a stone and its liberties with those computed from point sets.
 void check_chain(const GoBoard& board, const GoState& state, int stone) {
   PointSet one;
   one.add(stone);
@@ -27,13 +27,13 @@ void check_chain(const GoBoard& board, const GoState& state, int stone) {
   TENGEN_CHECK(board.num_liberties(state, head) == std::min(num_liberties, 4));
 }
 
-// Random moves: chains are what they seem, and key_after() is the key after.
+// Random moves: chains are right, and key_after() equals the key after the move.
 void check_random_moves(int height, int width, uint64_t index) {
   const GoBoard board(height, width);
   GoState state(1);
   board.clear(state);
   Rng rng(1, 0, index, 0, Purpose::kTest);
-  // A state that held a larger board takes a smaller one.
+  // A state that held a larger board is reused for a smaller one.
   GoState moved = go_game("go/19").initial_state();
   for (int i = 0; i < 4 * board.num_points(); ++i) {
     const auto colour = static_cast<uint8_t>(rng.below(2));
@@ -51,7 +51,7 @@ void check_random_moves(int height, int width, uint64_t index) {
   }
 }
 
-// Sets of points against the neighbours of each.
+// Compares operations on point sets with the neighbours of each point.
 void check_sets(int height, int width) {
   const GoBoard board(height, width);
   Rng rng(2, 0, static_cast<uint64_t>(height * width), 0, Purpose::kTest);
@@ -68,7 +68,7 @@ void check_sets(int height, int width) {
       }
     }
     TENGEN_CHECK(board.beside(set) == beside);
-    // Point by point, with a list of those whose neighbours are still to be seen.
+    // Point by point, with a queue of points whose neighbours are still to be visited.
     PointSet reached = set;
     std::vector<int> front;
     for_each_point(set, [&](int point) { front.push_back(point); });
@@ -85,7 +85,7 @@ void check_sets(int height, int width) {
   }
 }
 
-// Twelve times beside an empty point, though there are three.
+// Counted twelve times, although there are only three liberties.
 void check_three_liberties() {
   const Go game = go_game("go/7");
   const GoState state =

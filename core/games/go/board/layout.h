@@ -1,7 +1,7 @@
 #pragma once
-// How a board of one size lies in the planes of a game that is as large or larger: in the upper
-// left corner. Points are numbered on the board itself (row * width + column), actions on the
-// planes; the last of either is the pass.
+// Places a board in the planes of a game of the same or a larger size: in the upper left corner.
+// Points are numbered on the board itself (row * width + column), actions on the planes; the last
+// of either is the pass.
 
 #include <array>
 #include <memory>
@@ -12,23 +12,22 @@
 
 namespace tengen {
 
-// Never changes.
+// Immutable.
 class GoLayout {
  public:
   static constexpr uint16_t kOffBoard = 0xffff;
 
-  // A board of height x width in planes of frame_height x frame_width, which it fits.
+  // A board of height x width in planes of frame_height x frame_width, where it must fit.
   GoLayout(int height, int width, int frame_height, int frame_width);
 
   const GoBoard& board() const { return board_; }
   int height() const { return height_; }
   int width() const { return width_; }
   bool fills_frame() const { return fills_frame_; }
-  // kOffBoard where the planes show no point of the board.
+  // kOffBoard if the action is not a point of the board.
   uint16_t point_of(int action) const { return points_[static_cast<size_t>(action)]; }
   uint16_t action_of(int point) const { return actions_[static_cast<size_t>(point)]; }
-  // What each action of the planes becomes under a symmetry of theirs; those that are off the board
-  // stay.
+  // The image of each action under a symmetry of the planes; actions off the board stay.
   const uint16_t* images(int symmetry) const {
     return images_[static_cast<size_t>(symmetry)].data();
   }
@@ -39,18 +38,18 @@ class GoLayout {
   int height_, width_;
   bool fills_frame_;
   GoBoard board_;
-  Table points_{};   // by action
-  Table actions_{};  // by point
+  Table points_{};   // indexed by action
+  Table actions_{};  // indexed by point
   std::array<Table, kNumSquareSymmetries> images_{};
 };
 
-// The layouts of all boards that fit one frame, each made when it is first asked for. Thread-safe.
+// The layouts of all boards that fit into one frame, each created on first use. Thread-safe.
 class GoLayouts {
  public:
   GoLayouts(int frame_height, int frame_width)
       : frame_height_(frame_height), frame_width_(frame_width) {}
 
-  // Precondition: it fits. The layout lives as long as this.
+  // Precondition: it fits. The layout lives as long as this object.
   const GoLayout& get(int height, int width);
 
  private:

@@ -22,7 +22,7 @@ struct PointSet {
   void remove(int point) {
     words[static_cast<size_t>(point >> 6)] &= ~(uint64_t{1} << (point & 63));
   }
-  // The lowest point; -1 of an empty set.
+  // The lowest point; -1 if the set is empty.
   int first() const {
     for (size_t i = 0; i < kNumWords; ++i) {
       if (words[i] != 0) return static_cast<int>(i) * 64 + std::countr_zero(words[i]);

@@ -7,7 +7,7 @@
 namespace tengen {
 namespace {
 
-// Reads the ladders of one position by playing them.
+// Reads the ladders of one position by playing them out.
 class KatagoLadderReader {
  public:
   KatagoLadderReader(const GoBoard& board, const GoState& state)
@@ -27,7 +27,7 @@ class KatagoLadderReader {
  private:
   static constexpr uint16_t kNowhere = GoState::kNoMove;
 
-  // Whether the chain of the position is caught; adds the moves that catch one of the opponent's.
+  // Whether the position's chain is caught; if it is the opponent's, adds the moves that catch it.
   bool is_caught(uint16_t head, PointSet& working_moves) {
     const GoLiberties liberties = board_.few_liberties(points(), head);
     if (liberties.count > 2) return false;
@@ -51,7 +51,7 @@ class KatagoLadderReader {
     return any;
   }
 
-  // The owner is to move, and the target has one liberty or two.
+  // The owner is to move, and the target has one or two liberties.
   bool owner_loses() {
     if (gave_up()) return false;
     if (is_too_deep()) return true;
@@ -74,7 +74,7 @@ class KatagoLadderReader {
       std::swap(likelier, other);
       std::swap(gained, other_gained);
     }
-    // What a stone at one of them gains is not less after a stone at the other.
+    // A stone at one of them gains at least as much after a stone at the other.
     const bool is_apart = !are_neighbours(likelier, other);
     if (is_apart && other_gained > 2) return false;
     if (wins_at(likelier)) return true;
@@ -96,7 +96,7 @@ class KatagoLadderReader {
     return saves;
   }
 
-  // Whether taking a chain elsewhere than at the last liberty saves the target.
+  // Whether capturing a chain elsewhere than at the last liberty saves the target.
   bool saves_by_taking(uint16_t last) {
     PointSet tried;
     tried.add(last);
@@ -114,8 +114,8 @@ class KatagoLadderReader {
     return false;
   }
 
-  // Whether both liberties are mouths of kos that the attacker may take at, while the owner gains
-  // nothing by closing one and has nothing to take.
+  // Whether both liberties are ko points at which the attacker may capture, while the owner gains
+  // nothing by closing one and has nothing to capture.
   bool is_double_ko(const GoLiberties& liberties) {
     for (const uint16_t point : {liberties.first, liberties.second}) {
       if (!takes_ko(point)) return false;
@@ -130,7 +130,7 @@ class KatagoLadderReader {
     });
     return !takes;
   }
-  // Whether an attacker's stone there has only the owner's around it and takes one.
+  // Whether an attacker's stone there is surrounded by the owner's and captures one.
   bool takes_ko(uint16_t point) const {
     int num_taken = 0, num_stones = 0;
     for (const uint16_t q : board_.neighbours(point)) {
@@ -163,7 +163,7 @@ class KatagoLadderReader {
   const GoBoard& board_;
   const GoState& state_;
   LadderBoard trial_;
-  uint16_t target_ = 0;  // a stone of the chain that is attacked
+  uint16_t target_ = 0;  // a stone of the attacked chain
   uint8_t owner_ = kGoBlack;
 };
 
@@ -176,7 +176,7 @@ GoLadders katago_ladders_of(const GoBoard& board, const GoState& state) {
 PointSet katago_laddered(const GoBoard& board, const GoEarlierBoard& earlier) {
   GoState state;
   board.clear(state);
-  // No chain is ever without a liberty: until it is whole, one of its own points is empty.
+  // A chain always has a liberty in between: until it is complete, one of its own points is empty.
   for (const uint8_t colour : {kGoBlack, kGoWhite}) {
     for_each_point(earlier.stones[colour],
                    [&](int point) { board.set_stone(state, point, colour); });

@@ -1,16 +1,16 @@
 #pragma once
-// Ladders as KataGo shows them to its nets: games/go/ladders/ladder.h, but that
+// Ladders as in KataGo's inputs. They differ from games/go/ladders/ladder.h in three ways:
 //
-// - a chain has escaped where its owner, to move, finds a simple ko that the attacker has left. The
-//   first move of the owner is free of that, and of the ko on the board;
-// - a chain whose two liberties are both the mouths of kos, which its owner gains nothing by
-//   closing, is caught;
-// - a ladder that sets more than kMaxKatagoLadderStones stones does not work, and one that is
-//   deeper than half as many stones again as the board has points does.
-// Source: KataGo (lightvector/KataGo). Differs from it where a stone at the last liberty takes
-// something and the owner can take elsewhere too: in some of these it calls the chain safe for the
-// liberties of another one, by the order in which it lists stones. 9 of 37,498 positions of random
-// games.
+// - a chain has escaped if its owner, to move, finds a simple ko that the attacker has left. This
+// does not apply to the owner's first move and to the ko on the board;
+// - a chain whose two liberties are both ko points is caught if its owner gains nothing by closing
+// them;
+// - a ladder that places more than kMaxKatagoLadderStones stones does not work, while one that is
+// deeper than 1.5 times the number of the board's points does.
+// Source: KataGo (lightvector/KataGo). Differs from it if a stone at the last liberty captures and
+// the owner can also capture elsewhere: in some of these positions KataGo calls the chain safe
+// because of another chain's liberties, depending on the order of stones. This affects 9 of 37,498
+// positions of random games.
 
 #include "games/go/ladders/ladder.h"
 
@@ -18,10 +18,10 @@ namespace tengen {
 
 inline constexpr int kMaxKatagoLadderStones = 25000;
 
-// Threads: keeps nothing between calls, and allocates nothing.
+// Thread-safe: stateless, and allocates nothing.
 GoLadders katago_ladders_of(const GoBoard& board, const GoState& state);
 
-// Those stones that a ladder caught on a board of before.
+// The stones that a ladder caught on an earlier board.
 PointSet katago_laddered(const GoBoard& board, const GoEarlierBoard& earlier);
 
 }  // namespace tengen

@@ -16,8 +16,7 @@ GoLadders own_ladders(const Go& game, const GoState& state) {
   return ladders_of(GoBoard(game.height(), game.width()), state);
 }
 
-// A stone with three of the attacker's beside it runs into the corner, unless a stone of its side
-// lies in the way.
+// A stone with three attackers beside it runs into the corner, unless a friend is in the way.
 void check_a_long_ladder() {
   const Go game = go_game("go/9");
   for (const bool is_broken : {false, true}) {
@@ -30,8 +29,8 @@ void check_a_long_ladder() {
   }
 }
 
-// What is read of a board of before is what was read of it then; and kos tell these ladders from
-// those of games/go/ladders/ladder.h, now and then.
+// The ladders of an earlier board equal those read at that time. They differ from those of
+// games/go/ladders/ladder.h occasionally, because of kos.
 void check_random_games(const std::string& name, int* num_different, int* num_laddered) {
   const Go game = go_game(name);
   for (uint64_t index = 0; index < 40; ++index) {
@@ -59,7 +58,7 @@ int main() {
   for (const std::string name : {"go/4", "go/5/simple", "go/5x7/nosuicide"}) {
     check_random_games(name, &num_different, &num_laddered);
   }
-  // Kos are rare, and only they tell the two.
+  // Kos are rare, and the only difference between the two.
   TENGEN_CHECK(num_laddered > 1000 && num_different > 0 && num_different < num_laddered / 20);
   return 0;
 }

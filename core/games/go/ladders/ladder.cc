@@ -5,9 +5,9 @@
 namespace tengen {
 namespace {
 
-// Reads the ladders of one position. A stone whose outcome is seen from the chains that it would
-// join is not set: most are not. What a neighbour is cannot be foreseen, so that loops over four
-// neighbours have as few branches as may be.
+// Reads the ladders of one position. If the outcome of a stone follows from the chains that it
+// would join, it is not placed; this is the usual case. The content of a neighbour is
+// unpredictable, so loops over four neighbours have as few branches as possible.
 class LadderReader {
  public:
   LadderReader(const GoBoard& board, const GoState& state)
@@ -35,7 +35,7 @@ class LadderReader {
   static constexpr uint16_t kNowhere = GoState::kNoMove;
   using Heads = std::array<uint16_t, 4>;
 
-  // Whether the chain of the position is caught; adds the attacker's moves if it is to move.
+  // Whether the position's chain is caught; if the attacker is to move, adds the attacker's moves.
   bool is_caught(uint16_t head, PointSet& working_moves) {
     const GoLiberties liberties = board_.few_liberties(points(), head);
     if (liberties.count > 2) return false;
@@ -61,15 +61,15 @@ class LadderReader {
     return first_works || second_works;
   }
 
-  // Whether the attacker, to move, catches the target, which has these two liberties. If `latest`
-  // is a point, only chains beside it may be beside the target and in atari.
+  // Whether the attacker, to move, catches the target with these two liberties. If `latest` is a
+  // point, only chains beside it can be both adjacent to the target and in atari.
   bool catches(const GoLiberties& liberties, uint16_t latest) {
     const auto [count, first, second] = liberties;
     const GoLiberties after_first = liberties_after(second, first);
     const GoLiberties after_second = liberties_after(first, second);
     if (after_first.count > 2 && after_second.count > 2) return false;
     const bool has_atari = latest == kNowhere ? is_beside_atari() : takes_beside(latest);
-    // The likelier one first.
+    // The more promising one first.
     if (after_second.count < after_first.count) {
       return works(second, first, after_second, has_atari) ||
              works(first, second, after_first, has_atari);
@@ -79,7 +79,7 @@ class LadderReader {
   }
 
   // Whether the attacker's stone at one of the target's two liberties catches it; `last` is the
-  // other, after which the target has `after`.
+  // other one, after which the target has `after`.
   bool works(uint16_t point, uint16_t last, const GoLiberties& after, bool has_atari) {
     if (after.count > 2 || point == trial_.ko_point()) return false;
     bool is_exposed = false;
@@ -99,9 +99,9 @@ class LadderReader {
     return is_caught;
   }
 
-  // Whether the owner, to move, saves the target, whose last liberty is `last`. What it has after a
-  // stone there is exact unless that takes stones; without `has_atari` there is nothing else to
-  // take.
+  // Whether the owner, to move, saves the target with last liberty `last`. Its liberties after a
+  // stone there are exact unless that stone captures; without `has_atari` nothing else can be
+  // captured.
   bool escapes(uint16_t last, const GoLiberties& after, bool is_exact, bool has_atari) {
     if (after.count > 2 && last != trial_.ko_point()) return true;
     if (has_atari && saves_by_taking(last)) return true;
@@ -115,7 +115,7 @@ class LadderReader {
     return is_saved;
   }
 
-  // Whether taking a chain elsewhere than at the last liberty saves the target.
+  // Whether capturing a chain elsewhere than at the last liberty saves the target.
   bool saves_by_taking(uint16_t last) {
     PointSet tried;
     tried.add(last);
@@ -139,12 +139,12 @@ class LadderReader {
     return false;
   }
 
-  // Whether that is seen at once of taking the chain of `other` at `point`.
+  // Whether it is obvious that capturing the chain of `other` at `point` saves the target.
   bool surely_saves(uint16_t other, uint16_t point, uint16_t last) const {
     const uint16_t head = points()[other].head;
     if (points()[head].size == 1) {
-      // The attacker cannot set a stone there again, which has the owner's and the edge around it;
-      // after one at `last` the target joins the chain at `point` by it.
+      // The attacker cannot play there again, because the point is surrounded by the owner and the
+      // edge; after the attacker's stone at `last` the target connects to the chain at `point`.
       return liberties_after(point, last).count > 2;
     }
     const uint16_t target_head = points()[target_].head;
@@ -159,13 +159,13 @@ class LadderReader {
     return num_gained > 1;
   }
 
-  // Whether the target, which has these liberties, is not caught by the attacker, who is to move.
+  // Whether the target with these liberties is not caught if the attacker is to move.
   bool is_open(const GoLiberties& liberties, uint16_t latest) {
     return liberties.count > 2 || (liberties.count == 2 && !catches(liberties, latest));
   }
 
-  // The liberties of the owner's chain that a stone at `last` makes, none of which the target has
-  // but for these two points, with a stone at `filled`. It may have more if it takes something.
+  // The liberties of the owner's chain after a stone at `last`, with a stone at `filled`; these two
+  // are the target's only liberties. There may be more if the stone captures.
   GoLiberties liberties_after(uint16_t last, uint16_t filled) const {
     const uint16_t target_head = points()[target_].head;
     std::array<uint16_t, 5> open{};
@@ -189,8 +189,8 @@ class LadderReader {
     return {2, first, GoBoard::last_liberty(sum)};
   }
 
-  // The sum of the chain that a stone on an empty point makes with those of its colour beside it,
-  // taking nothing, and their heads.
+  // The sum of the chain that a stone on an empty point forms with adjacent friendly chains,
+  // without captures, and their heads.
   uint64_t joined_sum(uint16_t point, uint8_t colour, Heads& heads) const {
     const auto& beside = board_.neighbours(point);
     uint64_t sum = 0;
@@ -206,7 +206,7 @@ class LadderReader {
     }
     return sum;
   }
-  // How many neighbours of an empty point are `stone` or of the chains.
+  // How many neighbours of an empty point are `stone` or belong to the chains.
   uint64_t num_beside(uint16_t point, uint16_t stone, const Heads& heads) const {
     uint64_t count = 0;
     for (const uint16_t q : board_.neighbours(point)) {
@@ -216,7 +216,7 @@ class LadderReader {
     }
     return count;
   }
-  // A liberty of the chains beside `last` but for these two. Precondition: there is one.
+  // A liberty of the chains beside `last` other than these two. Precondition: there is one.
   uint16_t liberty_of_joined(uint16_t last, uint16_t filled, const Heads& heads) const {
     for (const uint16_t head : heads) {
       if (head == kNowhere || head == points()[target_].head) continue;
@@ -231,7 +231,7 @@ class LadderReader {
     return kNowhere;
   }
 
-  // Whether the owner's chains beside a liberty of the target are more than the target.
+  // Whether the owner's chains beside a liberty of the target include another chain.
   bool joins_others(uint16_t last) const {
     const uint16_t head = points()[target_].head;
     bool any = false;
@@ -241,7 +241,7 @@ class LadderReader {
     return any;
   }
 
-  // Which neighbours of a point are the attacker's and in atari, as bits.
+  // Which neighbours of a point are attacking stones in atari, as bits.
   unsigned beside_in_atari(uint16_t point) const {
     const auto& beside = board_.neighbours(point);
     unsigned found = 0;
@@ -253,7 +253,7 @@ class LadderReader {
     return found;
   }
   bool takes_beside(uint16_t point) const { return beside_in_atari(point) != 0; }
-  // Whether a chain of the attacker's beside the target is in atari.
+  // Whether an attacking chain beside the target is in atari.
   bool is_beside_atari() const {
     unsigned found = 0;
     GoBoard::for_each_stone(points(), target_,
@@ -279,7 +279,7 @@ class LadderReader {
   const GoBoard& board_;
   const GoState& state_;
   LadderBoard trial_;
-  uint16_t target_ = 0;  // a stone of the chain that is attacked
+  uint16_t target_ = 0;  // a stone of the attacked chain
   uint8_t owner_ = kGoBlack;
 };
 

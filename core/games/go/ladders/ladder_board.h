@@ -1,5 +1,5 @@
 #pragma once
-// Points of a Go board on which stones are set and taken back, for reading moves from a position.
+// The points of a Go board, on which stones are placed and taken back to read moves.
 
 #include <algorithm>
 #include <array>
@@ -18,8 +18,9 @@ class LadderBoard {
     uint16_t ko_point_before;
     uint8_t num_joined = 0;
     uint8_t num_taken = 0;
-    std::array<std::pair<uint16_t, uint16_t>, 4> joined;  // a head, and one that it was made of
-    std::array<uint16_t, 4> taken;                        // heads
+    std::array<std::pair<uint16_t, uint16_t>, 4>
+        joined;                     // a head, and the head of a chain merged into it
+    std::array<uint16_t, 4> taken;  // heads
   };
 
   LadderBoard(const GoBoard& board, const GoState& state)
@@ -33,17 +34,17 @@ class LadderBoard {
     return count;
   }
 
-  // A ladder begins with the stones as they are.
+  // Starts a ladder from the current stones.
   void begin(uint16_t ko_point) {
     ko_point_ = ko_point;
     depth_ = num_tried_ = 0;
   }
-  // Where the simple ko rule forbids the next stone; GoState::kNoMove for nowhere.
+  // Where the simple ko rule forbids the next stone; GoState::kNoMove if nowhere.
   uint16_t ko_point() const { return ko_point_; }
-  // Stones that the ladder has set; and with those that were taken back.
+  // Stones placed by the ladder; and the number including those that were taken back.
   int depth() const { return depth_; }
   int num_tried() const { return num_tried_; }
-  // Whether a stone may be set on an empty point, suicide aside.
+  // Whether a stone may be placed on an empty point, ignoring suicide.
   bool may_set(uint16_t point, uint8_t colour) const {
     return point != ko_point_ && (num_empty_beside(point) > 0 ||
                                   board_.kind(points_, point, colour) == GoMoveKind::kNormal);
@@ -72,7 +73,7 @@ class LadderBoard {
     return change;
   }
 
-  // Undoes the latest set() that was not taken back.
+  // Undoes the latest set() that was not taken back yet.
   void take_back(const Change& change) {
     --depth_;
     ko_point_ = change.ko_point_before;
@@ -106,7 +107,7 @@ class LadderBoard {
   bool is_taken(uint16_t stone, int colour) const {
     return (points_[stone].colour == colour) & (liberties(stone) == 0);
   }
-  // Takes off the chains beside a new stone that have no liberties.
+  // Removes the chains without liberties beside a new stone.
   void take_off(uint16_t point, uint16_t head, Change& change) {
     GoPoint* points = own_points_.data();
     int num_captured = 0;
@@ -123,7 +124,7 @@ class LadderBoard {
 
   const GoBoard& board_;
   const GoState& state_;
-  const GoPoint* points_;  // the position's, until a stone is set
+  const GoPoint* points_;  // the position's, until a stone is placed
   uint16_t ko_point_ = GoState::kNoMove;
   int depth_ = 0;
   int num_tried_ = 0;

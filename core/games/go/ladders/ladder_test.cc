@@ -14,7 +14,7 @@ GoLadders ladders(const Go& game, const GoState& state) {
   return ladders_of(GoBoard(game.height(), game.width()), state);
 }
 
-// Whether these are the stones that are caught and the moves that begin it.
+// Whether these are the caught stones and the moves that start a working ladder.
 bool reads(const Go& game, const GoState& state, const std::vector<std::string>& laddered,
            const std::vector<std::string>& moves) {
   GoLadders wanted;
@@ -29,8 +29,8 @@ bool reads(const std::string& name, const std::string& diagram, uint8_t to_play,
   return reads(game, go_position(game, diagram, to_play), laddered, moves);
 }
 
-// A stone with three of the attacker's beside it runs from corner to corner, unless a stone of its
-// side lies in the way; seen of both sides to move, and where it is in atari already.
+// A stone with three attacking stones beside it runs from corner to corner, unless a friendly stone
+// is in the way; tested with both sides to move, and when it is already in atari.
 void check_long_ladders(const std::string& name, const std::string& near, const std::string& far,
                         const std::vector<std::string>& walls, const std::string& works,
                         const std::string& answer) {
@@ -60,13 +60,13 @@ bool is_caught(const std::string& name, const std::string& diagram, const std::s
 }
 
 void check_short_ladders() {
-  // Along the edge, into the corner; and to a friend.
+  // Along the edge, into the corner; and to a friendly stone.
   TENGEN_CHECK(is_caught("go/5", "..... ..... ..... OO... OX...", "B1"));
   TENGEN_CHECK(!is_caught("go/5", "..... ..... ..... OO.X. OX...", "B1"));
-  // What attacks is in atari itself, and is taken.
+  // The attacking chain is in atari itself, and is captured.
   TENGEN_CHECK(!is_caught("go/5x4", ".... XX.. .OO. OXXO XX.O", "B2"));
   TENGEN_CHECK(is_caught("go/5x4", ".... XX.. OOO. OXXO XX.O", "B2"));
-  // Taking it at the last liberty leaves one: a snapback, and the two moves that make it.
+  // Capturing at the last liberty leaves one liberty: a snapback, and the two moves that start it.
   TENGEN_CHECK(is_caught("go/4", ".... OOOO XXXO O.XO", "B2"));
   TENGEN_CHECK(
       reads("go/4", ".... OOOO XXXO ..XO", kGoWhite, {"A2", "B2", "C1", "C2"}, {"A1", "B1"}));
@@ -74,7 +74,7 @@ void check_short_ladders() {
   TENGEN_CHECK(!is_caught("go/3x5", ".X.XO XXXXO OOOO.", "A2"));
 }
 
-// The owner may not take a ko back at once, and may when it has passed.
+// The owner may not retake a ko at once, but may after a pass.
 void check_ko() {
   const Go game = go_game("go/7");
   GoState state =
@@ -90,7 +90,7 @@ void check_ko() {
   TENGEN_CHECK(!ladders(game, state).laddered.has(stone));
 }
 
-// Whether two boards have the same chains, by heads that are the same.
+// Whether two boards have the same chains, with the same heads.
 bool are_same(const GoPoint* a, const GoPoint* b, int num_points) {
   for (int i = 0; i < num_points; ++i) {
     if (a[i].colour != b[i].colour || a[i].head != b[i].head) return false;
@@ -102,7 +102,7 @@ bool are_same(const GoPoint* a, const GoPoint* b, int num_points) {
   return true;
 }
 
-// Stones that are set are those of the game, and taken back leave what was there.
+// Placed stones match those of the game, and taking them back restores the position.
 void check_trials(int size, uint64_t index) {
   const Go game = go_game("go/" + std::to_string(size));
   const GoBoard board(size, size);

@@ -1,16 +1,16 @@
 #pragma once
-// The fixed points of handicap stones: the corners' points on the third line, the fourth from 13
-// up, then the middles of the sides and of the board.
-// Source: Farneback 2002, "Specification of the Go Text Protocol, version 2", 4.1.1, which has
-// square boards; a rectangle takes its lines and middles side by side.
+// The fixed points of handicap stones: the corner points on the third line (on the fourth from size
+// 13 on), then the middles of the sides and of the board. Source: Farneback 2002, "Specification of
+// the Go Text Protocol, version 2", 4.1.1, which defines square boards; for a rectangle, lines and
+// middles are computed per side.
 
 #include <algorithm>
 #include <array>
 
 namespace tengen {
 
-// Stones that there are points for; 0 where a side is shorter than 7. A middle needs odd sides, and
-// on a side of 7 would touch a corner's point.
+// The maximum number of stones; 0 if a side is shorter than 7. A middle point needs odd sides, and
+// on a side of 7 it would touch a corner point.
 constexpr int max_handicap(int height, int width) {
   if (std::min(height, width) < 7) return 0;
   const bool has_middles = height % 2 == 1 && width % 2 == 1 && std::min(height, width) > 7;
@@ -36,7 +36,7 @@ constexpr std::array<int, 9> handicap_points(int height, int width, int num_ston
       point(row, width / 2),
       centre,
   };
-  // Odd numbers above four have the centre.
+  // Odd numbers above four include the centre.
   if (num_stones > 4 && num_stones % 2 == 1) points[static_cast<size_t>(num_stones - 1)] = centre;
   return points;
 }

@@ -1,12 +1,12 @@
 #pragma once
-// The boards that a game has had, as 64-bit keys, to ask whether one was there before.
+// The earlier boards of a game as 64-bit keys, to test whether a board occurred before.
 //
-// A search copies its root's state at every simulation, so a copy takes what is in use and no
-// memory of its own: lists of keys by bucket, threaded through the order of play.
+// A search copies its root's state at every simulation, so a copy contains only the used part and
+// allocates nothing: bucket lists of keys, linked through the order of play.
 //
-// Equal keys are taken as equal boards. A game of n moves asks about at most n points each time,
+// Equal keys are treated as equal boards. A game of n moves asks about at most n points each time,
 // so one of 722 on 19x19 makes fewer than 2^28 comparisons of different boards (722 moves, 361
-// points, 722 boards; in practice some hundreds a move), and takes two of them for the same with a
+// points, 722 boards; in practice some hundreds per move), and confuses two of them with a
 // probability below 2^-36.
 
 #include <array>
@@ -20,7 +20,7 @@ class KeyHistory {
   static constexpr int kMaxKeys = 4 * 19 * 19 + 1;
 
   KeyHistory() : KeyHistory(1) {}
-  // Fast up to about twice `num_buckets` keys; a power of two up to kMaxBuckets.
+  // Fast up to about twice `num_buckets` keys; a power of two, at most kMaxBuckets.
   explicit KeyHistory(int num_buckets) : num_buckets_(static_cast<uint32_t>(num_buckets)) {
     clear();
   }
@@ -64,9 +64,9 @@ class KeyHistory {
 
   uint32_t num_buckets_;
   uint16_t num_keys_ = 0;
-  std::array<uint16_t, kMaxBuckets> first_;  // number of the bucket's last key, from 1; 0 for none
+  std::array<uint16_t, kMaxBuckets> first_;  // index of the bucket's last key, from 1; 0 for none
   std::array<uint64_t, kMaxKeys> keys_;      // in order of play
-  std::array<uint16_t, kMaxKeys> earlier_;   // number of the key before it in its bucket
+  std::array<uint16_t, kMaxKeys> earlier_;   // index of the previous key in the bucket
 };
 
 }  // namespace tengen

@@ -14,7 +14,7 @@ int main() {
       TENGEN_CHECK(history.contains(mix64(i)) && history.contains(mix64(i / 2)));
     }
   }
-  // Copies go on apart; keys in one bucket stay apart.
+  // Copies are independent, and so are different keys in one bucket.
   KeyHistory a(4);
   a.add(1);
   a.add(5);

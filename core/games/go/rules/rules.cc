@@ -22,14 +22,14 @@ constexpr const char* kForm =
 
 bool is_size(int side) { return side >= GoRules::kMinSize && side <= GoRules::kMaxSize; }
 
-// Takes `word` off the front of `text`, if it is there.
+// Removes `word` from the front of `text`, if it is there.
 bool take(std::string_view& text, std::string_view word) {
   if (!text.starts_with(word)) return false;
   text.remove_prefix(word.size());
   return true;
 }
 
-// Takes digits off the front: up to four, the first not a zero unless it is the only one.
+// Removes digits from the front: up to four, without a leading zero unless it is the only digit.
 std::optional<int> take_number(std::string_view& text) {
   size_t length = 0;
   int number = 0;
@@ -49,7 +49,7 @@ std::optional<int> take_half_points(std::string_view& text) {
   return is_negative ? -half_points : half_points;
 }
 
-// The rules that a text says, well formed or not as go_name() writes them.
+// Parses a text into rules, even if it is not in the canonical form of go_name().
 std::optional<GoRules> read(std::string_view text) {
   if (!take(text, kPrefix)) return std::nullopt;
   const std::optional<int> height = take_number(text);
