@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tengen.distribution import DISTRIBUTION, pip_install, pip_install_extra
+from tengen.errors import TengenError
 from tengen.observe.progress_line import ProgressLine
 from tengen.run import available_cores
 from tengen.run.machine import cpu_features, cpu_name, memory_limit_bytes, quota_cores
@@ -23,6 +24,7 @@ __all__ = [
     "EXTRAS",
     "Finding",
     "add_arguments",
+    "check_choices",
     "check_extras",
     "check_machine",
     "check_required",
@@ -262,6 +264,89 @@ def _extra(name: str, what_for: str, requirements: list[str]) -> Finding:
     return Finding(text, "absent", pip_install_extra(name))
 
 
+def check_choices() -> dict[str, Finding]:
+    """Returns what inference and learning use by default.
+
+    Imports torch and the core, which the other checks do not need.
+    """
+    try:
+        importlib.import_module("torch")
+    except Exception:  # the line of torch says why
+        unknown = Finding("unknown without torch", "bad", "see torch")
+        return {"device": unknown, "inference": unknown, "learning": unknown}
+    from tengen.inference.config import default_devices
+
+    device = default_devices()
+    return {
+        "device": _device(device),
+        "inference": _inference(device),
+        "learning": _learning(device),
+    }
+
+
+def _device(device: str) -> Finding:
+    import torch
+
+    from tengen.inference.config import has_driver
+
+    cuda = torch.cuda
+    if device != "cpu":
+        names = [cuda.get_device_name(i) for i in range(cuda.device_count())]
+        return Finding(f"{device}, the first of {', '.join(names)}")
+    is_driven = has_driver()
+    if is_driven and torch.version.cuda is None:
+        return Finding(
+            "cpu: there is a GPU, and this torch is built without CUDA",
+            "absent",
+            f"uninstall torch, then {pip_install('torch')}, from an index whose torch "
+            f"has CUDA, such as PyPI",
+        )
+    if is_driven:
+        return Finding(
+            "cpu: there is a driver, and torch sees no GPU",
+            "absent",
+            "see nvidia-smi and CUDA_VISIBLE_DEVICES",
+        )
+    return Finding("cpu: torch sees no GPU")
+
+
+def _inference(device: str) -> Finding:
+    if device != "cpu":
+        return Finding("torch on the GPU, bf16 where the GPU computes in it, else fp32")
+    from tengen.inference.openvino_backend import is_installed, supported_precisions
+
+    if not is_installed():
+        return Finding(
+            "torch, fp32 or bf16 as a trial finds faster, for OpenVINO is not here",
+            "absent",
+            pip_install("openvino"),
+        )
+    try:
+        native = supported_precisions()
+    except (TengenError, RuntimeError) as error:
+        return Finding(
+            f"OpenVINO fails ({error})", "bad", "set inference.backend=torch"
+        )
+    rest = [name for name in ("bf16", "int8") if name not in native]
+    why = f"; the processor computes no {' or '.join(rest)} itself" if rest else ""
+    if len(native) == 1:
+        return Finding(f"OpenVINO in {native[0]}{why}")
+    return Finding(
+        f"OpenVINO in {', '.join(native)}, what a run's trial finds worth its rounding"
+        + why
+    )
+
+
+def _learning(device: str) -> Finding:
+    if device != "cpu":
+        return Finding(f"torch on {device}")
+    from tengen.inference.config import has_bfloat16
+
+    if has_bfloat16():
+        return Finding("torch on the processor, which multiplies bfloat16")
+    return Finding("torch on the processor in fp32, which has no bfloat16 of its own")
+
+
 _MARKS = {"ok": "ok ", "absent": "-- ", "bad": "BAD"}
 
 
@@ -304,8 +389,5 @@ def examine() -> dict[str, Finding]:
     """Returns every check by name, in the order in which they are printed."""
     found = {**check_machine(), **check_required()}
     if found["core"].state == "ok":
-        # Imported here, because it imports the core.
-        from tengen.cli.doctor_choices import check_choices
-
         found.update(check_choices())
     return {**found, **check_extras()}

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tengen.cli import doctor, doctor_choices
+from tengen.cli import doctor
 from tengen.cli.doctor import Finding
 from tengen.distribution import pip_install, pip_install_extra
+from tengen.inference import openvino_backend
 
 ROOT = Path(__file__).resolve().parents[3]
 Usage = namedtuple("Usage", "total used free")
@@ -148,15 +149,15 @@ def test_no_advice_brings_the_project_that_has_the_name_on_pypi(monkeypatch):
     ],
 )
 def test_what_inference_computes_by(monkeypatch, has, native, text, fix):
-    monkeypatch.setattr(doctor_choices, "is_installed", lambda: has)
-    monkeypatch.setattr(doctor_choices, "supported_precisions", lambda: native)
-    found = doctor_choices.check_choices()["inference"]
+    monkeypatch.setattr(openvino_backend, "is_installed", lambda: has)
+    monkeypatch.setattr(openvino_backend, "supported_precisions", lambda: native)
+    found = doctor.check_choices()["inference"]
     assert found.text.startswith(text)
     assert found.fix == fix
 
 
 def test_a_gpu_that_torch_does_not_see(monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
-    found = doctor_choices.check_choices()["device"]
+    found = doctor.check_choices()["device"]
     assert found.state == "absent"
     assert found.text.startswith("cpu: there is a")
