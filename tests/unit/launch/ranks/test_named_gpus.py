@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from tengen.errors import UsageError
-from tengen.inference import devices
+from tengen.inference import config
 from tengen.launch import mpi
 from tengen.launch.ranks.table import RankInfo
 from tengen.overrides import override
@@ -22,7 +22,7 @@ def fit(monkeypatch: pytest.MonkeyPatch):
     """Fits tictactoe to ranks, on a machine where torch sees so many GPUs."""
 
     def fitted(ranks: list[RankInfo], *settings: str, num_gpus: int = 1) -> None:
-        monkeypatch.setattr(devices, "_num_gpus", lambda: num_gpus)
+        monkeypatch.setattr(config, "_num_gpus", lambda: num_gpus)
         monkeypatch.setattr(mpi, "_runner", SimpleNamespace(ranks=ranks))
         made = override(make_config("tictactoe", None, None), list(settings))
         mpi.fit_ranks(made, keeps_count=False)
