@@ -14,12 +14,7 @@ __all__ = ["refused"]
 def refused(
     kind: type[BaseException], *named: str
 ) -> Iterator[pytest.ExceptionInfo[BaseException]]:
-    """Expects an error that names these, such as a field and its value, or a file.
-
-    Args:
-        kind: The error's class.
-        named: Parts of its message.
-    """
+    """Expects an error whose message names these: a field with its value, a file."""
     with pytest.raises(kind) as caught:
         yield caught
     for one in named:

@@ -88,10 +88,8 @@ def main() -> None:
         layout = RowLayout((rules.num_planes, rules.height, rules.width))
         planes = games.random_positions(rules, sum(BATCHES), seed=1)
         with tempfile.TemporaryDirectory() as folder:
-            asked = board_of(rules).signature
-            directory = write_random_model(
-                Path(folder) / "model", asked, bench_net(net), task=game
-            )
+            directory, asked = Path(folder) / "model", board_of(rules).signature
+            write_random_model(directory, asked, bench_net(net), task=game)
             for precision in ("fp32", "bf16"):
                 backend = DeviceBackend(
                     directory,

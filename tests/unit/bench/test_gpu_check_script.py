@@ -33,7 +33,7 @@ def test_answers_that_differ_are_named_with_the_way_they_came(
 
         monkeypatch.setattr(script.DeviceLane, "run", run_wrongly)
     monkeypatch.setattr(script, "CudaDevice", lambda word: HostDevice())
-    words = ["gpu_check.py", "--cases", "gomoku/5:2x8"]
+    words = ["gpu_check.py", "--devices", "cpu", "--cases", "gomoku/5:2x8"]
     monkeypatch.setattr(sys, "argv", words)
     script.main()
     report = json.loads(capsys.readouterr().out.splitlines()[-1])

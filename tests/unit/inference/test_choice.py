@@ -258,8 +258,3 @@ def test_auto_falls_back_to_torch(model, planes, monkeypatch):
 def test_an_open_choice_cannot_be_opened(model):
     with refused(UsageError, "inference.backend (auto)"):
         open_backend(model, InferenceConfig(), 1)
-
-
-def test_batch_rows_out_of_range_are_refused():
-    with refused(UsageError, "batch_rows"):
-        InferenceConfig(batch_rows=0)

@@ -15,7 +15,7 @@ from tengen import _core
 from tengen.errors import RunError, UsageError
 from tengen.inference import InferenceConfig, LaneBackend, RowLayout, choose
 from tengen.inference import device_backend as module
-from tengen.inference.device import unpack_rows
+from tengen.inference.device import bucket_for, bucket_sizes, unpack_rows
 from tengen.inference.device_backend import DeviceBackend
 from tengen.inference.torch_backend import TorchBackend, load_head
 from tengen.nets.modules.folded import FoldedConv
@@ -283,3 +283,25 @@ def test_no_memory_for_a_trial_is_a_failure(model, on_host):
 
 def test_the_rate_is_measured(model):
     assert opened(model).rate(8, 0.01) > 0
+
+
+@pytest.mark.parametrize(
+    ("max_rows", "sizes"),
+    [
+        (1, (1,)),
+        (8, (8,)),
+        (20, (10, 20)),
+        (64, (8, 16, 32, 48, 64)),
+        (1000, (15, 31, 62, 125, 250, 500, 750, 1000)),
+    ],
+)
+def test_sizes(max_rows, sizes):
+    assert bucket_sizes(max_rows) == sizes
+
+
+@pytest.mark.parametrize("max_rows", [1, 7, 100, 4096])
+def test_every_batch_goes_to_the_smallest_size_that_holds_it(max_rows):
+    sizes = bucket_sizes(max_rows)
+    for num_rows in range(1, max_rows + 1):
+        bucket = bucket_for(num_rows, sizes)
+        assert bucket == min(size for size in sizes if size >= num_rows)

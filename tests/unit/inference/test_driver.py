@@ -52,18 +52,12 @@ def test_every_row_gets_its_own_answer():
     assert port.answers == [2.0 * row for row in range(12)]
 
 
-def test_a_port_that_asks_for_nothing_is_left_alone():
-    port = CountingPort([])
-    stats = drive(port, Doubler(port))
-    assert stats == DriveStats(port_s=stats.port_s)
-    assert port.answers == []
-
-
 def test_stats_are_added_to():
     stats = DriveStats()
-    for _ in range(2):
-        port = CountingPort([4])
+    for sizes in ([4], [], [4]):
+        port = CountingPort(sizes)
         assert drive(port, Doubler(port), stats) is stats
+        assert len(port.answers) == 4 * len(port.answers[:1])
     assert (stats.num_evaluations, stats.num_batches) == (8, 2)
 
 

@@ -94,15 +94,11 @@ def test_a_graph_that_the_model_does_not_know_is_refused(publish):
         load_model(path)
 
 
-def test_a_taken_number_is_refused(publish):
-    publish(1)
-    with refused(RunError, "exists"):
-        publish(1)
-
-
-def test_the_same_weights_make_the_same_bytes(publish, run):
+def test_the_same_weights_make_the_same_bytes_once_each(publish, run):
     first, second = publish(3), publish(3, folder=run.candidates)
     assert first.meta == second.meta
+    with refused(RunError, "exists"):
+        publish(3)
 
 
 def test_a_model_keeps_its_number(publish, run):
@@ -172,14 +168,11 @@ def test_no_such_model(run, suffix, message):
         resolve_model(f"{run.path}{suffix}")
 
 
-def test_a_number_out_of_range_names_the_range(publish, run):
+def test_a_number_out_of_range_and_a_folder_that_is_no_run(publish, run, tmp_path):
     publish(0, folder=run.candidates)
     accept(run, 0)
     with refused(UsageError, "@5)", "0 to 0"):
         resolve_model(f"{run.path}@5")
-
-
-def test_a_folder_that_is_no_run_is_refused(tmp_path):
     with refused(UsageError, "run directory"):
         resolve_model(tmp_path)
 

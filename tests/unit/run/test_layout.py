@@ -47,16 +47,16 @@ def test_a_creation_killed_early_is_taken_up(tmp_path):
     assert first.is_new
 
 
-def test_a_folder_of_something_else_is_refused(tmp_path):
+def test_what_is_no_run_is_refused(tmp_path):
     (tmp_path / "thesis.tex").touch()
-    with refused(UsageError, "thesis.tex"):
-        RunDirectory.create_or_resume(tmp_path)
+    for start, path, named in (
+        (RunDirectory.create_or_resume, tmp_path, "thesis.tex"),
+        (RunDirectory.create_or_resume, tmp_path / "thesis.tex", "directory"),
+        (RunDirectory.open, tmp_path / "absent", "run directory"),
+    ):
+        with refused(UsageError, named):
+            start(path)
     assert os.listdir(tmp_path) == ["thesis.tex"]
-
-
-def test_open_refuses_what_is_no_run(tmp_path):
-    with refused(UsageError, "run directory"):
-        RunDirectory.open(tmp_path / "absent")
 
 
 def test_newer_schema_is_refused_by_number(run):
@@ -81,12 +81,6 @@ def test_damaged_run_json_is_one_clear_line(run, text):
 def test_unwritable_place(tmp_path):
     tmp_path.chmod(0o500)
     with refused(RunError, "denied"):
-        RunDirectory.create_or_resume(tmp_path / "run")
-
-
-def test_a_file_in_the_way(tmp_path):
-    (tmp_path / "run").touch()
-    with refused(UsageError, "directory"):
         RunDirectory.create_or_resume(tmp_path / "run")
 
 
@@ -142,6 +136,8 @@ def test_a_lock_that_a_dead_host_left_is_free(run):
     assert run.lock_holder("train") is None
     with run.lock("train"):
         assert run.lock_holder("train") == f"{os.getpid()} on {os.uname().nodename}"
+        with run.lock("learn"):
+            assert run.lock_holder("gate") is None
 
 
 def test_a_lock_may_be_waited_for(run):
@@ -171,11 +167,6 @@ def test_who_looks_at_a_lock_keeps_nobody_out(run):
         assert not taking.done()
         os.close(descriptor)
         taking.result().release()
-
-
-def test_locks_of_two_names_are_apart(run):
-    with run.lock("train"), run.lock("learn"):
-        assert run.lock_holder("gate") is None
 
 
 def test_incarnations_are_never_given_twice(run):
@@ -216,11 +207,11 @@ def test_code_txt_keeps_every_code_that_ran(run, monkeypatch):
 
 
 def test_code_txt_keeps_bytes_of_any_encoding(run):
-    (run.path / "code.txt").write_bytes(b"caf\xe9: trained here\n")
+    before = b"caf\xe9: trained here\n"
+    (run.path / "code.txt").write_bytes(before)
     run.write_code()
-    assert (run.path / "code.txt").read_bytes() == (
-        b"caf\xe9: trained here\n\n" + code_text().encode()
-    )
+    found = (run.path / "code.txt").read_bytes()
+    assert found == before + b"\n" + code_text().encode()
 
 
 def test_looking_at_the_checkout_takes_no_lock_there(tmp_path, monkeypatch):

@@ -68,10 +68,6 @@ def ends_of(frames: list[bytes]) -> list[int]:
     return ends
 
 
-def gaps_of(path: Path) -> list[tuple[int, int, bool]]:
-    return _core.read_journal(str(path))[2]
-
-
 def test_a_tail_torn_at_any_byte_is_told_and_left(tmp_path: Path) -> None:
     frames = [b"one", b"second", b"3rd frame"]
     write(tmp_path / "whole", frames)
@@ -85,6 +81,8 @@ def test_a_tail_torn_at_any_byte_is_told_and_left(tmp_path: Path) -> None:
         gaps = [(end, size - end, True)] if size > end else []
         assert _core.read_journal(str(torn)) == (META, frames[:num_whole], gaps)
         assert torn.read_bytes() == whole[:size]
+    torn.write_bytes(whole + bytes(4096))
+    assert _core.read_journal(str(torn)) == (META, frames, [(ends[-1], 4096, True)])
 
 
 def test_a_flipped_bit_anywhere_costs_its_own_frame_only(tmp_path: Path) -> None:
@@ -122,13 +120,6 @@ def test_a_mark_within_a_damaged_frame_is_no_frame(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(content)
     frames = _core.read_journal(str(tmp_path / "a"))[1]
     assert frames == [b"second"]
-
-
-def test_a_tail_of_zeros_is_told(tmp_path: Path) -> None:
-    write(tmp_path / "a", [b"one"])
-    with open(tmp_path / "a", "ab") as file:
-        file.write(bytes(4096))
-    assert gaps_of(tmp_path / "a") == [(ends_of([b"one"])[1], 4096, True)]
 
 
 def test_a_gap_names_file_place_and_size(tmp_path: Path) -> None:

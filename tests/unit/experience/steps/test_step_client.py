@@ -29,13 +29,8 @@ def memory() -> Iterator[Path]:
         yield Path(folder) / "table"
 
 
-@pytest.mark.parametrize("over", ["folder", "tcp"])
-def test_an_actor_waits_for_the_learner(
-    tmp_path: Path, memory: Path, over: str
-) -> None:
-    """Before it waited, hundreds of blocks were on their way to a full table."""
-    net = NetDoor(listen="127.0.0.1:0") if over == "tcp" else None
-    table = StepTable(
+def opened(tmp_path: Path, memory: Path, net: NetDoor | None) -> StepTable:
+    return StepTable(
         tmp_path / "steps",
         COLUMNS,
         LAYOUT,
@@ -46,6 +41,15 @@ def test_an_actor_waits_for_the_learner(
         directory=memory,
         net=net,
     )
+
+
+@pytest.mark.parametrize("over", ["folder", "tcp"])
+def test_an_actor_waits_for_the_learner(
+    tmp_path: Path, memory: Path, over: str
+) -> None:
+    """Before it waited, hundreds of blocks were on their way to a full table."""
+    net = NetDoor(listen="127.0.0.1:0") if over == "tcp" else None
+    table = opened(tmp_path, memory, net)
     address = table.address or str(memory)
     client = StepClient(address, LAYOUT, CONFIG)
     writer = client.writer("actor-0", NUM_SLOTS)
@@ -74,17 +78,7 @@ def test_a_name_that_a_lost_session_has_is_waited_for(
     tmp_path: Path, memory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By TCP, where a host that was cut off is not known to be gone for some time."""
-    table = StepTable(
-        tmp_path / "steps",
-        COLUMNS,
-        LAYOUT,
-        CONFIG,
-        seed=1,
-        num_slots=NUM_SLOTS,
-        batch_size=8,
-        directory=memory,
-        net=NetDoor(listen="127.0.0.1:0"),
-    )
+    table = opened(tmp_path, memory, NetDoor(listen="127.0.0.1:0"))
     address = table.address
     assert address is not None
     lost, again = (StepClient(address, LAYOUT, CONFIG) for _ in range(2))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from step_blocks import STATE, Steps, block, check_states, numbers_of
 
 from tengen.errors import RunError, UsageError
-from tengen.experience import ItemLayout, StepTable
+from tengen.experience import ItemLayout
 from tengen.store import Column
 from tengen.tensors import TensorSpec
 from tests.refusals import refused
@@ -336,22 +336,20 @@ def test_new_items_have_the_greatest_priority_so_far(tmp_path: Path) -> None:
         assert steps.table.max_priority == 1.0
 
 
-def test_priorities_that_are_refused_change_nothing(tmp_path: Path) -> None:
-    with Steps(
-        tmp_path, SINGLE, sampler="prioritized", samples_per_item=100.0
-    ) as steps:
-        steps.append(4)
-        batch = steps.table.sample(1)
-        with refused(UsageError, "priority (inf)"):
-            batch.ack(np.array([np.inf]))
-        assert steps.table.max_priority == 1.0
-
-
-def test_priorities_are_of_no_use_to_even_draws(tmp_path: Path) -> None:
-    with Steps(tmp_path, SINGLE, sampler="uniform", samples_per_item=100.0) as steps:
-        steps.append(5)
-        steps.table.sample(2).ack(np.array([5.0, 6.0]))
-        assert steps.table.max_priority == 1.0
+def test_priorities_that_are_refused_or_of_no_use_change_nothing(
+    tmp_path: Path,
+) -> None:
+    for sampler in ("prioritized", "uniform"):
+        folder = tmp_path / sampler
+        with Steps(folder, SINGLE, sampler=sampler, samples_per_item=100.0) as steps:
+            steps.append(5)
+            batch = steps.table.sample(2)
+            if sampler == "prioritized":
+                with refused(UsageError, "priority (inf)"):
+                    batch.ack(np.array([np.inf, 1.0]))
+            else:
+                batch.ack(np.array([5.0, 6.0]))
+            assert steps.table.max_priority == 1.0
 
 
 @pytest.mark.parametrize("sampler", ["uniform", "prioritized"])
@@ -448,10 +446,3 @@ def test_bad_openings_are_refused(tmp_path: Path) -> None:
     state = {"hidden": TensorSpec(shape=(3,))}
     with refused(UsageError, "columns"):
         Steps(tmp_path, ItemLayout(num_steps=3, period=1, state=state), **settings)
-
-
-def test_two_actors_write_side_by_side(tmp_path: Path) -> None:
-    with Steps(tmp_path, CLOSED, num_slots=3) as steps:
-        assert isinstance(steps.table, StepTable)
-        with refused(UsageError, "num_slots"):
-            steps.table.writer("actor-1", 2)
