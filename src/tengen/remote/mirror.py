@@ -221,7 +221,9 @@ class Mirror:
         self._thread.join()
         while self._error is None:
             try:
-                self._exchange()
+                if self._games is None:
+                    self._take()
+                self._send()
                 self._end()
                 break
             except TengenError as error:
@@ -332,20 +334,28 @@ class Mirror:
 
     def _exchange(self) -> int | None:
         """Exchanges everything but models; returns the number of the newest model."""
+        newest = self._take()
+        self._send()
+        if self._games is not None:
+            self._claim(self._games)
+        self._exchanged_s = time.monotonic()
+        return newest
+
+    def _take(self) -> int | None:
+        """Takes all but models, sends an actor's counts; returns the newest model."""
         totals = None
         if self._games is None:
             totals = read_actor_totals(self.run, self.place.index)
         newest = self._downloads.take(None if totals == self._totals else totals)
         self._totals = totals
+        return newest
+
+    def _send(self) -> None:
         if self._games is not None:
             self._games.send()
             self._stock.drop(self._games.sent_generations())
         for upload in self._uploads:
             upload.send()
-        if self._games is not None and not self._is_over.is_set():
-            self._claim(self._games)
-        self._exchanged_s = time.monotonic()
-        return newest
 
     def _between_pieces(self) -> None:
         """Exchanges the rest while a large model arrives."""
