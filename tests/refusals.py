@@ -1,4 +1,4 @@
-"""Errors in tests: their kind, and what they name; not their prose."""
+"""Expected errors: their class and what they name, and not their prose."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ __all__ = ["refused"]
 def refused(
     kind: type[BaseException], *named: str
 ) -> Iterator[pytest.ExceptionInfo[BaseException]]:
-    """Expects an error whose message names these: a field with its value, a file."""
+    """Expects an error whose message contains each of ``named``.
+
+    Name a field with its value, as in ``num_envs (0)``, or a file. The rest of a message
+    is for people, and no test depends on it.
+    """
     with pytest.raises(kind) as caught:
         yield caught
     for one in named:

@@ -14,7 +14,7 @@ from tengen.bundled import players
 from tengen.errors import UsageError
 from tengen.games import open_game
 from tengen.models import resolve_model
-from tests.refused import refused
+from tests.refusals import refused
 
 NAMES = bundled.bundled_names()
 

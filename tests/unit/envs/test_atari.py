@@ -11,7 +11,7 @@ from tengen.envs.suites import ale
 from tengen.envs.suites.ale import PROTOCOLS
 from tengen.envs.suites.atari import SUITE as suite
 from tengen.errors import EnvError, RunError, UsageError
-from tests.refused import refused
+from tests.refusals import refused
 
 needs_ale = pytest.mark.skipif(not suite.names(), reason="needs pip install ale-py")
 

@@ -17,7 +17,7 @@ from tengen.envs.suites.atari import SUITE
 from tengen.errors import EnvError, RunError
 from tengen.inference import DriveStats, central
 from tengen.tensors import Signature
-from tests.refused import refused
+from tests.refusals import refused
 
 pytestmark = pytest.mark.skipif(not SUITE.names(), reason="needs pip install ale-py")
 

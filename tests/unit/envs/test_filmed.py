@@ -8,7 +8,7 @@ from tengen.envs.filmed import draw_planes, draw_screen
 from tengen.envs.suites import ale, atari
 from tengen.envs.suites.ale import PROTOCOLS
 from tengen.errors import RunError, UsageError
-from tests.refused import refused
+from tests.refusals import refused
 
 pytest.importorskip("gymnasium")
 

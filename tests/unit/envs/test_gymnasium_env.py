@@ -16,7 +16,7 @@ pytest.importorskip("gymnasium")
 import gymnasium
 
 from tests.environments import MultiChoice, Nested, NotFinite, Raising
-from tests.refused import refused
+from tests.refusals import refused
 
 
 def actions_of(*values):

@@ -13,7 +13,7 @@ from tengen import envs
 from tengen.envs.gymnasium_env import GymnasiumEnv
 from tengen.envs.suites.gymnasium_ids import GymnasiumVectorEnv, is_proven
 from tengen.errors import RunError, UsageError
-from tests.refused import refused
+from tests.refusals import refused
 
 gymnasium = pytest.importorskip("gymnasium")
 

@@ -11,7 +11,7 @@ from tengen.envs.suites.minatar import SUITE as suite
 from tengen.errors import RunError, UsageError
 from tengen.recipes import make_config
 from tengen.tensors import TensorSpec
-from tests.refused import refused
+from tests.refusals import refused
 
 GAMES = {
     "Asterix": ("asterix", 4, 5),

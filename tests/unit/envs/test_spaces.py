@@ -7,7 +7,7 @@ from tengen.envs import ActionSpec
 from tengen.envs.spaces import Actions, Observations
 from tengen.errors import RunError, UsageError
 from tengen.tensors import TensorSpec
-from tests.refused import refused
+from tests.refusals import refused
 
 gymnasium = pytest.importorskip("gymnasium")
 spaces = gymnasium.spaces

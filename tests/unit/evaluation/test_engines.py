@@ -33,7 +33,7 @@ from tengen.evaluation.engines.process import EngineRefusal
 from tengen.evaluation.engines.side import check_engine
 from tengen.games.go_rules import read_vertex
 from tengen.games.sgf import read_sgf
-from tests.refused import refused
+from tests.refusals import refused
 
 ORACLES = Path(__file__).parents[2] / "oracle"
 PLAYERS = {"go": GtpPlayer, "gomoku": GomocupPlayer}

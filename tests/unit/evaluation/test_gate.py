@@ -18,7 +18,7 @@ from tengen.evaluation import (
     judge,
     log_likelihood_ratio,
 )
-from tests.refused import refused
+from tests.refusals import refused
 
 
 def results(gate, scores=(), *, tally=None):

@@ -17,7 +17,7 @@ from tengen.evaluation import (
     stopped_by,
 )
 from tengen.evaluation.searcher import Searcher
-from tests.refused import refused
+from tests.refusals import refused
 from tests.unit.conftest import PLAIN
 
 MCTS, RANDOM = MctsPlayer(20), RandomPlayer()

@@ -17,7 +17,7 @@ from tests.oracle.slow_minigo_games import (
     pass_alive_of,
     slow_match_game,
 )
-from tests.refused import refused
+from tests.refusals import refused
 
 NAME = "go/5/nosuicide/planes=minigo"
 

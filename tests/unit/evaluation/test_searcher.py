@@ -6,7 +6,7 @@ from tengen import _core, games
 from tengen.errors import UsageError
 from tengen.evaluation.searcher import Searcher, batch_rows
 from tengen.search import SearchConfig
-from tests.refused import refused
+from tests.refusals import refused
 from tests.unit.conftest import PLAIN
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tengen import games
 from tengen.errors import UsageError
-from tests.refused import refused
+from tests.refusals import refused
 
 
 def test_every_name_makes_its_game():

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "oracle"))
 from slow_games import EMPTY, STONES
 from slow_go import SlowGo, chain_at, choose, eternal_chains, pass_alive, rows_of
 
-from tests.refused import refused
+from tests.refusals import refused
 
 RULES = [
     ko + suicide

@@ -8,7 +8,7 @@ import pytest
 from tengen import _core
 from tengen.errors import UsageError
 from tengen.games import GoVariety, make, variants_of
-from tests.refused import refused
+from tests.refusals import refused
 
 
 def shares(task, **fields):

@@ -15,7 +15,7 @@ from tengen._core import CoreError
 sys.path.insert(0, str(Path(__file__).parents[2] / "oracle"))
 from slow_games import make_slow
 
-from tests.refused import refused
+from tests.refusals import refused
 
 # Games to compare, with how many: some thousand plies each.
 PLAYOUTS = {

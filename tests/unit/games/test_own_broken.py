@@ -14,7 +14,7 @@ from tengen.evaluation import MctsPlayer, RandomPlayer, play_match
 from tengen.games.check import check_own_game
 from tengen.games.python_game import PythonGame
 from tengen.games.source import OwnGameSource
-from tests.refused import refused
+from tests.refusals import refused
 from tests.unit.conftest import PLAIN
 
 

@@ -10,7 +10,7 @@ import pytest
 from tengen import games
 from tengen._core import CoreError
 from tengen.errors import UsageError
-from tests.refused import refused
+from tests.refusals import refused
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 

@@ -12,7 +12,7 @@ from tengen.evaluation.searcher import Searcher
 from tengen.games.source import OwnGameSource
 from tengen.inference import bind_port
 from tengen.search import SearchConfig
-from tests.refused import refused
+from tests.refusals import refused
 from tests.unit.conftest import PLAIN
 
 PAIRS = [("own_games:TicTacToe", "tictactoe"), ("own_games:ConnectFour", "connect4")]

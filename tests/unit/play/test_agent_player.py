@@ -16,7 +16,7 @@ pytest.importorskip("gymnasium")
 
 from tengen import envs, games
 from tengen.envs import registry
-from tests.refused import refused
+from tests.refusals import refused
 from tests.unit.play import own_forms
 
 MODULE = "tests.unit.play.own_forms"

@@ -16,7 +16,7 @@ from tengen.recipes import make_config
 from tengen.recipes.run import train_task
 from tengen.roles import read_config, run_book
 from tengen.run import RunDirectory
-from tests.refused import refused
+from tests.refusals import refused
 
 GAME = games.make("connect4")
 

@@ -9,7 +9,7 @@ from tengen import _core, games
 from tengen.errors import UsageError
 from tengen.play import Player
 from tengen.search import PlayConfig, SearchConfig
-from tests.refused import refused
+from tests.refusals import refused
 
 
 def without_variations(analysis):

@@ -6,7 +6,7 @@ import tengen
 from tengen import _core, games
 from tengen.errors import TengenWarning, UsageError
 from tengen.play import Analysis
-from tests.refused import refused
+from tests.refusals import refused
 from tests.unit.conftest import PLAIN
 
 

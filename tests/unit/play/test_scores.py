@@ -10,7 +10,7 @@ from tengen import cli
 from tengen.errors import UsageError
 from tengen.evaluation import open_player, play_match
 from tengen.search import PlayConfig, SearchConfig
-from tests.refused import refused
+from tests.refusals import refused
 
 COUNTS = SearchConfig(score_weight=0.4)
 

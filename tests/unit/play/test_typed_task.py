@@ -11,7 +11,7 @@ import pytest
 import tengen
 from tengen import cli
 from tengen.errors import UsageError
-from tests.refused import refused
+from tests.refusals import refused
 
 OWN_GAMES = Path(__file__).parents[1] / "games" / "own_games.py"
 # Tic-tac-toe, which a model of the native game plays as well.

@@ -5,7 +5,7 @@ import pytest
 from tengen import _core
 from tengen.search import SearchConfig
 from tests.oracle.search import Proof, ReferenceSearch
-from tests.refused import refused
+from tests.refusals import refused
 
 POLICIES = ("puct", "gumbel")
 

@@ -10,7 +10,7 @@ from tengen.errors import UsageError
 from tengen.search import SearchConfig
 from tests.oracle.search import ReferenceSearch
 from tests.oracle.search.score import ScoreUtility, expected_saturated
-from tests.refused import refused
+from tests.refusals import refused
 
 
 @pytest.mark.parametrize("stdev", [0.0, 0.3, 0.7, 1.5, 4.0, 12.0])

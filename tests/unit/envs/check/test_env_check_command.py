@@ -11,7 +11,7 @@ pytest.importorskip("gymnasium")
 
 from tengen import cli, envs
 from tengen.errors import UsageError
-from tests.refused import refused
+from tests.refusals import refused
 from tests.unit.envs.check import planted
 
 STEPS = ("--steps", "200")

@@ -13,7 +13,7 @@ from tengen.envs import ActionSpec, Arrays
 from tengen.errors import UsageError
 from tengen.evaluation import Acting
 from tengen.evaluation.episodes.acting import Draws
-from tests.refused import refused
+from tests.refusals import refused
 
 NUM_ROWS = 4_000
 CHOICES = ActionSpec(num_choices=(4,))

@@ -15,7 +15,7 @@ from tengen.errors import RunError, UsageError
 from tengen.evaluation import play_episodes
 from tengen.inference import drive
 from tengen.tensors import Signature, TensorSpec
-from tests.refused import refused
+from tests.refusals import refused
 
 CHOICES = ActionSpec(num_choices=(3,))
 

@@ -20,7 +20,7 @@ from tengen.errors import RunError, UsageError
 from tengen.evaluation import Films
 from tengen.evaluation.episodes import film_formats
 from tengen.evaluation.episodes.film_formats import Gif, Mp4, choose_format, find_ffmpeg
-from tests.refused import refused
+from tests.refusals import refused
 
 TASK = "tests.environments:Shown"  # nine steps an episode, 60 a second
 

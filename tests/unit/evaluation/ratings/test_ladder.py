@@ -26,7 +26,7 @@ from tengen.evaluation.ratings.records import MatchRecord, publish_record
 from tengen.games import Book
 from tengen.run import RunDirectory
 from tengen.search import PlayConfig, SearchConfig
-from tests.refused import refused
+from tests.refusals import refused
 
 SHIPPED = ("tictactoe", "connect4", "gomoku/9", "gomoku/15")
 WORDS = ("random", "mcts:4", "mcts:30")

@@ -6,7 +6,7 @@ import pytest
 from tengen.errors import UsageError
 from tengen.evaluation import Pairing, Tally, elo_of_score, expected_score, fit_ratings
 from tengen.evaluation.ratings.fit import PRIOR_DRAWS, Link
-from tests.refused import refused
+from tests.refusals import refused
 
 
 def pairing(a, b, wins, draws, losses):

@@ -7,7 +7,7 @@ from tengen.evaluation import MatchRecord, Pairing, Tally, read_records
 from tengen.evaluation.ratings.records import publish_record
 from tengen.run import RunDirectory
 from tengen.search import PlayConfig
-from tests.refused import refused
+from tests.refusals import refused
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from tengen import cli, games
 from tengen.errors import RunError
 from tengen.evaluation.engines.gomocup import GomocupEngine
 from tengen.evaluation.engines.process import EngineRefusal
-from tests.refused import refused
+from tests.refusals import refused
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tengen import games
 from tengen.play.gomocup.stones import OTHER, OWN, GomocupError, Stones
-from tests.refused import refused
+from tests.refusals import refused
 
 
 def played(task, moves):
