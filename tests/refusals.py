@@ -16,8 +16,8 @@ def refused(
 ) -> Iterator[pytest.ExceptionInfo[BaseException]]:
     """Expects an error whose message contains each of ``named``.
 
-    Name a field with its value, as in ``num_envs (0)``, or a file. The rest of a message
-    is for people, and no test depends on it.
+    Name a field with its value, as in ``num_envs (0)``, or a file. The rest of a
+    message is for people, and no test depends on it.
     """
     with pytest.raises(kind) as caught:
         yield caught
