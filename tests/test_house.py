@@ -16,20 +16,20 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "tengen"
 MAX_LINES = 500
 LIMITS = {
-    "lines_of_src": 92_827,
-    "lines_of_core": 34_156,
-    "lines_of_tests": 108_221,
-    "lines_of_benchmarks_and_scripts": 8_788,
+    "lines_of_src": 89_604,
+    "lines_of_core": 33_483,
+    "lines_of_tests": 105_660,
+    "lines_of_benchmarks_and_scripts": 8_784,
     "packages": 30,
-    "modules_with_one_importer": 186,
-    "imports_up": 12,
-    "circles": 15,
+    "modules_with_one_importer": 140,
+    "imports_up": 0,
+    "circles": 5,
     "symbols_without_caller": 1,
     "enum_values_without_reader": 0,
-    "options_without_caller": 26,
-    "tests_of_prose": 618,
-    "monkeypatches": 410,
-    "private_attributes": 269,
+    "options_without_caller": 18,
+    "tests_of_prose": 395,
+    "monkeypatches": 374,
+    "private_attributes": 204,
 }
 TEXT = {".py", ".cc", ".h", ".md", ".toml", ".txt", ".cmake", ".yaml", ".sh", ""}
 TEXT |= {".sbatch", ".cuda"}
