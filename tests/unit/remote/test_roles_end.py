@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -11,12 +10,16 @@ import threading
 import pytest
 
 from tengen.experience import MAX_WRITERS
+from tengen.launch.messages import Failed, Stop
 from tengen.recipes import make_config
 from tengen.roles import write_config
 from tengen.run import evict_mirrors, read_mirrors, write_actor_totals
 from tests.integration.runs import wait_for
+from tests.unit.launch.children import received, started, the_hub
 from tests.unit.remote.conftest import TOKEN
 from tests.unit.remote.playing import NO_PLACE, fails
+
+__all__ = ["the_hub"]
 
 LONG_S = 60
 
@@ -65,22 +68,24 @@ def test_self_play_that_is_evicted_ends(host, start, tmp_path):
     assert NO_PLACE in err.decode()
 
 
-def child(start, host, folder):
-    words = ["--connect", connect_to(host), str(folder), "1", "actor"]
-    return start("tengen.launch.child", *words)
+@pytest.fixture
+def child(hub, host, tmp_path):
+    """A role process of a runner that works on a mirror."""
+    words = ["-P", "-m", "tengen.launch.child", "--connect", connect_to(host)]
+    words += [str(tmp_path / "far"), "1", "actor"]
+    made = started(hub, words, TENGEN_RUN_TOKEN=TOKEN)
+    yield made
+    made.kill()
 
 
-def test_an_actor_that_is_evicted_ends(host, start, tmp_path, mirror_at):
+def test_an_actor_that_is_evicted_ends(host, child, tmp_path, mirror_at):
     write_config(host.run, make_config("tictactoe", None, None))
-    process = child(start, host, tmp_path / "far")
+    child.join()
     wait_for(lambda: is_here(host))
     other = mirror_at(tmp_path / "other", "actor", index=0, is_vouched=True)
-    assert process.wait(LONG_S) == 2  # its input is still open
-    # It says last that all is saved, if it began to serve before.
-    told = [json.loads(line) for line in process.stdout.read().splitlines()]
-    errors = [message["error"] for message in told if "error" in message]
-    assert len(errors) == 1
-    assert NO_PLACE in errors[0]
+    (failed,) = [told for told in received(child) if isinstance(told, Failed)]
+    assert NO_PLACE in failed.error
+    assert child.end(LONG_S) == "exit code 2"
     write_actor_totals(other.run, 0, (5, 1))
 
 
@@ -92,14 +97,11 @@ def test_a_mirror_that_fails_stops_its_role(host, mirror_at, tmp_path):
     fails(first, NO_PLACE)
 
 
-def test_a_child_that_waits_for_its_host_hears_a_stop(host, start, tmp_path):
+def test_a_child_that_waits_for_its_host_hears_a_stop(host, child):
     host.close()
-    process = child(start, host, tmp_path / "far")
-    line = process.stderr.readline()
-    assert b"waits for the run's host" in line
-    process.stdin.write(b'{"stop": true}\n')
-    process.stdin.flush()
+    child.join()
+    child.send(Stop())
     # It would wait for ten minutes.
-    assert process.wait(LONG_S) == 0
-    assert process.stdout.read() == b""
+    assert received(child) == []
+    assert child.end(LONG_S) == "exit code 0"
     host.open()

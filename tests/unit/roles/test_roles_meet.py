@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tengen.learners import checkpoint
-from tengen.models import accept
+from tengen.models import accept, publish
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import (
@@ -22,7 +22,7 @@ from tengen.roles import (
 )
 from tengen.roles.learning import export
 from tengen.roles.role import Role
-from tengen.run import NumberedFolder, RunDirectory, WriterLock
+from tengen.run import RunDirectory, WriterLock, publish_directory
 
 SETTINGS = (
     "inference.precision=fp32",
@@ -48,15 +48,12 @@ def make(run: RunDirectory, name: str) -> Role:
 def test_a_candidate_may_be_taken_as_soon_as_it_is_there(
     run: RunDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    publish = NumberedFolder.publish
-
-    def taken(folder: NumberedFolder, number: int, write: Any) -> Path:
-        path = publish(folder, number, write)
-        accept(run, number)
-        return path
+    def taken(final: Path, write: Any) -> None:
+        publish_directory(final, write)
+        accept(run, int(final.name))
 
     role = make(run, "export")
-    monkeypatch.setattr(NumberedFolder, "publish", taken)
+    monkeypatch.setattr(publish, "publish_directory", taken)
     report = role.turn()
     role.close()
     assert report is not None
