@@ -76,8 +76,7 @@ class ServedSampler final : public ServedSession {
   }
 
   // Draws what was asked for, until the next batch to be sent is in loan_, or `end` items have been
-  // touched; false where it is not ready yet. Throws Error where its steps are lost and the disk
-  // refuses damage.
+  // touched; false where it is not ready yet.
   bool next(Engine& engine, uint64_t end) {
     while (true) {
       while (num_undrawn_ > 0 && engine.num_touched() < end && !is_full(engine) &&

@@ -163,9 +163,7 @@ bool Staging::loaded(uint32_t chunk, const TransferResult& result) {
       continue;
     }
     may_go_on |= --it->second.num_missing == 0 || !result.error.empty();
-    if (result.error.empty()) continue;
-    it->second.damaged.push_back(chunk);
-    it->second.error = result.error;
+    if (!result.error.empty()) it->second.damaged.push_back(chunk);
   }
   return may_go_on;
 }

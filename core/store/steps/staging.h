@@ -68,11 +68,10 @@ class Staging {
   enum class Fetch { kUnderWay, kReady, kDamaged };
   Fetch state_of(uint64_t lease) const;
   void end_fetch(uint64_t lease);
-  // The chunks of a damaged fetch that cannot be read, and why the last of them cannot.
+  // The chunks of a damaged fetch that cannot be read.
   const std::vector<uint32_t>& damaged_of(uint64_t lease) const {
     return fetches_.at(lease).damaged;
   }
-  const std::string& error_of(uint64_t lease) const { return fetches_.at(lease).error; }
   // The counts of a fetch that is ready.
   const ChunkReads& reads_of(uint64_t lease) const { return fetches_.at(lease).reads; }
 
@@ -118,7 +117,6 @@ class Staging {
     bool has_slots = false;
     ChunkReads reads;
     std::vector<uint32_t> damaged;
-    std::string error;
   };
 
   uint64_t max_unsaved() const;

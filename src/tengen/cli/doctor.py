@@ -14,11 +14,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
 
+from tengen.cgroups import memory_limit_bytes, quota_cores
 from tengen.distribution import DISTRIBUTION, pip_install, pip_install_extra
 from tengen.errors import TengenError
 from tengen.observe.progress_line import ProgressLine
 from tengen.run import available_cores
-from tengen.run.machine import cpu_features, cpu_name, memory_limit_bytes, quota_cores
+from tengen.run.machine import cpu_features, cpu_name
 
 __all__ = [
     "EXTRAS",

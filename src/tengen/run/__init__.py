@@ -27,10 +27,8 @@ from tengen.run.lock import WriterLock, close_owned, lock_holder, own_files
 from tengen.run.machine import (
     MAX_THREADS,
     available_cores,
-    available_memory_bytes,
     keep_freed_memory,
     machine_line,
-    memory_limit_bytes,
     usable_threads,
 )
 from tengen.run.mirrors import (
@@ -75,7 +73,6 @@ __all__ = [
     "RunDirectory",
     "WriterLock",
     "available_cores",
-    "available_memory_bytes",
     "change_mirror",
     "check_no_mirror",
     "check_writable",
@@ -88,7 +85,6 @@ __all__ = [
     "keep_freed_memory",
     "lock_holder",
     "machine_line",
-    "memory_limit_bytes",
     "memory_root",
     "move_directory",
     "newer_schema",

@@ -18,6 +18,7 @@ import warnings
 from importlib import metadata
 from pathlib import Path
 
+from tengen.cgroups import memory_limit_bytes, quota_cores
 from tengen.config import check_range
 from tengen.distribution import DISTRIBUTION, checkout
 from tengen.errors import TengenWarning
@@ -25,14 +26,11 @@ from tengen.errors import TengenWarning
 __all__ = [
     "MAX_THREADS",
     "available_cores",
-    "available_memory_bytes",
     "code_text",
     "cpu_features",
     "cpu_name",
     "keep_freed_memory",
     "machine_line",
-    "memory_limit_bytes",
-    "quota_cores",
     "resident_bytes",
     "source_sha256",
     "usable_threads",
@@ -43,16 +41,11 @@ MAX_THREADS = 1024
 
 _LIBRARIES = ("numpy", "torch", "openvino", "onnx", "gymnasium")
 _PACKAGE = Path(__file__).resolve().parent.parent
-_CGROUPS = Path("/sys/fs/cgroup")
-_MEMBERSHIP = Path("/proc/self/cgroup")
 _CPUINFO = Path("/proc/cpuinfo")
-_MEMINFO = Path("/proc/meminfo")
 _STATM = Path("/proc/self/statm")
 # glibc's names of these two settings of its allocator, from malloc.h.
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
-# A cgroup v1 memory limit above this is the kernel's way to write "none".
-_NO_LIMIT_BYTES = 1 << 60
 
 
 def available_cores() -> int:
@@ -110,71 +103,16 @@ def keep_freed_memory() -> bool:
     return bool(did_map and set_option(_M_TRIM_THRESHOLD, (1 << 31) - 1))
 
 
-def quota_cores(
-    membership: Path = _MEMBERSHIP, cgroups: Path = _CGROUPS
-) -> float | None:
-    """Returns the CPU quota in cores, or None where there is none.
-
-    Args:
-        membership: The process's cgroups, ``/proc/self/cgroup``.
-        cgroups: Where cgroups are mounted.
-    """
-    quotas = []
-    for folder in _folders(membership, cgroups, "cpu"):
-        maximum = _words(folder / "cpu.max")
-        if len(maximum) == 2 and maximum[0] != "max":
-            quotas.append(int(maximum[0]) / int(maximum[1]))
-        quota = _words(folder / "cpu.cfs_quota_us")
-        period = _words(folder / "cpu.cfs_period_us")
-        if quota and period and int(quota[0]) > 0:
-            quotas.append(int(quota[0]) / int(period[0]))
-    return min(quotas, default=None)
-
-
-def memory_limit_bytes(membership: Path = _MEMBERSHIP, cgroups: Path = _CGROUPS) -> int:
-    """Returns the memory this process may use: the machine's, or less by cgroup.
-
-    Args:
-        membership: The process's cgroups, ``/proc/self/cgroup``.
-        cgroups: Where cgroups are mounted.
-    """
-    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    for folder in _folders(membership, cgroups, "memory"):
-        for name in ("memory.max", "memory.limit_in_bytes"):
-            limit = _words(folder / name)
-            if limit and limit[0] != "max" and int(limit[0]) < _NO_LIMIT_BYTES:
-                limits.append(int(limit[0]))
-    return min(limits)
-
-
-def available_memory_bytes(
-    membership: Path = _MEMBERSHIP, cgroups: Path = _CGROUPS
-) -> int:
-    """Returns the memory that this process may still take, counting caches as free.
-
-    If the system does not say, all the memory that the process may use.
-
-    Args:
-        membership: The process's cgroups, ``/proc/self/cgroup``.
-        cgroups: Where cgroups (version 2) are mounted.
-    """
-    found = [memory_limit_bytes()]
-    for line in _lines(_MEMINFO):
-        name, _, value = line.partition(":")
-        if name == "MemAvailable":
-            found.append(int(value.split()[0]) << 10)
-    for folder in _folders(membership, cgroups, "memory"):
-        limit, used = _words(folder / "memory.max"), _words(folder / "memory.current")
-        if limit and used and limit[0] != "max":
-            files = dict(line.split() for line in _lines(folder / "memory.stat"))
-            cache = int(files.get("inactive_file", 0))
-            found.append(int(limit[0]) - int(used[0]) + cache)
-    return max(0, min(found))
+def _cpu_lines() -> list[str]:
+    try:
+        return _CPUINFO.read_text().splitlines()
+    except OSError:
+        return []
 
 
 def cpu_features() -> frozenset[str]:
     """Returns the CPU's feature flags as Linux names them; empty elsewhere."""
-    for line in _lines(_CPUINFO):
+    for line in _cpu_lines():
         name, _, value = line.partition(":")
         if name.strip() in ("flags", "Features"):
             return frozenset(value.split())
@@ -183,7 +121,7 @@ def cpu_features() -> frozenset[str]:
 
 def cpu_name() -> str:
     """Returns the CPU's model name."""
-    for line in _lines(_CPUINFO):
+    for line in _cpu_lines():
         name, _, value = line.partition(":")
         if name.strip() == "model name":
             return value.strip()
@@ -199,36 +137,11 @@ def machine_line() -> str:
     )
 
 
-def _folders(membership: Path, cgroups: Path, controller: str) -> list[Path]:
-    """Returns the cgroup folders, own one first, that may limit ``controller``.
-
-    A container may see its own cgroup as the root, whatever membership says, so every
-    ancestor is looked at and an absent one is passed over.
-    """
-    folders = [cgroups, cgroups / controller]
-    for line in _lines(membership):
-        _, names, path = line.split(":", 2)
-        if names == "":
-            base = cgroups
-        elif controller in names.split(","):
-            base = cgroups / controller
-        else:
-            continue
-        own = base / path.strip("/")
-        folders += [own, *(up for up in own.parents if up.is_relative_to(base))]
-    return [folder for folder in dict.fromkeys(folders) if folder.is_dir()]
-
-
 def _lines(path: Path) -> list[str]:
     try:
         return path.read_text().splitlines()
     except OSError:
         return []
-
-
-def _words(path: Path) -> list[str]:
-    lines = _lines(path)
-    return lines[0].split() if lines else []
 
 
 def resident_bytes() -> int:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import operator
-import os
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tengen.cgroups import memory_limit_bytes
 from tengen.config import check, check_range
 from tengen.errors import UsageError
 from tengen.store.configs.table_config import TableConfig
@@ -32,7 +32,7 @@ def check_batch(config: TableConfig, num_samples: int, num_ahead: int) -> None:
     """
     check_range("num_samples", num_samples, 1, _MAX_SAMPLES, "take less at a time")
     check_range("num_ahead", num_ahead, 0, _MAX_AHEAD)
-    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    memory_bytes = memory_limit_bytes()
     check(
         num_samples * config.item_bytes <= memory_bytes,
         "num_samples",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tengen.errors import UsageError, os_reason
+from tengen.errors import DiskFullError, TengenError, UsageError, os_reason
 from tengen.store.configs.store_config import StoreConfig
 from tengen.store.configs.table_config import Column, TableConfig, without_dropped
 from tengen.store.messages import VERSION
@@ -22,6 +23,7 @@ __all__ = [
     "StoreFolder",
     "left_columns",
     "read_config",
+    "refused_folder",
     "save_config",
 ]
 
@@ -84,6 +86,20 @@ def save_config(directory: Path, description: dict[str, Any]) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def refused_folder(name: str, directory: object, error: OSError) -> TengenError:
+    """Returns the error of a folder that cannot have a store.
+
+    Args:
+        name: The setting that names the folder.
+        directory: The folder.
+        error: The system's refusal.
+    """
+    refused = f"{name} ({directory}) cannot have a store: {os_reason(error)}"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return DiskFullError(f"{refused}; free room there, and nothing is lost")
+    return UsageError(f"{refused}; make it writable, or choose another")
 
 
 def read_config(directory: Path) -> dict[str, Any]:
@@ -155,6 +171,8 @@ def compare(
             "folder"
         )
     now = json.loads(json.dumps(now))
+    if isinstance(disk := then.get("disk_directory"), str):
+        then["disk_directory"] = os.path.abspath(disk)
     for key in fixed:
         if then.get(key) != now[key]:
             raise refuse(key, then.get(key), now[key])
@@ -248,15 +266,13 @@ class DiskFolder:
         """Records the store's settings, once it is made.
 
         Raises:
-            UsageError: The disk has no room for them, or has failed.
+            DiskFullError: The disk has no room for them.
+            UsageError: The folder cannot be written.
         """
         try:
             save_config(self._directory, self._description)
         except OSError as error:
-            raise UsageError(
-                f"disk_directory ({self._directory}) cannot have a store: "
-                f"{os_reason(error)}; free room there, or choose another"
-            ) from error
+            raise refused_folder("disk_directory", self._directory, error) from error
 
     def end(self) -> None:
         """Removes the folder, unless its content is to stay. Idempotent."""

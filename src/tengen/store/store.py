@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tengen.config import check
 from tengen.errors import RunError
 from tengen.store.backend import StoreBackend, TableEntry, find_table
 from tengen.store.client import RemoteBackend
@@ -126,6 +127,12 @@ class Store(Closable):
                 trusted one.
             UsageError: The store has another version, or refuses the token.
         """
+        check(
+            isinstance(address, str | os.PathLike),
+            "address",
+            repr(address),
+            "must be a store's folder or tcp://HOST:PORT; connect to each store",
+        )
         store = cls.__new__(cls)
         store._servers = []
         store._disk = None

@@ -5,14 +5,12 @@ import sys
 
 import pytest
 
+from tengen.cgroups import available_memory_bytes, memory_limit_bytes, quota_cores
 from tengen.errors import TengenWarning, UsageError
 from tengen.run.machine import (
     available_cores,
-    available_memory_bytes,
     cpu_name,
     machine_line,
-    memory_limit_bytes,
-    quota_cores,
     usable_threads,
 )
 from tests.refusals import refused

@@ -15,8 +15,8 @@ from tengen.store import (
     StoreConfig,
     StoreTimeout,
     TableConfig,
+    arguments,
 )
-from tengen.store.arguments import check_batch
 
 
 def table(**fields) -> TableConfig:
@@ -144,12 +144,14 @@ def test_batches_that_can_never_be_are_refused_at_once(open_store, num_samples):
             ask(num_samples)
 
 
-def test_batches_larger_than_memory_are_refused_at_once():
-    columns = {"pixels": Column(dtype="uint8", shape=(1 << 30, 2))}
-    wide = TableConfig(name="t", columns=columns, num_steps=1000)
-    with pytest.raises(UsageError, match=r"num_samples \(1000\) .* host's memory"):
-        check_batch(wide, 1000, 0)
-    check_batch(table(), 1000, 0)
+def test_batches_larger_than_memory_are_refused_at_once(open_store, monkeypatch):
+    columns = {"pixels": Column(dtype="uint8", shape=(10, 40))}
+    wide = TableConfig(name="t", columns=columns, num_steps=2)
+    asked = open_store(wide).table("t")
+    monkeypatch.setattr(arguments, "memory_limit_bytes", lambda: 799 * 100)
+    with pytest.raises(UsageError, match=r"\(100\) .* memory \(79900 .* with 800 byt"):
+        asked.sampler(100)
+    asked.sampler(99)
 
 
 @pytest.mark.parametrize("num_ahead", [-1, 1025])

@@ -240,6 +240,9 @@ class GenerationStock:
             keys: ``[R] int64``, row numbers.
             symmetries: ``[R] uint8``, one for each.
         """
+        first_own = self._firsts[-1]
+        if not (keys < first_own).any():
+            return self._rows.derive(keys - first_own, symmetries)
         # The part of each row: an imported generation, or the run's own after these.
         places = np.searchsorted(self._firsts, keys, side="right") - 1
         parts = [*(part.columns for part in self._imported), self._rows.derive]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tengen.cgroups import available_memory_bytes
 from tengen.config import check
 from tengen.errors import RunError
 from tengen.experience.config import WindowConfig
@@ -23,7 +24,6 @@ from tengen.experience.rows.derived_rows import (
     select_games,
 )
 from tengen.experience.rows.ordered import WRONG_FORM, OrderedExperience, Rows
-from tengen.run import available_memory_bytes
 
 __all__ = ["GameWindow", "check_window_memory", "predicted_window_bytes"]
 

@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tengen.cgroups import available_memory_bytes, memory_limit_bytes
 from tengen.config import check
 from tengen.experience.config import ReplayConfig
 from tengen.experience.steps.item_layout import ItemLayout, packed_columns
 from tengen.experience.steps.slot_writer import TABLE
-from tengen.run import available_memory_bytes, memory_limit_bytes
 from tengen.store import Column, Selector, TableConfig, left_columns
 
 __all__ = ["StepBudget", "StepPlan", "StepRoom", "plan_steps", "step_budget"]

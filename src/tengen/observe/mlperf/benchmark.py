@@ -1,4 +1,4 @@
-"""A benchmark run, read from its files."""
+"""A benchmark run, read from its files, which are checked against each other."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tengen.config import check, from_dict
-from tengen.errors import UsageError
+from tengen.errors import RunError, UsageError
 from tengen.observe.mlperf.files import (
     Clock,
     Evaluated,
@@ -21,6 +21,9 @@ from tengen.observe.mlperf.files import (
 from tengen.run import RunDirectory
 
 __all__ = ["BenchmarkRun", "Settings", "read_benchmark"]
+
+# Files keep seconds to the microsecond and better, a log to the millisecond.
+_SAME_S = 1e-3
 
 _KEYS = {
     "batch_size": "learner.batch_size",
@@ -69,7 +72,7 @@ class Settings:
 
 @dataclass(frozen=True, kw_only=True)
 class BenchmarkRun:
-    """What the files of a run say."""
+    """What the files of a run say; they agree with each other."""
 
     settings: Settings
     """Of ``run.json``."""
@@ -93,13 +96,6 @@ class BenchmarkRun:
         reached = (each for each in self.evaluated if each.win_rate >= at_least)
         return next(reached, None)
 
-    @property
-    def passed_after_s(self) -> float | None:
-        """Seconds from the clock's begin until it was made; None where none passed."""
-        if self.passed is None or self.clock.clock_at is None:
-            return None
-        return round(self.passed.made_at - self.clock.clock_at, 6)
-
 
 def read_benchmark(run: RunDirectory) -> BenchmarkRun:
     """Returns what a run's files say. Blocks on reading them.
@@ -109,7 +105,7 @@ def read_benchmark(run: RunDirectory) -> BenchmarkRun:
 
     Raises:
         UsageError: It is no run of the benchmark, or a file is of a newer schema.
-        RunError: A file is damaged.
+        RunError: A file is damaged, or does not agree with the others.
     """
     settings = _settings(run, run.read_run().get("config", {}))
     folder = run.eval / "target"
@@ -131,9 +127,7 @@ def read_benchmark(run: RunDirectory) -> BenchmarkRun:
         evaluated=tuple(read_evaluated(folder)),
         result=result,
     )
-    if result is not None and clock.clock_at is None:
-        what = "began to train before agent.iterations was set, has no clock"
-        raise _no_benchmark(run, what)
+    _check_result(run, found)
     return found
 
 
@@ -169,3 +163,39 @@ def _platform(run: RunDirectory) -> str:
         if name == "machine" and value.strip():
             return value.strip()
     return "unknown"
+
+
+def _check_result(run: RunDirectory, found: BenchmarkRun) -> None:
+    """Raises RunError where ``result.json`` is not what the other files make it."""
+    result = found.result
+    if result is None:
+        return
+    path = run.eval / "target" / "result.json"
+    first = found.passed
+    told = None if first is None else first.model
+    if result.passed != told:
+        raise _disagrees(
+            f"result.json ({path}) has model {result.passed} as the first that passed, "
+            f"and the evaluated models model {told}"
+        )
+    if result.clock_at is None:
+        what = "began to train before agent.iterations was set, has no clock"
+        raise _no_benchmark(run, what)
+    clock_at = found.clock.clock_at
+    if clock_at is None or abs(clock_at - result.clock_at) > _SAME_S:
+        raise _disagrees(
+            f"result.json ({path}) has clock_at {result.clock_at}, and clock.json "
+            f"{clock_at}"
+        )
+    if first is None or result.passed_after_s is None:
+        return
+    after_s = first.made_at - clock_at
+    if abs(after_s - result.passed_after_s) > _SAME_S:
+        raise _disagrees(
+            f"result.json ({path}) has passed_after_s {result.passed_after_s}, and "
+            f"model {first.model} was made {after_s:.3f} s after the clock began"
+        )
+
+
+def _disagrees(what: str) -> RunError:
+    return RunError(f"{what}; restore the files of one run")

@@ -308,7 +308,7 @@ def mllog(args: argparse.Namespace) -> dict[str, Any]:
         path = write_mllog(run, None if args.out is None else Path(args.out))
     found = read_benchmark(run)
     reasons, passed = open_because(found), found.passed
-    after_s = found.passed_after_s
+    after_s = None if found.result is None else found.result.passed_after_s
     division = "open" if reasons else "closed"
     status, words = "unfinished", "models are to be evaluated"
     if passed is not None:

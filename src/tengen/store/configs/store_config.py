@@ -81,7 +81,13 @@ class StoreConfig:
     def __post_init__(self) -> None:
         for name in _PATHS:
             if isinstance(path := getattr(self, name), os.PathLike):
-                object.__setattr__(self, name, os.fspath(path))
+                object.__setattr__(self, name, path := os.fspath(path))
+            check(
+                path is None or isinstance(path, str),
+                name,
+                repr(path),
+                "must be a path; give a string or a pathlib.Path",
+            )
         check_kind("tables", self.tables, dict)
         for name, table in self.tables.items():
             check_kind("tables", table, TableConfig)
