@@ -16,9 +16,9 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "tengen"
 MAX_LINES = 500
 LIMITS = {
-    "lines_of_src": 89_604,
+    "lines_of_src": 89_718,
     "lines_of_core": 33_483,
-    "lines_of_tests": 105_660,
+    "lines_of_tests": 105_798,
     "lines_of_benchmarks_and_scripts": 8_784,
     "packages": 30,
     "modules_with_one_importer": 140,
@@ -28,8 +28,8 @@ LIMITS = {
     "enum_values_without_reader": 0,
     "options_without_caller": 18,
     "tests_of_prose": 395,
-    "monkeypatches": 374,
-    "private_attributes": 204,
+    "monkeypatches": 375,
+    "private_attributes": 209,
 }
 TEXT = {".py", ".cc", ".h", ".md", ".toml", ".txt", ".cmake", ".yaml", ".sh", ""}
 TEXT |= {".sbatch", ".cuda"}

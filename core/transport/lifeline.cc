@@ -87,7 +87,12 @@ Starved grown(const Waits& before, const Waits& after, const std::string& own) {
 
 // Returns whether the other end was closed, rather than this one.
 bool wait_for_hang_up(int descriptor) {
+#ifdef POLLRDHUP
+  // A TCP connection whose other end was closed has no POLLHUP until this end is closed too.
+  pollfd watched{descriptor, POLLRDHUP, 0};
+#else
   pollfd watched{descriptor, 0, 0};
+#endif
   while (poll(&watched, 1, -1) < 0) {
     if (errno != EINTR && errno != EAGAIN) return false;
   }

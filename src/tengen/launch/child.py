@@ -374,13 +374,16 @@ def _tell(
     its own. In the learner's process a new start would lose what was learned.
     """
     if at_once and isinstance(error, EnvError):
-        to_runner.send(Dying(str(error)))
+        with contextlib.suppress(ConnectionError):
+            to_runner.send(Dying(str(error)))
         return error.exit_code
     known: TengenError = refusal(error) or RunError(
         f"role ({role}) failed by a bug, {type(error).__name__} {error}; "
         f"report it with the traceback in the run's logs"
     )
-    to_runner.send(Failed(str(known), known.exit_code))
+    # Where the runner is gone, what was learned is saved all the same.
+    with contextlib.suppress(ConnectionError):
+        to_runner.send(Failed(str(known), known.exit_code))
     return known.exit_code
 
 

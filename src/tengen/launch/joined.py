@@ -16,6 +16,8 @@ __all__ = ["Child", "Silence"]
 
 _JOINING_S = 0.1
 _BEGUN_S = 60.0
+_UNSEEN_S = 60.0
+"""Seconds after a kill in which the end of the process must be seen."""
 _LOOK_S = 1.0
 """Seconds between two looks at a process that says nothing."""
 _FIRST_LOOK_S = 0.002
@@ -43,6 +45,7 @@ class Child:
         self._on_begun = on_begun
         self._lock = threading.Lock()
         self._stream: Stream | None = None
+        self._has_joined = False
         self._unsent: list[Message] = []
         self._start_s = time.monotonic()
         self._told_s = self._start_s
@@ -50,8 +53,8 @@ class Child:
 
     @property
     def has_joined(self) -> bool:
-        """Whether the process was ever connected."""
-        return self._stream is not None
+        """Whether the process has said that it is there, and may have had a turn."""
+        return self._has_joined
 
     def send(self, message: Message) -> None:
         """Sends a message; does nothing if the process is gone. Any thread.
@@ -109,8 +112,13 @@ class Child:
         pause_s = _FIRST_LOOK_S
         was_killed = False
         while not (how := self._handle.poll().end):
-            if not was_killed and time.monotonic() >= until:
+            if time.monotonic() >= until:
+                if was_killed:
+                    # What holds it on another host may be stuck.
+                    how = "an end that nobody saw"
+                    break
                 was_killed = True
+                until = time.monotonic() + _UNSEEN_S
                 self._handle.kill()
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, _JOINING_S)
@@ -142,6 +150,7 @@ class Child:
             begun = None
         with self._lock:
             self._stream = stream
+            self._has_joined = begun is not None
             unsent, self._unsent = self._unsent, []
         if begun is not None:
             for message in unsent:

@@ -23,6 +23,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import dataclasses
+import ipaddress
 import os
 import platform
 import signal
@@ -259,7 +260,10 @@ def _addresses(ranks: Sequence[RankInfo]) -> list[str]:
                 found[str(way.getsockname()[0])] = None
     with contextlib.suppress(OSError):
         for *_, where in socket.getaddrinfo(ranks[0].host, 9):
-            found[str(where[0])] = None
+            number = ipaddress.ip_address(str(where[0]).partition("%")[0])
+            # To another host these mean itself, or an interface of its own.
+            if not (number.is_loopback or number.is_link_local):
+                found[str(number)] = None
     return list(found) or [ranks[0].host]
 
 

@@ -160,6 +160,8 @@ class RoleProcess:
             self._is_saved = self._is_saved or is_saved or not child.has_joined
             self._how = child.end(_FAIL_S)
             how = message.reason if isinstance(message, Dying) else why or self._how
+            if how.startswith(_EXITED) and not child.has_joined:
+                how = f"no connection to its runner, {how}"
             if not self._is_stopping.is_set():
                 self._count_death(role, how)
                 on_death(role, how)

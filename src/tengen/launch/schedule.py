@@ -110,6 +110,8 @@ def run_schedule(
         loop.run()
     finally:
         end()
+        # A second interrupt may end this process while roles save.
+        record_spent(run, spending.core_minutes)
         crew.join()
         try:
             crew.close_actors()

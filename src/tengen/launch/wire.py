@@ -21,7 +21,6 @@ import socket
 import threading
 import time
 from collections.abc import MutableMapping, Sequence
-from typing import Any
 
 from tengen.errors import RunError, UsageError
 from tengen.launch.messages import MOST_BYTES, Begun, Message, decode, encode
@@ -44,7 +43,8 @@ __all__ = ["TICKET_VARIABLE", "Hub", "Stream", "Ticket", "join"]
 TICKET_VARIABLE = "TENGEN_RUNNER_TICKET"
 """The environment variable that tells a process how to reach its runner."""
 
-_RUNNER = Dialect("runner", version=1)
+# Anybody may ask, until the proof of a ticket was read.
+_RUNNER = Dialect("runner", version=1, max_question_bytes=4096)
 _JOIN_S = 60.0
 """Seconds for a process to reach a runner that does not refuse it."""
 _ANSWER_S = 10.0
@@ -79,13 +79,17 @@ class Stream:
         """Sends a message.
 
         Raises:
-            OSError: The other side is gone.
+            ConnectionError: The other side is gone.
         """
         body = encode(message)
         with self._sending:
             code = _code(self._secret, self._own, self._num_sent, body)
             self._num_sent += 1
-            self._connection.sendall(code.hex().encode() + b" " + body + b"\n")
+            try:
+                self._connection.sendall(code.hex().encode() + b" " + body + b"\n")
+            except OSError as error:
+                # Over TCP it may also be a TimeoutError or a host without a route.
+                raise ConnectionError(f"connection ({error}) is broken") from error
 
     def receive(self, timeout_s: float | None = None) -> Message | None:
         """Returns the next message, or None when the other side is gone. Blocks.
@@ -217,11 +221,18 @@ class Hub:
         Raises:
             RunError: No port can be had.
         """
-        wide = "::" if any(":" in host for host in hosts) else "0.0.0.0"
-        where = hosts[0] if len(hosts) == 1 else wide
-        family = socket.AF_INET6 if ":" in where else socket.AF_INET
+        has_both = socket.has_dualstack_ipv6()
+        is_wide = len(hosts) > 1
+        wide = "::" if has_both and any(":" in host for host in hosts) else "0.0.0.0"
+        where = wide if is_wide else hosts[0]
         try:
-            bound = OwnedSocket.of(socket.create_server((where, 0), family=family))
+            bound = OwnedSocket.of(
+                socket.create_server(
+                    (where, 0),
+                    family=socket.AF_INET6 if ":" in where else socket.AF_INET,
+                    dualstack_ipv6=where == "::",
+                )
+            )
         except OSError as error:
             raise RunError(
                 f"address ({where}) of this host cannot be listened on, "
@@ -259,9 +270,11 @@ class Hub:
                     "ticket (of this process) must be one of the runner's, and unused; "
                     "processes of a run are started by tengen train"
                 )
+            # Where no descriptor is to be had, the process may try again.
+            joined = connection.dup()
             del self._tickets[ticket.name]
         # Who joins speaks first, so the answer to the question comes before a turn.
-        ticket.take(connection.dup())
+        ticket.take(joined)
 
 
 def join(environment: MutableMapping[str, str], begun: Begun) -> Stream:
@@ -276,13 +289,12 @@ def join(environment: MutableMapping[str, str], begun: Begun) -> Stream:
         UsageError: No runner started this process, or it refuses the ticket.
         RunError: The runner has ended, or cannot be reached.
     """
-    content = _content(environment.pop(TICKET_VARIABLE, ""))
-    secret = bytes.fromhex(content["secret"])
-    question = {"ask": "join", "name": content["name"], "proof": _proof(secret)}
+    addresses, name, secret = _content(environment.pop(TICKET_VARIABLE, ""))
+    question = {"ask": "join", "name": name, "proof": _proof(secret)}
     until = time.monotonic() + _JOIN_S
     while True:
         may_come = False
-        for address in content["addresses"]:
+        for address in addresses:
             client = Client(_RUNNER, address)
             try:
                 connection, _ = client.open_now(question, _ANSWER_S)
@@ -304,14 +316,18 @@ def join(environment: MutableMapping[str, str], begun: Begun) -> Stream:
         time.sleep(_RETRY_S)
 
 
-def _content(text: str) -> dict[str, Any]:
+def _content(text: str) -> tuple[list[str], str, bytes]:
+    """Returns the addresses of the hub, and the name and the secret of a ticket."""
     try:
-        content: dict[str, Any] = json.loads(text)
-        return content
-    except ValueError:
+        content = json.loads(text)
+        addresses = [str(address) for address in content["addresses"]]
+        if not addresses:
+            raise ValueError("addresses must not be empty")
+        return addresses, str(content["name"]), bytes.fromhex(content["secret"])
+    except (LookupError, TypeError, ValueError, RecursionError):
         raise UsageError(
-            f"environment ({TICKET_VARIABLE}, not set) must have a ticket; processes "
-            f"of a run are started by tengen train"
+            f"environment ({TICKET_VARIABLE}, {'damaged' if text else 'not set'}) must "
+            f"have a ticket; processes of a run are started by tengen train"
         ) from None
 
 

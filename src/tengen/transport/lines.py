@@ -20,9 +20,6 @@ __all__ = [
     "send_line",
 ]
 
-# Of a question: 16384 numbers of 20 digits with floats of 24 take 0.8 MB.
-_MAX_LINE_BYTES = 1 << 20
-
 
 class NoAnswer(RunError):
     """Nobody answers: the server has ended, or cannot be reached."""
@@ -74,7 +71,7 @@ def send_line(connection: socket.socket, message: Mapping[str, Any]) -> None:
 def read_line(
     connection: socket.socket,
     until: float,
-    max_bytes: int = _MAX_LINE_BYTES,
+    max_bytes: int,
 ) -> dict[str, Any] | None:
     """Reads one message, and not a byte behind it.
 

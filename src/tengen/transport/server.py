@@ -129,7 +129,8 @@ class Server:
                 raise _full(self._name, "connections", _MAX_CONNECTIONS)
             self._hellos.leave(peer)
             places, what, limit_s = self._connections, "question", _LINE_S
-            message = read_line(connection, time.monotonic() + limit_s)
+            most = self._service.dialect.max_question_bytes
+            message = read_line(connection, time.monotonic() + limit_s, most)
             if message is not None:
                 connection.settimeout(limit_s)
                 # A client that has gone, or takes nothing, needs no answer.

@@ -29,10 +29,13 @@ class Dialect:
     Attributes:
         name: The service's, as it stands in errors.
         version: Of its messages, and of what its sessions speak.
+        max_question_bytes: The longest question that the server reads. By default
+            16,384 integers of 20 digits with floats of 24 fit.
     """
 
     name: str
     version: int
+    max_question_bytes: int = 1 << 20
 
     def token(self, given: str | None) -> str | None:
         """Returns the token to use: the one given, or that of the environment.

@@ -22,6 +22,7 @@ from tengen.recipes import make_config
 from tengen.roles import TOKEN_VARIABLE, write_config
 from tengen.run import RunDirectory
 from tests.integration.own_time import wait_own_s
+from tests.integration.runs import wait_for
 from tests.unit.launch.children import placed, received, started, the_hub
 
 __all__ = ["the_hub"]
@@ -80,6 +81,27 @@ def test_one_that_hangs_is_ended_when_its_runner_is_gone(
     )
     made.join()
     assert lose(made) == "signal 9"
+
+
+def test_one_that_hangs_is_ended_when_its_runner_on_another_host_is_gone(
+    run: RunDirectory,
+) -> None:
+    """Over TCP, where the end of the other side alone is no hang-up."""
+    hub = Hub.on_network(["127.0.0.1", "::1"])
+    code = "import sys, ctypes\nfrom tengen.launch import child\nchild._ALONE_S = 0.1\n"
+    code += f"child._Child.serve = lambda self: {HANGS[1]}\n"
+    code += "sys.exit(child.main(sys.argv[1:]))\n"
+    made = started(hub, ["-c", code, str(run.path), "1", "learn"])
+    try:
+        assert made.join() is not None
+        # The runner's host sends the end of the connection, and its port stays.
+        assert made._stream is not None
+        made._stream._connection.shutdown(socket.SHUT_WR)
+        wait_for(lambda: bool(made._handle.poll().end), 900)
+        assert made._handle.poll().end == "signal 9"
+    finally:
+        made.kill()
+        hub.close()
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="time is found there")

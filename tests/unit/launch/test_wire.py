@@ -23,7 +23,7 @@ from tengen.launch.messages import (
 )
 from tengen.launch.wire import TICKET_VARIABLE, Hub, Stream, join
 from tengen.transport import NoAnswer
-from tests.unit.launch.children import the_hub
+from tests.unit.launch.children import JOINS, started, the_hub
 
 __all__ = ["the_hub"]
 
@@ -76,6 +76,31 @@ def test_a_ticket_of_another_secret_or_a_closed_one_is_refused(hub: Hub) -> None
     ticket.close()
     with pytest.raises(UsageError):
         join(dict(ticket.environment), Begun())
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "5", "{}", "[" * 100_000, '{"addresses": [], "name": "n", "secret": "00"}'],
+)
+def test_a_damaged_ticket_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        join({TICKET_VARIABLE: text}, Begun())
+
+
+def test_a_process_that_ends_before_its_first_message_has_not_joined(hub: Hub) -> None:
+    """So a turn that was not sent to it is not missed."""
+    child = started(hub, ["-c", f"{JOINS[: JOINS.index('stream')]}\n{SAYS_NOTHING}"])
+    assert child.receive() is None
+    assert not child.has_joined
+    child.end(60)
+
+
+SAYS_NOTHING = """
+from tengen.launch import wire
+def send(stream, message): os._exit(0)
+wire.Stream.send = send
+join(os.environ, Begun())
+"""
 
 
 def test_a_runner_that_is_gone_is_not_waited_for(tmp_path: Path) -> None:

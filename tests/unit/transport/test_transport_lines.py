@@ -23,7 +23,7 @@ def test_a_line_in_pieces_is_looked_at_once(monkeypatch) -> None:
     words = {"text": "x" * 100_000}
     line = b"\0\0" + json.dumps(words).encode() + b"\n"
     dribbled = Dribbled(line + b"behind", piece_bytes=100)
-    assert read_line(dribbled, until=time.monotonic() + 60.0) == words
+    assert read_line(dribbled, time.monotonic() + 60.0, 1 << 20) == words
     assert dribbled.rest == b"behind"
     assert num_seen <= 2 * len(line)
 
@@ -49,6 +49,6 @@ def test_a_line_that_is_there_is_read_late() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         theirs.sendall(b'{"a": 1}\n{"b": ')
-        assert read_line(ours, until=time.monotonic() - 5.0) == {"a": 1}
+        assert read_line(ours, time.monotonic() - 5.0, 1 << 20) == {"a": 1}
         with pytest.raises(TimeoutError):
-            read_line(ours, until=time.monotonic() - 5.0)
+            read_line(ours, time.monotonic() - 5.0, 1 << 20)
