@@ -23,7 +23,6 @@ __all__ = [
     "StoreFolder",
     "left_columns",
     "read_config",
-    "refused_folder",
     "save_config",
 ]
 
@@ -88,7 +87,7 @@ def save_config(directory: Path, description: dict[str, Any]) -> None:
         os.close(folder)
 
 
-def refused_folder(name: str, directory: object, error: OSError) -> TengenError:
+def _refused(name: str, directory: object, error: OSError) -> TengenError:
     """Returns the error of a folder that cannot have a store.
 
     Args:
@@ -272,7 +271,7 @@ class DiskFolder:
         try:
             save_config(self._directory, self._description)
         except OSError as error:
-            raise refused_folder("disk_directory", self._directory, error) from error
+            raise _refused("disk_directory", self._directory, error) from error
 
     def end(self) -> None:
         """Removes the folder, unless its content is to stay. Idempotent."""
@@ -314,8 +313,16 @@ class StoreFolder(HostFolder):
             raise
 
     def begin(self, config: StoreConfig) -> None:
-        """Records the store's settings, once it is made."""
-        save_config(self.path, describe_store(config))
+        """Records the store's settings, once it is made.
+
+        Raises:
+            DiskFullError: There is no room for them.
+            UsageError: The folder cannot be written.
+        """
+        try:
+            save_config(self.path, describe_store(config))
+        except OSError as error:
+            raise _refused("directory", self.path, error) from error
 
     def _compare(self, config: StoreConfig) -> None:
         """Decides whether to continue from what is there; if not, removes it."""

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from tengen import _core
-from tengen.errors import UsageError
+from tengen.errors import UsageError, os_reason
 from tengen.store.configs.store_config import StoreConfig
-from tengen.store.folders import DiskFolder, StoreFolder, read_config, refused_folder
+from tengen.store.folders import DiskFolder, StoreFolder, read_config
 from tengen.store.local_backend import LocalBackend
 from tengen.store.messages import STORE, wait_for_name_s
 from tengen.transport import RESUME, Listener, Message, Server, Service
@@ -129,7 +129,10 @@ class HostServer(_StoreServer):
             if isinstance(error, _core.CoreError):
                 raise UsageError(str(error)) from error
             if isinstance(error, OSError):
-                raise refused_folder("directory", config.directory, error) from error
+                raise UsageError(
+                    f"directory ({config.directory}) cannot have a store: "
+                    f"{os_reason(error)}; free room there, or choose another"
+                ) from error
             raise
 
     def close(self) -> None:
