@@ -19,7 +19,7 @@ import pytest
 from tengen.learners.checkpoint import read_model
 from tengen.run import RunDirectory
 from tests.integration.own_time import wait_own_s
-from tests.integration.runs import wait_for
+from tests.integration.runs import events, wait_for
 
 pytest.importorskip("gymnasium")
 
@@ -133,7 +133,13 @@ def test_a_closed_terminal_ends_every_process_with_everything_saved(
     if name == "Waiting":
         wait_for(lambda: read_all(ours) and (folder / "came-2").exists(), LONG_S)
     else:
-        wait_for(lambda: read_all(ours) and (run.checkpoints.latest() or 0) > 1, LONG_S)
+        wait_for(
+            lambda: (
+                read_all(ours)
+                and any(turn.get("num_steps") for turn in events(run.path, "turn"))
+            ),
+            LONG_S,
+        )
     os.close(ours)
     wait_own_s(
         lambda: child.poll() is not None and not living(folder),
@@ -143,7 +149,8 @@ def test_a_closed_terminal_ends_every_process_with_everything_saved(
     assert child.returncode == 130
     newest = run.checkpoints.latest()
     assert newest is not None
-    read_model(run.checkpoints.entry(newest))
+    data = read_model(run.checkpoints.entry(newest)).extra["data"]
+    assert (data["num_rows"] > 0) == (name == "Plain")
     for number in range(9):
         (folder / f"go-{number}").touch()
     more = command(name, "--frames", "2k", "--set", "agent.actor.num_envs=1")
