@@ -18,7 +18,7 @@ MAX_LINES = 500
 LIMITS = {
     "lines_of_src": 89_728,
     "lines_of_core": 33_483,
-    "lines_of_tests": 105_805,
+    "lines_of_tests": 105_810,
     "lines_of_benchmarks_and_scripts": 8_784,
     "packages": 30,
     "modules_with_one_importer": 140,

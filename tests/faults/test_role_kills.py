@@ -22,6 +22,7 @@ from tests.faults.role_processes import (
     check_learner,
     check_leftovers,
     check_models,
+    games_in_journals,
     make_run,
 )
 from tests.integration.runs import wait_for
@@ -72,10 +73,14 @@ def test_kills_of_every_role(
     wait_for(grows(run))
     num_kills = {"selfplay": 3, "learn": 1, "export": 1, "gate": 1, "shuffle": 2}
     processes.kill_at_random(random.Random(1), num_kills, most_s=1.0)
+    # On a busy machine no game may have been durable at any of these instants.
+    while not processes.durable:
+        wait_for(lambda: any(games_in_journals(run)))
+        processes.kill(SHUFFLED_ROLES.index("selfplay"))
     wait_for(grows(run))
     assert processes.end() == [0] * 6
     counts = check(processes)
-    assert counts["kills"] == 11
+    assert counts["kills"] >= 11
     assert counts["durable_at_a_kill"] > 0
 
 
