@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "tengen"
 MAX_LINES = 500
 LIMITS = {
-    "lines_of_src": 89_728,
+    "lines_of_src": 89_689,
     "lines_of_core": 33_483,
     "lines_of_tests": 105_810,
     "lines_of_benchmarks_and_scripts": 8_784,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import secrets
@@ -11,7 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tengen.errors import DiskFullError, TengenError, UsageError, os_reason
+from tengen.errors import UsageError
+from tengen.run import publish_json
 from tengen.store.configs.store_config import StoreConfig
 from tengen.store.configs.table_config import Column, TableConfig, without_dropped
 from tengen.store.messages import VERSION
@@ -71,34 +71,9 @@ def save_config(directory: Path, description: dict[str, Any]) -> None:
     """Replaces what a folder holds by ``description``. Blocks until it is durable.
 
     Raises:
-        OSError: The disk is full or the folder cannot be written; the old content
-            stays.
+        RunError: As ``publish_json``; the old content stays.
     """
-    temporary = directory / f".tmp-{CONFIG_NAME}"
-    with temporary.open("w") as file:
-        json.dump(description, file, indent=2)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(directory / CONFIG_NAME)
-    folder = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-def _refused(name: str, directory: object, error: OSError) -> TengenError:
-    """Returns the error of a folder that cannot have a store.
-
-    Args:
-        name: The setting that names the folder.
-        directory: The folder.
-        error: The system's refusal.
-    """
-    refused = f"{name} ({directory}) cannot have a store: {os_reason(error)}"
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return DiskFullError(f"{refused}; free room there, and nothing is lost")
-    return UsageError(f"{refused}; make it writable, or choose another")
+    publish_json(directory / CONFIG_NAME, description)
 
 
 def read_config(directory: Path) -> dict[str, Any]:
@@ -265,13 +240,9 @@ class DiskFolder:
         """Records the store's settings, once it is made.
 
         Raises:
-            DiskFullError: The disk has no room for them.
-            UsageError: The folder cannot be written.
+            RunError: The disk has no room for them, or the folder cannot be written.
         """
-        try:
-            save_config(self._directory, self._description)
-        except OSError as error:
-            raise _refused("disk_directory", self._directory, error) from error
+        save_config(self._directory, self._description)
 
     def end(self) -> None:
         """Removes the folder, unless its content is to stay. Idempotent."""
@@ -316,13 +287,9 @@ class StoreFolder(HostFolder):
         """Records the store's settings, once it is made.
 
         Raises:
-            DiskFullError: There is no room for them.
-            UsageError: The folder cannot be written.
+            RunError: There is no room for them, or the folder cannot be written.
         """
-        try:
-            save_config(self.path, describe_store(config))
-        except OSError as error:
-            raise _refused("directory", self.path, error) from error
+        save_config(self.path, describe_store(config))
 
     def _compare(self, config: StoreConfig) -> None:
         """Decides whether to continue from what is there; if not, removes it."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tengen import _core
-from tengen.errors import RunError, UsageError, os_reason
+from tengen.errors import RunError, UsageError
 from tengen.store.closable import Closable
 from tengen.store.folders import OWN_NAMES, read_config, save_config
 from tengen.store.messages import STORE
@@ -172,14 +172,8 @@ class Replica(Closable):
             )
         wanted = {**made_with, "disk_directory": str(self._folder)}
         if own != wanted:
-            try:
-                save_config(self._folder, wanted)
-            except OSError as error:
-                # Passing trouble, too: the disk may have room again.
-                raise RunError(
-                    f"folder ({self._folder}) cannot be written: {os_reason(error)}; "
-                    f"free room there"
-                ) from error
+            # A RunError is passing trouble: the disk may have room again.
+            save_config(self._folder, wanted)
 
 
 def _shut_down(stream: socket.socket | None) -> None:
