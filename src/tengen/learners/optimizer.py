@@ -11,9 +11,13 @@ import bisect
 import copy
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.optim.adamw import adamw
+from torch.optim.sgd import sgd
 
 from tengen.errors import RunError
 from tengen.learners.config import OptimizerConfig, SgdConfig
@@ -89,7 +93,7 @@ class Optimizer:
         """
         self._config = config
         self._parameters = [*net.parameters(), *others]
-        self._optimizer = _torch_optimizer(config, net, self._parameters)
+        self._groups = _groups(config, net, self._parameters)
         self.num_steps = 0
         self.average: Net = copy.deepcopy(net).eval().requires_grad_(False)
         # Listed once: listing them takes a tenth of a small network's step.
@@ -128,9 +132,8 @@ class Optimizer:
                 "lower the learning rate and resume from the last checkpoint"
             )
         rate = learning_rate_at(self._config, self.num_steps, remaining, asked)
-        for group in self._optimizer.param_groups:
-            group["lr"] = rate
-        self._optimizer.step()
+        for group in self._groups:
+            group.step(self._config, rate)
         self.num_steps += 1
         return {"grad_norm": norm, "learning_rate": rate}
 
@@ -143,12 +146,15 @@ class Optimizer:
 
     def state(self) -> dict[str, Tensor]:
         """Returns the optimizer's moments, named ``INDEX.NAME``, for a checkpoint."""
-        return {
-            f"{index}.{name}": tensor
-            for index, moments in self._optimizer.state_dict()["state"].items()
-            for name, tensor in moments.items()
-            if tensor is not None
-        }
+        found: dict[str, Tensor] = {}
+        first = 0
+        for group in self._groups:
+            for name, moments in group.moments.items():
+                for index, tensor in enumerate(moments, first):
+                    if tensor is not None:
+                        found[f"{index}.{name}"] = tensor
+            first += len(group.parameters)
+        return found
 
     def load_state(self, tensors: dict[str, Tensor], num_steps: int) -> None:
         """Restores what ``state`` returned.
@@ -157,19 +163,103 @@ class Optimizer:
             tensors: As ``state`` returned them.
             num_steps: The value of ``num_steps`` at that time.
         """
-        state: dict[int, dict[str, Tensor]] = {}
-        for key, tensor in tensors.items():
-            index, _, name = key.partition(".")
-            state.setdefault(int(index), {})[name] = tensor
-        self._optimizer.load_state_dict(
-            {**self._optimizer.state_dict(), "state": state}
-        )
+        first = 0
+        for group in self._groups:
+            group.load(tensors, first)
+            first += len(group.parameters)
         self.num_steps = num_steps
 
 
-def _torch_optimizer(
+@dataclass
+class _Group:
+    """Parameters with the same weight decay, and their moments.
+
+    The functions of ``torch.optim`` do the arithmetic. Its classes import torch's
+    compiler when one is made, which takes as long as importing torch.
+    """
+
+    parameters: list[Tensor]
+    """The parameters; each has its gradient in ``grad``."""
+    weight_decay: float
+    """The weight decay of all of them."""
+    moments: dict[str, list[Any]] = field(default_factory=dict)
+    """A tensor per parameter, by the name of the moment; empty before the first
+    step."""
+
+    @torch.no_grad()
+    def step(self, config: OptimizerConfig, rate: float) -> None:
+        """Makes one step at a learning rate of ``rate``."""
+        gradients = [p.grad for p in self.parameters]
+        if isinstance(config, SgdConfig):
+            self.moments = self.moments or {
+                "momentum_buffer": [None for _ in gradients]
+            }
+            sgd(
+                self.parameters,
+                gradients,
+                self.moments["momentum_buffer"],
+                fused=True,
+                lr=rate,
+                momentum=config.momentum,
+                nesterov=config.nesterov,
+                weight_decay=self.weight_decay,
+                dampening=0.0,
+                maximize=False,
+            )
+            return
+        self.moments = self.moments or {
+            "step": [torch.zeros((), device=p.device) for p in self.parameters],
+            "exp_avg": [torch.zeros_like(p) for p in self.parameters],
+            "exp_avg_sq": [torch.zeros_like(p) for p in self.parameters],
+        }
+        adamw(
+            self.parameters,
+            gradients,
+            self.moments["exp_avg"],
+            self.moments["exp_avg_sq"],
+            [],
+            self.moments["step"],
+            fused=True,
+            lr=rate,
+            beta1=config.beta1,
+            beta2=config.beta2,
+            eps=config.epsilon,
+            weight_decay=self.weight_decay,
+            amsgrad=False,
+            maximize=False,
+        )
+
+    def load(self, tensors: dict[str, Tensor], first: int) -> None:
+        """Copies the group's moments from ``tensors``.
+
+        Args:
+            tensors: The moments of all groups, named ``INDEX.NAME``.
+            first: The index of the group's first parameter.
+
+        Raises:
+            RunError: A moment is missing or has another shape; nothing was changed.
+        """
+        found: dict[str, list[Any]] = {}
+        names = sorted({n.partition(".")[2] for n in tensors})
+        for index, parameter in enumerate(self.parameters, first):
+            for name in names:
+                moment = tensors.get(f"{index}.{name}")
+                shape = torch.Size() if name == "step" else parameter.shape
+                if moment is None or moment.shape != shape:
+                    given = "absent" if moment is None else list(moment.shape)
+                    raise RunError(
+                        f"optimizer.{index}.{name} ({given}) must have shape "
+                        f"{list(shape)}; resume with the network that the run was "
+                        "started with"
+                    )
+                copied = moment.to(parameter.device, copy=True)
+                found.setdefault(name, []).append(copied)
+        self.moments = found
+
+
+def _groups(
     config: OptimizerConfig, net: Net, parameters: Sequence[Tensor]
-) -> torch.optim.Optimizer:
+) -> list[_Group]:
     # Biases and norms have one axis; decaying them only counteracts the norm.
     decayed = {id(p) for p in parameters if p.dim() > 1}
     if config.decays_scales:
@@ -177,27 +267,10 @@ def _torch_optimizer(
     weights = [p for p in parameters if id(p) in decayed]
     others = [p for p in parameters if id(p) not in decayed]
     if config.weight_decay == 0:
-        # One group, since all are treated alike: torch makes a call per group and step.
+        # One group, since all are treated alike: a step makes a call per group.
         weights, others = [*weights, *others], []
-    groups = [{"params": weights, "weight_decay": config.weight_decay}]
-    if others:
-        groups.append({"params": others, "weight_decay": 0.0})
-    rate = learning_rate_at(config, 0, None)
-    if isinstance(config, SgdConfig):
-        return torch.optim.SGD(
-            groups,
-            lr=rate,
-            momentum=config.momentum,
-            nesterov=config.nesterov,
-            fused=True,
-        )
-    return torch.optim.AdamW(
-        groups,
-        lr=rate,
-        betas=(config.beta1, config.beta2),
-        eps=config.epsilon,
-        fused=True,
-    )
+    groups = [_Group(weights, config.weight_decay), _Group(others, 0.0)]
+    return [group for group in groups if group.parameters]
 
 
 def _is_scale(name: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from tengen.errors import RunError, UsageError
 from tengen.learners import AdamWConfig, SgdConfig
 from tengen.learners.optimizer import Optimizer, learning_rate_at
 from tengen.nets.modules.norm import BoardNorm
+from tests.refusals import refused
 
 PLAIN = SgdConfig(
     learning_rate=0.5, num_warmup_steps=0, weight_decay=0.0, max_grad_norm=1e9
@@ -49,6 +51,60 @@ def test_rates_hold_up_to_their_boundaries() -> None:
     rates = [learning_rate_at(config, step, 0.01) for step in range(8)]
     assert rates == [0.5, 0.5, 0.5, 4.0, 4.0, 4.0, 2.0, 2.0]
     assert learning_rate_at(SgdConfig(rates=(0.3,)), 10**9, 0.0) == 0.3
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+@pytest.mark.parametrize("kind", [SgdConfig, AdamWConfig])
+def test_steps_are_those_of_torch_to_the_bit(kind: Any, decay: float) -> None:
+    """Also where a second optimizer resumes from the moments of the first."""
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4), nn.Linear(4, 2))
+    twin = copy.deepcopy(net)
+    config = kind(
+        learning_rate=0.1, num_warmup_steps=0, weight_decay=decay, max_grad_norm=1e9
+    )
+    decayed = [p for p in twin.parameters() if p.dim() > 1]
+    others = [p for p in twin.parameters() if p.dim() == 1]
+    groups = [
+        {"params": decayed, "weight_decay": decay},
+        {"params": others, "weight_decay": 0.0},
+    ]
+    by_torch = (
+        torch.optim.SGD(
+            groups, 0.1, config.momentum, nesterov=config.nesterov, fused=True
+        )
+        if kind is SgdConfig
+        else torch.optim.AdamW(
+            groups, 0.1, (config.beta1, config.beta2), config.epsilon, fused=True
+        )
+    )
+    optimizer = Optimizer(config, net)
+    for step in range(6):
+        gradients = [torch.randn(p.shape) for p in net.parameters()]
+        for parameter, gradient in zip(twin.parameters(), gradients, strict=True):
+            parameter.grad = gradient.clone()
+        by_torch.step()
+        optimizer.step(gradients)
+        for ours, theirs in zip(net.parameters(), twin.parameters(), strict=True):
+            assert torch.equal(ours, theirs)
+        if step == 2:
+            moments = optimizer.state()
+            optimizer = Optimizer(config, net)
+            optimizer.load_state(moments, step + 1)
+
+
+@pytest.mark.parametrize("change", ["absent", "reshaped"])
+def test_moments_of_another_network_are_refused(change: str) -> None:
+    net = nn.Linear(3, 4)
+    optimizer = Optimizer(AdamWConfig(), net)
+    optimizer.step([torch.ones(4, 3), torch.ones(4)])
+    moments = optimizer.state()
+    if change == "absent":
+        del moments["1.exp_avg"]
+    else:
+        moments["1.exp_avg"] = torch.zeros(5)
+    with refused(RunError, r"optimizer.1.exp_avg"):
+        Optimizer(AdamWConfig(), net).load_state(moments, 1)
 
 
 def test_steps_of_the_benchmarks_update() -> None:
