@@ -189,7 +189,7 @@ class _Group:
     @torch.no_grad()
     def step(self, config: OptimizerConfig, rate: float) -> None:
         """Makes one step at a learning rate of ``rate``."""
-        gradients = [p.grad for p in self.parameters]
+        gradients: list[Any] = [p.grad for p in self.parameters]
         if isinstance(config, SgdConfig):
             self.moments = self.moments or {
                 "momentum_buffer": [None for _ in gradients]

@@ -1,8 +1,8 @@
 """A rule for each torch operation of tengen's networks: its equivalent in ONNX.
 
 These rules keep every tensor's name, fold nothing, and take milliseconds, while torch's
-exporter takes seconds and needs another package. A network
-with an operation without a rule goes through that exporter (``export_by_torch``).
+exporter takes seconds and needs another package. A network that calls a function
+without a rule goes through that exporter (``tengen.models.trace``).
 """
 
 from __future__ import annotations
@@ -91,16 +91,30 @@ def _binary(operation: str) -> Rule:
     return rule
 
 
+def _subtract_from(graph: GraphBuilder, b: Value, a: Value | float) -> Value:
+    return _binary("Sub")(graph, a, b)
+
+
 def _reduction(operation: str) -> Rule:
     def rule(
-        graph: GraphBuilder, x: Value, axes: Sequence[int], keepdim: bool = False
+        graph: GraphBuilder, x: Value, dim: int | Sequence[int], keepdim: bool = False
     ) -> Value:
+        axes = (dim,) if isinstance(dim, int) else dim
         return graph.emit(operation, x, graph.axes(*axes), keepdims=int(keepdim))
 
     return rule
 
 
-def _to(graph: GraphBuilder, x: Value, dtype: Any, *_: Any, **__: Any) -> Value:
+def _cast_to(dtype: str) -> Rule:
+    def rule(graph: GraphBuilder, x: Value) -> Value:
+        return _to(graph, x, dtype)
+
+    return rule
+
+
+def _to(graph: GraphBuilder, x: Value, dtype: Any) -> Value:
+    if not str(dtype).startswith("torch."):
+        raise NoRuleError(f"to ({dtype}) has no ONNX rule; name a dtype")
     if str(dtype) == x.dtype:
         return x
     kind = np.dtype(str(dtype).removeprefix("torch."))
@@ -110,13 +124,13 @@ def _to(graph: GraphBuilder, x: Value, dtype: Any, *_: Any, **__: Any) -> Value:
 def _clamp(
     graph: GraphBuilder,
     x: Value,
-    least: float | None = None,
-    most: float | None = None,
+    min: float | None = None,
+    max: float | None = None,
 ) -> Value:
     kind = np.dtype(x.dtype.removeprefix("torch."))
     bounds = [
         "" if bound is None else graph.constant(np.array(bound, kind))
-        for bound in (least, most)
+        for bound in (min, max)
     ]
     return graph.emit("Clip", x, *bounds)
 
@@ -126,33 +140,38 @@ def _conv2d(
     x: Value,
     weight: Value,
     bias: Value | None = None,
-    stride: Sequence[int] = (1, 1),
-    padding: Sequence[int] = (0, 0),
-    dilation: Sequence[int] = (1, 1),
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] | str = 0,
+    dilation: int | Sequence[int] = 1,
     groups: int = 1,
 ) -> Value:
+    if isinstance(padding, str):
+        raise NoRuleError(f"conv2d (padding {padding}) has no ONNX rule; give numbers")
     inputs = (x, weight) if bias is None else (x, weight, bias)
     return graph.emit(
         "Conv",
         *inputs,
-        strides=list(stride),
-        pads=[*padding, *padding],
-        dilations=list(dilation),
+        strides=_pair(stride),
+        pads=2 * _pair(padding),
+        dilations=_pair(dilation),
         group=groups,
     )
+
+
+def _pair(size: int | Sequence[int]) -> list[int]:
+    return [size, size] if isinstance(size, int) else list(size)
 
 
 def _batch_norm(
     graph: GraphBuilder,
     x: Value,
-    weight: Value | None,
-    bias: Value | None,
     mean: Value,
     var: Value,
-    training: bool,
-    momentum: float,
-    epsilon: float,
-    *_: Any,
+    weight: Value | None = None,
+    bias: Value | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
 ) -> Value:
     if training:
         raise RunError("network (training mode) cannot be exported; call eval() first")
@@ -165,11 +184,11 @@ def _batch_norm(
         axes = graph.axes(*range(1, x.num_axes - 1))
         deviation = graph.emit(
             "Sqrt",
-            graph.emit("Add", var, graph.constant(np.array(epsilon, np.float32))),
+            graph.emit("Add", var, graph.constant(np.array(eps, np.float32))),
         )
         centred = graph.emit("Sub", x, graph.emit("Unsqueeze", mean, axes))
         return graph.emit("Div", centred, graph.emit("Unsqueeze", deviation, axes))
-    return graph.emit("BatchNormalization", x, weight, bias, mean, var, epsilon=epsilon)
+    return graph.emit("BatchNormalization", x, weight, bias, mean, var, epsilon=eps)
 
 
 def _linear(
@@ -182,54 +201,65 @@ def _linear(
     return product if bias is None else graph.emit("Add", product, bias)
 
 
-def _cat(graph: GraphBuilder, parts: Sequence[Value], axis: int = 0) -> Value:
-    return graph.emit("Concat", *parts, axis=axis)
+def _cat(graph: GraphBuilder, parts: Sequence[Value], dim: int = 0) -> Value:
+    return graph.emit("Concat", *parts, axis=dim)
 
 
-def _slice(
-    graph: GraphBuilder,
-    x: Value,
-    axis: int = 0,
-    start: int | None = None,
-    end: int | None = None,
-    step: int = 1,
-) -> Value:
-    start, end = start or 0, _TO_END if end is None else end
+def _item(graph: GraphBuilder, x: Value, index: Any) -> Value:
+    """The rule of ``x[index]``: slices, numbers and None, as in ``x[:, 2:, None]``."""
+    axis = 0
+    for part in index if isinstance(index, tuple) else (index,):
+        if part is None:
+            x = graph.emit("Unsqueeze", x, graph.axes(axis))
+            axis += 1
+        elif isinstance(part, slice):
+            x = _slice(graph, x, axis, part)
+            axis += 1
+        elif isinstance(part, int) and not isinstance(part, bool):
+            x = graph.emit("Gather", x, graph.constant(np.array(part)), axis=axis)
+        else:
+            raise NoRuleError(f"index ({part}) has no ONNX rule; slice")
+    return x
+
+
+def _slice(graph: GraphBuilder, x: Value, axis: int, part: slice) -> Value:
+    if any(isinstance(number, str) for number in (part.start, part.stop, part.step)):
+        raise NoRuleError("index (a tensor) has no ONNX rule; slice by numbers")
+    start, step = part.start or 0, part.step or 1
+    end = _TO_END if part.stop is None else part.stop
     if (start, end, step) == (0, _TO_END, 1):
         return x
-    bounds = (graph.axes(item) for item in (start, end, axis, step))
+    bounds = (graph.axes(number) for number in (start, end, axis, step))
     return graph.emit("Slice", x, *bounds)
 
 
-def _select(graph: GraphBuilder, x: Value, axis: int, index: int) -> Value:
-    return graph.emit("Gather", x, graph.constant(np.array(index)), axis=axis)
+def _squeeze(graph: GraphBuilder, x: Value, dim: int) -> Value:
+    return graph.emit("Squeeze", x, graph.axes(dim))
 
 
-def _squeeze(graph: GraphBuilder, x: Value, axis: int) -> Value:
-    return graph.emit("Squeeze", x, graph.axes(axis))
+def _unsqueeze(graph: GraphBuilder, x: Value, dim: int) -> Value:
+    return graph.emit("Unsqueeze", x, graph.axes(dim))
 
 
-def _unsqueeze(graph: GraphBuilder, x: Value, axis: int) -> Value:
-    return graph.emit("Unsqueeze", x, graph.axes(axis))
-
-
-def _transpose(graph: GraphBuilder, x: Value, first: int, second: int) -> Value:
+def _transpose(graph: GraphBuilder, x: Value, dim0: int, dim1: int) -> Value:
     order = list(range(x.num_axes))
-    order[first], order[second] = order[second], order[first]
+    order[dim0], order[dim1] = order[dim1], order[dim0]
     return graph.emit("Transpose", x, perm=order)
 
 
-def _flatten(graph: GraphBuilder, x: Value, start: int = 0, end: int = -1) -> Value:
-    if start != 1 or end not in (-1, x.num_axes - 1):
+def _flatten(
+    graph: GraphBuilder, x: Value, start_dim: int = 0, end_dim: int = -1
+) -> Value:
+    if start_dim != 1 or end_dim not in (-1, x.num_axes - 1):
         raise NoRuleError(
-            f"flatten (axes {start} to {end}) has no ONNX rule; flatten all axes "
-            f"after the batch"
+            f"flatten (axes {start_dim} to {end_dim}) has no ONNX rule; "
+            f"flatten all axes after the batch"
         )
     return graph.emit("Flatten", x, axis=1)
 
 
-def _softmax(graph: GraphBuilder, x: Value, axis: int, *_: Any) -> Value:
-    return graph.emit("Softmax", x, axis=axis)
+def _softmax(graph: GraphBuilder, x: Value, dim: int) -> Value:
+    return graph.emit("Softmax", x, axis=dim)
 
 
 def _silu(graph: GraphBuilder, x: Value) -> Value:
@@ -247,33 +277,36 @@ def _arange(graph: GraphBuilder, start: float, end: float, **_: Any) -> Value:
 
 
 RULES: dict[str, Rule] = {
-    "aten.add.Tensor": _binary("Add"),
-    "aten.amax.default": _reduction("ReduceMax"),
-    "aten.arange.start": _arange,
-    "aten.batch_norm.default": _batch_norm,
-    "aten.cat.default": _cat,
-    "aten.clamp.default": _clamp,
-    "aten.conv2d.default": _conv2d,
-    "aten.div.Tensor": _binary("Div"),
-    "aten.flatten.using_ints": _flatten,
-    "aten.full_like.default": _full_like,
-    "aten.linear.default": _linear,
-    "aten.mean.dim": _reduction("ReduceMean"),
-    "aten.mish.default": _unary("Mish"),
-    "aten.mul.Tensor": _binary("Mul"),
-    "aten.relu.default": _unary("Relu"),
-    "aten.select.int": _select,
-    "aten.slice.Tensor": _slice,
-    "aten.silu.default": _silu,
-    "aten.softmax.int": _softmax,
-    "aten.softplus.default": _unary("Softplus"),
-    "aten.sqrt.default": _unary("Sqrt"),
-    "aten.squeeze.dim": _squeeze,
-    "aten.sub.Tensor": _binary("Sub"),
-    "aten.sum.dim_IntList": _reduction("ReduceSum"),
-    "aten.tanh.default": _unary("Tanh"),
-    "aten.to.dtype": _to,
-    "aten.transpose.int": _transpose,
-    "aten.unsqueeze.default": _unsqueeze,
+    "__getitem__": _item,
+    "__rsub__": _subtract_from,
+    "add": _binary("Add"),
+    "amax": _reduction("ReduceMax"),
+    "arange": _arange,
+    "batch_norm": _batch_norm,
+    "cat": _cat,
+    "clamp": _clamp,
+    "conv2d": _conv2d,
+    "div": _binary("Div"),
+    "double": _cast_to("torch.float64"),
+    "flatten": _flatten,
+    "float": _cast_to("torch.float32"),
+    "full_like": _full_like,
+    "linear": _linear,
+    "mean": _reduction("ReduceMean"),
+    "mish": _unary("Mish"),
+    "mul": _binary("Mul"),
+    "relu": _unary("Relu"),
+    "silu": _silu,
+    "softmax": _softmax,
+    "softplus": _unary("Softplus"),
+    "sqrt": _unary("Sqrt"),
+    "squeeze": _squeeze,
+    "sub": _binary("Sub"),
+    "sum": _reduction("ReduceSum"),
+    "tanh": _unary("Tanh"),
+    "to": _to,
+    "transpose": _transpose,
+    "unsqueeze": _unsqueeze,
 }
-"""Rule by torch's name of the operation; takes the operation's own arguments."""
+"""Rule by the name of torch's function, or of a tensor's method; takes its
+arguments."""

@@ -12,31 +12,32 @@ from __future__ import annotations
 import importlib.util
 import logging
 import warnings
-from collections.abc import Set
-from typing import Any
+from collections.abc import Callable, Mapping, Set
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
 import torch
 from torch import Tensor
-from torch.export import Dim, ExportedProgram
-from torch.export.graph_signature import InputKind
-from torch.fx import Node
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
 
 from tengen.distribution import pip_install
 from tengen.errors import RunError
 from tengen.models.onnx_rules import OPSET, RULES, GraphBuilder, NoRuleError, Value
-from tengen.nets import InferenceHead
+from tengen.nets import InferenceHead, Net
+from tengen.nets.modules.exporting import exporting
 from tengen.tensors import Signature, TensorSpec
 
-__all__ = ["export_by_torch", "trace"]
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
 
-# Assertions about dtypes that torch inserts for its own compiler.
-_IGNORED = "aten._assert_tensor_metadata.default"
+__all__ = ["trace"]
+
 # The prefix of the network's own names within the head.
 _PREFIX = "net."
-# Tensors that training may change.
-_KEPT = (InputKind.PARAMETER, InputKind.BUFFER)
+# Arguments of functions that change no result.
+_NO_MATTER = ("inplace", "memory_format", "momentum", "_stacklevel")
 
 _Axes = list[str | int]
 
@@ -60,115 +61,153 @@ def trace(head: InferenceHead, signature: Signature) -> onnx.ModelProto:
     is_fixed = head.net.config.fixed_size
     board = signature.board
     any_size = board is not None and board.policy_layout != "flat" and not is_fixed
-    batch, size = Dim("B"), {2: Dim("H"), 3: Dim("W")} if any_size else {}
-    # A batch of one would be taken for a constant.
-    examples = tuple(
-        torch.from_numpy(spec.zeros(2)) for spec in signature.inputs.values()
-    )
-    axes = tuple(
-        {0: batch, **(size if name == "planes" else {})} for name in signature.inputs
-    )
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            program = torch.export.export(head, examples, dynamic_shapes=(axes,))
-    except Exception as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise RunError(
-            f"network ({type(head.net).__name__}) cannot be traced: {reason}; keep its "
-            f"shapes free or set inference.backend=torch"
-        ) from error
-    state = head.net.state_dict()
-    _check_state(program, state)
-    try:
-        translation = _Translation(program, state, tuple(signature.inputs))
+        graph, again = (_followed(head, signature, any_size, n) for n in (2, 3))
     except NoRuleError as error:
-        return export_by_torch(program, signature, _PREFIX, set(state), str(error))
-    return translation.model(signature, any_size)
+        return _export_by_torch(head, signature, any_size, str(error))
+    if graph != again:
+        reason = "network (its operations) depends on the size of its inputs"
+        return _export_by_torch(head, signature, any_size, reason)
+    return graph
 
 
-def _check_state(program: ExportedProgram, state: dict[str, Tensor]) -> None:
-    for spec in program.graph_signature.input_specs:
-        name = (spec.target or "").removeprefix(_PREFIX)
-        if spec.kind in _KEPT and name not in state:
-            raise RunError(
-                f"network tensor ({name}) is not in its state; make "
-                f"it a parameter or a persistent buffer"
-            )
+def _followed(
+    head: InferenceHead, signature: Signature, any_size: bool, num_rows: int
+) -> onnx.ModelProto:
+    """Returns the graph of the operations that a network calls on ``num_rows`` rows.
+
+    Raises:
+        NoRuleError: An operation has no rule, or the network refuses the rows.
+        RunError: The network uses a tensor that is not in its state.
+    """
+    examples = {
+        name: torch.from_numpy(spec.zeros(num_rows))
+        for name, spec in signature.inputs.items()
+    }
+    if any_size:
+        # Another size for another number of rows.
+        examples["planes"] = functional.pad(
+            examples["planes"], (0, num_rows - 2, 0, 2 * (num_rows - 2))
+        )
+    followed = _Followed(head.net, examples)
+    try:
+        with torch.no_grad(), exporting(), followed:
+            outputs = head(*examples.values())
+    except RunError:
+        raise
+    except Exception as error:
+        raise NoRuleError(f"network ({type(head.net).__name__}) fails") from error
+    return followed.model(signature, outputs, any_size)
 
 
-class _Translation:
-    """Walks a traced program node by node."""
+class _Followed(TorchFunctionMode):
+    """While it is entered, each torch function that is called becomes ONNX nodes."""
 
-    def __init__(
-        self,
-        program: ExportedProgram,
-        state: dict[str, Tensor],
-        inputs: tuple[str, ...],
-    ) -> None:
-        self._inputs = iter(inputs)
+    def __init__(self, net: Net, inputs: Mapping[str, Tensor]) -> None:
+        super().__init__()
         self._graph = GraphBuilder()
-        self._initializers: list[onnx.TensorProto] = []
-        self._values: dict[Node, Value] = {}
-        self._outputs: tuple[Value, ...] = ()
-        kinds = {
-            spec.arg.name: (spec.kind, spec.target)
-            for spec in program.graph_signature.input_specs
-        }
-        for node in program.graph.nodes:
-            if node.op == "placeholder":
-                kind, target = kinds[node.name]
-                self._add_input(node, kind, target, state)
-            elif node.op == "output":
-                self._outputs = tuple(self._values[item] for item in node.args[0])
-            elif str(node.target) != _IGNORED:
-                self._add_operation(node)
+        self._net = net
+        self._state = net.state_dict(keep_vars=True)
+        # By identity. The tensors are kept, so that no identity comes twice.
+        self._values: dict[int, tuple[Value, Tensor]] = {}
+        self._weights = {id(tensor): name for name, tensor in self._state.items()}
+        for name, tensor in inputs.items():
+            self._bind(tensor, Value(name))
 
-    def _add_input(
-        self, node: Node, kind: InputKind, target: str | None, state: dict[str, Tensor]
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: object,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Calls a function, and adds the nodes that compute the same."""
+        kwargs = kwargs or {}
+        given = [t for t in (*args, *kwargs.values()) if isinstance(t, Tensor)]
+        versions = [tensor._version for tensor in given]
+        result = func(*args, **kwargs)
+        if versions != [tensor._version for tensor in given]:
+            raise NoRuleError(f"operation ({_name(func)}, in place) has no ONNX rule")
+        # A result that is no tensor, such as a dtype, is a constant of the graph.
+        is_new = isinstance(result, Tensor) and id(result) not in self._values
+        if is_new and id(result) not in self._weights:
+            self._add(func, args, kwargs, result)
+        return result
+
+    def _add(
+        self,
+        func: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        result: Tensor,
     ) -> None:
-        target = (target or node.name).removeprefix(_PREFIX)
-        if kind is InputKind.USER_INPUT:
-            self._bind(node, Value(next(self._inputs)))
-        elif kind not in _KEPT:
-            raise NoRuleError(f"constant tensor ({target}) has no ONNX rule")
-        elif node.users:
-            tensor = state[target].detach().numpy()
-            self._initializers.append(onnx.numpy_helper.from_array(tensor, target))
-            self._bind(node, Value(target))
-
-    def _add_operation(self, node: Node) -> None:
-        rule = RULES.get(str(node.target))
+        name = _name(func)
+        rule = RULES.get(name.rpartition(".")[2])
         if rule is None:
-            raise NoRuleError(f"operation ({node.target}) has no ONNX rule")
-        args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), self._value)
+            raise NoRuleError(f"operation ({name}) has no ONNX rule")
+        words = {key: word for key, word in kwargs.items() if key not in _NO_MATTER}
         try:
-            value = rule(self._graph, *args, **kwargs)
+            value = rule(self._graph, *self._of(args), **self._of(words))
         except TypeError as error:
             raise NoRuleError(
-                f"operation ({node.target}) has arguments without an ONNX rule, {error}"
+                f"operation ({name}) has arguments without an ONNX rule, {error}"
             ) from error
-        self._bind(node, Value(value))
+        self._bind(result, value)
 
-    def _value(self, node: Node) -> Any:
-        return self._values[node]
+    def _of(self, argument: Any) -> Any:
+        """Returns an argument with values in place of tensors."""
+        if isinstance(argument, Tensor):
+            return self._value(argument)
+        if isinstance(argument, slice):
+            return slice(*self._of((argument.start, argument.stop, argument.step)))
+        if isinstance(argument, Mapping):
+            return {key: self._of(one) for key, one in argument.items()}
+        if type(argument) in (tuple, list):
+            return type(argument)(self._of(one) for one in argument)
+        return argument
 
-    def _bind(self, node: Node, value: Value) -> None:
-        value.num_axes = node.meta["val"].ndim
-        value.dtype = str(node.meta["val"].dtype)
-        self._values[node] = value
+    def _value(self, tensor: Tensor) -> Value:
+        if id(tensor) in self._values:
+            return self._values[id(tensor)][0]
+        name = self._weights.get(id(tensor))
+        if name is None:
+            for unsaved, buffer in self._net.named_buffers():
+                if buffer is tensor:
+                    raise RunError(
+                        f"network tensor ({unsaved}) is not in its state; make "
+                        f"it a parameter or a persistent buffer"
+                    )
+            raise NoRuleError(
+                f"constant tensor ({list(tensor.shape)}) has no ONNX rule"
+            )
+        return self._bind(tensor, Value(name))
 
-    def model(self, signature: Signature, any_size: bool) -> onnx.ModelProto:
-        """Returns the finished graph."""
+    def _bind(self, tensor: Tensor, value: Value) -> Value:
+        value.num_axes = tensor.ndim
+        value.dtype = str(tensor.dtype)
+        self._values[id(tensor)] = value, tensor
+        return value
+
+    def model(
+        self, signature: Signature, results: tuple[Tensor, ...], any_size: bool
+    ) -> onnx.ModelProto:
+        """Returns the finished graph, without nodes that no output needs."""
         names = tuple(signature.outputs)
-        if len(self._outputs) != len(names):
+        if len(results) != len(names):
             raise RunError(
-                f"network outputs ({len(self._outputs)}) must be {', '.join(names)}; "
+                f"network outputs ({len(results)}) must be {', '.join(names)}; "
                 f"export an InferenceHead"
             )
-        for name, value in zip(names, self._outputs, strict=True):
+        for name, result in zip(names, results, strict=True):
+            value = self._value(result)
             node = onnx.helper.make_node("Identity", [value], [name])
             self._graph.nodes.append(node)
+        needed = set(names)
+        nodes = []
+        for node in reversed(self._graph.nodes):
+            if needed.intersection(node.output):
+                needed.update(node.input)
+                nodes.append(node)
         inputs: dict[str, _Axes] = {
             name: ["B", *spec.shape] for name, spec in signature.inputs.items()
         }
@@ -180,16 +219,24 @@ class _Translation:
         if signature.board is not None:
             outputs["policy"][1:] = ["A"]
         graph = onnx.helper.make_graph(
-            self._graph.nodes,
+            nodes[::-1],
             "tengen",
             [_described(n, signature.inputs[n], axes) for n, axes in inputs.items()],
             [_described(n, signature.outputs[n], axes) for n, axes in outputs.items()],
-            self._initializers,
+            [
+                onnx.numpy_helper.from_array(tensor.detach().numpy(), name)
+                for name, tensor in self._state.items()
+                if name in needed
+            ],
         )
         opset = onnx.helper.make_opsetid("", OPSET)
         return onnx.helper.make_model(
             graph, opset_imports=[opset], ir_version=8, producer_name="tengen"
         )
+
+
+def _name(func: Callable[..., Any]) -> str:
+    return str(torch.overrides.resolve_name(func) or getattr(func, "__name__", func))
 
 
 def _described(name: str, spec: TensorSpec, axes: _Axes) -> onnx.ValueInfoProto:
@@ -200,30 +247,28 @@ def _described(name: str, spec: TensorSpec, axes: _Axes) -> onnx.ValueInfoProto:
 _ADVICE = "set inference.backend=torch"
 
 
-def export_by_torch(
-    program: ExportedProgram,
-    signature: Signature,
-    prefix: str,
-    names: Set[str],
-    reason: str,
+def _export_by_torch(
+    head: InferenceHead, signature: Signature, any_size: bool, reason: str
 ) -> onnx.ModelProto:
-    """Returns the ONNX graph of a traced network, made by torch's exporter.
+    """Returns the ONNX graph of a network, made by torch's exporter.
 
     Args:
-        program: The traced network.
+        head: The network.
         signature: Names of its inputs and outputs, in order.
-        prefix: The program's prefix of the network's own names.
-        names: Every tensor of the network.
+        any_size: Whether H and W of a board are dynamic.
         reason: Why the rules do not suffice, for messages.
 
     Raises:
-        RunError: onnxscript is not installed, or the exporter fails.
+        RunError: The network cannot be traced, onnxscript is not installed, or the
+            exporter fails.
     """
+    program = _program(head, signature, any_size)
     if importlib.util.find_spec("onnxscript") is None:
         raise RunError(
             f"{reason}, and torch's exporter needs onnxscript; {_ADVICE}, or "
             f"{pip_install('onnxscript')}"
         )
+    names = set(head.net.state_dict())
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     try:
@@ -242,9 +287,9 @@ def export_by_torch(
         ) from error
     finally:
         logger.setLevel(level)
-    _rename(graph.graph, signature, prefix, names)
+    _rename(graph.graph, signature, _PREFIX, names)
     found = {item.name for item in graph.graph.initializer}
-    if lost := sorted(_used(program, prefix) - found):
+    if lost := sorted(_used(program, _PREFIX) - found):
         raise RunError(
             f"{reason}, and torch's exporter folds tensor ({lost[0]}), which cannot be "
             f"patched then; {_ADVICE}"
@@ -252,8 +297,35 @@ def export_by_torch(
     return graph
 
 
+def _program(
+    head: InferenceHead, signature: Signature, any_size: bool
+) -> ExportedProgram:
+    from torch.export import Dim, export
+
+    batch, size = Dim("B"), {2: Dim("H"), 3: Dim("W")} if any_size else {}
+    # A batch of one would be taken for a constant.
+    examples = tuple(
+        torch.from_numpy(spec.zeros(2)) for spec in signature.inputs.values()
+    )
+    axes = tuple(
+        {0: batch, **(size if name == "planes" else {})} for name in signature.inputs
+    )
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return export(head, examples, dynamic_shapes=(axes,))
+    except Exception as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise RunError(
+            f"network ({type(head.net).__name__}) cannot be traced: {reason}; keep its "
+            f"shapes free or {_ADVICE}"
+        ) from error
+
+
 def _used(program: ExportedProgram, prefix: str) -> set[str]:
     """Returns the tensors of the network that inference reads."""
+    from torch.export.graph_signature import InputKind
+
     read = {n.name for n in program.graph.nodes if n.op == "placeholder" and n.users}
     return {
         str(spec.target).removeprefix(prefix)

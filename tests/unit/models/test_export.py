@@ -209,6 +209,7 @@ def test_a_damaged_template_is_refused_by_name(features, config, tmp_path):
         ModelExporter(tmp_path).template(signature, config)
 
 
+CONSTANT = torch.ones(3)
 PIXELS = Signature(
     inputs={"pixels/near": TensorSpec(dtype="uint8", shape=(4, 5, 5))},
     outputs={"policy": TensorSpec(shape=(3,)), "value": TensorSpec()},
@@ -267,9 +268,14 @@ def test_tensors_have_the_names_and_types_of_the_signature():
 @pytest.mark.parametrize(
     ("operation", "reason"),
     [
-        (torch.erfinv, "operation (aten.erfinv.default)"),
-        (lambda x: torch.add(x, x, alpha=2), "operation (aten.add.Tensor)"),
-        (lambda x: x * torch.tensor([1.0, 2.0, 3.0]), "no ONNX rule"),
+        (torch.erfinv, "operation (torch.erfinv)"),
+        (lambda x: torch.add(x, x, alpha=2), "operation (torch.add)"),
+        (lambda x: x * torch.tensor([1.0, 2.0, 3.0]), "operation (torch.tensor)"),
+        (lambda x: x.sub_(1.0), "operation (torch.Tensor.sub_, in place)"),
+        (lambda x: functional.relu(x, inplace=True), "relu, in place"),
+        (lambda x: x.__setitem__(0, 1.0) or x, "__setitem__, in place"),
+        (lambda x: x * CONSTANT, "constant tensor ([3])"),
+        (lambda x: x * (x.shape[0] / 2), "the size of its inputs"),
     ],
 )
 def test_what_has_no_rule_is_refused_by_name_without_torchs_exporter(

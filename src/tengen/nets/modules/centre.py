@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tengen import _core
+from tengen.nets.modules.exporting import is_exporting
 from tengen.nets.modules.running import WINDOW_ROWS, RunningSums
 
 __all__ = ["Centre", "without_mean"]
@@ -125,7 +126,7 @@ def _is_for_the_core(pictures: Tensor, dtype: torch.dtype) -> bool:
     return (
         pictures.device.type == "cpu"
         and dtype in (torch.float32, torch.bfloat16)
-        and not torch.compiler.is_compiling()
+        and not is_exporting()
     )
 
 

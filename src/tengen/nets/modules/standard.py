@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from tengen.nets.modules.exporting import is_exporting
 from tengen.nets.modules.running import RunningSums
 
 __all__ = ["Standard"]
@@ -116,7 +117,7 @@ class Standard(RunningSums):
         statistics = (self.total, self.squares, self.num_rows)
         # An exported graph must contain the operations, and inference tensors must not
         # be cached for use in training.
-        if torch.compiler.is_compiling() or torch.is_inference_mode_enabled():
+        if is_exporting() or torch.is_inference_mode_enabled():
             return self._derived()
         kept = self._kept
         if kept is None or not kept.is_of(statistics):
