@@ -1,5 +1,5 @@
 #pragma once
-// Checks of a request, common to all searches.
+// Validates search requests; shared by all searches.
 
 #include <string>
 
@@ -20,7 +20,7 @@ inline void check_num_simulations(int num_simulations) {
   }
 }
 
-// Throws Error if the game is over at `root` or the number of simulations is out of range.
+// Throws Error if the game has ended at `root` or the number of simulations is out of range.
 template <Game G>
 void check_request(const G& game, const typename G::State& root, const SearchRequest& request) {
   if (game.outcome(root) != Outcome::kOngoing) {
