@@ -5,8 +5,7 @@
 //
 // Actions are integers 0..num_actions()-1. `first` is player 0, who moves first (in Go always
 // Black, even in a handicap game). Planes are float32 [C, H, W], from the side to move's point of
-// view; plane 0 is the board mask (1 on the board), so that one network supports several board
-// sizes.
+// view; plane 0 is the board mask (1 on the board), so that a network supports several sizes.
 
 #include <concepts>
 #include <cstdint>
@@ -48,8 +47,7 @@ concept Game = requires(const G game, typename G::State state, const typename G:
   { game.to_play(view) } -> std::same_as<int>;  // 0 first, 1 second
   { game.ply(view) } -> std::same_as<int>;      // number of moves made
   { game.outcome(view) } -> std::same_as<Outcome>;
-  // Writes the legal actions in ascending order; returns their number (0 only if the game has
-  // ended).
+  // Writes the legal actions, ascending; returns their number (0 only if the game has ended).
   { game.legal_actions(view, actions) } -> std::same_as<int>;
   { game.is_legal(view, action) } -> std::same_as<bool>;
   // Precondition: is_legal(state, action). Not checked here.
@@ -57,8 +55,7 @@ concept Game = requires(const G game, typename G::State state, const typename G:
   { game.key(view) } -> std::same_as<Key128>;  // covers everything that the planes show
   // Writes all num_planes * height * width floats, with the board transformed by `symmetry`.
   { game.encode(view, symmetry, planes) } -> std::same_as<void>;
-  // The image of each action under `symmetry`: num_actions() entries, valid for the lifetime of
-  // `game`.
+  // The image of each action under `symmetry`: num_actions() entries, valid while `game` exists.
   { game.images(view, symmetry) } -> std::same_as<const uint16_t*>;
   { game.to_string(view) } -> std::convertible_to<std::string>;
 };
@@ -70,8 +67,7 @@ concept ExternallyPlayed = Game<G> && requires(const G game, const typename G::S
   { game.is_known(view, 0) } -> std::same_as<bool>;
 };
 
-// A Game that ends with a score in points and an owner of each cell. The first actions are the
-// cells.
+// A Game that ends with a score in points and an owner of each cell; its first actions are cells.
 template <class G>
 concept HasScore =
     Game<G> && requires(const G game, const typename G::State& view, int8_t* owners) {
@@ -81,11 +77,10 @@ concept HasScore =
       { game.num_points(view) } -> std::same_as<int>;
       // Whether the owners of all cells are final although the game has not ended.
       { game.is_settled(view) } -> std::same_as<bool>;
-      // The first player's points minus the second's. Precondition: the game has ended or is
-      // settled.
+      // The first player's points minus the second's, in a game that has ended or is settled.
       { game.score(view) } -> std::same_as<float>;
-      // Writes height * width owners, under the same precondition: 1 first player, -1 second
-      // player, 0 nobody or off the board.
+      // Writes height * width owners, in a game that has ended or is settled: 1 first player, -1
+      // second player, 0 nobody or off the board.
       { game.owners(view, owners) } -> std::same_as<void>;
     };
 

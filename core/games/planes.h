@@ -9,8 +9,8 @@
 //   3                       ones if first is to move  the last move
 //   4                                                 ones if first is to move
 //
-// The player to move decides who runs out of good moves (connect4) or whose attack has the tempo
-// (gomoku). A plane shows the player because a convolution cannot count stones.
+// The player to move matters for who runs out of good moves (connect4) and whose attack has the
+// tempo (gomoku). A plane shows this player, because a convolution cannot count stones.
 //
 //   plane  go
 //   0-2    as above
@@ -29,7 +29,7 @@
 //
 //   plane  go, names with /planes=minigo
 //   0-2    as above
-//   3-8    own and opponent stones one ply ago, then two, then three plies ago. A pass counts.
+//   3-8    own and opponent stones one ply ago, then two, then three plies ago. A pass is a ply.
 //          Zeros before the start of the game
 //   9      ones if Black is to move
 //   10-12  stones of chains with one, two, three or more liberties

@@ -12,16 +12,14 @@ struct ActionResult {
   uint16_t action;
   float prior;  // as used in the search, after root temperature and noise
   uint32_t visits;
-  float value_to_play;  // mean win minus loss for the root player, or proven; 0 (minigo: Q) if
-                        // unvisited
+  float value_to_play;  // mean win minus loss for the root player, or proven; 0 if unvisited
   float policy;         // policy target; sums to 1 over `actions`
   Proof proof;          // for the root player, after this action
   // Mean final score in points for the root player, if scores are kept; 0 if unvisited.
   float score_to_play = 0.0f;
   // Mean of the maximised utility, which is value_to_play unless the score counts.
   float utility_to_play = 0.0f;
-  // The standard error of utility_to_play; 0 if settled or unvisited, or if the search keeps no
-  // squares.
+  // Standard error of utility_to_play; 0 if settled or unvisited, or if squares are not kept.
   float standard_error = 0.0f;
 };
 

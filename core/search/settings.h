@@ -69,11 +69,10 @@ struct LeftOut {
 
 // One search: its length, excluded actions, and the source of its random numbers.
 struct SearchRequest {
-  int num_simulations = 64;  // descents below the root, without the root's own evaluation
-  std::vector<LeftOut>
-      left_out;               // excluded actions; ignored in a position without any other action
-  bool keep_squares = false;  // for standard errors, even if the settings need no squares
-  bool explore = false;       // whether to use root noise and root temperature, or Gumbel noise
+  int num_simulations = 64;       // descents below the root, without the root's own evaluation
+  std::vector<LeftOut> left_out;  // exclusions; ignored in a position without any other action
+  bool keep_squares = false;      // for standard errors, even if the settings need no squares
+  bool explore = false;           // whether to use root noise and root temperature, or Gumbel noise
   uint64_t seed = 0;
   uint64_t generation = 0;
   uint64_t game = 0;

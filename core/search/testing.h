@@ -16,9 +16,8 @@
 
 namespace tengen {
 
-// A random game tree: 1 to 4 moves per position, either player may move next, any result is
-// possible. Covers situations that the board games lack: two moves in a row, moves that lose
-// immediately, forced moves.
+// A random game tree: 1 to 4 moves per position, either player may move next, any result. Covers
+// situations that board games lack: two moves in a row, immediate losses, forced moves.
 class RandomGame {
  public:
   struct State {
@@ -193,9 +192,8 @@ void check_old_visits(const BasicTree<Memory>& tree, uint32_t count, double valu
   TENGEN_CHECK(std::abs(root.value_sum - total) < 1e-6 && root.visits > 2 * count + 2000);
 }
 
-// Checks that every proof in the tree is the game's exact value, that counts add up, and that
-// values change sign when the player changes. `tolerance` is for sums that a node and its edge add
-// in different orders.
+// Checks that proofs in the tree are exact, that counts add up, and that values change sign when
+// the player changes. `tolerance` is for sums that node and edge add in different orders.
 template <class Memory>
 void check_node(const RandomGame& game, const BasicTree<Memory>& tree, Arena::Offset offset,
                 const RandomGame::State& state, float tolerance = 0.0f) {

@@ -15,8 +15,7 @@ namespace tengen {
 struct SelfplaySettings {
   SearchSettings search;
   int num_slots = 16;  // concurrent games per worker: the rows of one batch
-  // Playout cap randomization: a full search with probability `full_probability`, otherwise a cheap
-  // search.
+  // Playout cap randomization: full search with `full_probability`, otherwise cheap search.
   int full_simulations = 64;
   int cheap_simulations = 16;
   float full_probability = 1.0f;
@@ -31,18 +30,16 @@ struct SelfplaySettings {
   // The mean number of plies sampled from the network's policy after the random moves.
   float policy_opening_plies = 0.0f;
   float policy_opening_temperature = 1.0f;
-  // Shares of games that fork from other games (openings/fork.h): early forks, after a mean of
-  // `early_fork_plies` plies, and late forks at any ply, with the best of 3 to `*_fork_choices`
-  // moves.
+  // Shares of games that fork from other games (openings/fork.h): early forks after a mean of
+  // `early_fork_plies` plies, late forks at any ply; the best of 3 to `*_fork_choices` moves.
   float early_fork_share = 0.0f;
   float early_fork_plies = 2.0f;
   int early_fork_choices = 12;
   float late_fork_share = 0.0f;
   int late_fork_choices = 36;
   // Decided games: if the last values all exceed `reduce_above`, full searches shrink towards cheap
-  // searches, and the weights of their rows towards `reduced_weight`. If the values exceed
-  // `resign_above`, the game ends, except in a share of games. 1 disables either, because values
-  // never exceed 1.
+  // searches, and the weights of their rows towards `reduced_weight`. If they exceed
+  // `resign_above`, the game ends, except in a share of games. 1 disables either.
   float reduce_above = 1.0f;
   float reduced_weight = 0.1f;
   float resign_above = 1.0f;
@@ -91,13 +88,11 @@ struct Generation {
   // The variants to sample for each game (games/game.h; "" is the game itself), with weights above
   // 0. If empty, every game is the game itself.
   std::vector<std::pair<std::string, double>> variants = {};
-  // Games to continue, as encoded by GameQueue::unfinished(); all other games start from the
-  // beginning.
+  // Games to continue, as encoded by GameQueue::unfinished(); other games start from the beginning.
   std::vector<std::string> unfinished = {};
   // Games to fork from; if empty, no game is a fork.
   std::vector<ForkSource> fork_sources = {};
-  // The opening book: moves from the initial position. Each opening is legal and does not end the
-  // game.
+  // The opening book: lists of legal moves from the initial position that do not end the game.
   std::vector<std::vector<uint16_t>> openings = {};
 };
 

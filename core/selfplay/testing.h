@@ -24,8 +24,8 @@
 
 namespace tengen {
 
-// Many tests instantiate these templates for the same games. An instantiation compiles for ten
-// seconds, so testing.cc has the only ones. `storage` is extern or empty.
+// Many tests instantiate these templates for the same games. Each takes ten seconds to compile, so
+// only testing.cc instantiates them. `storage` is extern or empty.
 #define TENGEN_SELFPLAY_OF(storage, G)                                 \
   storage template class SelfplayWorker<G>;                            \
   storage template class MinigoWorker<G>;                              \

@@ -5,7 +5,7 @@
 // Each position is requested from the source once, and then stores the known positions after its
 // moves. A descent replays its path from the root, so at most its last move needs the source:
 // is_known() tells whether a move does, resolve() makes many unknown moves in one call, and apply()
-// makes a single one.
+// makes a single move.
 //
 // Memory: a state keeps its position and that position's known descendants alive, but no ancestors.
 // A game therefore holds the positions searched below its current position, at most one per
@@ -102,14 +102,12 @@ class ExternalGame {
   }
   std::string to_string(const State& state) const { return source_->to_string(state.position->id); }
 
-  // Whether apply() can make the move without calling the source. Precondition: the action is
-  // legal.
+  // Whether apply() would not need the source. Precondition: the action is legal.
   bool is_known(const State& state, int action) const;
   // Makes `moves` known with one call to the source.
   void resolve(std::span<const Move> moves) const;
-  // Returns the position after `actions`, which must be legal, from the initial position. No move
-  // can be made from the result. The most recent results are cached, up to kMaxKeptBytes.
-  // Thread-safe.
+  // Returns the position after `actions`, which must be legal, from the initial position. The
+  // result accepts no moves. Recent results are cached, up to kMaxKeptBytes. Thread-safe.
   State state_after(std::span<const uint16_t> actions) const;
   // Plays uniformly random moves from an unfinished position and returns the outcome.
   Outcome playout(const State& state, Rng& rng) const {

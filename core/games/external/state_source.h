@@ -42,9 +42,8 @@ struct ExternalMove {
 };
 
 // Provides positions. ID 0 is the initial position. Other IDs are reused after their position has
-// been freed; the source then replaces the state that it stored under the ID. Every method
-// validates the values from the game and throws if they break the protocol. Thread-safe; may block
-// on a lock of the language in which the game is written.
+// been freed; the source then overwrites the stored state. Every method validates the game's values
+// and throws if they break the protocol. Thread-safe; may block on a lock of the game's language.
 class StateSource {
  public:
   virtual ~StateSource() = default;

@@ -175,8 +175,7 @@ Key128 Go::key(const State& state) const {
   Key128 key = state.key ^ rules_key(state.rules);
   if (state.shows_earlier_boards()) [[unlikely]] {
     for (const GoEarlierBoard& board : state.earlier) key = combine(key, 0) ^ board.key;
-    // After the end of the game no move is banned but no capture is shown either, so the key must
-    // differ.
+    // A finished game has no banned points and shows no captures, so its key must differ.
     moves |= uint64_t{is_finished(state)} << 1;
   }
   if (state.rules.planes != GoPlanes::kMinigo) {

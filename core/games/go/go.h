@@ -63,8 +63,7 @@ class Go {
   // The whole board plus the usual range of komi.
   int max_score() const { return rules_.height * rules_.width + kUsualKomiRange; }
   int num_points(const State& state) const { return state.num_points; }
-  // Whether every point is pass-alive and the game has not ended; dead stones may remain on the
-  // board.
+  // Whether all points are pass-alive and the game has not ended; dead stones may remain.
   bool is_settled(const State& state) const;
   float score(const State& state) const {
     return static_cast<float>(half_points(state, final_area(state))) / 2.0f;
@@ -99,7 +98,7 @@ class Go {
     return is_finished(state) ? area(state) : pass_alive(state);
   }
   State initial_state(const GoRules& rules) const;
-  // Implement encode() for each list of planes, in games/go/encode.cc.
+  // The implementations of encode() for each list of planes, in games/go/encode.cc.
   void encode_own(const State& state, int symmetry, float* planes) const;
   void encode_minigo(const State& state, int symmetry, float* planes) const;
   void encode_katago(const State& state, int symmetry, float* planes) const;
@@ -115,8 +114,7 @@ class Go {
   }
   // The effect of a stone of the side to move on an empty point, ignoring the ko rule.
   GoMoveKind kind_of(const State& state, int point) const;
-  // Whether ko forbids the move. Precondition: `point` is empty; `kind` is kind_of(), not
-  // kImpossible.
+  // Whether ko forbids a stone on an empty point. `kind` is kind_of(), and not kImpossible.
   bool is_banned(const State& state, int point, GoMoveKind kind) const;
   // The empty points without an empty neighbour, where a stone's effect depends on adjacent chains.
   PointSet hemmed_points(const State& state) const {

@@ -54,8 +54,7 @@ inline void mix_noise(float* prior, int num_legal, float weight, Rng& rng, doubl
   }
 }
 
-// Adds noise with concentrations noise_alpha_total * share[i]. The shares come from shape_noise()
-// if settings.noise_shaped, and are 1 / num_legal otherwise.
+// Mixes noise into `prior`. Moves share the concentration equally or according to shape_noise().
 inline void add_root_noise(float* prior, int num_legal, const SearchSettings& settings, Rng& rng,
                            double* scratch) {
   if (settings.noise_shaped) {

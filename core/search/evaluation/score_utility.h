@@ -29,9 +29,8 @@ namespace tengen {
 
 // E[2 / pi * atan(mean + stdev * Z)] for a standard normal Z; error below 0.001 for `stdev` 0..20.
 inline double expected_saturated(double mean, double stdev) {
-  // The error of the trapezoidal rule decreases exponentially with the inverse of the step for
-  // analytic functions. A larger `stdev` brings the poles of atan closer, which needs a smaller
-  // step.
+  // The trapezoidal rule. Its error for analytic functions decreases exponentially with 1 / step. A
+  // larger `stdev` needs a smaller step, because the poles of atan come closer.
   static constexpr int kStepsPerUnit = 32;
   static constexpr int kReach = 5 * kStepsPerUnit;
   static const std::array<double, kReach + 1> density = [] {

@@ -79,8 +79,7 @@ class MinigoRule {
   }
 
   // Sets `policy` to the visits that each action would have had without noise: all visits for
-  // `best`, the most visited action; for others, the number at which their score would equal that
-  // of `best`.
+  // `best`, the most visited action; for others, the visits at which they score like `best`.
   void prune(uint32_t root_visits, const ActionResult& best, SearchResult& result) const {
     const double target = rank(root_visits, best);
     const double scale = exploration(root_visits) * std::sqrt(static_cast<double>(root_visits));

@@ -63,8 +63,8 @@ class MinigoSearch {
         noise_(static_cast<size_t>(game.num_actions())) {}
 
   // Starts a search of `root` that makes the request's simulations, including the root's own
-  // evaluation, in addition to those in the tree that play() kept. `symmetry_seed` is for
-  // symmetry_seed(). Throws Error like Search::begin(), and if the request excludes actions.
+  // evaluation, in addition to those in the tree that play() kept. symmetry_seed() returns
+  // `symmetry_seed`. Throws Error like Search::begin(), and if the request excludes actions.
   void begin(const State& root, const SearchRequest& request, uint64_t symmetry_seed = 0) {
     check_request(game_, root, request);
     check(request.left_out.empty(), "request.left_out", request.left_out.size(),
@@ -87,8 +87,8 @@ class MinigoSearch {
     wanted_visits_ = root_node().visits + static_cast<uint32_t>(request.num_simulations);
   }
 
-  // Returns true if leaves need an evaluation, or false if the search has ended. Throws Error
-  // before begin() and while leaves are waiting.
+  // Descends. Returns true if leaves need an evaluation, false if the search has ended. Throws
+  // Error before begin() and while leaves are waiting.
   bool advance() {
     if (tree_.root() == Arena::kNull || is_waiting()) {
       throw Error(std::string("search.advance (") + (is_waiting() ? "leaves wait" : "no search") +
@@ -108,12 +108,10 @@ class MinigoSearch {
   int num_leaves() const { return num_leaves_; }
   const State& leaf(int index) const { return leaves_[static_cast<size_t>(index)].state; }
 
-  // With the position, determines the symmetry of a leaf's evaluation; if 0, only the position
-  // does.
+  // Determines a leaf's symmetry together with the position; if 0, the position alone does.
   uint64_t symmetry_seed() const { return symmetry_seed_; }
 
-  // Accepts the evaluation of leaf(index), with the parameters of Search::accept(). The last
-  // evaluation of a batch backs up the batch.
+  // Accepts the evaluation of leaf(index), like Search::accept(). The last one backs up the batch.
   void accept(int index, const float* logits, const uint16_t* transform, float value_to_play) {
     check(is_waiting(), "search.accept", index, "needs advance() to return true first");
     const Leaf& leaf = leaves_[static_cast<size_t>(index)];
@@ -157,9 +155,8 @@ class MinigoSearch {
   // Whether descents may pass while another action is legal.
   bool may_pass() const { return barred_ == kNone; }
 
-  // Call after the game continues with `action`. The next begin() reuses the subtree of `action`
-  // or, if no descent took it, the root's initial value for it. Overwrites `scratch`, which may be
-  // any tree.
+  // Call after the move `action`. The next begin() reuses its subtree or, if no descent took it,
+  // the root's initial value for it. Overwrites `scratch`, which may be any tree.
   void play(int action, Tree& scratch) {
     if (tree_.root() == Arena::kNull || root_node().num_legal == 0) return reset();
     game_.apply(root_state_, action);  // another play() may follow before the next begin()
@@ -203,8 +200,7 @@ class MinigoSearch {
     State state{};
     Arena::Offset node = Arena::kNull;
   };
-  // A waiting descent: its path, and the index of its leaf or kNoLeaf if another descent has the
-  // leaf.
+  // A waiting descent: its path and leaf index; kNoLeaf if another descent waits for the leaf.
   struct Descent {
     std::vector<Step> path;
     int leaf = kNoLeaf;

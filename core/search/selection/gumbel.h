@@ -118,8 +118,7 @@ class Gumbel {
     return (own + sum_visits * weighted / prior_mass) / (1.0f + sum_visits);
   }
 
-  // Sets weights_[i] to the improved policy of edge i; returns the factor that gives it for the
-  // priors of unvisited actions.
+  // Sets weights_[i] to the improved policy of edge i; returns the factor for the other priors.
   float improve(const Tree& tree, const Node& node) {
     const Edges edges = tree.edges(node);
     float most = 0.0f;

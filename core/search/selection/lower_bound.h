@@ -24,15 +24,13 @@ inline double standard_error(const Node& node) {
   return std::sqrt(variance / visits);
 }
 
-// The mean value of a move to `child`, for the side to play at `node`, minus `stdevs` standard
-// errors.
+// The mean value of `child` for the side to play at `node`, minus `stdevs` standard errors.
 inline double lower_bound(const Node& node, const Node& child, double stdevs) {
   return value_for(node, child, child.mean_value()) - stdevs * standard_error(child);
 }
 
 // Returns the root's edge with the highest lower bound among those with at least 3/20 of the
-// maximum visits (KataGo's 0.15); ties go to the older edge. Returns -1 if all edges are proven
-// lost or unvisited.
+// maximum visits (KataGo's 0.15); ties go to the older edge. -1 if all edges are lost or unvisited.
 template <class Memory>
 int best_by_lower_bound(const BasicTree<Memory>& tree, float stdevs) {
   const auto& root = tree.node(tree.root());

@@ -36,8 +36,7 @@ class Puct {
   // Whether this search forces visits at the root.
   bool forces_playouts() const { return forced_playouts_ > 0.0f; }
 
-  // The factor of prior / (1 + visits) at a node: c(N) * sqrt(N), scaled with the spread of its
-  // values.
+  // The factor of prior / (1 + visits): c(N) * sqrt(N), scaled with the spread of `node`'s values.
   template <class AnyNode>
   float scale(const AnyNode& node) const {
     uint32_t child_visits = node.visits - 1;

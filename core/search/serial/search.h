@@ -92,8 +92,8 @@ class Search {
     request_.num_simulations = num_simulations;
   }
 
-  // Returns true if a leaf needs an evaluation, or false if the search has ended. Throws Error
-  // before begin() and while a leaf is waiting, because a descent past it would reach a node
+  // Descends. Returns true if a leaf needs an evaluation, false if the search has ended. Throws
+  // Error before begin() and while a leaf is waiting, because a descent past it would reach a node
   // without legal actions. With an external game, true may also mean that the next move is unknown;
   // see at_unknown_move().
   bool advance() {
@@ -153,10 +153,9 @@ class Search {
   // The position to evaluate, after advance() returned true.
   const State& leaf() const { return leaf_state_; }
 
-  // Accepts the evaluation of leaf(). `logits` [num_actions] have any scale; the logit of action a
-  // is at transform[a], or at a if `transform` is null. `value_to_play` is in [-1, 1].
-  // `score_to_play`, the mean and standard deviation of the final score in points, is ignored in a
-  // search without scores.
+  // Accepts the evaluation of leaf(). The logit of action a, on any scale, is at
+  // logits[transform[a]], or at logits[a] if `transform` is null. `value_to_play` is in [-1, 1].
+  // `score_to_play` (mean and standard deviation in points) is ignored in a search without scores.
   void accept(const float* logits, const uint16_t* transform, float value_to_play,
               const float* score_to_play = nullptr) {
     if (!waiting_) throw Error("search.accept (no leaf) needs advance() to return true first");
@@ -301,7 +300,7 @@ class Search {
     return tree_.keeps_scores() ? settled<true>(node) : settled<false>(node);
   }
 
-  // Stores the leaf's score, on which a root centers the utility. Returns the visit to add.
+  // Stores the leaf's score; centers the utility on it if the leaf is the root. Returns the visit.
   Visit take_score(Node& leaf, float value, const float* score) {
     put_score(tree_.score_of(leaf), value, score);
     if constexpr (HasScore<G>) {

@@ -56,7 +56,7 @@ class SearchRule {
     return tree.add_edge(offset, legal_index);
   }
 
-  // Computes the policy target and the best action of a result of read_root(); with Gumbel also the
+  // Computes the policy target and the best action of a result of read_root(); for Gumbel also the
   // root's value and score.
   void conclude(const Tree& tree, SearchResult& result) {
     const Node& root = tree.node(tree.root());
@@ -69,8 +69,8 @@ class SearchRule {
   }
 
  private:
-  // Sets the unnormalised policy target: the improved policy (Gumbel), or the visit counts without
-  // forced visits (PUCT).
+  // Sets the policy target's weights: improved policy (Gumbel), or visits without forced ones
+  // (PUCT).
   void weigh_actions(const Tree& tree, const Node& root, SearchResult& result) {
     if (settings_.policy == RootPolicy::kGumbel) {
       gumbel_.weigh_actions(tree, root, result);

@@ -51,7 +51,7 @@ struct ThreadState {
       : tree(SharedArena::Cursor(arena)), priors(num_actions) {}
   SharedTree tree;
   Priors priors;
-  bool has_news = false;  // a position that may block other descents is no longer pending
+  bool has_news = false;  // a position that may have blocked descents is not pending anymore
 };
 
 // Used only by the thread that owns `thread`; descents of other threads may run concurrently.
@@ -171,7 +171,7 @@ class Descent {
     shared_->root_expanded.store(true, std::memory_order_release);
   }
 
-  // Takes the root as the leaf to evaluate unless another descent has taken it.
+  // Takes the root as the leaf unless another descent has taken it; returns whether it did.
   bool take_root() {
     blocked_ = false;
     if (shared_->stopped.load(std::memory_order_relaxed)) return false;
@@ -219,8 +219,8 @@ class Descent {
     return Arrival::kKnown;
   }
 
-  // Selects an edge and marks it; leaf_ becomes its child. Returns the action. Requires the lock of
-  // `node`.
+  // Selects and marks an edge; leaf_ becomes its child. Returns the action. Requires the node's
+  // lock.
   int take_edge(SharedNode& node, bool* is_new) {
     int edge = shared_->puct.select(tree(), node, leaf_ == shared_->root);
     *is_new = edge == kNewEdge;

@@ -1,7 +1,6 @@
 #pragma once
-// Searches one position with several threads in one tree, for play and analysis, which need a
-// single result quickly. Many concurrent games use one tree per game instead
-// (search/serial/search.h).
+// Searches one position with several threads in one tree, for play and analysis, which need one
+// result quickly. Many concurrent games use one tree per game instead (search/serial/search.h).
 //
 //   search.begin(state, request);
 //   each thread i:
@@ -127,7 +126,7 @@ class SharedSearch {
   // The descents of thread `index`; only that thread may call this.
   std::vector<Descent<G>>& descents(int index) { return thread(index).descents; }
 
-  // Counts the announcements that positions are no longer pending. Any thread may call this.
+  // The number of announcements that positions are no longer pending. Any thread may call this.
   uint32_t news() const { return news_.load(std::memory_order_acquire); }
 
   // Announces the positions that thread `index` has evaluated or settled since its last call.
@@ -139,7 +138,7 @@ class SharedSearch {
 
   // Call from thread `index` when none of its descents waits for an evaluation. Returns false if
   // the thread's part of the search has ended. Otherwise blocks until news() differs from `seen`,
-  // its value before the descents were advanced; returns true because they may then continue.
+  // its value before the descents were advanced; then returns true, and they may continue.
   bool wait(int index, uint32_t seen) {
     tell(index);  // others may be blocked at positions that were evaluated from a cache
     const auto& own = thread(index).descents;

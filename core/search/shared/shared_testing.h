@@ -12,8 +12,7 @@
 
 namespace tengen {
 
-// The work of one thread: gathers leaves, evaluates them and passes the evaluations to the search.
-// Returns the number of evaluations.
+// One thread's work: evaluates leaves until the search ends. Returns the number of evaluations.
 template <Game G>
 int work(SharedSearch<G>& search, const G& game, int index) {
   std::vector<float> logits;

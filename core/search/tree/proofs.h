@@ -32,8 +32,7 @@ Proof prove(BasicTree<Memory>& tree, const typename BasicTree<Memory>::Node& nod
   return best;
 }
 
-// Returns the score of a node that has just been proved: the best for its side among the children
-// with the same proof.
+// Returns the score of a newly proven node: the best for its side among children with `proof`.
 template <class Memory, class ProofOf>
 float proven_score(BasicTree<Memory>& tree, const typename BasicTree<Memory>::Node& node,
                    Proof proof, ProofOf&& proof_of) {

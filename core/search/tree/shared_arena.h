@@ -14,7 +14,7 @@
 
 namespace tengen {
 
-// Threads may use their cursors concurrently. They must exchange offsets of blocks under a lock.
+// Threads may use their cursors concurrently, but must exchange block offsets under a lock.
 class SharedArena {
  public:
   using Offset = Arena::Offset;

@@ -7,8 +7,7 @@
 // only the edges and that child, not all legal actions.
 //
 // Values in a tree are the utility that its search maximises: win minus loss, optionally plus a
-// function of the score (search/evaluation/score_utility.h). A tree that keeps scores stores both
-// parts.
+// function of the score (search/evaluation/score_utility.h). A tree with scores stores both parts.
 //
 // The same layout serves single-threaded and shared trees; in a shared tree nodes have a lock and
 // edges count the descents in flight.
@@ -80,9 +79,8 @@ struct SharedNode : Node {
 // an edge that is proven lost is minus infinity, so that selection avoids it.
 //
 // `value_sum` is a float for the kernels. It is rounded from a double at each visit, because a
-// float sum would lose the third digit after a million visits. In a single-threaded tree the child
-// stores the double. In a shared tree the child may be ahead of the edge, so the edge stores its
-// own.
+// float sum of a million visits would lose the third digit. In a single-threaded tree the child has
+// the double. In a shared tree the child may be ahead of the edge, so the edge has its own.
 struct Edges {
   float* prior;
   float* visits;

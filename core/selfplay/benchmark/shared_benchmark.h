@@ -19,7 +19,7 @@ struct SharedBenchmark {
   bool use_null = false;  // whether to use the null evaluator instead of the hash evaluator
   int num_simulations = 64;
   uint64_t num_searches = 0;
-  int num_threads = 1;  // the threads that search the tree
+  int num_threads = 1;  // number of threads that search the tree
   int batch_rows = 1;   // leaves that each thread gathers; one thread with one leaf uses Search
 };
 

@@ -30,9 +30,8 @@ class LeafServer : public LeafBatch<G> {
     if (root_symmetries && game.num_symmetries() > 1) means_.resize(waiting_.size());
   }
 
-  // Fills the batch and returns its number of rows; 0 if every search has ended. `run_all` must
-  // call run() for each search that is not waiting. Throws Error if the last batch has not been
-  // evaluated.
+  // Fills the batch and returns its number of rows; 0 if every search has ended. `run_all` calls
+  // run() for each search that is not waiting. Throws Error if rows of the last batch wait.
   template <class F>
   int fill(F&& run_all) {
     this->check_answered();

@@ -1,5 +1,5 @@
 #pragma once
-// The counterpart of LeafServer for searches that wait for several leaves at once.
+// The counterpart of LeafServer for searches that wait for several leaves at a time.
 
 #include <cstdint>
 #include <vector>

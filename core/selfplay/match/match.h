@@ -1,11 +1,10 @@
 #pragma once
 // Matches: many concurrent games between two players. A player is a network search, mcts:N, random,
-// or external. Games 2k and 2k + 1 share one opening with exchanged colours. If the queue has an
-// opening book, a game starts with a book opening, followed by random plies; every opening is used
-// before one repeats. If a player searches with minigo, a game also ends when the final owner of
-// every cell is settled. Each thread has its own Match. All threads of a match take games from one
-// queue in order of index, so that all games below the index of a running game are finished or
-// running.
+// or external. Games 2k and 2k + 1 share one opening with exchanged colours. An opening is one from
+// the queue's book, if it has a book, and then random plies; every book opening is used before one
+// repeats. If a player searches with minigo, a game also ends when the final owner of every cell is
+// settled. Each thread has its own Match. All threads of a match take games from one queue in order
+// of index, so that all games below the index of a running game are finished or running.
 
 #include <algorithm>
 #include <memory>
@@ -56,10 +55,10 @@ class MatchRunner {
   virtual Port& port(int player) = 0;
   // The games that wait for a move of `player`; empty unless the player is kOutside.
   virtual std::vector<MatchTurn> turns(int player) const = 0;
-  // Makes the move in the turn of game `index`. Throws Error if the game has no turn or the move is
-  // illegal.
+  // Makes the move that game `index` waits for. Throws Error if the game waits for no move or the
+  // move is illegal.
   virtual void play(uint32_t index, int action) = 0;
-  // Ends game `index` as a loss for the player to move. Throws Error if the game has no turn.
+  // Ends game `index` as a loss for the player to move. Throws Error if it has no turn.
   virtual void resign(uint32_t index) = 0;
   // Whether the queue is empty and every game taken from it is finished, or the queue has been
   // stopped, which drops unfinished games.

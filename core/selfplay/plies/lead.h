@@ -3,8 +3,8 @@
 // position even. The lead measures the size of an advantage, while the value measures only the
 // probability of a win. Source: KataGo (lightvector/KataGo), "estimateLeadProb" of its self-play
 // and "computeLead". Differs from KataGo: the lead is estimated right after the position's own
-// search, which provides the value at the real komi, and not at the end of the game; komi changes
-// in half points, and the first step is fixed.
+// search, which provides the value at the real komi, rather than at the end of the game; komi
+// changes in half points, and the first step is fixed.
 
 #include <algorithm>
 

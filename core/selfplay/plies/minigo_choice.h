@@ -46,7 +46,7 @@ class PassAlivePoints {
   explicit PassAlivePoints(const G& game)
       : cells_(static_cast<size_t>(game.height()) * static_cast<size_t>(game.width())) {}
 
-  // Reads the pass-alive points of `state`, or none if !`counts` or the game has no such points.
+  // Reads the pass-alive points of `state`, or none if `counts` is false or the game has none.
   void read(const G& game, const typename G::State& state, bool counts) {
     counts_ = counts && HasPassAlive<G>;
     if constexpr (HasPassAlive<G>) {
@@ -107,9 +107,9 @@ inline void take_visits(SearchResult& result) {
   for (ActionResult& a : result.actions) a.policy = static_cast<float>(a.visits);
 }
 
-// Converts `policy`, the search's policy target, to the recorded target: excludes pass-alive
-// points, raises weights to the power `exponent` if the move is sampled, and puts all weight on the
-// pass if no action remains.
+// Converts `policy`, the search's policy target, to the recorded target: drops pass-alive points,
+// raises the rest to `exponent` if the move is sampled, and puts all weight on the pass if nothing
+// remains.
 template <Game G>
 void make_target(const G& game, const PassAlivePoints<G>& alive, bool is_drawn, double exponent,
                  SearchResult& result) {

@@ -29,8 +29,8 @@ inline float policy_surprise(const SearchResult& result) {
 }
 
 // Returns for each ply the relative entropy, clamped to [0, 1], of the observed result with respect
-// to the network's value (win against loss). The observed result is a mean of the values of this
-// and later searches and the outcome, with weight `now` for the current ply and geometrically
+// to the network's value (win against loss). The observed result is a mean of the outcome and the
+// values of this and later searches, with weight `now` for the current ply and geometrically
 // decreasing weights for later plies.
 inline std::vector<double> value_surprises(const std::vector<PlyNote>& notes,
                                            float outcome_to_first, double now) {

@@ -51,8 +51,7 @@ class SearchSession : public Port {
  public:
   // Starts a search of the position after `moves`; throws like position_after(). Then drive the
   // port until next() returns 0, and read result(). With `keeps_tree`, reuses the subtree of the
-  // last completed search if `moves` continue the moves of that search; visits in the subtree count
-  // towards the request.
+  // last completed search if `moves` continue its moves; its visits count towards the request.
   virtual void begin(const std::vector<int>& moves, const SearchRequest& request,
                      const std::string& variant, bool keeps_tree = false) = 0;
   // Continues the completed search up to `num_simulations` in total; see Search::extend().

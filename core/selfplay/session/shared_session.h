@@ -25,8 +25,7 @@ class SharedSession {
   virtual void extend(int num_simulations) = 0;
   // next() may block until another port's done() is called.
   virtual Port& port(int index) = 0;
-  // Ends the search soon, with the results so far; every next() then returns. Any thread may call
-  // it.
+  // Ends the search soon with the results so far; every next() returns. Any thread may call it.
   virtual void stop() = 0;
   // The result of the completed search. Throws Error if there is no result yet.
   virtual const SearchResult& result() = 0;

@@ -1,7 +1,6 @@
 #pragma once
-// The part of self-play that is common to all searches: takes the games of one thread from the
-// queue, starts them, and passes finished games to the sink. worker.h and minigo_worker.h play the
-// plies.
+// The part of self-play that all searches share: takes the games of one thread from the queue,
+// starts them, and passes them to the sink. worker.h and minigo_worker.h play the plies.
 
 #include <memory>
 #include <mutex>
@@ -25,8 +24,7 @@ namespace tengen {
 class SelfplayPort : public Port {
  public:
   virtual WorkerStats stats() const = 0;
-  // Passes the unfinished games to GameQueue::keep(). Do not call while another thread drives the
-  // port.
+  // Passes unfinished games to GameQueue::keep(). Not while another thread drives the port.
   virtual void keep_unfinished() = 0;
 };
 
@@ -94,8 +92,7 @@ class GameWorker : public SelfplayPort {
   // Plays the slot until its search must wait. May be called while the search is already waiting.
   virtual void run(Slot& slot) = 0;
 
-  // Assigns the queue's next game to the slot without starting it. Returns the game's index, or
-  // nullopt.
+  // Assigns the queue's next game to the slot without starting it. Returns its index or nullopt.
   std::optional<uint32_t> take_game(Slot& slot) {
     const int64_t index = queue_->take();
     if (index == GameQueue::kNone) return std::nullopt;
@@ -111,8 +108,7 @@ class GameWorker : public SelfplayPort {
     return slot.record.game_index;
   }
 
-  // Starts the game, which is then not a variant, with a book opening in a share of games; returns
-  // whether it did.
+  // Starts a share of games (not variants) with a book opening; returns whether it did.
   bool begin_book_opening(Slot& slot) {
     const Generation& generation = queue_->generation();
     const auto& openings = generation.openings;
@@ -126,8 +122,8 @@ class GameWorker : public SelfplayPort {
     return true;
   }
 
-  // Starts the game's variant with random moves. Returns the random stream of these moves, for use
-  // after them.
+  // Starts the game's variant with random moves. Returns the random stream, which the plies that
+  // follow continue.
   Rng begin_random_opening(Slot& slot) {
     slot.record.variant = queue_->variant(slot.record.game_index);
     slot.state = initial_state_of(game_, slot.record.variant);
@@ -185,7 +181,7 @@ class GameWorker : public SelfplayPort {
     stats_.num_rows += num_rows;
   }
 
-  // The random stream of a ply, or of the whole game.
+  // The random stream of a ply, or of the complete game.
   Rng stream(const Slot& slot, Purpose purpose) const {
     return Rng(queue_->generation().seed, slot.record.generation, slot.record.game_index,
                static_cast<uint32_t>(game_.ply(slot.state)), purpose);

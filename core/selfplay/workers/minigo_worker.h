@@ -3,10 +3,9 @@
 // slot plays a game, as in worker.h, and a batch contains several leaves per game. A game depends
 // only on its index. Source: MLPerf training v2.1, minigo.
 //
-// The tree is reused from ply to ply. A fast ply continues the search of the tree, without noise,
-// and gives no row. If there are fast plies, a full ply starts with an empty tree and makes one
-// more simulation for each visit that its root would have kept; a restart can resume the game at a
-// full ply.
+// The tree is reused from ply to ply. A fast ply searches it further, without noise, and gives no
+// row. With fast plies, a full ply starts with an empty tree and makes one more simulation for each
+// visit that its root would have kept; a restart can resume the game there.
 
 #include <algorithm>
 #include <memory>

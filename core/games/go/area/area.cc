@@ -7,14 +7,12 @@
 namespace tengen {
 namespace {
 
-constexpr size_t kMaxVital =
-    4;  // vital chains share an adjacent point, and a point has 4 neighbours
+constexpr size_t kMaxVital = 4;  // all vital chains of a region touch one point
 
 struct Region {
-  uint16_t first;  // of its points in PassAlive::members_
+  uint16_t first;  // index of its first point in PassAlive::members_
   uint16_t end;
-  std::array<uint16_t, kMaxVital>
-      vital;  // heads of the chains to which the region is vital, unordered
+  std::array<uint16_t, kMaxVital> vital;  // heads of the chains with this vital region
   uint8_t num_vital;
   bool is_enclosed;  // only by chains that may still be pass-alive
 };
@@ -118,8 +116,8 @@ class PassAlive {
     return std::find(region.vital.begin(), end, head) != end;
   }
 
-  // Drops the regions adjacent to a chain that is not alive. kAtLiberties: only if the chain has a
-  // liberty in the region.
+  // Drops the regions adjacent to a chain that is not alive. kAtLiberties: only the regions that
+  // contain a liberty of the chain.
   template <bool kAtLiberties>
   void drop_regions() {
     for (size_t i = 0; i < num_regions_; ++i) {
@@ -150,8 +148,7 @@ class PassAlive {
     return dropped;
   }
 
-  // Whether at most one point has no adjacent stone of this side. kMinigo: counts empty points
-  // only.
+  // Whether at most one (kMinigo: empty) point of `region` has no adjacent stone of this side.
   bool has_few_inner_points(const Region& region) const {
     int num_inner = 0;
     for (const uint16_t point : points_of(region)) {

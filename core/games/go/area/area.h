@@ -27,8 +27,7 @@ GoAreas area_of(const GoBoard& board, const GoState& state);
 // (lightvector/KataGo).
 GoAreas pass_alive_areas(const GoBoard& board, const GoState& state, bool may_suicide);
 
-// pass_alive_areas() as in the MLPerf benchmark minigo, for games with minigo's planes.
-// Differences:
+// pass_alive_areas() by the rules of the MLPerf benchmark minigo, for games with minigo's planes:
 // - A region is too large only if it has two or more empty points without an adjacent stone of the
 //   side; the opponent's stones do not count.
 // - A chain that is not pass-alive disqualifies a region only if the chain has a liberty in it, not

@@ -56,8 +56,7 @@ void GoBoard::set_stone(GoState& state, int point, uint8_t colour) const {
   }
 }
 
-// Merges the chains with heads `a` and `b`, relabelling the smaller; returns the head of the
-// result.
+// Merges the chains with heads `a` and `b` by relabelling the smaller; returns the new head.
 uint16_t GoBoard::join(GoPoint* points, uint16_t a, uint16_t b) {
   if (points[a].size < points[b].size) std::swap(a, b);
   for_each_stone(points, b, [&](uint16_t stone) { points[stone].head = a; });
@@ -98,8 +97,7 @@ uint64_t GoBoard::key_after(const GoState& state, int point, uint8_t colour,
                             GoMoveKind kind) const {
   const GoPoint* points = state.points.data();
   const bool is_suicide = kind == GoMoveKind::kSuicide;
-  // A suicide removes the adjacent friendly chains, any other move the opposing chains that have no
-  // other liberty.
+  // A suicide removes friendly chains, any other move the opposing chains without another liberty.
   const uint8_t leaving = is_suicide ? colour : colour ^ 1;
   uint64_t key = state.key.lo;
   if (!is_suicide) key ^= stone_keys_[colour][static_cast<size_t>(point)].lo;

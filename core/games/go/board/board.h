@@ -20,8 +20,7 @@ namespace tengen {
 // The effect of placing a stone on a point, ignoring the ko rule.
 enum class GoMoveKind : uint8_t { kImpossible, kNormal, kSuicide };
 
-// The liberties of a chain: their number, capped at 3, and the points. With three or more, only
-// `first` is set.
+// The liberties of a chain: one or two points, or a count of 3 for more, with only `first` set.
 struct GoLiberties {
   int count = 0;
   uint16_t first = 0;
@@ -69,8 +68,7 @@ class GoBoard {
   // The number of liberties of the chain with this head, capped at 4.
   int num_liberties(const GoState& state, uint16_t head) const;
 
-  // The functions below are also for ladder readers, which place stones on their own array of
-  // points.
+  // The functions below are also for ladder readers, which have their own array of points.
 
   // The maximum count in a chain's sum with `num_liberties` liberties. Each liberty is counted once
   // per adjacent stone, and two adjacent stones share no adjacent point.
@@ -94,9 +92,8 @@ class GoBoard {
     const auto n = static_cast<uint32_t>(liberties & 0xfff);
     return static_cast<uint16_t>(static_cast<uint32_t>(liberties >> 12 & 0xfffff) / n);
   }
-  // Places a stone on an empty point and merges it with the adjacent chains of its colour, but
-  // captures nothing; returns the head of the resulting chain. Calls joined(head, former head) for
-  // each merge.
+  // Places a stone on an empty point and merges it with the adjacent friendly chains, but captures
+  // nothing; returns the head of its chain. Calls joined(head, former head) for each merged chain.
   template <class F>
   uint16_t place(GoPoint* points, int point, uint8_t colour, F&& joined) const {
     const Neighbours& beside = neighbours(point);
@@ -117,8 +114,7 @@ class GoBoard {
     }
     return head;
   }
-  // Removes the chain of `stone` and calls f(p) for each of its stones. Their `next` links stay
-  // intact until the points are reused.
+  // Removes the chain of `stone` and calls f(p) for each of its stones. The ring's links stay.
   template <class F>
   void lift(GoPoint* points, uint16_t stone, F&& f) const {
     for_each_stone(points, stone, [&](uint16_t p) {

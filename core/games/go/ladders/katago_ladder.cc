@@ -74,8 +74,7 @@ class KatagoLadderReader {
       std::swap(likelier, other);
       std::swap(gained, other_gained);
     }
-    // If the liberties are not adjacent, a stone at one does not reduce what a stone at the other
-    // gains.
+    // Unless the points are adjacent, a stone at one does not reduce the gain at the other.
     const bool is_apart = !are_neighbours(likelier, other);
     if (is_apart && other_gained > 2) return false;
     if (wins_at(likelier)) return true;
@@ -131,8 +130,7 @@ class KatagoLadderReader {
     });
     return !takes;
   }
-  // Whether an attacker's stone at `point` is surrounded by the owner's stones and captures exactly
-  // one.
+  // Whether an attacker's stone at `point` captures one stone and is surrounded by the owner's.
   bool takes_ko(uint16_t point) const {
     int num_taken = 0, num_stones = 0;
     for (const uint16_t q : board_.neighbours(point)) {
@@ -178,8 +176,7 @@ GoLadders katago_ladders_of(const GoBoard& board, const GoState& state) {
 PointSet katago_laddered(const GoBoard& board, const GoEarlierBoard& earlier) {
   GoState state;
   board.clear(state);
-  // No chain is captured during the setup, because an incomplete chain has a liberty at one of its
-  // own points that is still empty.
+  // No stone is captured here, because an incomplete chain has a liberty at its missing stones.
   for (const uint8_t colour : {kGoBlack, kGoWhite}) {
     for_each_point(earlier.stones[colour],
                    [&](int point) { board.set_stone(state, point, colour); });

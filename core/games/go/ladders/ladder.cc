@@ -79,8 +79,7 @@ class LadderReader {
   }
 
   // Whether the attacker's stone at `point`, one of the target's two liberties, catches the target.
-  // `last` is the other liberty; `after` are the target's liberties if the owner then plays at
-  // `last`.
+  // `last` is the other one, and `after` the target's liberties if the owner then plays `last`.
   bool works(uint16_t point, uint16_t last, const GoLiberties& after, bool has_atari) {
     if (after.count > 2 || point == trial_.ko_point()) return false;
     bool is_exposed = false;
@@ -140,14 +139,12 @@ class LadderReader {
     return false;
   }
 
-  // Whether capturing the chain of `other` at `point` certainly saves the target, without reading
-  // on.
+  // Whether capturing the chain of `other` at `point` certainly saves the target.
   bool surely_saves(uint16_t other, uint16_t point, uint16_t last) const {
     const uint16_t head = points()[other].head;
     if (points()[head].size == 1) {
-      // The attacker cannot play on the captured stone's point, which the owner's stones and the
-      // edge surround. So even if the attacker plays `last`, the target connects to the chain at
-      // `point`.
+      // The owner's stones and the edge surround the captured stone's point, so the attacker cannot
+      // play there. If the attacker plays `last`, the target connects to the chain at `point`.
       return liberties_after(point, last).count > 2;
     }
     const uint16_t target_head = points()[target_].head;
@@ -167,9 +164,8 @@ class LadderReader {
     return liberties.count > 2 || (liberties.count == 2 && !catches(liberties, latest));
   }
 
-  // The liberties of the owner's chain after an owner's stone at `last` and an attacker's stone at
-  // `filled`; these two points are the target's only liberties. Ignores captures, which may add
-  // more.
+  // The liberties of the owner's chain after its stone at `last` and an attacker's stone at
+  // `filled`; these are the target's only liberties before. Ignores captures, which may add more.
   GoLiberties liberties_after(uint16_t last, uint16_t filled) const {
     const uint16_t target_head = points()[target_].head;
     std::array<uint16_t, 5> open{};

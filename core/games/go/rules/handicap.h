@@ -17,8 +17,7 @@ constexpr int max_handicap(int height, int width) {
   return has_middles ? 9 : 4;
 }
 
-// The points, row * width + column, of `num_stones` <= max_handicap() stones; the remaining entries
-// are unused.
+// The points (row * width + column) of `num_stones` <= max_handicap() stones; the rest is unused.
 constexpr std::array<int, 9> handicap_points(int height, int width, int num_stones) {
   const int row = height < 13 ? 2 : 3;
   const int column = width < 13 ? 2 : 3;

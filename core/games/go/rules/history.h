@@ -65,7 +65,7 @@ class KeyHistory {
   uint16_t num_keys_ = 0;
   std::array<uint16_t, kMaxBuckets> first_;  // 1-based index of the bucket's newest key; 0 if empty
   std::array<uint64_t, kMaxKeys> keys_;      // in order of play
-  std::array<uint16_t, kMaxKeys> earlier_;  // 1-based index of the previous key in the bucket, or 0
+  std::array<uint16_t, kMaxKeys> earlier_;   // 1-based index of the previous key in the bucket
 };
 
 }  // namespace tengen

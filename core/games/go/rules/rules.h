@@ -42,7 +42,7 @@ enum class GoPlanes : uint8_t {
 //
 // The defaults are the Tromp-Taylor rules, which are also KataGo's default: positional superko,
 // suicide, and 7.5 points of komi, so that no game is drawn. The players need not agree on dead
-// stones, and superko ends every game.
+// stones, and superko guarantees that every game ends.
 struct GoRules {
   static constexpr int kMinSize = 2;
   static constexpr int kMaxSize = 19;
@@ -69,8 +69,7 @@ struct GoRules {
 // The default rules on a board with sides from kMinSize to kMaxSize.
 GoRules make_go_rules(int height, int width);
 
-// Parses a task's name. Throws Error if the name is malformed or the board does not allow its
-// rules.
+// Parses a task's name. Throws Error if it is malformed or the board does not allow the rules.
 GoRules parse_go_name(const std::string& name);
 // parse_go_name(go_name(rules)) == rules.
 std::string go_name(const GoRules& rules);
