@@ -50,7 +50,7 @@ concept Game = requires(const G game, typename G::State state, const typename G:
   // Writes the legal actions, ascending; returns their number (0 only if the game has ended).
   { game.legal_actions(view, actions) } -> std::same_as<int>;
   { game.is_legal(view, action) } -> std::same_as<bool>;
-  // Precondition: is_legal(state, action). Not checked here.
+  // Precondition: is_legal(state, action), which apply() does not check.
   { game.apply(state, action) } -> std::same_as<void>;
   { game.key(view) } -> std::same_as<Key128>;  // covers everything that the planes show
   // Writes all num_planes * height * width floats, with the board transformed by `symmetry`.
@@ -71,7 +71,7 @@ concept ExternallyPlayed = Game<G> && requires(const G game, const typename G::S
 template <class G>
 concept HasScore =
     Game<G> && requires(const G game, const typename G::State& view, int8_t* owners) {
-      // A number of points that winning margins rarely exceed.
+      // A bound in points that winning margins rarely exceed.
       { game.max_score() } -> std::same_as<int>;
       // The number of cells of the position's board.
       { game.num_points(view) } -> std::same_as<int>;

@@ -1,5 +1,5 @@
 #pragma once
-// Boards as text, for people and tests.
+// Formats boards as text, for people and tests.
 
 #include <string>
 

@@ -17,7 +17,7 @@ namespace tengen {
 // The registry row of a game with a single name.
 template <Game G>
 struct OneName {
-  // A description of the names, for messages.
+  // A description of the accepted names, for error messages.
   static std::string forms() { return G().name(); }
   // The names to list: all names, or only the usual ones if there are too many.
   static std::vector<std::string> names() { return {G().name()}; }

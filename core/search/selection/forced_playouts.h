@@ -28,7 +28,7 @@ namespace tengen {
 
 // Prunes `policy`, which contains the visits of every action of an unsettled root. Caps every
 // action except the most visited at the visits with which its PUCT score (exploration `scale` *
-// prior / (1 + visits)) would equal that of the most visited action. Then removes single visits.
+// prior / (1 + visits)) would equal that of the most visited action. Then zeroes single visits.
 inline void prune_forced_playouts(float scale, SearchResult& result) {
   const ActionResult* best = nullptr;
   for (const ActionResult& a : result.actions) {

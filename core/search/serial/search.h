@@ -1,5 +1,5 @@
 #pragma once
-// One search of one position: yields leaves, accepts their evaluations, and does not depend on
+// A search of one position: yields leaves, accepts their evaluations, and does not depend on
 // batches, caches or networks.
 //
 //   search.begin(state, request);
@@ -139,7 +139,7 @@ class Search {
   // The number of simulations of this search so far, including a waiting one.
   int num_simulations() const { return num_simulations_; }
 
-  // Whether leaf() waits for accept(), or unknown_move() waits to be made.
+  // Whether leaf() waits for accept(), or unknown_move() is still unknown.
   bool is_waiting() const {
     if constexpr (ExternallyPlayed<G>) {
       if (at_unknown_move_) return !game_.is_known(leaf_state_, last_action());

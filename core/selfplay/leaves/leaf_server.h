@@ -31,7 +31,7 @@ class LeafServer : public LeafBatch<G> {
   }
 
   // Fills the batch and returns its number of rows; 0 if every search has ended. `run_all` calls
-  // run() for each search that is not waiting. Throws Error if rows of the last batch wait.
+  // run() for each search that is not waiting. Throws Error if rows of the last batch are waiting.
   template <class F>
   int fill(F&& run_all) {
     this->check_answered();

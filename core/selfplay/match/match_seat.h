@@ -26,7 +26,7 @@ struct MatchPlace {
   int player;
 };
 
-// Not thread-safe. Slots are numbered from 0.
+// Not thread-safe. Slots are indices from 0.
 template <Game G>
 class MatchSeat : public Port {
  public:

@@ -69,7 +69,7 @@ typename G::State position_of(const G& game, const ForkSource& source, size_t nu
   return state;
 }
 
-// Evaluates some moves of a position one by one; none of them ends the game.
+// Evaluates sampled moves of a position one by one; no sampled move ends the game.
 template <Game G>
 class MoveTrial {
  public:

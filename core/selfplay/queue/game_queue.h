@@ -121,7 +121,7 @@ class GameQueue {
   mutable std::mutex kept_mutex_;
   std::map<uint32_t, std::string> kept_;
   std::atomic<uint64_t> num_snapshots_{0};
-  // Idle slots keep calling take() after the last game; 64 bits never wrap around to game 0.
+  // Idle slots keep calling take() after the last game; a 64-bit counter does not wrap around.
   std::atomic<uint64_t> next_{0};
   std::atomic<bool> stopped_{false};
 };

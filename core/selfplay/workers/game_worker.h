@@ -108,7 +108,7 @@ class GameWorker : public SelfplayPort {
     return slot.record.game_index;
   }
 
-  // Starts a share of games (not variants) with a book opening; returns whether it did.
+  // Starts a share of the games (not variants) with a book opening; returns whether it did.
   bool begin_book_opening(Slot& slot) {
     const Generation& generation = queue_->generation();
     const auto& openings = generation.openings;

@@ -120,7 +120,7 @@ class GoBoard {
     for_each_stone(points, stone, [&](uint16_t p) {
       points[p].colour = kGoEmpty;
       points[p].head = static_cast<uint16_t>(num_points_);
-      // This also updates the head of the removed chain, which no longer matters.
+      // Also updates the head of the removed chain, whose liberties no longer matter.
       for (const uint16_t q : neighbours(p)) points[points[q].head].liberties += edge(p);
       f(p);
     });

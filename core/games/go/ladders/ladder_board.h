@@ -20,7 +20,7 @@ class LadderBoard {
     uint8_t num_taken = 0;
     std::array<std::pair<uint16_t, uint16_t>, 4>
         joined;                     // a head, and the head of a chain merged into it
-    std::array<uint16_t, 4> taken;  // heads
+    std::array<uint16_t, 4> taken;  // heads of the captured chains
   };
 
   LadderBoard(const GoBoard& board, const GoState& state)

@@ -26,9 +26,15 @@ constexpr std::array<int, 9> handicap_points(int height, int width, int num_ston
   const int right = width - 1 - column;
   const int centre = point(height / 2, width / 2);
   std::array<int, 9> points = {
-      point(bottom, column),    point(row, right),         point(row, column),
-      point(bottom, right),     point(height / 2, column), point(height / 2, right),
-      point(bottom, width / 2), point(row, width / 2),     centre,
+      point(bottom, column),
+      point(row, right),  // two stones: lower left and upper right
+      point(row, column),
+      point(bottom, right),
+      point(height / 2, column),
+      point(height / 2, right),
+      point(bottom, width / 2),
+      point(row, width / 2),
+      centre,
   };
   // An odd number of stones above four includes the centre.
   if (num_stones > 4 && num_stones % 2 == 1) points[static_cast<size_t>(num_stones - 1)] = centre;
