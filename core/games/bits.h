@@ -1,6 +1,6 @@
 #pragma once
-// Lists the set bits of a bitboard. A search lists the legal actions of every node that it expands,
-// so this handles a whole byte of the board at a time instead of one bit.
+// Lists the set bits of a bitboard. Handles one byte at a time instead of one bit, because a search
+// lists the legal actions of every node that it expands.
 
 #include <array>
 #include <bit>
@@ -24,8 +24,8 @@ inline constexpr std::array<BytePositions, 256> kBytePositions = [] {
 }();
 
 // Writes the positions of the set bits among the first `num_bits` of `words`, lowest first; returns
-// how many. `out` needs space for `num_bits` values: a full byte is stored as eight values, and the
-// next byte overwrites the unused ones; the last bits are stored one by one.
+// their number. `out` needs space for `num_bits` values, because a full byte always stores eight
+// values; the next byte overwrites the unused ones.
 inline int list_set_bits(const uint64_t* words, int num_bits, uint16_t* out) {
   int count = 0;
   const int num_whole = num_bits & ~7;

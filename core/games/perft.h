@@ -1,5 +1,5 @@
 #pragma once
-// Counts move sequences, to compare the rules with published numbers.
+// Counts move sequences, to check the rules against published counts.
 
 #include <cstdint>
 #include <vector>

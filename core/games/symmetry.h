@@ -1,7 +1,7 @@
 #pragma once
 // The eight symmetries of a square board, and the four of a rectangle. Symmetry 0 is the identity.
-// Otherwise, in this order: bit 2 transposes (squares only), bit 1 flips the rows, bit 0 flips the
-// columns.
+// The bits of a symmetry apply in this order: bit 2 transposes (squares only), bit 1 flips the
+// rows, bit 0 flips the columns.
 
 #include <array>
 #include <cstddef>
@@ -16,8 +16,8 @@ constexpr int num_board_symmetries(int height, int width) {
   return height == width ? kNumSquareSymmetries : kNumRectangleSymmetries;
 }
 
-// The image (row * frame_width + column) under `symmetry` < kNumSquareSymmetries of a cell of a
-// board in the upper left corner of a frame. The transposed board must also fit into the frame.
+// The image (row * frame_width + column) of a cell under `symmetry` < kNumSquareSymmetries. The
+// board is in the upper left corner of a frame, which a transposed board must also fit.
 constexpr int transform_in_frame(int row, int column, int height, int width, int frame_width,
                                  int symmetry) {
   const bool is_swapped = symmetry & 4;

@@ -1,5 +1,5 @@
 #pragma once
-// Checks properties that hold for every Game, along random playouts. For the native tests.
+// Checks the properties of every Game in random playouts, for the native tests.
 
 #include <algorithm>
 #include <vector>
@@ -19,9 +19,9 @@ std::vector<float> encoded(const G& game, const typename G::State& state, int sy
   return planes;
 }
 
-// Plays one random game and checks that the legal actions are increasing and agree with is_legal;
-// that the ply increases and the players alternate; that a transformed game has the transformed
-// planes, if these do not depend on the order of moves; and that keys match.
+// Plays one random game and checks that the legal actions are ascending and agree with is_legal(),
+// that the ply increases and the players alternate, that a transformed game has the transformed
+// planes, and that every move changes the key.
 template <Game G>
 void check_random_game(const G& game, uint64_t index) {
   Rng rng(1, 0, index, 0, Purpose::kTest);

@@ -1,5 +1,5 @@
 #pragma once
-// Boards as text, for people and tests.
+// Formats boards as text, for people and tests.
 
 #include <string>
 
@@ -10,15 +10,15 @@ namespace tengen {
 // 'X' for the first player, 'O' for the second, '.' for an empty cell.
 constexpr char stone_text(bool first, bool second) { return first ? 'X' : second ? 'O' : '.'; }
 
-// The names of columns. Go skips I.
+// The letters of the columns. Go skips I.
 inline constexpr const char* kColumns = "abcdefghijklmnopqrs";
 inline constexpr const char* kGoColumns = "ABCDEFGHJKLMNOPQRST";
 
-// A board: letters for columns, numbers for rows from the bottom up, as in diagrams of Go and
-// gomoku. `cells` has the rows from the top, each of `width` characters.
+// Draws a board with letters for columns and numbers for rows from the bottom up, as in diagrams of
+// Go and gomoku. `cells` contains the rows from the top, `width` characters per row.
 std::string board_text(const std::string& cells, int width, const char* columns);
 
-// "X to play", "X wins", "O wins" or "draw".
+// Returns "X to play", "O to play", "X wins", "O wins" or "draw".
 std::string status_text(int to_play, Outcome outcome);
 
 }  // namespace tengen

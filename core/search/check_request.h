@@ -1,5 +1,5 @@
 #pragma once
-// Checks of a request, common to all searches.
+// Validates search requests; shared by all searches.
 
 #include <string>
 
@@ -9,7 +9,7 @@
 
 namespace tengen {
 
-// Edges count visits in float32, which is exact up to this number.
+// Edges count visits in float32, which represents all integers up to this number exactly.
 inline constexpr int kMaxSimulations = 1 << 24;
 
 // Throws Error if the number of simulations is out of range.
@@ -20,7 +20,7 @@ inline void check_num_simulations(int num_simulations) {
   }
 }
 
-// Throws Error if the game is over at `root` or the number of simulations is out of range.
+// Throws Error if the game has ended at `root` or the number of simulations is out of range.
 template <Game G>
 void check_request(const G& game, const typename G::State& root, const SearchRequest& request) {
   if (game.outcome(root) != Outcome::kOngoing) {

@@ -1,5 +1,5 @@
 #pragma once
-// What is proven about a position.
+// The proven value of a position.
 
 #include <cstdint>
 

@@ -1,5 +1,5 @@
 #pragma once
-// The result of a search; code outside core/search never sees a tree node.
+// The result of a search, for code outside core/search, which does not access tree nodes.
 
 #include <cstdint>
 #include <vector>
@@ -12,23 +12,23 @@ struct ActionResult {
   uint16_t action;
   float prior;  // as used in the search, after root temperature and noise
   uint32_t visits;
-  float value_to_play;  // mean win minus loss of the root player, or proven; 0 if unvisited
-  float policy;         // training target, sums to 1 over the legal actions
+  float value_to_play;  // mean win minus loss for the root player, or proven; 0 if unvisited
+  float policy;         // policy target; sums to 1 over `actions`
   Proof proof;          // for the root player, after this action
   // Mean final score in points for the root player, if scores are kept; 0 if unvisited.
   float score_to_play = 0.0f;
-  // Mean of the maximised quantity: the value, unless the score counts.
+  // Mean of the maximised utility, which is value_to_play unless the score counts.
   float utility_to_play = 0.0f;
-  // Of utility_to_play; 0 if settled or unvisited, or if the search keeps no squares.
+  // Standard error of utility_to_play; 0 if settled or unvisited, or if squares are not kept.
   float standard_error = 0.0f;
 };
 
 struct SearchResult {
-  // Every legal action except those that the request leaves out, in increasing order.
+  // Every legal action except those that the request excludes, in ascending order.
   std::vector<ActionResult> actions;
   float root_value_to_play = 0.0f;     // win minus loss, [-1, 1]
-  float root_score_to_play = 0.0f;     // mean final score in points, if scores are kept
-  bool has_scores = false;             // whether scores were kept
+  float root_score_to_play = 0.0f;     // mean final score in points, if has_scores
+  bool has_scores = false;             // whether the search kept scores
   float network_value_to_play = 0.0f;  // the evaluator's own value of the root
   uint32_t num_simulations = 0;        // descents made in this search
   int best_action = -1;                // the strongest action according to this search

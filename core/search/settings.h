@@ -15,28 +15,28 @@ struct SearchSettings {
   float cpuct = 1.1f;
   float cpuct_log = 0.45f;
   float cpuct_base = 500.0f;
-  // Share of c(N) that is scaled with the spread of the node's values; 0 disables this.
+  // The share of c(N) that is scaled with the spread of the node's values; 0 disables this.
   float cpuct_stdev_scale = 0.0f;
-  // Value of an unvisited child: Q(parent) - reduction * sqrt(prior mass of visited children).
+  // The value of an unvisited child: Q(parent) - reduction * sqrt(prior mass of visited children).
   float fpu_reduction = 0.2f;
   float root_fpu_reduction = 0.0f;
-  // The root's evaluation is the mean over all symmetries of the board.
+  // Whether the root's evaluation is the mean over all symmetries of the board.
   bool root_symmetries = false;
-  // Root noise: Dirichlet of total concentration `noise_alpha_total`, spread over legal moves.
+  // Root noise: Dirichlet with total concentration `noise_alpha_total`, divided among legal moves.
   float noise_alpha_total = 10.83f;
   float noise_weight = 0.25f;
-  // Half of that concentration goes to moves whose prior is not far below the others'.
+  // Whether half of that concentration goes only to moves whose log prior is above the mean.
   bool noise_shaped = false;
-  // Root prior P^(1/T), before the noise.
+  // The temperature T of the root's priors, P^(1/T), applied before the noise.
   float root_temperature = 1.0f;
-  // When exploring, a visited root move gets at least sqrt(k * prior * N) visits, and the target is
-  // pruned of the forced ones; 0 forces nothing.
+  // The k in sqrt(k * prior * N), the minimum visits of a visited root move when exploring. The
+  // policy target excludes the forced visits. 0 forces nothing.
   float forced_playouts = 0.0f;
-  // The best action has the greatest mean less this many standard errors; 0: the most visits.
+  // The best action has the highest mean minus this number of standard errors; 0: the most visits.
   float lcb_stdevs = 0.0f;
   // The search maximises win minus loss plus this weight times a saturating function of the final
-  // score (search/evaluation/score_utility.h). The function's center is the expected score less a
-  // share of it; its scale is in board sides.
+  // score (search/evaluation/score_utility.h). The function's center is the expected score minus
+  // the share `score_center_zero_weight` of it; its scale is in board sides.
   float score_weight = 0.0f;
   float score_center_zero_weight = 0.25f;
   float score_scale = 0.5f;
@@ -53,14 +53,14 @@ struct SearchSettings {
   int minigo_virtual_losses = 4;
   float minigo_noise_alpha = 0.03f;
 
-  // Whether a search needs the squares of its values.
+  // Whether a search must keep the squares of its values.
   bool keeps_squares() const { return cpuct_stdev_scale > 0.0f || lcb_stdevs > 0.0f; }
 
-  // The lowest possible utility of a move: lost by a very large score.
+  // The lowest possible utility of a move: a loss by a very large score.
   float least_value() const { return -1.0f - score_weight; }
 };
 
-// An action that a player does not take at fewer than `depth` moves below the root.
+// Excludes `action` for `player` at fewer than `depth` moves below the root.
 struct LeftOut {
   int player;
   int action;
@@ -69,15 +69,15 @@ struct LeftOut {
 
 // One search: its length, excluded actions, and the source of its random numbers.
 struct SearchRequest {
-  int num_simulations = 64;       // descents below the root; the root's own evaluation is not one
-  std::vector<LeftOut> left_out;  // ignored in a position without any other action
+  int num_simulations = 64;       // descents below the root, without the root's own evaluation
+  std::vector<LeftOut> left_out;  // exclusions; ignored in a position without any other action
   bool keep_squares = false;      // for standard errors, even if the settings need no squares
-  bool explore = false;  // whether root noise and root temperature, or Gumbel draws, are used
+  bool explore = false;           // whether to use root noise and root temperature, or Gumbel noise
   uint64_t seed = 0;
   uint64_t generation = 0;
   uint64_t game = 0;
   uint32_t ply = 0;
-  // Whether the result and every evaluation have scores. Always set if scores are maximised.
+  // Whether the result and every evaluation have scores. Implied if the settings maximise scores.
   bool keep_scores = false;
 };
 

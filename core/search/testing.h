@@ -16,8 +16,8 @@
 
 namespace tengen {
 
-// A random game tree: 1 to 4 moves per position, either player may move next, any result. It has
-// situations that the board games lack: two moves in a row, moves that lose at once, forced moves.
+// A random game tree: 1 to 4 moves per position, either player may move next, any result. Covers
+// situations that board games lack: two moves in a row, immediate losses, forced moves.
 class RandomGame {
  public:
   struct State {
@@ -82,7 +82,7 @@ class RandomGame {
 };
 static_assert(Game<RandomGame>);
 
-// The same with a score that has the sign of the result.
+// A RandomGame with a score that has the sign of the result.
 class ScoredGame : public RandomGame {
  public:
   using RandomGame::RandomGame;
@@ -96,7 +96,7 @@ class ScoredGame : public RandomGame {
 };
 static_assert(HasScore<ScoredGame>);
 
-// A fixed evaluation of a position. `order`, if given, is the position of each action's logit.
+// Computes a fixed evaluation of `state`. `order`, if not null, maps actions to logit indices.
 template <Game G>
 void evaluate(const G& game, const typename G::State& state, const uint16_t* order,
               std::vector<float>& logits, float* value) {
@@ -109,13 +109,13 @@ void evaluate(const G& game, const typename G::State& state, const uint16_t* ord
   *value = static_cast<float>(mix64(key.hi) >> 40) * 0x1.0p-23f - 1.0f;
 }
 
-// The matching score, mean and standard deviation.
+// Computes the mean and the standard deviation of the score that matches `value`.
 inline void hashed_score(const RandomGame::State& state, float value, float* score) {
   score[0] = 4.0f * value + static_cast<float>(mix64(state.id) >> 40) * 0x1.0p-22f - 2.0f;
   score[1] = static_cast<float>(mix64(state.id + 1) >> 40) * 0x1.0p-22f;
 }
 
-// The score in the form that Search expects; null in games without one.
+// Returns the score in the form that Search::accept() expects; null in games without a score.
 template <Game G>
 const float* evaluate_score(const typename G::State& state, float value, float* buffer) {
   if constexpr (HasScore<G>) {
@@ -137,7 +137,7 @@ inline float to_player(float value_to_first, int player) {
   return player == 0 ? value_to_first : -value_to_first;
 }
 
-// The value sum of a node without proofs, computed from the evaluations below it.
+// Recomputes the value sum of a node without proofs from the evaluations in its subtree.
 template <class Memory>
 double evaluated_sum(const BasicTree<Memory>& tree, Arena::Offset offset) {
   const auto& node = tree.node(offset);
@@ -149,14 +149,14 @@ double evaluated_sum(const BasicTree<Memory>& tree, Arena::Offset offset) {
   return total;
 }
 
-// A request that leaves out all but the first two actions at the root.
+// A request that excludes all but the first two actions at the root.
 inline SearchRequest request_of_two_actions(int num_simulations, int num_actions) {
   SearchRequest request = request_of(num_simulations);
   for (int action = 2; action < num_actions; ++action) request.left_out.push_back({0, action, 1});
   return request;
 }
 
-// Adds `count` visits with this value to each of the root's moves.
+// Adds `count` visits with `value` to each of the root's moves.
 template <class Memory>
 void add_old_visits(const BasicTree<Memory>& searched, uint32_t count, double value) {
   auto& tree = const_cast<BasicTree<Memory>&>(searched);
@@ -175,7 +175,7 @@ void add_old_visits(const BasicTree<Memory>& searched, uint32_t count, double va
   }
 }
 
-// After add_old_visits() and a search without proofs: every node has all its visits, and the sums
+// Checks after add_old_visits() and a search without proofs that no visit is lost and that the sums
 // of the root's edges are as precise as a float allows.
 template <class Memory>
 void check_old_visits(const BasicTree<Memory>& tree, uint32_t count, double value) {
@@ -192,8 +192,8 @@ void check_old_visits(const BasicTree<Memory>& tree, uint32_t count, double valu
   TENGEN_CHECK(std::abs(root.value_sum - total) < 1e-6 && root.visits > 2 * count + 2000);
 }
 
-// Every proof in the tree is the game's exact value, counts add up, and values change sign when the
-// player changes. `tolerance`: for sums that were added in different orders at node and edge.
+// Checks that proofs in the tree are exact, that counts add up, and that values change sign when
+// the player changes. `tolerance` is for sums that node and edge add in different orders.
 template <class Memory>
 void check_node(const RandomGame& game, const BasicTree<Memory>& tree, Arena::Offset offset,
                 const RandomGame::State& state, float tolerance = 0.0f) {

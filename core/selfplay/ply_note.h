@@ -1,5 +1,5 @@
 #pragma once
-// Data of a ply that self-play keeps until its game ends, in addition to the record.
+// Data of a ply that self-play keeps until the game ends, in addition to the ply's record.
 
 namespace tengen {
 

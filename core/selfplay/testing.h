@@ -1,5 +1,5 @@
 #pragma once
-// A network, a sink and whole generations for the native tests of self-play.
+// A network, a game sink and complete generations for the native tests of self-play.
 
 #include <algorithm>
 #include <bit>
@@ -24,8 +24,8 @@
 
 namespace tengen {
 
-// Many tests instantiate these templates for the same games, at ten seconds each. They are compiled
-// once, in testing.cc. `storage` is extern or empty.
+// Many tests instantiate these templates for the same games. Each takes ten seconds to compile, so
+// only testing.cc instantiates them. `storage` is extern or empty.
 #define TENGEN_SELFPLAY_OF(storage, G)                                 \
   storage template class SelfplayWorker<G>;                            \
   storage template class MinigoWorker<G>;                              \
@@ -59,13 +59,13 @@ inline void evaluate_row(BatchBuffers& buffers, int row) {
   if (float* score = buffers.score_row(row)) hash_score({hash, hash}, value, score);
 }
 
-// The sum of a plane of a row.
+// Returns the sum of one plane.
 inline float sum_of(const float* planes, int plane, int num_cells) {
   const float* first = planes + plane * num_cells;
   return std::accumulate(first, first + num_cells, 0.0f);
 }
 
-// Drives a port to its end; `evaluate` fills in the network's answers to a row.
+// Drives a port to completion; `evaluate` writes the network's outputs for a row.
 template <class Evaluate>
 void drive(Port& port, Evaluate evaluate) {
   while (const int num_rows = port.next()) {
@@ -82,7 +82,7 @@ class MemorySink final : public GameSink {
     const std::lock_guard lock(mutex_);
     records_.push_back(record);
   }
-  // The games so far, sorted by index.
+  // Returns the stored games, sorted by index.
   std::vector<GameRecord> sorted() {
     const std::lock_guard lock(mutex_);
     std::vector<GameRecord> records = records_;
@@ -96,7 +96,7 @@ class MemorySink final : public GameSink {
   std::vector<GameRecord> records_;
 };
 
-// The games of a generation with the test's own network, sorted by index.
+// Plays a generation with `evaluate` as its network; returns the games, sorted by index.
 template <Game G, class Evaluate>
 std::vector<GameRecord> play_by(const G& game, const SelfplaySettings& settings,
                                 const Generation& generation, Evaluate evaluate) {
@@ -107,7 +107,7 @@ std::vector<GameRecord> play_by(const G& game, const SelfplaySettings& settings,
   return sink->sorted();
 }
 
-// How a generation is played, which must not affect its games, and which of its games.
+// The resources for a generation, which must not affect its games, and the choice of its games.
 struct Setup {
   int num_threads = 1;
   int num_slots = 4;
@@ -119,7 +119,7 @@ struct Setup {
   std::vector<std::vector<uint16_t>> openings = {};
 };
 
-// The games of generation 3 on model 2, sorted by index.
+// Plays generation 3 on model 2; returns its games, sorted by index.
 template <Game G>
 std::vector<GameRecord> play(const G& game, SelfplaySettings settings, const Setup& setup,
                              uint32_t num_games) {

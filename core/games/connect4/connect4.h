@@ -1,11 +1,11 @@
 #pragma once
-// Connect Four: 6 rows x 7 columns, stones fall, four in a row wins.
+// Connect Four: 6 rows x 7 columns, stones fall to the bottom, four in a row win.
 //
 // Actions: column 0..6. Planes (4): on the board, own stones, opponent stones, ones if the first
 // player is to move (games/planes.h). Symmetries: 2, identity and mirror.
 //
-// A column is 7 bits, the lowest cell first and an empty seventh bit above, so that shifts by
-// 1 (up), 7 (right), 6 and 8 (diagonals) never run from one column into the next.
+// A column takes 7 bits, the lowest cell first and an unused seventh bit on top, so that shifts by
+// 1 (up), 7 (right), 6 and 8 (diagonals) never cross into another column.
 
 #include <bit>
 #include <string>
@@ -24,7 +24,7 @@ class Connect4 {
 
   struct State {
     uint64_t own = 0;       // stones of the side to move
-    uint64_t occupied = 0;  // stones of both
+    uint64_t occupied = 0;  // stones of both sides
   };
 
   std::string name() const { return "connect4"; }
@@ -40,8 +40,8 @@ class Connect4 {
   int ply(const State& state) const { return std::popcount(state.occupied); }
   int to_play(const State& state) const { return ply(state) & 1; }
 
-  // Computed on demand, not at each move: a search replays many moves that it knows do not end the
-  // game. Only the player who just moved can have four.
+  // Computed on demand rather than at each move, because a search replays many moves that are known
+  // not to end the game. Only the player who has just moved can have four in a row.
   Outcome outcome(const State& state) const {
     if (has_four(state.own ^ state.occupied)) {
       return to_play(state) == 1 ? Outcome::kFirstWins : Outcome::kSecondWins;
@@ -53,7 +53,7 @@ class Connect4 {
     if (outcome(state) != Outcome::kOngoing) return 0;
     int count = 0;
     for (int column = 0; column < kWidth; ++column) {
-      // Always stores, and counts only if the column is open, which avoids a branch misprediction.
+      // Stores every column but counts it only if it is open, which avoids branch mispredictions.
       // The store stays in bounds because count <= column.
       actions[count] = static_cast<uint16_t>(column);
       count += (state.occupied & top_cell(column)) == 0;
@@ -65,7 +65,7 @@ class Connect4 {
            outcome(state) == Outcome::kOngoing;
   }
   void apply(State& state, int action) const {
-    state.own ^= state.occupied;  // those of the other side, which moves next
+    state.own ^= state.occupied;  // now the stones of the opponent, who moves next
     state.occupied |= state.occupied + (uint64_t{1} << (action * kColumnBits));
   }
 

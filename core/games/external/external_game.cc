@@ -9,14 +9,14 @@
 namespace tengen {
 namespace {
 
-// The index of an action among the legal ones, or their number if it is illegal.
+// Returns the index of `action` among the legal actions, or their number if `action` is illegal.
 size_t place_of(const PositionFacts& facts, int action) {
   const auto found = std::lower_bound(facts.legal.begin(), facts.legal.end(), action);
   const auto place = static_cast<size_t>(found - facts.legal.begin());
   return found != facts.legal.end() && *found == action ? place : facts.legal.size();
 }
 
-// The pointer to the position after a legal action; null until it is made.
+// Returns the pointer to the position after `action`, which is null while that position is unknown.
 std::shared_ptr<ExternalPosition>& child_of(ExternalPosition& position, int action) {
   const size_t place = place_of(position.facts, action);
   if (place == position.facts.legal.size()) {
@@ -58,7 +58,7 @@ void PositionIds::give_back(int32_t id) {
   free_.push_back(id);
 }
 
-// A chain may be as long as a game, so it is destroyed in a loop, not by recursion.
+// Destroys the descendants in a loop, because recursion would be as deep as the game is long.
 ExternalPosition::~ExternalPosition() {
   auto pending = std::move(children);
   while (!pending.empty()) {
@@ -111,7 +111,7 @@ void ExternalGame::apply(State& state, int action) const {
     const Move move{state, static_cast<uint16_t>(action)};
     resolve({&move, 1});
   }
-  // A copy, because the assignment may free the position that owns it.
+  // Copies the pointer, because the assignment may free the parent position that owns the original.
   std::shared_ptr<ExternalPosition> child = child_of(*state.position, action);
   state.position = std::move(child);
 }
@@ -124,7 +124,7 @@ void ExternalGame::resolve(std::span<const Move> moves) const {
       throw Error("action (" + std::to_string(move.action) +
                   ") needs a position that moves led to; begin with initial_state()");
     }
-    // Owned from here on, so that the id is freed if the source throws.
+    // Wraps the ID in its position now, so that the ID is freed if the source throws.
     made.push_back(std::make_shared<ExternalPosition>(ids_, ids_->take()));
     made.back()->ply = move.state.position->ply + 1;
     asked.push_back({move.state.position->id, move.action, made.back()->id});
@@ -158,7 +158,7 @@ ExternalGame::State ExternalGame::state_after(std::span<const uint16_t> actions)
       return state;
     }
   }
-  // Without the lock: the source may wait for a lock that another caller holds.
+  // Unlocked, because the source may wait for another lock whose holder waits for this mutex.
   const State state{make_position(PositionIds::kNone, actions.size(),
                                   source_->replay(actions, PositionIds::kNone))};
   const std::lock_guard lock(kept_->mutex);

@@ -1,16 +1,16 @@
 #pragma once
-// A game that is played outside the core, presented as a Game: searches, self-play, matches and
-// rows use the same code as for native games.
+// A game that is played outside the core, presented as a Game, so that searches, self-play, matches
+// and rows use the same code as for native games.
 //
-// Each position is requested once. It then stores the positions after moves that were made from it.
-// So a descent, which replays its path from the root, leaves the core at most for its last move:
-// is_known() tells in advance, resolve() makes many such moves in one call, and apply() makes a
-// single unknown one itself.
+// Each position is requested from the source once, and then stores the known positions after its
+// moves. A descent replays its path from the root, so at most its last move needs the source:
+// is_known() tells whether a move does, resolve() makes many unknown moves in one call, and apply()
+// makes a single move.
 //
-// Memory: a state keeps alive its position and the known ones below it, nothing above. So a game in
-// a slot holds what was searched below its current position, at most one position per simulation;
-// playing a move frees every other branch. Differs from native games: a State is a reference, and
-// making an unknown move allocates.
+// Memory: a state keeps its position and that position's known descendants alive, but no ancestors.
+// A game therefore holds the positions searched below its current position, at most one per
+// simulation, and playing a move frees every other branch. Unlike in native games, a State is a
+// reference, and making an unknown move allocates.
 
 #include <cstdint>
 #include <memory>
@@ -30,11 +30,11 @@ namespace tengen {
 // A 128-bit hash of `num_values` plane entries.
 Key128 planes_key(const float* planes, size_t num_values);
 
-// Ids of positions; freed ids are reused, smallest first. Thread-safe.
+// Allocates the IDs of positions; reuses the most recently freed ID first. Thread-safe.
 class PositionIds {
  public:
   static constexpr int32_t kInitial = 0;
-  static constexpr int32_t kNone = -1;  // of a position that the source does not store
+  static constexpr int32_t kNone = -1;  // the ID of positions that the source does not store
 
   int32_t take();
   void give_back(int32_t id);
@@ -57,12 +57,12 @@ struct ExternalPosition {
   int ply = 0;
   Key128 key;
   PositionFacts facts;
-  // Known positions, indexed like facts.legal; empty before the first one.
+  // The positions after each of facts.legal, null while unknown; empty before the first lookup.
   std::vector<std::shared_ptr<ExternalPosition>> children;
 };
 
-// Copies share one source. Threads: states from the same initial_state() may be used by one thread
-// at a time; others are independent.
+// Copies share one source. Threads: only one thread at a time may use the states that descend from
+// one initial_state() call; other states are independent.
 class ExternalGame {
  public:
   struct State {
@@ -85,7 +85,7 @@ class ExternalGame {
   PolicyLayout policy_layout() const { return rules_->policy_layout; }
   int num_symmetries() const { return rules_->num_symmetries; }
 
-  // A separate position each time, so that games share no memory.
+  // Returns a new position on each call, so that games share no memory.
   State initial_state() const;
   int to_play(const State& state) const { return state.position->facts.to_play; }
   int ply(const State& state) const { return state.position->ply; }
@@ -95,21 +95,21 @@ class ExternalGame {
   // Throws Error if the action is illegal; exceptions of the source propagate.
   void apply(State& state, int action) const;
   Key128 key(const State& state) const { return state.position->key; }
-  // Precondition: the game is not over.
+  // Precondition: the game has not ended.
   void encode(const State& state, int symmetry, float* planes) const;
   const uint16_t* images(const State&, int symmetry) const {
     return rules_->action_image.data() + symmetry * rules_->num_actions;
   }
   std::string to_string(const State& state) const { return source_->to_string(state.position->id); }
 
-  // Whether apply() would not call the source. Precondition: the action is legal.
+  // Whether apply() would not need the source. Precondition: the action is legal.
   bool is_known(const State& state, int action) const;
-  // Makes these moves known, in one call of the source.
+  // Makes `moves` known with one call to the source.
   void resolve(std::span<const Move> moves) const;
-  // The position after legal actions from the start, read-only: no move can be made from it. The
-  // most recent ones are cached, up to kMaxKeptBytes. Thread-safe.
+  // Returns the position after `actions`, which must be legal, from the initial position. The
+  // result accepts no moves. Recent results are cached, up to kMaxKeptBytes. Thread-safe.
   State state_after(std::span<const uint16_t> actions) const;
-  // The result of uniformly random play from an unfinished position.
+  // Plays uniformly random moves from an unfinished position and returns the outcome.
   Outcome playout(const State& state, Rng& rng) const {
     return source_->playout(state.position->id, rng);
   }
@@ -120,7 +120,7 @@ class ExternalGame {
   struct KeyHash {
     size_t operator()(const Key128& key) const { return static_cast<size_t>(key.lo); }
   };
-  // A cache in two halves: when the newer is full it becomes the older, and the older is dropped.
+  // A cache in two halves. When `newer` is full, it replaces `older`.
   struct Kept {
     std::mutex mutex;
     std::unordered_map<Key128, State, KeyHash> newer, older;

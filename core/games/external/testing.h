@@ -1,5 +1,5 @@
 #pragma once
-// A game outside the core, for the native tests.
+// An external game for the native tests.
 
 #include <map>
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace tengen {
 
-// Tic-tac-toe as an external game. Counts its calls.
+// Tic-tac-toe as an external game. Counts calls to expand() and replay().
 class TicTacToeSource : public StateSource {
  public:
   TicTacToeSource() {

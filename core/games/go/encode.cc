@@ -1,4 +1,4 @@
-// Encodes a position of Go as network inputs, for the lists of planes in games/planes.h.
+// Encodes Go positions as network inputs, for each list of planes in games/planes.h.
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 
 namespace tengen {
 
-// Writes planes under a symmetry. Does not own memory.
+// Writes planes transformed by a symmetry. Does not own the memory of the planes.
 class GoPlaneWriter {
  public:
   // Zeroes `num_planes` planes.
@@ -22,7 +22,7 @@ class GoPlaneWriter {
   void points_on(int plane, const PointSet& points) const {
     for_each_point(points, [&](int point) { point_on(plane, point); });
   }
-  // Sets the whole board to `value`, and leaves everything off the board at 0.
+  // Sets all points of the board to `value`; entries off the board stay 0.
   void constant(int plane, float value) const {
     if (layout_.fills_frame()) return fill_plane(planes_, plane, num_cells_, value);
     const int num_points = layout_.height() * layout_.width();
@@ -51,10 +51,9 @@ void for_each_chain(const GoState& state, F&& f) {
   });
 }
 
-// Half a point of komi changes the result only if it crosses a possible score; possible scores have
-// the parity of the board's points. Returns 0 for a komi that allows draws, a half at half a point
-// more, and then 0 and minus a half, repeating every two points. Source: KataGo
-// (lightvector/KataGo).
+// Half a point of komi changes the result only if it crosses a possible score, and possible scores
+// have the parity of `num_points`. Returns 0 for a komi that allows draws, and 0.5, 0 and -0.5
+// after each further half point, with a period of two points. Source: KataGo (lightvector/KataGo).
 float komi_wave(float komi, int num_points) {
   const float parity = num_points % 2 == 0 ? 0.0f : 1.0f;
   const float above = komi - (std::floor((komi - parity) / 2.0f) * 2.0f + parity);
@@ -131,7 +130,7 @@ void Go::encode_minigo(const State& state, int symmetry, float* planes) const {
       writer.point_on(kMinigoLibertyPlane + liberties.count - 1, point);
     });
     if (points[head].colour != opponent || liberties.count != 1 || is_over) return;
-    // Only the ko rule can forbid a capturing move.
+    // A capture is never suicide, so only the ko rule can forbid it.
     if (!is_banned(state, liberties.first, GoMoveKind::kNormal)) {
       writer.point_on(kMinigoCapturePlane, liberties.first);
     }

@@ -13,7 +13,7 @@ namespace {
 constexpr uint64_t kRulesTable = 9;
 constexpr uint64_t kBannedTable = 10;
 
-// The part of the key for rules that the planes show.
+// The part of the key that covers the rules shown in the planes.
 Key128 rules_key(const GoRules& rules) {
   uint64_t word = static_cast<uint64_t>(rules.komi_half_points + (1 << 12));
   word = word << 8 | static_cast<uint64_t>(rules.height);
@@ -96,7 +96,7 @@ GoMoveKind Go::kind_of(const State& state, int point) const {
 
 bool Go::is_banned(const State& state, int point, GoMoveKind kind) const {
   if (state.rules.ko == GoKo::kSimple) return point == state.ko_point;
-  // A suicide removes stones and adds none, so it can recreate an earlier board anywhere.
+  // A suicide removes stones and adds none, so it can recreate an earlier board at any point.
   if (kind == GoMoveKind::kNormal && !state.vacated[state.to_play].has(point)) return false;
   const uint64_t stones = state.layout->board().key_after(state, point, state.to_play, kind);
   return state.boards.contains(situation_key(state, stones, state.to_play ^ 1));
@@ -175,14 +175,14 @@ Key128 Go::key(const State& state) const {
   Key128 key = state.key ^ rules_key(state.rules);
   if (state.shows_earlier_boards()) [[unlikely]] {
     for (const GoEarlierBoard& board : state.earlier) key = combine(key, 0) ^ board.key;
-    // If the game is over nothing is banned, but nothing captures either.
+    // A finished game has no banned points and shows no captures, so its key must differ.
     moves |= uint64_t{is_finished(state)} << 1;
   }
   if (state.rules.planes != GoPlanes::kMinigo) {
     for (const uint16_t move : state.last_moves) moves = moves << 9 | (move & 0x1ff);
   }
   if (state.rules.planes == GoPlanes::kKatago) [[unlikely]] {
-    // Ladders depend on the ko of their board.
+    // The ladders on a board depend on its ko point.
     uint64_t kos = state.ko_point;
     for (size_t i = 0; i + 1 < kNumKatagoLadderedPlanes; ++i) {
       kos = kos << 16 | state.earlier[i].ko_point;

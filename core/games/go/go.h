@@ -2,13 +2,13 @@
 // Go on boards of 2 x 2 to 19 x 19, with the rules of core/games/go/rules/rules.h.
 //
 // Black is the first player, even in handicap games, where White moves first. Actions: row * width
-// + column, row 0 at the top; the last is a pass, which is always legal and not subject to superko.
-// Planes (20, 14 for /planes=minigo, 29 for /planes=katago): core/games/planes.h. Symmetries: the 8
-// of the square, 4 on a rectangle.
+// + column, row 0 at the top; the last action is a pass, which is always legal and not subject to
+// superko. Planes (20; 14 with /planes=minigo, 29 with /planes=katago): core/games/planes.h.
+// Symmetries: the 8 of the square, 4 on a rectangle.
 //
-// Variants are games on boards that fit, with any rules, and with the game's planes; their names
-// have the same form. A smaller board is in the upper left corner of the planes and is transformed
-// there, so a rectangle in a square also has 8 symmetries.
+// A variant has a board that fits, any rules, and the game's planes; its name has the same form as
+// the game's. A smaller board is placed and transformed in the upper left corner of the planes, so
+// a rectangular board in square planes also has 8 symmetries.
 
 #include <memory>
 #include <string>
@@ -28,7 +28,7 @@ class Go {
  public:
   using State = GoState;
 
-  // Takes rules from make_go_rules() or parse_go_name().
+  // Precondition: `rules` come from make_go_rules() or parse_go_name().
   explicit Go(const GoRules& rules);
 
   std::string name() const { return go_name(rules_); }
@@ -60,10 +60,10 @@ class Go {
   }
   std::string to_string(const State& state) const;
 
-  // The whole board plus the usual range of komi.
+  // The points of the board plus the usual range of komi.
   int max_score() const { return rules_.height * rules_.width + kUsualKomiRange; }
   int num_points(const State& state) const { return state.num_points; }
-  // Whether every point is pass-alive; dead stones may remain on the board.
+  // Whether all points are pass-alive and the game has not ended; dead stones may remain.
   bool is_settled(const State& state) const;
   float score(const State& state) const {
     return static_cast<float>(half_points(state, final_area(state))) / 2.0f;
@@ -74,7 +74,7 @@ class Go {
   void set_komi_half_points(State& state, int half_points) const {
     state.rules.komi_half_points = half_points;
   }
-  // Black's area less White's and komi, in half points, for the current board.
+  // Black's area minus White's area and komi on the current board, in half points.
   int score_half_points(const State& state) const { return half_points(state, area(state)); }
   GoAreas area(const State& state) const {
     const GoBoard& board = state.layout->board();
@@ -93,36 +93,36 @@ class Go {
   static int half_points(const State& state, const GoAreas& owned) {
     return 2 * (owned[kGoBlack].count() - owned[kGoWhite].count()) - state.rules.komi_half_points;
   }
-  // The area by the rules if the game is over, otherwise the settled part.
+  // The area by the rules if the game has ended, otherwise the pass-alive area.
   GoAreas final_area(const State& state) const {
     return is_finished(state) ? area(state) : pass_alive(state);
   }
   State initial_state(const GoRules& rules) const;
-  // encode() for each list of planes; games/go/encode.cc.
+  // The implementations of encode() for each list of planes, in games/go/encode.cc.
   void encode_own(const State& state, int symmetry, float* planes) const;
   void encode_minigo(const State& state, int symmetry, float* planes) const;
   void encode_katago(const State& state, int symmetry, float* planes) const;
-  // Planes 0 to 6 of all lists except minigo's.
+  // Writes planes 0 to 6 of every list except minigo's.
   void encode_stones(const State& state, const GoPlaneWriter& writer) const;
   bool is_finished(const State& state) const {
     return state.num_passes >= 2 || state.is_repeated || state.ply >= state.rules.max_plies;
   }
-  // The key of the board and, except for positional superko, the side to move.
+  // The key of the stones and, except with positional superko, of the side to move.
   uint64_t situation_key(const State& state, uint64_t stones, int to_play) const {
     return state.rules.ko == GoKo::kPositional || to_play == kGoBlack ? stones
                                                                       : stones ^ kWhiteToPlay;
   }
-  // The effect of the side to move's stone on an empty point, ignoring the ko rule.
+  // The effect of a stone of the side to move on an empty point, ignoring the ko rule.
   GoMoveKind kind_of(const State& state, int point) const;
-  // Precondition: the point is empty, and `kind` is its kind_of(), not kImpossible.
+  // Whether ko forbids a stone on an empty point. `kind` is kind_of(), and not kImpossible.
   bool is_banned(const State& state, int point, GoMoveKind kind) const;
-  // The empty points without an empty neighbour; the effect of a stone there depends on chains.
+  // The empty points without an empty neighbour, where a stone's effect depends on adjacent chains.
   PointSet hemmed_points(const State& state) const {
     const GoBoard& board = state.layout->board();
     const PointSet empty = board.empty_points(state);
     return empty - board.beside(empty);
   }
-  // Points where only the ko rule forbids a stone; `hemmed` is hemmed_points().
+  // The points where only the ko rule forbids a stone. `hemmed` is hemmed_points(state).
   PointSet banned_points(const State& state, const PointSet& hemmed) const;
 
   static constexpr int kUsualKomiRange = 20;

@@ -1,5 +1,5 @@
 #pragma once
-// Positions of Go from diagrams, for the native tests.
+// Builds Go positions from diagrams, for the native tests.
 
 #include <string>
 #include <vector>
@@ -9,12 +9,12 @@
 
 namespace tengen {
 
-// The game with a task's name.
+// The game of the task `name`.
 inline Go go_game(const std::string& name) { return Go(parse_go_name(name)); }
 
-// The position of a diagram with 'X' to move: rows of "X", "O" and ".", from the top, separated by
-// spaces. Stones are placed alternately from the start; the side with fewer stones passes in
-// between.
+// Returns the position of a diagram, with `to_play` to move. A diagram has rows of "X", "O" and
+// ".", from the top, separated by spaces. Stones are placed alternately; the side with fewer stones
+// passes in between.
 inline GoState go_position(const Go& game, const std::string& diagram, uint8_t to_play = kGoBlack) {
   std::vector<int> stones[2];
   int point = 0;
@@ -38,14 +38,14 @@ inline GoState go_position(const Go& game, const std::string& diagram, uint8_t t
   return state;
 }
 
-// The action of a point such as "C3", or of the pass.
+// The action of a point such as "C3", or of "pass".
 inline int go_action(const Go& game, const std::string& name) {
   if (name == "pass") return game.num_actions() - 1;
   const int row = game.height() - std::stoi(name.substr(1));
   return row * game.width() + static_cast<int>(std::string("ABCDEFGHJKLMNOPQRST").find(name[0]));
 }
 
-// Plays moves, which must be legal.
+// Plays `moves`, which must be legal.
 inline void go_play(const Go& game, GoState& state, const std::vector<std::string>& moves) {
   for (const std::string& move : moves) {
     TENGEN_CHECK(game.is_legal(state, go_action(game, move)));
@@ -53,7 +53,7 @@ inline void go_play(const Go& game, GoState& state, const std::vector<std::strin
   }
 }
 
-// Rows of "X", "O" and ".", separated by spaces.
+// Returns the areas as rows of "X", "O" and ".", separated by spaces.
 inline std::string go_diagram(const Go& game, const GoAreas& areas) {
   std::string text;
   for (int point = 0; point < game.num_actions() - 1; ++point) {

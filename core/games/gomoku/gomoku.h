@@ -1,6 +1,6 @@
 #pragma once
 // Gomoku on size x size, 5 <= size <= 19. Freestyle: five or more in a row win. Exact: a row of
-// exactly five wins, a longer one does not.
+// exactly five wins, a longer row does not.
 //
 // Actions: row * size + column, row 0 at the top. Planes (5): on the board, own stones, opponent
 // stones, the last move, ones if the first player is to move (games/planes.h). Symmetries: the 8
@@ -27,10 +27,10 @@ class Gomoku {
 
   using Stones = std::array<uint64_t, kNumWords>;
 
-  // Two cache lines, copied at every simulation.
+  // Fits into two cache lines, because a search copies it at every simulation.
   struct State {
     std::array<Stones, 2> stones{};  // bit row * size + column: first player's, second player's
-    Key128 key{};                    // depends on the stones, not on the last move
+    Key128 key{};                    // hash of the stones, without the last move
     uint16_t last_move = kNoMove;
     uint16_t ply = 0;
   };
@@ -55,8 +55,8 @@ class Gomoku {
   int ply(const State& state) const { return state.ply; }
   int to_play(const State& state) const { return state.ply & 1; }
 
-  // Computed on demand, not at each move: a search replays many moves that it knows do not end the
-  // game. Only the last move can have completed a row.
+  // Computed on demand rather than at each move, because a search replays many moves that are known
+  // not to end the game. Only the last move can have completed a row.
   Outcome outcome(const State& state) const {
     const int mover = (state.ply & 1) ^ 1;
     if (state.ply >= kFirstWinPly &&
@@ -96,15 +96,15 @@ class Gomoku {
   std::string to_string(const State& state) const;
 
  private:
-  static constexpr uint64_t kStoneTable = 3;  // tables 3 and 4
+  static constexpr uint64_t kStoneTable = 3;  // one table per player: 3 and 4
   static constexpr uint64_t kLastMoveTable = 5;
   static constexpr uint64_t kSizeTable = 6;
-  static constexpr int kFirstWinPly = 9;  // the first player's fifth stone
-  // One more than four, to distinguish six from five.
+  static constexpr int kFirstWinPly = 9;  // the ply after the first player's fifth stone
+  // Five instead of four, to distinguish a row of six from a row of five.
   static constexpr int kMaxReach = 5;
 
-  // How many cells a line can extend from a cell to the edge, at most kMaxReach, in the directions
-  // right, down, down right, down left (0..3) and their opposites (4..7).
+  // The number of cells between a cell and the edge, capped at kMaxReach, in the directions right,
+  // down, down right, down left (0..3) and their opposites (4..7).
   using Reach = std::array<uint8_t, 8>;
 
   static bool has_stone(const Stones& stones, int cell) {
@@ -129,7 +129,7 @@ class Gomoku {
   int size_;
   int num_cells_;
   bool exactly_five_;
-  std::array<int, 4> steps_;  // of the directions 0..3, in cells
+  std::array<int, 4> steps_;  // cell offsets of the directions 0..3
   std::array<Reach, kMaxCells> reach_{};
   std::array<std::array<Key128, kMaxCells>, 2> stone_keys_{};
   std::array<std::array<uint16_t, kMaxCells>, kNumSquareSymmetries> transformed_{};

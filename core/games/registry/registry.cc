@@ -15,7 +15,7 @@ std::vector<std::string> names_of(GameList<Rows...>) {
   return names;
 }
 
-// "a, b or c".
+// Returns the forms of all rows as "a, b or c".
 template <class... Rows>
 std::string forms_of(GameList<Rows...>) {
   std::string text;

@@ -1,6 +1,6 @@
 #pragma once
-// The native games by the names that `tengen train` accepts. One row of NativeGames registers a
-// game; everything else, including the bindings, uses with_game.
+// Finds native games by the names that `tengen train` accepts. A row of NativeGames registers a
+// game; all other code, including the bindings, uses with_game().
 
 #include <optional>
 #include <string>
@@ -14,15 +14,15 @@
 
 namespace tengen {
 
-// A row of the registry. This one is for a game with a single name.
+// The registry row of a game with a single name.
 template <Game G>
 struct OneName {
-  // A description of the names, for messages.
+  // A description of the accepted names, for error messages.
   static std::string forms() { return G().name(); }
-  // The names to list: all of them, or only the usual ones if there are too many.
+  // The names to list: all names, or only the usual ones if there are too many.
   static std::vector<std::string> names() { return {G().name()}; }
-  // The game with this name, if it belongs to this row. Throws Error if the name belongs to this
-  // row but has an unsupported size or rules.
+  // Returns the game `name`, or nullopt if this row does not cover the name. Throws Error if the
+  // row covers the name but not its size or rules.
   static std::optional<G> make(const std::string& name) {
     G game;
     if (name != game.name()) return std::nullopt;
@@ -36,7 +36,7 @@ struct GomokuNames {
   static std::optional<Gomoku> make(const std::string& name);
 };
 
-// Lists the squares; rectangles and other rules are possible too (games/go/rules/rules.h).
+// names() lists only square boards; make() also accepts rectangles and other rules.
 struct GoNames {
   static std::string forms();
   static std::vector<std::string> names();
@@ -48,10 +48,10 @@ struct GameList {};
 
 using NativeGames = GameList<OneName<TicTacToe>, OneName<Connect4>, GomokuNames, GoNames>;
 
-// All names that the rows list; with_game accepts them.
+// All names that the rows list; with_game() may accept more.
 std::vector<std::string> known_games();
 
-// Throws the Error for an unknown name.
+// Throws the Error for an unknown game name.
 [[noreturn]] void refuse_game_name(const std::string& name);
 
 template <class F, class Row, class... Rows>
@@ -65,9 +65,9 @@ auto with_game_of(GameList<Row, Rows...>, const std::string& name, F&& f) {
   }
 }
 
-// Calls f(game) with the concrete Game of that name, so that templates over games are instantiated
-// once and run without virtual calls. f returns the same type for every game; the game lives until
-// f returns. Throws Error for an unknown name or size.
+// Calls f(game) with the game `name` as its concrete type, so that templates over games are
+// instantiated once and run without virtual calls. f returns the same type for every game; the game
+// lives until f returns. Throws Error for an unknown name or size.
 template <class F>
 auto with_game(const std::string& name, F&& f) {
   return with_game_of(NativeGames(), name, std::forward<F>(f));

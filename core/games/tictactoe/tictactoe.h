@@ -1,5 +1,5 @@
 #pragma once
-// Tic-tac-toe: 3 x 3, three in a row wins. The smallest game, for tests of the whole system.
+// Tic-tac-toe: 3 x 3, three in a row win. The smallest game, for end-to-end tests.
 //
 // Actions: row * 3 + column, row 0 at the top. Planes (3): on the board, own stones, opponent
 // stones (games/planes.h). Symmetries: the 8 of the square (games/symmetry.h).

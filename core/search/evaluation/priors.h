@@ -1,5 +1,5 @@
 #pragma once
-// From an evaluation to a node's priors.
+// Computes the priors of a node from an evaluation.
 
 #include <algorithm>
 #include <cmath>
@@ -13,15 +13,15 @@
 
 namespace tengen {
 
-// The legal actions of one position at a time and their priors. Not thread-safe.
+// Holds the legal actions of one position and their priors. Not thread-safe.
 class Priors {
  public:
   explicit Priors(int num_actions)
       : legal_(static_cast<size_t>(num_actions)),
         prior_(static_cast<size_t>(num_actions) + simd::kOverread) {}
 
-  // Reads an evaluation like Search::accept(); returns the number of legal actions. Throws Error
-  // for numbers that are not finite.
+  // Computes the priors; the parameters are those of Search::accept(). Returns the number of legal
+  // actions. Throws Error if the evaluation is not finite.
   template <Game G>
   int compute(const G& game, const typename G::State& state, const float* logits,
               const uint16_t* transform, float value_to_play) {
@@ -37,9 +37,9 @@ class Priors {
     return n;
   }
 
-  // Removes the actions that a request leaves out from the `num_legal` computed last, for `player`
-  // at `depth` moves below the root, unless nothing would be left; returns how many are left. Their
-  // priors are normalised again.
+  // Removes the actions that `left_out` excludes for `player` at `depth` moves below the root,
+  // unless no action would remain. `num_legal` is the result of compute(). Normalises the priors
+  // again; returns the number of remaining actions.
   int leave_out(const std::vector<LeftOut>& left_out, int player, int depth, int num_legal) {
     const auto stays = [&](uint16_t action) {
       return std::none_of(left_out.begin(), left_out.end(), [&](const LeftOut& other) {

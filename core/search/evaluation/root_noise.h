@@ -25,8 +25,8 @@ inline void apply_root_temperature(float* prior, int num_legal, float temperatur
   for (int i = 0; i < num_legal; ++i) prior[i] = static_cast<float>(prior[i] / total);
 }
 
-// share[i] <- the share of the noise's concentration for move i: half is uniform, half is
-// proportional to how far ln(min(prior, 0.01)) is above its mean over the legal moves.
+// share[i] <- move i's share of the noise's concentration. Half is uniform; half is proportional to
+// the excess of ln(min(prior, 0.01)) over its mean for the legal moves.
 inline void shape_noise(const float* prior, int num_legal, double* share) {
   double mean = 0.0;
   for (int i = 0; i < num_legal; ++i) {
@@ -42,8 +42,8 @@ inline void shape_noise(const float* prior, int num_legal, double* share) {
   }
 }
 
-// prior <- (1 - weight) prior + weight Dirichlet(concentration), which is overwritten. Does nothing
-// if all draws underflow.
+// prior <- (1 - weight) * prior + weight * Dirichlet(concentration). Overwrites `concentration`.
+// Does not change `prior` if all gamma samples underflow.
 inline void mix_noise(float* prior, int num_legal, float weight, Rng& rng, double* concentration) {
   double total = 0.0;
   for (int i = 0; i < num_legal; ++i) total += concentration[i] = rng.gamma(concentration[i]);
@@ -54,7 +54,7 @@ inline void mix_noise(float* prior, int num_legal, float weight, Rng& rng, doubl
   }
 }
 
-// The same with concentrations total * share[i]; the shares come from shape_noise or are 1 / n.
+// Mixes noise into `prior`. Moves share the concentration equally or according to shape_noise().
 inline void add_root_noise(float* prior, int num_legal, const SearchSettings& settings, Rng& rng,
                            double* scratch) {
   if (settings.noise_shaped) {
@@ -66,14 +66,14 @@ inline void add_root_noise(float* prior, int num_legal, const SearchSettings& se
   mix_noise(prior, num_legal, settings.noise_weight, rng, scratch);
 }
 
-// prior[i] <- the prior of the root's i-th legal action, with or without an edge.
+// prior[i] <- the prior of the root's i-th legal action, whether it has an edge or not.
 inline void read_priors(const Tree& tree, const Node& root, float* prior) {
   std::copy_n(tree.priors(root), root.num_legal, prior);
   const Edges edges = tree.edges(root);
   for (int i = 0; i < root.num_edges; ++i) prior[edges.legal_index[i]] = edges.prior[i];
 }
 
-// Applies temperature and noise to an expanded root, once; overwrites `prior` and `scratch`.
+// Applies temperature and noise to the priors of an expanded root. Overwrites `prior`, `scratch`.
 inline void explore_root(Tree& tree, const SearchSettings& settings, const SearchRequest& request,
                          float* prior, double* scratch) {
   const Node& root = tree.node(tree.root());

@@ -1,19 +1,19 @@
 #pragma once
-// What a search maximises if the final score also counts: win minus loss, and in addition
+// The utility that a search maximises if the final score also counts: win minus loss, plus
 //
 //   score_weight * E[f(score)],  f(x) = 2 / pi * atan((x - center) / (score_scale * board side))
 //
-// over a normal distribution of the score with the evaluation's mean and standard deviation. So
-// points decide between moves with equal results, and count more the closer the score is to the
-// expected one at the start of the search: even far ahead or far behind the next point has value.
+// over a normal distribution of the score with the evaluation's mean and standard deviation. Points
+// thus decide between moves with equal results. They count more the closer the score is to the
+// expected score at the start of the search, so even far ahead or behind the next point has value.
 // Source: Wu 2019, "Accelerating self-play learning in Go", appendix D (score maximization);
 // defaults and the zero weight of the center are KataGo's (lightvector/KataGo).
-// Differs from KataGo: no static term; E[f] by quadrature instead of a table; a reused tree keeps
-// its center.
+// Differs from KataGo: there is no static term, E[f] is computed by quadrature instead of a table,
+// and a reused tree keeps its center.
 //
-// The utility of a settled position is that of its result and of the score of the line that
-// settles it: the best score for its side among the positions that prove it. A search does not
-// continue for more points once the result is settled.
+// A settled position has the utility of its result and of the score of the line that settles it,
+// which is the best score for its side among the positions that prove it. A search does not
+// continue for more points after the result is settled.
 
 #include <algorithm>
 #include <array>
@@ -29,8 +29,8 @@ namespace tengen {
 
 // E[2 / pi * atan(mean + stdev * Z)] for a standard normal Z; error below 0.001 for `stdev` 0..20.
 inline double expected_saturated(double mean, double stdev) {
-  // The trapezoidal rule; its error for analytic functions decreases exponentially with the inverse
-  // of the step. The poles of atan come closer as `stdev` grows.
+  // The trapezoidal rule. Its error for analytic functions decreases exponentially with 1 / step. A
+  // larger `stdev` needs a smaller step, because the poles of atan come closer.
   static constexpr int kStepsPerUnit = 32;
   static constexpr int kReach = 5 * kStepsPerUnit;
   static const std::array<double, kReach + 1> density = [] {
@@ -54,7 +54,7 @@ inline double expected_saturated(double mean, double stdev) {
   return M_2_PI * sum / total;
 }
 
-// Throws Error if the score should count in a game that has none.
+// Throws Error if the settings count the score but the game has none.
 template <Game G>
 void check_score(const G& game, const SearchSettings& settings) {
   if (HasScore<G> || settings.score_weight == 0.0f) return;
@@ -72,7 +72,7 @@ float final_score(const G& game, const typename G::State& state) {
   return 0.0f;
 }
 
-// The utility of one search at a time. Not thread-safe except for its const methods.
+// Computes the utilities of one search at a time. Not thread-safe except for its const methods.
 class ScoreUtility {
  public:
   explicit ScoreUtility(const SearchSettings& settings)
@@ -83,16 +83,16 @@ class ScoreUtility {
   // Whether the score counts.
   bool counts() const { return weight_ > 0.0f; }
 
-  // Call for a new tree on a board of `num_points` cells, whose root is expected to end with
-  // `score_to_first` points for the first player.
+  // Sets the center for a new tree. The board has `num_points` cells, and the game is expected to
+  // end with `score_to_first` points for the first player.
   void center(int num_points, double score_to_first) {
     width_ = scale_ * std::sqrt(static_cast<double>(num_points));
-    // At most one width away from the expected score.
+    // The center stays within one width of the expected score.
     const double pull = std::clamp(zero_weight_ * score_to_first, -width_, width_);
     center_to_first_ = score_to_first - pull;
   }
 
-  // The utility of a position with this value (win minus loss) and score, for the player `to_play`.
+  // The utility for the player `to_play` of a position with this value (win minus loss) and score.
   float operator()(float value, float score, float stdev, int to_play) const {
     if (!counts()) return value;
     const double center = to_play == 0 ? center_to_first_ : -center_to_first_;
@@ -100,7 +100,7 @@ class ScoreUtility {
                        weight_ * expected_saturated((score - center) / width_, stdev / width_));
   }
 
-  // What a visit to a settled node adds to it.
+  // The visit that a descent adds to a settled node.
   template <class Memory>
   Visit settled(const BasicTree<Memory>& tree, const Node& node, Proof proof) const {
     const float value = proof_value(proof);
@@ -109,7 +109,7 @@ class ScoreUtility {
     return {(*this)(value, score, 0.0f, node.to_play), value, score};
   }
 
-  // What an evaluation adds to its node; see accept() for `score`.
+  // The visit that an evaluation adds to its node; `score` is as in Search::accept().
   Visit evaluated(const Node& node, float win_loss, const float* score) const {
     return {(*this)(win_loss, score[0], score[1], node.to_play), win_loss, score[0]};
   }
@@ -122,8 +122,8 @@ class ScoreUtility {
   double center_to_first_ = 0.0;
 };
 
-// Stores an evaluation in a node: `score` has mean and standard deviation in points for the side to
-// play. Throws Error if it is missing or not finite.
+// Stores an evaluation in `node`. `score` is the mean and the standard deviation in points for the
+// side to play. Throws Error if it is null or not finite.
 inline void put_score(NodeScore& node, float win_loss, const float* score) {
   if (score == nullptr) {
     throw Error("evaluation (no score) must have one; use a network that estimates it");

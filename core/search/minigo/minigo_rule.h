@@ -1,11 +1,11 @@
 #pragma once
-// The rule of the MLPerf benchmark minigo: selection of edges, and the training target and move at
-// a root. minigo_search.h has the rest. Source: MLPerf training v2.1, minigo; its exploration
-// formula is AlphaZero's (Silver et al. 2018, supplement), the factor 2 is minigo's, the pruned
-// target is from Wu 2019, "Accelerating self-play learning in Go", section 3.2.
+// The rule of the MLPerf benchmark minigo: edge selection, and the policy target and move at the
+// root. minigo_search.h implements the search. Source: MLPerf training v2.1, minigo; its
+// exploration formula is AlphaZero's (Silver et al. 2018, supplement), the factor 2 is minigo's,
+// the pruned target is from Wu 2019, "Accelerating self-play learning in Go", section 3.2.
 //
-// The value of an edge is Q = W / (1 + N). W starts as the node's own evaluation less a penalty,
-// which always counts as one visit. Edges::value_sum is W.
+// The value of an edge is Q = W / (1 + N). W starts as the node's own evaluation minus a penalty,
+// which counts as one visit. Edges::value_sum is W.
 
 #include <algorithm>
 #include <cmath>
@@ -19,7 +19,7 @@
 
 namespace tengen {
 
-// An action without an edge: its index among the legal ones, and its prior.
+// An action without an edge: its index among the legal actions, and its prior.
 struct NewEdge {
   static constexpr int kNoPlace = -1;
   int place = kNoPlace;
@@ -38,9 +38,9 @@ class MinigoRule {
     return std::clamp(node.value_to_play - settings_.minigo_value_penalty, -1.0f, 1.0f);
   }
 
-  // Returns the index of the edge to descend, or kNewEdge for `next`, the one with the highest
-  // prior among the others, which all have the same Q. Ties go to the lowest action. At least one
-  // exists.
+  // Returns the index of the edge to descend, or kNewEdge for `next`, the action with the highest
+  // prior among those without an edge, which all have the same Q. Ties go to the lowest action.
+  // Precondition: there is an edge or a `next`.
   int select(const Tree& tree, const Node& node, const NewEdge& next) const {
     const float scale =
         node.visits < kTableSize ? descent_scale_[node.visits] : compute_descent_scale(node.visits);
@@ -62,8 +62,8 @@ class MinigoRule {
     return index;
   }
 
-  // The most visited action that `is_out` does not exclude; ties go to the highest rank(), then to
-  // the lowest action. Null if every action is excluded.
+  // Returns the most visited action that `is_out` does not exclude; ties go to the highest rank(),
+  // then to the lowest action. Null if every action is excluded.
   template <class IsOut>
   const ActionResult* most_visited(uint32_t root_visits, const SearchResult& result,
                                    IsOut&& is_out) const {
@@ -78,8 +78,8 @@ class MinigoRule {
     return best;
   }
 
-  // Sets `policy` to the visits that each action would have had without noise: all of those of
-  // `best`, the most visited; for others, those at which their score would equal that of `best`.
+  // Sets `policy` to the visits that each action would have had without noise: all visits for
+  // `best`, the most visited action; for others, the visits at which they score like `best`.
   void prune(uint32_t root_visits, const ActionResult& best, SearchResult& result) const {
     const double target = rank(root_visits, best);
     const double scale = exploration(root_visits) * std::sqrt(static_cast<double>(root_visits));
@@ -102,13 +102,13 @@ class MinigoRule {
            (std::log((1.0 + visits + base) / base) + static_cast<double>(settings_.minigo_c_init));
   }
 
-  // The factor of prior / (1 + visits) of an edge in a descent.
+  // The factor of an edge's prior / (1 + visits) during a descent.
   float compute_descent_scale(uint32_t visits) const {
     const double others = visits < 2 ? 1.0 : static_cast<double>(visits - 1);
     return static_cast<float>(exploration(visits) * std::sqrt(others));
   }
 
-  // Q plus exploration of an action after the search.
+  // The Q of an action plus its exploration term, after the search.
   double rank(uint32_t root_visits, const ActionResult& a) const {
     const double explored = exploration(root_visits) * std::sqrt(1.0 + root_visits);
     return static_cast<double>(a.value_to_play) + explored * a.prior / (1.0 + a.visits);

@@ -1,5 +1,5 @@
 #pragma once
-// The search of the MLPerf benchmark minigo: several leaves of one tree are evaluated at once.
+// The search of the MLPerf benchmark minigo: several leaves of one tree are evaluated in a batch.
 //
 //   search.begin(state, request);
 //   while (search.advance()) {                      // num_leaves() leaves need an evaluation
@@ -9,15 +9,15 @@
 //   }
 //   search.finish(result);
 //
-// Source: MLPerf training v2.1, minigo; minigo_rule.h has the rule of a descent.
-// Each waiting descent has a virtual loss on every edge of its path (Chaslot et al. 2008,
-// "Parallel Monte-Carlo tree search"). A batch ends after `minigo_virtual_losses` descents; then
-// their values are backed up in the order of the descents. A descent to a node that is already
-// waiting counts for the batch, and is not backed up. A finished game has the value of its result,
-// which is backed up at once, each time a descent reaches it; nothing is proven.
+// Source: MLPerf training v2.1, minigo; minigo_rule.h has the selection rule.
+// Each waiting descent puts a virtual loss on every edge of its path (Chaslot et al. 2008,
+// "Parallel Monte-Carlo tree search"). A batch ends after `minigo_virtual_losses` descents; their
+// values are then backed up in the order of the descents. A descent to a node that is already
+// waiting counts towards the batch but is not backed up. A descent to a finished game backs up its
+// result immediately; nothing is proven.
 //
-// Differs from the benchmark: a leaf with a cached evaluation waits for its batch like the others,
-// so that a search is a pure function of its state, tree, request, settings and evaluations.
+// Differs from the benchmark: a leaf with a cached evaluation waits for its batch like any other
+// leaf, so that a search is a pure function of its state, tree, request, settings and evaluations.
 
 #include <algorithm>
 #include <cmath>
@@ -37,7 +37,7 @@
 
 namespace tengen {
 
-// A game with a move that does nothing (a pass), the last of its actions.
+// Whether the game has a pass, which is then its last action.
 template <Game G>
 bool has_pass(const G& game) {
   return game.policy_layout() == PolicyLayout::kCellsAndPass;
@@ -51,7 +51,7 @@ class MinigoSearch {
   using State = typename G::State;
 
   // Without `may_pass` no descent passes while another action is legal, and a pass is never the
-  // best action; it keeps its prior and its part of the noise.
+  // best action; the pass still has its prior and its share of the noise.
   MinigoSearch(const G& game, const SearchSettings& settings, bool may_pass = true)
       : game_(game),
         settings_(settings),
@@ -62,9 +62,9 @@ class MinigoSearch {
         priors_(game.num_actions()),
         noise_(static_cast<size_t>(game.num_actions())) {}
 
-  // Starts a search of `root` that makes the request's simulations in addition to those in the tree
-  // that play() kept; the root's own evaluation is one. `symmetry_seed`: see the method. Throws
-  // Error like Search::begin(), and if the request leaves out actions.
+  // Starts a search of `root` that makes the request's simulations, including the root's own
+  // evaluation, in addition to those in the tree that play() kept. symmetry_seed() returns
+  // `symmetry_seed`. Throws Error like Search::begin(), and if the request excludes actions.
   void begin(const State& root, const SearchRequest& request, uint64_t symmetry_seed = 0) {
     check_request(game_, root, request);
     check(request.left_out.empty(), "request.left_out", request.left_out.size(),
@@ -87,8 +87,8 @@ class MinigoSearch {
     wanted_visits_ = root_node().visits + static_cast<uint32_t>(request.num_simulations);
   }
 
-  // Descends until leaves need an evaluation (true) or the search is over (false). Throws Error
-  // before begin() and while leaves are waiting.
+  // Descends. Returns true if leaves need an evaluation, false if the search has ended. Throws
+  // Error before begin() and while leaves are waiting.
   bool advance() {
     if (tree_.root() == Arena::kNull || is_waiting()) {
       throw Error(std::string("search.advance (") + (is_waiting() ? "leaves wait" : "no search") +
@@ -104,14 +104,14 @@ class MinigoSearch {
   // Whether leaves wait for accept().
   bool is_waiting() const { return num_answered_ < num_leaves_; }
 
-  // Leaves of this batch, each to be evaluated; their positions.
+  // The number of leaves of this batch, which all need an evaluation, and their positions.
   int num_leaves() const { return num_leaves_; }
   const State& leaf(int index) const { return leaves_[static_cast<size_t>(index)].state; }
 
-  // Determines, with the position, the symmetry of leaves; 0: only the position counts.
+  // Determines a leaf's symmetry together with the position; if 0, the position alone does.
   uint64_t symmetry_seed() const { return symmetry_seed_; }
 
-  // The evaluation of leaf(index), as for Search::accept(). The last one of a batch backs up all.
+  // Accepts the evaluation of leaf(index), like Search::accept(). The last one backs up the batch.
   void accept(int index, const float* logits, const uint16_t* transform, float value_to_play) {
     check(is_waiting(), "search.accept", index, "needs advance() to return true first");
     const Leaf& leaf = leaves_[static_cast<size_t>(index)];
@@ -121,11 +121,11 @@ class MinigoSearch {
     if (++num_answered_ == num_leaves_) back_up_batch();
   }
 
-  // Simulations of this search so far, including waiting ones.
+  // The number of simulations of this search so far, including waiting ones.
   int num_simulations() const { return num_simulations_; }
 
-  // Returns the results: visits and Q of every legal action, the most visited action, and as
-  // `policy` the normalised visits without those caused only by noise, or the prior if no action
+  // Writes the results: visits and Q of every legal action, the most visited action, and as
+  // `policy` the normalised visits without those caused only by noise, or the priors if no action
   // has a visit. Throws Error before the root is evaluated and while leaves are waiting.
   void finish(SearchResult& result) {
     if (tree_.root() == Arena::kNull || is_waiting() || root_node().num_legal == 0) {
@@ -134,7 +134,7 @@ class MinigoSearch {
           "search first");
     }
     read_root(result);
-    // At least one action is not barred.
+    // Not null, because at least one action is not barred.
     const ActionResult* best = most_visited(result, [](int) { return false; });
     result.best_action = best->action;
     rule_.prune(root_node().visits, *best, result);
@@ -143,7 +143,7 @@ class MinigoSearch {
     for (ActionResult& a : result.actions) a.policy = total > 0.0f ? a.policy / total : a.prior;
   }
 
-  // The most visited action of finish()'s result that is allowed; see MinigoRule.
+  // The most visited allowed action of a result of finish(); see MinigoRule::most_visited().
   template <class IsOut>
   const ActionResult* most_visited(const SearchResult& result, IsOut&& is_out) const {
     const bool is_only = result.actions.size() == 1;
@@ -155,11 +155,11 @@ class MinigoSearch {
   // Whether descents may pass while another action is legal.
   bool may_pass() const { return barred_ == kNone; }
 
-  // Call when the game continued with `action`: the next begin() reuses its subtree or, if no
-  // descent went there, the root's evaluation of it. Overwrites `scratch`, which is any tree.
+  // Call after the move `action`. The next begin() reuses its subtree or, if no descent took it,
+  // the root's initial value for it. Overwrites `scratch`, which may be any tree.
   void play(int action, Tree& scratch) {
     if (tree_.root() == Arena::kNull || root_node().num_legal == 0) return reset();
-    game_.apply(root_state_, action);  // another move may follow before the next begin()
+    game_.apply(root_state_, action);  // another play() may follow before the next begin()
     const Node& root = root_node();
     const Edges edges = tree_.edges(root);
     for (int i = 0; i < root.num_edges; ++i) {
@@ -175,12 +175,12 @@ class MinigoSearch {
     bare_value_ = is_same_side ? value : -value;
   }
 
-  // Of the root of this search, or of the next one after play().
+  // The visits of this search's root or, after play(), of the next search's root.
   uint32_t root_visits() const {
     return tree_.root() == Arena::kNull ? 0 : tree_.node(tree_.root()).visits;
   }
 
-  // Drops the tree, everything that play() kept, and waiting leaves.
+  // Drops the tree, the state that play() kept, and waiting leaves.
   void reset() {
     tree_.clear();
     kept_ = false;
@@ -200,7 +200,7 @@ class MinigoSearch {
     State state{};
     Arena::Offset node = Arena::kNull;
   };
-  // A waiting descent: its path and its leaf; kNoLeaf if another descent brought the leaf.
+  // A waiting descent: its path and leaf index; kNoLeaf if another descent waits for the leaf.
   struct Descent {
     std::vector<Step> path;
     int leaf = kNoLeaf;
@@ -240,7 +240,7 @@ class MinigoSearch {
     Descent& descent = descents_[num_descents_];
     std::vector<Step>& path = descent.path;
     path.clear();
-    // If a descent brings no leaf, the next one uses the slot.
+    // If this descent yields no leaf, the next descent reuses the slot.
     Leaf& leaf = leaves_[static_cast<size_t>(num_leaves_)];
     leaf.state = root_state_;
     Arena::Offset current = tree_.root();
@@ -267,7 +267,7 @@ class MinigoSearch {
     write_sums(path);
   }
 
-  // The edge to descend, created if it is new.
+  // Returns the edge to descend; creates it if it is new.
   int take_edge(Arena::Offset offset) {
     const NewEdge next = next_edge(tree_.node(offset));
     const int edge = rule_.select(tree_, tree_.node(offset), next);
@@ -278,7 +278,7 @@ class MinigoSearch {
     return made;
   }
 
-  // The action with the highest prior that has no edge and may be taken.
+  // Returns the allowed action without an edge that has the highest prior.
   NewEdge next_edge(const Node& node) {
     const int last = node.num_legal - 1;
     if (node.num_edges > last) return {};
@@ -290,7 +290,7 @@ class MinigoSearch {
     return {place, tree_.priors(node)[place]};
   }
 
-  // The node at the end of an edge, with position `state`.
+  // Creates the node at the end of an edge; `state` is its position.
   Arena::Offset add_child(const Step& step, const State& state) {
     const int to_play = game_.to_play(state);
     const Arena::Offset child = tree_.add_node(to_play);
@@ -314,7 +314,7 @@ class MinigoSearch {
     return false;
   }
 
-  // Makes the last descent wait for the leaf in the next slot.
+  // Makes the current descent wait for the leaf in the next slot.
   void wait_for_leaf() {
     descents_[num_descents_++].leaf = num_leaves_++;
     ++num_simulations_;
@@ -331,8 +331,8 @@ class MinigoSearch {
     for (size_t i = 0; i < num_descents; ++i) write_sums(descents_[i].path);
   }
 
-  // Adds a visit with `value`, for the side to play at `leaf`, to the leaf and the whole path;
-  // write_sums() updates the sums of the edges.
+  // Adds a visit to the leaf and the path; `value` is for the side to play at `leaf`. write_sums()
+  // updates the value sums of the edges.
   void back_up(const std::vector<Step>& path, Arena::Offset leaf, float value) {
     Node* child = &tree_.node(leaf);
     add_visit(*child, value);
@@ -345,8 +345,8 @@ class MinigoSearch {
     }
   }
 
-  // An edge's sum is its child's less a virtual loss for each waiting descent. Repeated additions
-  // and subtractions in floats would lose small values after millions of visits.
+  // Sets each edge's value sum to its child's minus a virtual loss for each waiting descent.
+  // Repeated float additions and subtractions would lose small values after millions of visits.
   void write_sums(const std::vector<Step>& path) {
     for (size_t depth = 0; depth < path.size(); ++depth) {
       const Step& step = path[depth];
@@ -368,7 +368,7 @@ class MinigoSearch {
     node.value_sum += value;
   }
 
-  // Fills everything except best_action and the target.
+  // Fills `result` except best_action and the policy target.
   void read_root(SearchResult& result) {
     const Node& root = root_node();
     const float* prior = tree_.priors(root);
@@ -401,11 +401,11 @@ class MinigoSearch {
   Tree tree_;
   SearchRequest request_;
   State root_state_{};
-  const int barred_;         // the pass, if it may only be taken when nothing else is legal
+  const int barred_;         // the pass, if it is allowed only without another legal action
   float bare_value_ = 0.0f;  // W of the next root before its evaluation, if no tree is kept
   bool kept_ = false;        // play() kept the tree for the next root
   bool wants_noise_ = false;
-  uint32_t wanted_visits_ = 0;  // of the root, when the search ends
+  uint32_t wanted_visits_ = 0;  // the root's visits at the end of the search
   int num_simulations_ = 0;
   uint64_t symmetry_seed_ = 0;
   std::vector<Leaf> leaves_;

@@ -1,9 +1,9 @@
 #pragma once
-// Forced playouts and policy target pruning: an exploring root gives every noisy move some visits,
-// and the target excludes those that the search itself would not have made. Source: Wu 2019,
-// "Accelerating self-play learning in Go", section 3.2. Differs from the paper, as in KataGo:
-// pruning removes every visit that the move's value does not justify, not only the forced ones. A
-// settled move is never forced: its value is known.
+// Forced playouts and policy target pruning: an exploring root forces some visits to every noisy
+// move, and the policy target excludes the visits that the search would not have made without
+// noise. Source: Wu 2019, "Accelerating self-play learning in Go", section 3.2. Differs from the
+// paper, as in KataGo: pruning removes every visit that the move's value does not justify, not only
+// the forced ones. A settled move is never forced, because its value is known.
 
 #include <algorithm>
 #include <cmath>
@@ -13,9 +13,9 @@
 
 namespace tengen {
 
-// The oldest edge of an exploring root whose child is not settled and that has fewer than sqrt(k *
-// prior * N) visits, where N counts the visits of all edges; -1 if there is none. Not inlined, so
-// that searches without it pay nothing.
+// Returns the oldest edge of an exploring root that leads to an unsettled child and has fewer than
+// sqrt(k * prior * N) visits, where N is the total of all edges; -1 if there is none. Not inlined,
+// so that searches without forced playouts pay nothing.
 [[gnu::noinline]] inline int forced_edge(const Tree& tree, const Node& root, float k) {
   const Edges edges = tree.edges(root);
   const float owed = k * static_cast<float>(root.visits - 1);
@@ -26,9 +26,9 @@ namespace tengen {
   return -1;
 }
 
-// Prunes `policy`, the visits of every action of an unsettled root. Of every action except the most
-// visited one, keeps the visits at which its PUCT score (exploration `scale` * prior / (1 +
-// visits)) would equal that of the most visited. Then removes single visits.
+// Prunes `policy`, which contains the visits of every action of an unsettled root. Caps every
+// action except the most visited at the visits with which its PUCT score (exploration `scale` *
+// prior / (1 + visits)) would equal that of the most visited action. Then zeroes single visits.
 inline void prune_forced_playouts(float scale, SearchResult& result) {
   const ActionResult* best = nullptr;
   for (const ActionResult& a : result.actions) {

@@ -1,9 +1,9 @@
 #pragma once
-// Gumbel search: sequential halving at the root, the improved policy below it. Source: Danihelka et
-// al. 2022, "Policy improvement by planning with Gumbel", sections 3 to 5 and appendix D (mixed
+// Gumbel search: sequential halving at the root and the improved policy below it. Source: Danihelka
+// et al. 2022, "Policy improvement by planning with Gumbel", sections 3 to 5 and appendix D (mixed
 // value). Differs from the paper: an action that is proven lost survives only if all are, and a
-// proven win ends the search. q is the value in the tree: if the score counts it slightly exceeds
-// [-1, 1], and is not scaled back, so that the result keeps its weight.
+// proven win ends the search. q is the value in the tree. If the score counts, q slightly exceeds
+// [-1, 1] and is not rescaled, so that the game's result keeps its weight.
 
 #include <algorithm>
 #include <bit>
@@ -19,8 +19,8 @@
 
 namespace tengen {
 
-// For each simulation, the number of previous visits of the action that it may choose: the schedule
-// of sequential halving over `num_considered` actions, `num_simulations` entries.
+// Returns the schedule of sequential halving over `num_considered` actions: for each of
+// `num_simulations` simulations, the number of previous visits of the actions that it may choose.
 inline std::vector<uint32_t> considered_visits(int num_considered, int num_simulations) {
   std::vector<uint32_t> sequence;
   sequence.reserve(static_cast<size_t>(num_simulations));
@@ -47,7 +47,7 @@ class Gumbel {
   explicit Gumbel(const SearchSettings& settings)
       : settings_(settings), least_value_(settings.least_value()) {}
 
-  // Draws the root's Gumbel variables (zeros when not exploring) and prepares the halving.
+  // Samples the root's Gumbel variables (zeros without exploration) and prepares the schedule.
   // Precondition: the root is expanded and has no edges.
   void begin(const Tree& tree, const Node& root, const SearchRequest& request) {
     const int n = root.num_legal;
@@ -67,12 +67,12 @@ class Gumbel {
     }
   }
 
-  // The legal index at which simulation number `simulation` leaves the root.
+  // Returns the legal index of the root action that the simulation with index `simulation` takes.
   int select_root(const Tree& tree, const Node& root, int simulation) {
     return best_at_root(tree, root, schedule_[static_cast<size_t>(simulation)]);
   }
 
-  // The legal index to play: the best among the most visited.
+  // Returns the legal index of the action to play: the best of the most visited actions.
   int choose(const Tree& tree, const Node& root) {
     float most = 0.0f;
     const Edges edges = tree.edges(root);
@@ -82,7 +82,7 @@ class Gumbel {
     return best_at_root(tree, root, static_cast<uint32_t>(most));
   }
 
-  // The edge to descend, or kNewEdge: argmax of improved policy - N(a) / (1 + sum N).
+  // Returns the edge to descend, or kNewEdge: the argmax of improved policy - N(a) / (1 + sum N).
   int select_below(const Tree& tree, const Node& node) {
     if (node.num_edges == 0) return kNewEdge;
     const Edges edges = tree.edges(node);
@@ -102,8 +102,8 @@ class Gumbel {
     return best;
   }
 
-  // Computes completed Q, mixed from the evaluator's value and the visited children's (appendix D):
-  // q(i) is that of edge i, `own` the evaluator's.
+  // Returns the completed Q of unvisited actions, mixed from the evaluator's value `own` and the
+  // values q(i) of the edges (appendix D).
   template <class Q>
   static float mixed_value(const Node& node, const Edges& edges, float own, Q&& q) {
     float prior_mass = 0.0f;
@@ -118,7 +118,7 @@ class Gumbel {
     return (own + sum_visits * weighted / prior_mass) / (1.0f + sum_visits);
   }
 
-  // Sets weights_[i] to the improved policy of edge i; returns the factor for unvisited priors.
+  // Sets weights_[i] to the improved policy of edge i; returns the factor for the other priors.
   float improve(const Tree& tree, const Node& node) {
     const Edges edges = tree.edges(node);
     float most = 0.0f;
@@ -141,7 +141,7 @@ class Gumbel {
       weights_[static_cast<size_t>(i)] *= edges.prior[i];
       total += weights_[static_cast<size_t>(i)];
     }
-    // All mass may be on priors that underflowed; the policy is then the priors themselves.
+    // If all mass is on priors that underflowed, the improved policy is the priors.
     if (!(total > 0.0f)) {
       for (int i = 0; i < node.num_edges; ++i) weights_[static_cast<size_t>(i)] = edges.prior[i];
       return 1.0f;
@@ -150,7 +150,7 @@ class Gumbel {
     return has_rest ? weights_[static_cast<size_t>(node.num_edges)] / total : 0.0f;
   }
 
-  // Sets the target's weights to the improved policy at the root.
+  // Sets the policy target to the improved policy at the root, before normalisation.
   void weigh_actions(const Tree& tree, const Node& root, SearchResult& result) {
     const Edges edges = tree.edges(root);
     const float factor = improve(tree, root);
@@ -160,9 +160,9 @@ class Gumbel {
     }
   }
 
-  // Sets value and score of an unsettled root to their expectation under the result's target. That
-  // predicts the outcome better than the mean of the visits, because halving also spends visits on
-  // worse actions. Precondition: the target is computed.
+  // Sets the value and score of an unsettled root to their expectations under the policy target.
+  // They predict the outcome better than the means over the visits, because halving also spends
+  // visits on worse actions. Precondition: the policy target is computed.
   static void read_root_means(const Tree& tree, const Node& root, SearchResult& result) {
     result.root_value_to_play =
         target_mean(tree, root, result, &ActionResult::value_to_play, result.network_value_to_play);
@@ -177,8 +177,8 @@ class Gumbel {
     return std::isfinite(edges.value_sum[i]) ? edges.value_sum[i] / edges.visits[i] : least_value_;
   }
 
-  // The mean of `what` (a mean per visited action) under the target. For unvisited actions it is
-  // completed like q, with `own`, the evaluator's value of the root.
+  // Returns the mean of the field `what` under the policy target. For unvisited actions the field
+  // is completed like Q, with `own` as the evaluator's value of the root.
   static float target_mean(const Tree& tree, const Node& root, const SearchResult& result,
                            float ActionResult::* what, float own) {
     const Edges edges = tree.edges(root);
@@ -190,7 +190,7 @@ class Gumbel {
     return mean;
   }
 
-  // argmax of g + logit + sigma(completed q) over the actions visited `visits` times.
+  // Returns the argmax of g + logit + sigma(completed Q) over the actions with `visits` visits.
   int best_at_root(const Tree& tree, const Node& root, uint32_t visits) {
     const Edges edges = tree.edges(root);
     float most = 0.0f;
@@ -214,12 +214,12 @@ class Gumbel {
       const float* prior = tree.priors(root);
       for (int i = 0; i < root.num_legal; ++i) {
         if (prior[i] >= 0.0f)
-          offer(i, 0.0f);  // all share one completed Q, which does not change the argmax
+          offer(i, 0.0f);  // all have the same completed Q, which does not affect the argmax
       }
     }
     if (best >= 0) return best;
-    // Every action with that count is proven lost, or the schedule ran past the remaining ones:
-    // takes the best of all others, so that no simulation is wasted on a settled action.
+    // Either every action with that count is proven lost, or the schedule has passed the remaining
+    // actions. Takes the best other action, so that no simulation is wasted on a settled one.
     for (int i = 0; i < root.num_edges; ++i) {
       if (std::isfinite(edges.value_sum[i])) offer(edges.legal_index[i], edge_value(edges, i));
     }

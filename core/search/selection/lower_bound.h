@@ -1,8 +1,8 @@
 #pragma once
-// Chooses the best action by a lower confidence bound of its value. So a move with fewer visits but
-// a surely better value is played, and one that was visited most only for its prior is not. Source:
-// KataGo (lightvector/KataGo), after Leela Zero. Differs from KataGo: a settled move's bound is its
-// value.
+// Chooses the best action by the lower confidence bound of its value. A move with fewer visits but
+// a reliably better value is then preferred to one with more visits only because of its prior.
+// Source: KataGo (lightvector/KataGo), after Leela Zero. Differs from KataGo: a settled move's
+// bound is its value.
 
 #include <algorithm>
 #include <cmath>
@@ -14,8 +14,8 @@
 
 namespace tengen {
 
-// Of a node's mean value. A prior variance of 1 with a weight of 1 / visits^2 visits keeps few
-// visits uncertain.
+// The standard error of a node's mean value. A prior variance of 1 with the weight of 1 / visits^2
+// visits keeps the error large for few visits.
 inline double standard_error(const Node& node) {
   const double visits = node.visits;
   const double mean = node.mean_value();
@@ -24,13 +24,13 @@ inline double standard_error(const Node& node) {
   return std::sqrt(variance / visits);
 }
 
-// The mean value of a move to `child`, for the side to play at `node`, less `stdevs` errors.
+// The mean value of `child` for the side to play at `node`, minus `stdevs` standard errors.
 inline double lower_bound(const Node& node, const Node& child, double stdevs) {
   return value_for(node, child, child.mean_value()) - stdevs * standard_error(child);
 }
 
-// The root's edge with the highest bound among those with at least 3/20 of the most visits
-// (KataGo's 0.15); the older of equal ones. -1 if all are proven lost or none was visited.
+// Returns the root's edge with the highest lower bound among those with at least 3/20 of the
+// maximum visits (KataGo's 0.15); ties go to the older edge. -1 if all edges are lost or unvisited.
 template <class Memory>
 int best_by_lower_bound(const BasicTree<Memory>& tree, float stdevs) {
   const auto& root = tree.node(tree.root());
@@ -56,7 +56,7 @@ int best_by_lower_bound(const BasicTree<Memory>& tree, float stdevs) {
   return best;
 }
 
-// Fills in the standard errors of a result from read_root(), for a tree with squares.
+// Adds the standard errors to a result of read_root(). Precondition: the tree stores squares.
 template <class Memory>
 void add_standard_errors(const BasicTree<Memory>& tree, SearchResult& result) {
   const auto& root = tree.node(tree.root());
@@ -69,7 +69,7 @@ void add_standard_errors(const BasicTree<Memory>& tree, SearchResult& result) {
   }
 }
 
-// The action to play after a PUCT search with the target in `result`.
+// Returns the action to play after a PUCT search whose policy target is in `result`.
 template <class Memory>
 int best_puct_action(const BasicTree<Memory>& tree, const SearchSettings& settings,
                      const SearchResult& result) {

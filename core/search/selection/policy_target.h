@@ -1,12 +1,12 @@
 #pragma once
-// The outputs of a finished search: the training target and the strongest action.
+// Computes the policy target and the strongest action of a finished search.
 
 #include "search/result.h"
 
 namespace tengen {
 
-// Normalises the weights in `policy`. Proofs take precedence: if the root is won, only winning
-// actions have weight, and losing actions have none unless all lose.
+// Normalises the weights in `policy`. Proofs take precedence: if the root is proven won or drawn,
+// only actions with the same proof have weight; otherwise losing actions have none unless all lose.
 inline void normalise_policy(SearchResult& result) {
   const auto is_out = [&](const ActionResult& a) {
     if (result.proof == Proof::kWin || result.proof == Proof::kDraw) {
@@ -27,7 +27,7 @@ inline void normalise_policy(SearchResult& result) {
   for (ActionResult& a : result.actions) a.policy /= total;
 }
 
-// The action with the highest policy, then the larger prior, then the lower action.
+// Returns the action with the highest policy; ties go to the higher prior, then the lower action.
 inline int most_likely_action(const SearchResult& result) {
   const ActionResult* best = nullptr;
   for (const ActionResult& a : result.actions) {

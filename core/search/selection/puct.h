@@ -1,12 +1,12 @@
 #pragma once
 // PUCT: selects the edge of a descent. Source: Silver et al. 2017 (AlphaGo Zero), Methods,
 // "Select"; the logarithmic constant is AlphaZero's (Silver et al. 2018, supplement), in KataGo's
-// form. Differs from the paper: sqrt(N + 0.01), with N the visits of the children, so that the
-// prior decides the first descent; an unvisited child has the parent's value less a reduction
-// (FPU). In a shared tree each descent in flight counts as a visit in the exploration term, as in
-// Liu et al. 2020, "Watch the unobserved", and an edge without any other visit counts as lost
-// (virtual loss, Chaslot et al. 2008); counting a loss on every edge made the search weaker.
-// Optionally, as in KataGo, exploration grows with the spread of the node's values, and an
+// form. Differs from the paper: the factor is sqrt(N + 0.01), with N the visits of the children, so
+// that the prior decides the first descent; an unvisited child has the parent's value minus a
+// reduction (FPU). In a shared tree each descent in flight counts as a visit in the exploration
+// term, as in Liu et al. 2020, "Watch the unobserved", and an edge without any other visit counts
+// as lost (virtual loss, Chaslot et al. 2008); counting a loss on every edge made the search
+// weaker. Optionally, as in KataGo, exploration grows with the spread of the node's values, and an
 // exploring root forces visits (search/selection/forced_playouts.h).
 
 #include <algorithm>
@@ -30,13 +30,13 @@ class Puct {
     for (int n = 0; n < kTableSize; ++n) scale_.push_back(compute_scale(n));
   }
 
-  // Call at the start of a search, with whether its root explores.
+  // Call at the start of a search; `explore` says whether its root explores.
   void begin(bool explore) { forced_playouts_ = explore ? settings_.forced_playouts : 0.0f; }
 
   // Whether this search forces visits at the root.
   bool forces_playouts() const { return forced_playouts_ > 0.0f; }
 
-  // The factor of prior / (1 + visits) at a node: c(N) sqrt(N), scaled with the spread.
+  // The factor of prior / (1 + visits): c(N) * sqrt(N), scaled with the spread of `node`'s values.
   template <class AnyNode>
   float scale(const AnyNode& node) const {
     uint32_t child_visits = node.visits - 1;
@@ -84,9 +84,9 @@ class Puct {
   static constexpr double kStdevPrior = 0.4;
   static constexpr double kStdevPriorVisits = 2.0;
 
-  // 1 + s (stdev / prior - 1), with s the setting. Source: KataGo (lightvector/KataGo), "dynamic
-  // variance-scaled cPUCT". Not inlined, so that searches without it pay nothing. A single value
-  // has no spread, so its node uses the prior.
+  // Returns 1 + s * (stdev / kStdevPrior - 1), where s is cpuct_stdev_scale. Source: KataGo
+  // (lightvector/KataGo), "dynamic variance-scaled cPUCT". Not inlined, so that searches without it
+  // pay nothing. A node with a single visit has no spread, so its factor is 1.
   [[gnu::noinline]] float stdev_factor(const Node& node) const {
     if (node.visits <= 1) return 1.0f;
     const double square = node.mean_value() * node.mean_value();

@@ -1,5 +1,5 @@
 #pragma once
-// One search of one position: yields leaves, accepts their evaluations, and does not depend on
+// A search of one position: yields leaves, accepts their evaluations, and does not depend on
 // batches, caches or networks.
 //
 //   search.begin(state, request);
@@ -38,7 +38,7 @@ class Search {
  public:
   using State = typename G::State;
 
-  // Throws Error if the score should count in a game without one, and for the policy minigo.
+  // Throws Error if the settings count the score but the game has none, or the policy is minigo.
   Search(const G& game, const SearchSettings& settings)
       : game_(game),
         settings_(settings),
@@ -51,10 +51,10 @@ class Search {
     path_.reserve(static_cast<size_t>(game.max_plies()) + 1);
   }
 
-  // Starts a search of `root`. A tree kept by play() or stay() is reused: its visits count towards
-  // the request, and the center of the score's utility stays. A Gumbel search, and one that leaves
-  // out actions, always start without a tree. Throws Error if the game is over at `root` or the
-  // number of simulations is out of range.
+  // Starts a search of `root`. Reuses the tree that play() or stay() kept: its visits count towards
+  // the request, and the center of the score utility does not change. A Gumbel search or one that
+  // excludes actions always starts with an empty tree. Throws Error if the game has ended at `root`
+  // or the number of simulations is out of range.
   void begin(const State& root, const SearchRequest& request) {
     check_request(game_, root, request);
     root_state_ = root;
@@ -74,14 +74,14 @@ class Search {
       tree_.set_root(tree_.add_node(game_.to_play(root)));
     } else {
       budget_ -= static_cast<int>(root_node().visits) - 1;
-      // It was evaluated as a leaf, under one symmetry, so its priors are requested again.
+      // The root was evaluated as a leaf, under one symmetry, so its priors are requested again.
       asks_priors_ = settings_.root_symmetries && root_node().proof == Proof::kUnknown;
       if (!asks_priors_) rule_.prepare_root(tree_, request_, priors_.prior());
     }
   }
 
   // Continues the search up to `num_simulations` in total. Throws Error before begin(), if the
-  // number is out of range, and for a Gumbel search, whose schedule depends on it.
+  // number is out of range, and for a Gumbel search, whose schedule depends on the number.
   void extend(int num_simulations) {
     if (tree_.root() == Arena::kNull || settings_.policy == RootPolicy::kGumbel) {
       throw Error("search.extend (" + std::to_string(num_simulations) +
@@ -92,10 +92,10 @@ class Search {
     request_.num_simulations = num_simulations;
   }
 
-  // Descends until a leaf needs an evaluation (true) or the search is over (false). Throws Error
-  // before begin() and while a leaf is waiting, because a descent past it would reach a node
-  // without legal actions. With an external game true may also mean that the next move is not known
-  // yet, see at_unknown_move().
+  // Descends. Returns true if a leaf needs an evaluation, false if the search has ended. Throws
+  // Error before begin() and while a leaf is waiting, because a descent past it would reach a node
+  // without legal actions. With an external game, true may also mean that the next move is unknown;
+  // see at_unknown_move().
   bool advance() {
     if (tree_.root() == Arena::kNull || waiting_) {
       throw Error(std::string("search.advance (") + (waiting_ ? "a leaf waits" : "no search") +
@@ -124,8 +124,8 @@ class Search {
     return false;
   }
 
-  // After advance() returned true: whether the descent stopped before unknown_move() instead of at
-  // a leaf. The next advance() makes the move if nobody has. Always false for native games.
+  // After advance() returns true: whether the descent stopped before unknown_move() instead of at a
+  // leaf. The next advance() makes the move if it is still unknown. Always false for native games.
   bool at_unknown_move() const {
     if constexpr (ExternallyPlayed<G>) return at_unknown_move_;
     return false;
@@ -136,10 +136,10 @@ class Search {
     return typename G::Move{leaf_state_, last_action()};
   }
 
-  // Simulations of this search so far, including a waiting one.
+  // The number of simulations of this search so far, including a waiting one.
   int num_simulations() const { return num_simulations_; }
 
-  // Whether leaf() waits for accept(), or unknown_move() waits to be made.
+  // Whether leaf() waits for accept(), or unknown_move() is still unknown.
   bool is_waiting() const {
     if constexpr (ExternallyPlayed<G>) {
       if (at_unknown_move_) return !game_.is_known(leaf_state_, last_action());
@@ -153,9 +153,9 @@ class Search {
   // The position to evaluate, after advance() returned true.
   const State& leaf() const { return leaf_state_; }
 
-  // The evaluation of leaf(): `logits` [num_actions] on any scale; action a is at transform[a], or
-  // at a if transform is null. `value_to_play` is in [-1, 1]. `score_to_play`, mean and standard
-  // deviation of the final score in points, is ignored in a search without scores.
+  // Accepts the evaluation of leaf(). The logit of action a, on any scale, is at
+  // logits[transform[a]], or at logits[a] if `transform` is null. `value_to_play` is in [-1, 1].
+  // `score_to_play` (mean and standard deviation in points) is ignored in a search without scores.
   void accept(const float* logits, const uint16_t* transform, float value_to_play,
               const float* score_to_play = nullptr) {
     if (!waiting_) throw Error("search.accept (no leaf) needs advance() to return true first");
@@ -183,7 +183,7 @@ class Search {
     }
   }
 
-  // Returns the results so far. Throws Error without an evaluated root, or if a leaf is waiting.
+  // Writes the results so far. Throws Error if the root is not evaluated or a leaf is waiting.
   void finish(SearchResult& result) {
     if (tree_.root() == Arena::kNull || waiting_ || root_node().num_legal == 0) {
       throw Error(
@@ -196,11 +196,11 @@ class Search {
     rule_.conclude(tree_, result);
   }
 
-  // Call when the game continued with `action`: keeps its subtree for the next begin(), if there is
-  // one. `scratch` is any tree, which is overwritten; the searches of a thread share it.
+  // Call after the game continues with `action`: keeps the subtree of `action`, if any, for the
+  // next begin(). Overwrites `scratch`, which may be any tree; the searches of a thread share it.
   void play(int action, Tree& scratch) {
     if (tree_.root() == Arena::kNull) return;
-    // A Gumbel schedule starts from the beginning; the next search may leave out other actions.
+    // A Gumbel schedule needs an empty tree, and the next search may exclude other actions.
     if (settings_.policy == RootPolicy::kGumbel || !request_.left_out.empty()) return reset();
     const Node& root = root_node();
     const Edges edges = tree_.edges(root);
@@ -215,7 +215,7 @@ class Search {
     reset();
   }
 
-  // Call if the next begin() is for the same position: keeps the tree for it, if there is one.
+  // Call if the next begin() is for the same position: keeps the tree, if any, for that search.
   void stay() {
     const bool is_there = tree_.root() != Arena::kNull && root_node().num_legal > 0;
     const bool can_stay = settings_.policy == RootPolicy::kPuct && request_.left_out.empty();
@@ -223,7 +223,7 @@ class Search {
     kept_ = true;
   }
 
-  // Drops every subtree and any waiting leaf.
+  // Drops the tree and any waiting leaf.
   void reset() {
     tree_.clear();
     kept_ = false;
@@ -242,8 +242,8 @@ class Search {
 
   Node& root_node() { return tree_.node(tree_.root()); }
 
-  // Makes one descent. True: the leaf waits for an evaluation, or the move to it is unknown. False:
-  // it ended in a known value, which is backed up.
+  // Makes one descent. Returns true if the leaf waits for an evaluation or the move to it is
+  // unknown; false if the descent ended in a known value, which it has backed up.
   bool descend() {
     path_.clear();
     leaf_state_ = root_state_;
@@ -270,7 +270,7 @@ class Search {
     }
   }
 
-  // Adds a node for leaf_state_ at the end of the path; returns the same as descend().
+  // Adds a node for leaf_state_ at the end of the path; returns like descend().
   bool add_leaf() {
     const Outcome outcome = game_.outcome(leaf_state_);
     const int to_play = game_.to_play(leaf_state_);
@@ -300,7 +300,7 @@ class Search {
     return tree_.keeps_scores() ? settled<true>(node) : settled<false>(node);
   }
 
-  // Stores the score of the leaf, centers the search on it at the root, and returns what to add.
+  // Stores the leaf's score; centers the utility on it if the leaf is the root. Returns the visit.
   Visit take_score(Node& leaf, float value, const float* score) {
     put_score(tree_.score_of(leaf), value, score);
     if constexpr (HasScore<G>) {
@@ -316,7 +316,7 @@ class Search {
     tree_.keeps_scores() ? add_to_path<true>(visit) : add_to_path<false>(visit);
   }
 
-  // Two functions, so that searches without scores pay nothing.
+  // A template, so that searches without scores do not pay for them.
   template <bool kScores>
   void add_to_path(Visit visit) {
     Node* child = &tree_.node(leaf_);
@@ -350,7 +350,7 @@ class Search {
 
   const G& game_;
   SearchSettings settings_;
-  bool keeps_squares_ = false;  // they cost 2 % of a search
+  bool keeps_squares_ = false;  // squares cost 2 % of a search's time
   ScoreUtility utility_;
   SearchRule rule_;
   Tree tree_;

@@ -1,6 +1,6 @@
 #pragma once
-// The rule of a single-threaded search, PUCT or Gumbel according to its settings: exploration at
-// the root, selection of edges, training target and move. search.h has the rest.
+// The rule of a single-threaded search, PUCT or Gumbel depending on the settings: root exploration,
+// edge selection, policy target and move. search.h implements the search.
 
 #include <vector>
 
@@ -27,8 +27,8 @@ class SearchRule {
 
   void begin(const SearchRequest& request) { puct_.begin(request.explore); }
 
-  // If the request explores, applies temperature and noise to an expanded root, or makes the Gumbel
-  // draws. Overwrites `prior` [num_legal].
+  // Prepares an expanded root: samples the Gumbel variables or, for PUCT, applies temperature and
+  // noise if the request explores. Overwrites `prior` [num_legal].
   void prepare_root(Tree& tree, const SearchRequest& request, float* prior) {
     if (settings_.policy == RootPolicy::kGumbel) {
       gumbel_.begin(tree, tree.node(tree.root()), request);
@@ -37,7 +37,7 @@ class SearchRule {
     }
   }
 
-  // The edge that simulation number `simulation`, from 0, takes from a node; created if it is new.
+  // Returns the edge that the simulation with index `simulation` takes; creates it if it is new.
   int select(Tree& tree, Arena::Offset offset, int simulation) {
     const Node& node = tree.node(offset);
     if (settings_.policy == RootPolicy::kPuct) {
@@ -56,7 +56,8 @@ class SearchRule {
     return tree.add_edge(offset, legal_index);
   }
 
-  // Computes the target and best action of a result from read_root(); for Gumbel also root means.
+  // Computes the policy target and the best action of a result of read_root(); for Gumbel also the
+  // root's value and score.
   void conclude(const Tree& tree, SearchResult& result) {
     const Node& root = tree.node(tree.root());
     weigh_actions(tree, root, result);
@@ -68,7 +69,8 @@ class SearchRule {
   }
 
  private:
-  // The target's weights: the improved policy (Gumbel), or visit counts without forced ones (PUCT).
+  // Sets the policy target's weights: improved policy (Gumbel), or visits without forced ones
+  // (PUCT).
   void weigh_actions(const Tree& tree, const Node& root, SearchResult& result) {
     if (settings_.policy == RootPolicy::kGumbel) {
       gumbel_.weigh_actions(tree, root, result);

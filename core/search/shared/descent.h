@@ -1,10 +1,10 @@
 #pragma once
-// One simulation at a time in a tree that several threads search; see shared_search.h.
+// Makes simulations, one at a time, in a tree that several threads search; see shared_search.h.
 //
-// A descent marks every edge that it takes, so that others count a visit there and spread out. It
-// holds at most one node's lock, and none while it waits for an evaluation. The first descent
-// through an edge creates its child. Until the child is expanded it is pending, and other descents
-// that arrive there are blocked: no position is evaluated twice.
+// A descent marks every edge that it takes; other descents count the mark as a visit and spread
+// out. It holds at most one node's lock, and none while it waits for an evaluation. The first
+// descent through an edge creates the child. The child is pending until it is expanded. Other
+// descents that reach a pending child are blocked, so no position is evaluated twice.
 
 #include <atomic>
 #include <mutex>
@@ -40,7 +40,7 @@ struct SharedState {
   std::atomic<int> num_begun{0};  // simulations started, at most the budget
   std::atomic<bool> root_taken{false};
   std::atomic<bool> root_expanded{false};
-  bool asks_priors = false;  // the root of a reused tree waits for new priors; until it is expanded
+  bool asks_priors = false;  // the root of a reused tree still needs new priors
   std::atomic<bool> root_proven{false};
   std::atomic<bool> stopped{false};
 };
@@ -51,10 +51,10 @@ struct ThreadState {
       : tree(SharedArena::Cursor(arena)), priors(num_actions) {}
   SharedTree tree;
   Priors priors;
-  bool has_news = false;  // a position that may block others is no longer pending
+  bool has_news = false;  // a position that may have blocked descents is not pending anymore
 };
 
-// Used only by the thread that owns `thread`; other threads' descents may run at the same time.
+// Used only by the thread that owns `thread`; descents of other threads may run concurrently.
 template <Game G>
 class Descent {
  public:
@@ -64,8 +64,8 @@ class Descent {
     path_.reserve(static_cast<size_t>(shared->game.max_plies()) + 1);
   }
 
-  // Makes simulations until one needs an evaluation (true) or none can continue (false): because
-  // this one is_blocked(), or because the search is over. Throws Error while a leaf is waiting.
+  // Makes simulations until one needs an evaluation (returns true), or until this descent
+  // is_blocked() or the search has ended (returns false). Throws Error while a leaf is waiting.
   bool advance() {
     if (waiting_) throw Error("descent.advance (a leaf waits) must follow accept(); call it first");
     retreat();
@@ -82,8 +82,8 @@ class Descent {
     return false;
   }
 
-  // Whether advance() ended at a position that another descent has taken. The marks stay until the
-  // next call, so that other descents go elsewhere.
+  // Whether advance() stopped at a position that another descent is evaluating. The marks stay
+  // until the next call, so that other descents take other paths.
   bool is_blocked() const { return blocked_; }
   bool is_waiting() const { return waiting_; }
   static constexpr bool at_unknown_move() { return false; }
@@ -94,7 +94,7 @@ class Descent {
   // The position to evaluate, after advance() returned true.
   const State& leaf() const { return leaf_state_; }
 
-  // The evaluation of leaf(), as for Search::accept().
+  // Accepts the evaluation of leaf(), with the parameters of Search::accept().
   void accept(const float* logits, const uint16_t* transform, float value_to_play,
               const float* score_to_play = nullptr) {
     if (!waiting_) throw Error("descent.accept (no leaf) needs advance() to return true first");
@@ -121,7 +121,7 @@ class Descent {
     back_up(own);
   }
 
-  // Resets the descent; for a tree that was cleared.
+  // Resets the descent after the tree has been cleared.
   void reset() {
     path_.clear();
     waiting_ = blocked_ = begun_ = false;
@@ -141,13 +141,13 @@ class Descent {
     return std::atomic_ref(node.proof).load(std::memory_order_acquire);
   }
 
-  // Requires the node's lock. Publishes to_play together with it.
+  // Requires the node's lock. The store also publishes to_play.
   static void store_proof(SharedNode& node, Proof proof) {
     std::atomic_ref(node.proof).store(proof, std::memory_order_release);
   }
 
-  // Stores the score of the leaf; if the leaf is the root, centers the search on it. Returns what
-  // the evaluation adds. Requires the lock.
+  // Stores the score of the leaf; if the leaf is the root, centers the utility on its score.
+  // Returns the visit to add. Requires the leaf's lock.
   Visit take_score(SharedNode& leaf, float value, const float* score) {
     put_score(tree().score_of(leaf), value, score);
     if constexpr (HasScore<G>) {
@@ -159,7 +159,7 @@ class Descent {
     return shared_->utility.evaluated(leaf, value, score);
   }
 
-  // The root of a reused tree has edges, and gets new priors.
+  // Sets the new priors of the root of a reused tree, which already has edges.
   void take_priors() {
     {
       SharedNode& root = tree().node(leaf_);
@@ -171,12 +171,12 @@ class Descent {
     shared_->root_expanded.store(true, std::memory_order_release);
   }
 
-  // The first thread to arrive evaluates the root.
+  // Takes the root as the leaf unless another descent has taken it; returns whether it did.
   bool take_root() {
     blocked_ = false;
     if (shared_->stopped.load(std::memory_order_relaxed)) return false;
     blocked_ = shared_->root_taken.exchange(true, std::memory_order_relaxed);
-    // The thread that took it evaluates it, even if the search is stopped meanwhile.
+    // The descent that took the root evaluates it, even if the search is stopped meanwhile.
     if (blocked_) return false;
     path_.clear();
     leaf_ = shared_->root;
@@ -184,7 +184,7 @@ class Descent {
     return waiting_ = true;
   }
 
-  // Returns whether there is a simulation to make; a blocked one is still in progress.
+  // Returns whether there is a simulation to make: a new one, or a blocked one still in progress.
   bool begin() {
     if (shared_->stopped.load(std::memory_order_relaxed) ||
         shared_->root_proven.load(std::memory_order_relaxed)) {
@@ -219,13 +219,14 @@ class Descent {
     return Arrival::kKnown;
   }
 
-  // Selects an edge and marks it; leaf_ becomes its child. Returns the action. Requires the lock.
+  // Selects and marks an edge; leaf_ becomes its child. Returns the action. Requires the node's
+  // lock.
   int take_edge(SharedNode& node, bool* is_new) {
     int edge = shared_->puct.select(tree(), node, leaf_ == shared_->root);
     *is_new = edge == kNewEdge;
     if (*is_new) {
       edge = tree().add_edge(leaf_, node.next_index);
-      const Arena::Offset child = tree().add_node(0);  // the side to play there is not known yet
+      const Arena::Offset child = tree().add_node(0);  // the side to play is not known yet
       tree().edges(node).child[edge] = child;
     }
     const Edges edges = tree().edges(node);
@@ -236,7 +237,7 @@ class Descent {
     return tree().actions(node)[edges.legal_index[edge]];
   }
 
-  // At the position of a newly created child.
+  // Handles the arrival at the position of a newly created child.
   Arrival arrive() {
     const Outcome outcome = shared_->game.outcome(leaf_state_);
     if (outcome == Outcome::kOngoing) return Arrival::kLeaf;
@@ -280,7 +281,7 @@ class Descent {
     blocked_ = false;
   }
 
-  // Adds the leaf's visit to the path, except to the leaf, removes the marks and updates proofs.
+  // Adds the visit to the path (the leaf already has it), removes the marks and updates proofs.
   void back_up(Visit visit) {
     SharedNode* child = &tree().node(leaf_);
     while (!path_.empty()) {
@@ -299,8 +300,8 @@ class Descent {
     }
   }
 
-  // Requires the node's lock. Another descent may prove the child at any time; it then passes here
-  // too, and the last to pass sees the proof.
+  // Requires the node's lock. Another descent may prove the child at any time. That descent also
+  // updates the edge, so the last update sees the proof.
   void update_edge(SharedNode& node, int edge, SharedNode& child, float value) {
     const Edges edges = tree().edges(node);
     edges.in_flight[edge] -= 1.0f;
@@ -317,7 +318,7 @@ class Descent {
     const auto proof_of = [&](SharedNode& one) { return proof_seen_from(node, one); };
     const Proof proven = prove(tree(), node, proof, proof_of);
     if (proven == Proof::kUnknown) return;
-    // Only once: others may read the score of a proven node without the lock.
+    // Written only once, because others may read the score of a proven node without the lock.
     if (tree().keeps_scores() && node.proof == Proof::kUnknown) {
       tree().score_of(node).score_to_play = proven_score(tree(), node, proven, proof_of);
     }
@@ -326,8 +327,8 @@ class Descent {
       shared_->root_proven.store(true, std::memory_order_relaxed);
   }
 
-  // Like proof_for(). The side to play at a child is known only once it is proven: a child created
-  // by another descent may still be pending.
+  // Like proof_for(). Reads the side to play at the child only if the child is proven, because a
+  // child that another descent created may still be pending.
   static Proof proof_seen_from(const SharedNode& node, SharedNode& child) {
     const Proof proof = load_proof(child);
     if (proof == Proof::kUnknown || child.to_play == node.to_play) return proof;

@@ -1,6 +1,6 @@
 #pragma once
-// One search of one position by several threads in one tree: for play and analysis, which need one
-// answer quickly. Many concurrent games use one tree per game instead (search/serial/search.h).
+// Searches one position with several threads in one tree, for play and analysis, which need one
+// result quickly. Many concurrent games use one tree per game instead (search/serial/search.h).
 //
 //   search.begin(state, request);
 //   each thread i:
@@ -12,8 +12,8 @@
 //     }
 //   search.finish(result);
 //
-// Which leaves are taken depends on the timing of the threads, so two searches differ. With only
-// one descent the tree equals that of Search, bit for bit.
+// The choice of leaves depends on the timing of the threads, so repeated searches differ. With only
+// one descent the tree equals that of Search bit for bit.
 // Source: Chaslot et al. 2008, "Parallel Monte-Carlo tree search", tree parallelisation with local
 // locks and virtual loss.
 // Differs from the paper: marks also cover children without a visit, and a child whose evaluation
@@ -40,15 +40,15 @@
 
 namespace tengen {
 
-// begin() and finish() require that every thread has left the search; the other methods state their
-// thread. `game` must outlive the search.
+// No thread may be in the search during begin() and finish(); the other methods say which threads
+// may call them. `game` must outlive the search.
 template <Game G>
 class SharedSearch {
  public:
   using State = typename G::State;
 
   // Each of `num_threads` threads gathers up to `num_descents` leaves. Throws Error like Search,
-  // and if the policy is not PUCT: sequential halving needs one simulation after the other.
+  // and if the policy is not PUCT, because sequential halving needs sequential simulations.
   SharedSearch(const G& game, const SearchSettings& settings, int num_threads, int num_descents)
       : shared_(game, settings) {
     if (settings.policy != RootPolicy::kPuct) {
@@ -62,7 +62,7 @@ class SharedSearch {
     }
   }
 
-  // Starts a search of `root`, with an empty tree or the one that stay() or play() kept, whose
+  // Starts a search of `root`, with an empty tree or the tree that stay() or play() kept, whose
   // visits count towards the request. Throws Error like Search::begin(), and if the request
   // explores, which only self-play does.
   void begin(const State& root, const SearchRequest& request) {
@@ -94,10 +94,10 @@ class SharedSearch {
     shared_.stopped = false;
   }
 
-  // Keeps the tree for a next begin() of the same position, unless a leaf is waiting.
+  // Keeps the tree for a begin() of the same position, unless a leaf is waiting.
   void stay() { kept_ = has_root() && shared_.left_out.empty() && !is_waiting(); }
 
-  // Call when the game continued with `action`: keeps its subtree, if any, for the next begin().
+  // Call after the game continues with `action`: keeps its subtree, if any, for the next begin().
   void play(int action) {
     stay();
     if (!kept_) return;
@@ -112,7 +112,7 @@ class SharedSearch {
     shared_.root_expanded = shared_.asks_priors = false;  // nothing was kept
   }
 
-  // Like Search::extend(), once every thread has reached the end of the search.
+  // Like Search::extend(); call after every thread has reached the end of the search.
   void extend(int num_simulations) {
     if (shared_.root == Arena::kNull) {
       throw Error("search.extend (" + std::to_string(num_simulations) +
@@ -123,24 +123,24 @@ class SharedSearch {
     shared_.stopped = false;  // a stop() after the end of a search has no effect
   }
 
-  // The descents of thread `index`; only for that thread.
+  // The descents of thread `index`; only that thread may call this.
   std::vector<Descent<G>>& descents(int index) { return thread(index).descents; }
 
-  // A counter of announcements that positions are no longer pending. From any thread.
+  // The number of announcements that positions are no longer pending. Any thread may call this.
   uint32_t news() const { return news_.load(std::memory_order_acquire); }
 
-  // Thread `index` announces what it has evaluated or settled since the last call.
+  // Announces the positions that thread `index` has evaluated or settled since its last call.
   void tell(int index) {
     bool& has_news = thread(index).state.has_news;
     if (has_news) tell_all();
     has_news = false;
   }
 
-  // Call from thread `index` when none of its descents waits for an evaluation. False: its part of
-  // the search is over. Otherwise blocks until news() differs from `seen`, which was read before
-  // the descents were advanced; then they may continue.
+  // Call from thread `index` when none of its descents waits for an evaluation. Returns false if
+  // the thread's part of the search has ended. Otherwise blocks until news() differs from `seen`,
+  // its value before the descents were advanced; then returns true, and they may continue.
   bool wait(int index, uint32_t seen) {
-    tell(index);  // others may be blocked by what an evaluation from a cache settled
+    tell(index);  // others may be blocked at positions that were evaluated from a cache
     const auto& own = thread(index).descents;
     if (std::none_of(own.begin(), own.end(), [](const auto& d) { return d.is_blocked(); })) {
       return false;
@@ -149,13 +149,13 @@ class SharedSearch {
     return true;
   }
 
-  // Ends the search soon: no new simulations start. From any thread.
+  // Ends the search soon, because no new simulation starts. Any thread may call this.
   void stop() {
     shared_.stopped.store(true, std::memory_order_relaxed);
     tell_all();
   }
 
-  // Returns the results. Throws Error if the search was stopped before the root was evaluated.
+  // Writes the results. Throws Error if the search was stopped before the root was evaluated.
   void finish(SearchResult& result) const {
     if (!has_root()) {
       throw Error("search.finish (no result) needs an evaluated root; run the search first");
@@ -221,7 +221,7 @@ class SharedSearch {
   Thread& thread(int index) { return *threads_[static_cast<size_t>(index)]; }
 
   SharedState<G> shared_;
-  SharedArena arenas_[2];  // the tree's, and that of the tree after a move
+  SharedArena arenas_[2];  // for the current tree, and for the tree after a move
   int current_ = 0;
   bool kept_ = false;
   std::vector<std::unique_ptr<Thread>> threads_;

@@ -1,5 +1,5 @@
 #pragma once
-// Multi-threaded searches, and their oracle, for the native tests of shared trees.
+// Multi-threaded searches and a serial search as their oracle, for the tests of shared trees.
 
 #include <algorithm>
 #include <thread>
@@ -12,7 +12,7 @@
 
 namespace tengen {
 
-// One thread's work: gathers leaves, evaluates them, returns the answers. Returns their number.
+// One thread's work: evaluates leaves until the search ends. Returns the number of evaluations.
 template <Game G>
 int work(SharedSearch<G>& search, const G& game, int index) {
   std::vector<float> logits;
@@ -96,7 +96,7 @@ inline void check_same(const SharedTree& shared, Arena::Offset a, const Tree& al
   }
 }
 
-// One descent of one thread grows the same tree as Search, node by node and bit by bit.
+// Checks that one thread with one descent grows the same tree as Search, bit for bit.
 template <Game G>
 void check_oracle(const G& game, const typename G::State& state, const SearchSettings& settings,
                   const std::vector<LeftOut>& left_out) {

@@ -1,6 +1,6 @@
 #pragma once
-// One growing buffer for a whole tree, addressed by 32-bit offsets in 8-byte words. A node costs no
-// allocation, and dropping a tree only resets a counter.
+// A growing buffer for all nodes of a tree, addressed with 32-bit offsets in units of 8 bytes. A
+// node needs no allocation of its own, and dropping a tree only resets a counter.
 
 #include <cstdint>
 #include <cstdlib>
@@ -20,7 +20,7 @@ class Arena {
   static constexpr Offset kNull = 0;
   static constexpr bool kShared = false;  // see BasicTree
 
-  // Keeps the memory.
+  // Drops all blocks but keeps the memory.
   void clear() { used_ = 1; }  // word 0 is kNull
 
   template <class T>
@@ -32,7 +32,7 @@ class Arena {
     return reinterpret_cast<const T*>(words_.get() + offset);
   }
 
-  // Returns `num_bytes` of uninitialised memory, aligned to 8.
+  // Returns `num_bytes` of uninitialised memory, aligned to 8 bytes.
   Offset allocate(size_t num_bytes) {
     const size_t num_words = (num_bytes + 7) / 8;
     if (used_ + num_words > capacity_) grow(used_ + num_words);
@@ -57,7 +57,7 @@ class Arena {
       throw Error("tree (" + std::to_string(wanted * 8) +
                   " bytes) must stay under 32 GiB; use fewer simulations");
     }
-    // The slack keeps whole-vector reads past the last block inside the buffer.
+    // The slack keeps full-vector reads past the last block inside the buffer.
     void* grown = std::realloc(words_.get(), (capacity + kSlackWords) * 8);
     if (grown == nullptr) throw std::bad_alloc();
     static_cast<void>(words_.release());

@@ -1,6 +1,6 @@
 #pragma once
-// How settled values propagate up a tree: a node is won if a child is won for it, and settled when
-// all its children are. Its score, if scores are kept, is that of the line that settles it.
+// Propagates settled values up a tree. A node is won if a child is won for the node's side, and
+// settled if all its children are settled. Its score is that of the line that settles it.
 
 #include <algorithm>
 #include <limits>
@@ -14,8 +14,8 @@ inline Proof proof_for(const Node& node, const Node& child) {
   return child.to_play == node.to_play ? child.proof : opposite(child.proof);
 }
 
-// The proof of a node after one of its children was found to be `newest` for it. `proof_of(child)`
-// returns a child's proof from the same view.
+// Returns the proof of a node after one of its children got the proof `newest`. `newest` and the
+// proofs that `proof_of(child)` returns are for the side to play at the node.
 template <class Memory, class ProofOf>
 Proof prove(BasicTree<Memory>& tree, const typename BasicTree<Memory>::Node& node, Proof newest,
             ProofOf&& proof_of) {
@@ -32,7 +32,7 @@ Proof prove(BasicTree<Memory>& tree, const typename BasicTree<Memory>::Node& nod
   return best;
 }
 
-// The score of a node that its children just proved: the best for its side among the proofs.
+// Returns the score of a newly proven node: the best for its side among children with `proof`.
 template <class Memory, class ProofOf>
 float proven_score(BasicTree<Memory>& tree, const typename BasicTree<Memory>::Node& node,
                    Proof proof, ProofOf&& proof_of) {
@@ -48,8 +48,8 @@ float proven_score(BasicTree<Memory>& tree, const typename BasicTree<Memory>::No
   return best;
 }
 
-// The value sum of `visits` visits from a node to a settled child with this value for its own side.
-// `proof` is the child's from the view of the side to play at the node.
+// Returns the value sum of an edge with `visits` visits to a settled child. `value` is for the side
+// to play at the child, `proof` for the side to play at the node.
 inline float settled_sum(const Node& node, const Node& child, Proof proof, float value,
                          float visits) {
   if (proof == Proof::kLoss) return -std::numeric_limits<float>::infinity();

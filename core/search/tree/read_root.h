@@ -34,8 +34,8 @@ void read_scores(const BasicTree<Memory>& tree, SearchResult& result) {
   result.network_value_to_play = tree.score_of(root).win_loss_to_play;
 }
 
-// Fills everything except best_action and num_simulations for an expanded root; `policy` becomes
-// the visit count.
+// Fills `result` for an expanded root, except best_action and num_simulations; `policy` is the
+// visit count.
 template <class Memory>
 void read_root(const BasicTree<Memory>& tree, SearchResult& result) {
   const auto& root = tree.node(tree.root());
@@ -52,7 +52,7 @@ void read_root(const BasicTree<Memory>& tree, SearchResult& result) {
     a.prior = edges.prior[i];
     a.visits = static_cast<uint32_t>(edges.visits[i]);
     a.policy = edges.visits[i];
-    // A descent that was stopped on its way leaves an edge without visits.
+    // A descent that was stopped leaves an edge without visits.
     if (a.visits == 0) continue;
     a.proof = proof_for(root, tree.node(edges.child[i]));
     a.value_to_play =

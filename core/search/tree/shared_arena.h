@@ -1,7 +1,7 @@
 #pragma once
-// The memory of a tree that several threads grow at the same time. Blocks never move: a thread
-// takes whole chunks under a lock and allocates blocks from them without one. Offsets are the same
-// as in Arena.
+// The memory of a tree that several threads grow concurrently. Blocks never move. A thread takes
+// chunks under a lock and allocates blocks from its chunk without a lock. Offsets are the same as
+// in Arena.
 
 #include <array>
 #include <cstddef>
@@ -14,12 +14,12 @@
 
 namespace tengen {
 
-// Cursors of several threads may be used at once. A block's offset is passed on under a lock.
+// Threads may use their cursors concurrently, but must exchange block offsets under a lock.
 class SharedArena {
  public:
   using Offset = Arena::Offset;
 
-  // One thread's view: reads every block, and allocates new ones from its own chunk.
+  // One thread's view of the arena: reads every block, and allocates blocks from its own chunk.
   class Cursor {
    public:
     using Offset = SharedArena::Offset;
@@ -27,7 +27,7 @@ class SharedArena {
 
     explicit Cursor(SharedArena* arena) : arena_(arena) {}
 
-    // Abandons the chunk; the next block opens a new one.
+    // Abandons the chunk; the next allocate() takes a new one.
     void clear() { next_ = end_ = 0; }
 
     template <class T>
@@ -36,7 +36,7 @@ class SharedArena {
       return reinterpret_cast<T*>(chunk + offset % kChunkWords);
     }
 
-    // Returns `num_bytes` of uninitialised memory, aligned to 8; at most a chunk.
+    // Returns `num_bytes` of uninitialised memory, aligned to 8 bytes; at most a chunk.
     Offset allocate(size_t num_bytes) {
       const size_t num_words = (num_bytes + 7) / 8;
       if (next_ + num_words > end_) {
@@ -55,14 +55,14 @@ class SharedArena {
     size_t end_ = 0;
   };
 
-  // Frees all blocks and keeps the memory. No thread may use it; clear each cursor too.
+  // Drops all blocks but keeps the memory. No thread may use the arena; clear each cursor too.
   void clear() { num_taken_ = 0; }
 
  private:
   static constexpr size_t kChunkWords = size_t{1} << 19;  // 4 MiB
   static constexpr size_t kMaxChunks = (size_t{UINT32_MAX} + 1) / kChunkWords;
 
-  // Takes a new chunk and returns its first word.
+  // Takes a new chunk and returns the offset of its end.
   size_t take_chunk() {
     const std::lock_guard hold(mutex_);
     if (num_taken_ == kMaxChunks) {

@@ -1,13 +1,13 @@
 #pragma once
 // The search tree: nodes, their legal actions and the edges visited so far, all in one arena.
 //
-// A node stores its legal actions with their priors, in increasing order of action. An edge is
+// A node stores its legal actions with their priors, in ascending order of action. An edge is
 // created at its first visit. All unvisited children of a node share one value (FPU, or the
-// completed Q), so the best of them is the one with the largest prior: selection compares the
-// visited edges and that child, never all legal actions.
+// completed Q), so the best of them is the one with the largest prior. Selection therefore compares
+// only the edges and that child, not all legal actions.
 //
-// Values in a tree are what its search maximises: win minus loss, optionally plus a function of the
-// score (search/evaluation/score_utility.h). A tree that keeps scores stores both parts.
+// Values in a tree are the utility that its search maximises: win minus loss, optionally plus a
+// function of the score (search/evaluation/score_utility.h). A tree with scores stores both parts.
 //
 // The same layout serves single-threaded and shared trees; in a shared tree nodes have a lock and
 // edges count the descents in flight.
@@ -29,14 +29,14 @@ namespace tengen {
 struct Node {
   Arena::Offset legal = Arena::kNull;  // float prior[num_legal], then uint16_t action[num_legal]
   Arena::Offset edges = Arena::kNull;  // the edge block, see Edges
-  uint32_t visits = 0;                 // its own evaluation and every descent through it
-  float value_to_play = 0.0f;          // the evaluator's
+  uint32_t visits = 0;                 // its own evaluation plus every descent through it
+  float value_to_play = 0.0f;          // the evaluator's value
   double value_sum = 0.0;              // for the side to play
-  double value_square_sum = 0.0;       // of the same values, if the search keeps squares
+  double value_square_sum = 0.0;       // of the squared values, if the search keeps squares
   float visited_prior = 0.0f;          // prior mass of the edges, in order of creation
-  float next_prior = -1.0f;            // the largest prior without an edge; -1 if none is left
-  uint16_t next_index = 0;             // its index among the legal actions
-  uint16_t num_legal = 0;              // 0: not expanded, or the game is over here
+  float next_prior = -1.0f;            // the largest prior of an action without an edge; -1 if none
+  uint16_t next_index = 0;             // the index of that action among the legal actions
+  uint16_t num_legal = 0;              // 0: not expanded, or the game has ended
   uint16_t num_edges = 0;
   uint16_t capacity = 0;
   Proof proof = Proof::kUnknown;
@@ -46,12 +46,12 @@ struct Node {
   double mean_square() const { return value_square_sum / visits; }
 };
 
-// A value of `child` from the view of the side to play at `node`; never minus zero.
+// Converts a value of `child` to the view of the side to play at `node`; never minus zero.
 inline double value_for(const Node& node, const Node& child, double value) {
   return child.to_play == node.to_play ? value : 0.0 - value;
 }
 
-// What a visit adds to a node, for its side to play.
+// The amounts that a visit adds to a node, for the node's side to play.
 struct Visit {
   float value;
   float win_loss;
@@ -60,33 +60,33 @@ struct Visit {
   Visit operator-() const { return {-value, -win_loss, -score}; }
 };
 
-// The parts of a node's values in a tree with scores, after the node. For the side to play.
+// A node's values in a tree with scores, for the side to play; stored after the node.
 struct NodeScore {
   double win_loss_sum = 0.0;
   double score_sum = 0.0;         // points
-  float win_loss_to_play = 0.0f;  // the evaluator's
-  float score_to_play = 0.0f;     // the evaluator's, or that of the proving line
+  float win_loss_to_play = 0.0f;  // the evaluator's value
+  float score_to_play = 0.0f;     // the evaluator's score, or that of the proving line
 };
 
 // A node that several threads visit. The lock protects all fields and blocks of the node; `proof`
-// is also read without it, see Descent.
+// is also read without the lock; see Descent.
 struct SharedNode : Node {
   SpinLock lock;
-  uint32_t in_flight = 0;  // the sum over the edges
+  uint32_t in_flight = 0;  // the sum of the edges' in_flight
 };
 
 // The columns of a node's edge block. Values are for the side to play at the node. The value sum of
 // an edge that is proven lost is minus infinity, so that selection avoids it.
 //
-// `value_sum` is a float for the kernels, rounded from a double at each visit: summed in floats, a
-// million visits would lose the third digit. In a single-threaded tree the child has the double. In
-// a shared tree the child may be ahead of the edge, so the edge has its own.
+// `value_sum` is a float for the kernels. It is rounded from a double at each visit, because a
+// float sum of a million visits would lose the third digit. In a single-threaded tree the child has
+// the double. In a shared tree the child may be ahead of the edge, so the edge has its own.
 struct Edges {
   float* prior;
   float* visits;
   float* value_sum;
   float* in_flight;   // descents in flight through the edge; null in a single-threaded tree
-  double* exact_sum;  // likewise; undefined once the child is proven
+  double* exact_sum;  // likewise; undefined after the child is proven
   Arena::Offset* child;
   uint16_t* legal_index;
 };
@@ -132,7 +132,7 @@ class BasicTree {
     return offset;
   }
 
-  // kScores must equal keeps_scores(): the caller checks once per path.
+  // kScores must equal keeps_scores(), which the caller checks once per path.
   template <bool kScores>
   void add_visit(Node& n, const Visit& visit, bool keeps_squares) {
     n.visits += 1;
@@ -163,7 +163,7 @@ class BasicTree {
     return columns(const_cast<float*>(at<float>(n.edges)), n.capacity);
   }
 
-  // Gives the node its legal actions and priors: copies `num_legal` >= 1 of each.
+  // Expands the node with copies of its `num_legal` >= 1 legal actions and their priors.
   void expand(Arena::Offset offset, const uint16_t* legal, const float* prior, int num_legal) {
     const Arena::Offset block = arena_.allocate(block_bytes(num_legal, kLegalBytes, 1));
     Node& n = node(offset);
@@ -197,7 +197,7 @@ class BasicTree {
     return index;
   }
 
-  // Replaces the priors of an expanded node, keeping its edges.
+  // Replaces the priors of an expanded node and keeps its edges.
   void set_priors(Arena::Offset offset, const float* prior) {
     Node& n = node(offset);
     std::memcpy(priors(n), prior, n.num_legal * sizeof(float));
@@ -212,7 +212,7 @@ class BasicTree {
     find_next(n);
   }
 
-  // Copies the subtree at `from` of another tree without descents in flight; it becomes the root.
+  // Replaces this tree with a copy of the subtree at `from` in `other`, without descents in flight.
   void adopt(const BasicTree& other, Arena::Offset from) {
     clear(other.keeps_scores());
     root_ = copy(other, from);
@@ -229,8 +229,8 @@ class BasicTree {
   static constexpr size_t kLegalBytes = sizeof(float) + sizeof(uint16_t);
 
   // The size of a block of `count` items that starts with columns of floats. In a shared tree a
-  // kernel's whole-vector read of the last column must end inside the block, because the memory
-  // after it may belong to another thread.
+  // kernel's full-vector read of the last float column must end inside the block, because the
+  // memory after the block may belong to another thread.
   static size_t block_bytes(int count, size_t item_bytes, int num_columns) {
     const auto n = static_cast<size_t>(count);
     if constexpr (!kShared) return n * item_bytes;
@@ -255,7 +255,7 @@ class BasicTree {
   static Edges columns(float* block, int capacity) {
     float* after = block + kFloatColumns * capacity;
     double* exact_sum = nullptr;
-    if constexpr (kShared) {  // after four columns of floats, doubles may be misaligned
+    if constexpr (kShared) {  // after four columns of floats, doubles are aligned
       exact_sum = reinterpret_cast<double*>(after);
       after += 2 * capacity;
     }

@@ -1,5 +1,5 @@
 #pragma once
-// The principal variation: the most visited moves, one after the other.
+// The principal variation: the sequence of the most visited moves.
 
 #include <cstddef>
 #include <vector>
@@ -9,7 +9,7 @@
 namespace tengen {
 
 // Returns the root's `action` and the most visited continuation, at most `max_length` actions;
-// empty if the action has no visit. Ties go to the first visited. No descent may be in flight.
+// empty if the action has no visit. Ties go to the edge visited first. No descent may be in flight.
 template <class Memory>
 std::vector<int> principal_variation(const BasicTree<Memory>& tree, int action, size_t max_length) {
   std::vector<int> moves;

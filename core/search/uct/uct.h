@@ -24,8 +24,8 @@ class Uct {
   }
 
   // Returns the most visited action after num_playouts playouts. Ties go to the better value, then
-  // to chance, so that few playouts do not prefer the first cells. Throws Error if the game is
-  // over.
+  // to a random action, so that a search with few playouts does not prefer the first cells. Throws
+  // Error if the game has ended.
   int choose(const State& root, Rng rng) {
     if (game_.outcome(root) != Outcome::kOngoing) {
       throw Error("root (after " + std::to_string(game_.ply(root)) +
@@ -40,7 +40,7 @@ class Uct {
     for (int i = top.first_child; i < top.first_child + top.num_children; ++i) {
       const Item& child = nodes_[static_cast<size_t>(i)];
       const Item& leader = nodes_[static_cast<size_t>(best)];
-      // Ties keep the random order of the children.
+      // Remaining ties go to the first child, because the children are in random order.
       if (child.visits > leader.visits ||
           (child.visits == leader.visits && child.value_sum > leader.value_sum)) {
         best = i;
@@ -54,11 +54,11 @@ class Uct {
     int first_child = 0;
     int num_children = 0;
     uint32_t visits = 0;
-    float value_sum = 0.0f;  // for the player who moved into this node
+    float value_sum = 0.0f;  // for the player whose move led to this node
     uint16_t action = 0;
   };
 
-  // In random order, so that unvisited children are tried in random order.
+  // Adds the children in random order, so that unvisited children are tried in random order.
   void expand(size_t index, const State& state, Rng& rng) {
     const int n = game_.legal_actions(state, legal_.data());
     for (int i = n - 1; i > 0; --i) {
@@ -122,7 +122,7 @@ class Uct {
 
   struct Visit {
     size_t node;
-    int mover;  // the player who moved into the node
+    int mover;  // the player whose move led to the node
   };
 
   static constexpr double kExploration = 1.4;

@@ -1,6 +1,6 @@
 #pragma once
-// The search without a network, on one thread: games played with fresh searches of the hash
-// evaluator.
+// Benchmarks the search on one thread without a network: plays games with searches that start with
+// an empty tree and use the hash evaluator.
 
 #include <cstdint>
 #include <vector>
@@ -17,8 +17,8 @@ struct SearchBenchmark {
   uint64_t num_simulations = 0;
 };
 
-// Searches `num_searches` positions, one after another along games whose moves are sampled from the
-// root policy. With `encode` also writes the planes of every leaf, as for a network.
+// Searches `num_searches` successive positions of games whose moves are sampled from the root
+// policy. With `encode`, also encodes every leaf, as for a network.
 template <Game G>
 SearchBenchmark benchmark_search(const G& game, const SearchSettings& settings, int num_simulations,
                                  uint64_t num_searches, bool encode, uint64_t seed) {

@@ -1,5 +1,5 @@
 #pragma once
-// One tree with one or several threads: simulations with an evaluator that needs no network.
+// Benchmarks the simulations of one or several threads in one tree, without a network.
 
 #include <cstdint>
 #include <thread>
@@ -16,14 +16,14 @@ namespace tengen {
 
 struct SharedBenchmark {
   SearchSettings search;
-  bool use_null = false;  // the null evaluator, otherwise the hash evaluator
+  bool use_null = false;  // whether to use the null evaluator instead of the hash evaluator
   int num_simulations = 64;
   uint64_t num_searches = 0;
-  int num_threads = 1;  // searching one tree
-  int batch_rows = 1;   // leaves that each thread gathers; 1 with one thread is Search
+  int num_threads = 1;  // number of threads that search the tree
+  int batch_rows = 1;   // leaves that each thread gathers; one thread with one leaf uses Search
 };
 
-// One thread calls run().
+// Externally synchronised.
 template <Game G>
 class SharedBenchmarkRun {
  public:
@@ -33,8 +33,8 @@ class SharedBenchmarkRun {
         alone_(game, settings.search),
         shared_(game, settings.search, settings.num_threads, settings.batch_rows) {}
 
-  // Searches positions after 0 to 19 random plies, each with an empty tree; returns the number of
-  // simulations.
+  // Searches positions after 0 to 19 random plies, starting with an empty tree at each position;
+  // returns the total number of simulations.
   uint64_t run() {
     const bool is_alone = settings_.num_threads == 1 && settings_.batch_rows == 1;
     uint64_t num_simulations = 0;
@@ -77,7 +77,7 @@ class SharedBenchmarkRun {
     return result_.num_simulations;
   }
 
-  // One thread's part of a search; its leaves are evaluated together, like those for a network.
+  // One thread's part of a search; evaluates its leaves in batches, as for a network.
   void work(int index) {
     const auto num_actions = static_cast<size_t>(game_.num_actions());
     std::vector<Descent<G>*> waiting;

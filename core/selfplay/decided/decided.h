@@ -1,7 +1,7 @@
 #pragma once
-// Games that are decided before they end: on what the last searches agree, and what this saves.
-// Source: KataGo (lightvector/KataGo), "reduceVisits" of its self-play and the resignation of its
-// gatekeeper.
+// Detects games that are decided before they end because the last searches agree on the winner;
+// reduces the effort of their searches, or resigns. Source: KataGo (lightvector/KataGo),
+// "reduceVisits" of its self-play and the resignation of its gatekeeper.
 
 #include <algorithm>
 #include <cmath>
@@ -13,12 +13,12 @@
 
 namespace tengen {
 
-// How many searches must agree to reduce visits, and to resign (KataGo's numbers).
+// The numbers of searches that must agree to reduce visits and to resign (KataGo's values).
 inline constexpr size_t kReducePlies = 3;
 inline constexpr size_t kResignPlies = 5;
 
-// The value for the first player that the last `num_plies` searches all reached (in magnitude, with
-// the same sign); 0 if they disagree or there are too few.
+// Returns the value for the first player that is closest to 0 among the last `num_plies` searches;
+// 0 if their signs differ or there are fewer searches.
 inline float agreed_value(const std::vector<PlyNote>& notes, size_t num_plies) {
   if (notes.size() < num_plies) return 0.0f;
   float least = 1.0f;
@@ -30,7 +30,7 @@ inline float agreed_value(const std::vector<PlyNote>& notes, size_t num_plies) {
   return least > 0.0f ? least : greatest < 0.0f ? greatest : 0.0f;
 }
 
-// The simulations of the next full search, and the weight of its row.
+// The number of simulations of the next full search, and the weight of its row.
 struct Effort {
   int num_simulations;
   float weight;
@@ -47,7 +47,7 @@ inline Effort full_effort(const SelfplaySettings& settings, const std::vector<Pl
           1.0f + share * (settings.reduced_weight - 1.0f)};
 }
 
-// The outcome if a player resigns now; kOngoing if nobody does.
+// Returns the outcome if a player resigns now; kOngoing if no player does.
 inline Outcome resigned_outcome(const SelfplaySettings& settings,
                                 const std::vector<PlyNote>& notes) {
   const float agreed = agreed_value(notes, kResignPlies);

@@ -1,7 +1,7 @@
 #pragma once
-// How often a resignation would have been wrong. Finished games are replayed; if a player would
+// Counts how often a resignation would have been wrong. Replays finished games; if a player would
 // have resigned, the outcome shows whether that was right. Source: Silver et al. 2017 (AlphaGo
-// Zero), Methods, "Self-play": a share of games is played on.
+// Zero), Methods, "Self-play": a share of the games is played to completion.
 
 #include <cstdint>
 #include <span>
@@ -15,7 +15,7 @@
 
 namespace tengen {
 
-// The columns of a sealed segment that are needed here; GameColumns documents them.
+// The columns of a sealed segment that the check needs; GameColumns documents them.
 struct PlayedGames {
   std::span<const uint8_t> outcome;
   std::span<const uint8_t> num_variant_bytes;
@@ -28,11 +28,11 @@ struct PlayedGames {
 };
 
 struct ResignationCheck {
-  uint32_t num_checked = 0;  // games played to their end in which a player would have resigned
-  uint32_t num_false = 0;    // of these, games that this player did not lose
+  uint32_t num_checked = 0;  // games played to completion in which a player would have resigned
+  uint32_t num_false = 0;    // checked games that this player did not lose
 };
 
-// Counts over `games`, which must be undamaged games of `game`.
+// Checks `games`, which must be undamaged games of `game`.
 template <Game G>
 ResignationCheck check_resignation(const G& game, const SelfplaySettings& settings,
                                    const PlayedGames& games) {

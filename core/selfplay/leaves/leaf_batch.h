@@ -1,7 +1,7 @@
 #pragma once
-// The batch in which searches put their leaves, and the cache that answers some of them. The
-// derived classes decide how many leaves a search waits for and how it is answered: leaf_server.h
-// and leaves_server.h.
+// The batch to which searches add their leaves, and the cache that evaluates some of the leaves.
+// The derived classes (leaf_server.h, leaves_server.h) decide how many leaves a search waits for
+// and how it receives their evaluations.
 
 #include <cstdint>
 #include <string>
@@ -18,22 +18,22 @@ namespace tengen {
 struct WorkerStats {
   uint64_t num_games = 0;
   uint64_t num_plies = 0;        // searched plies
-  uint64_t num_rows = 0;         // of finished games
+  uint64_t num_rows = 0;         // rows of finished games
   uint64_t num_simulations = 0;  // including those of unfinished searches
   uint64_t num_evaluations = 0;  // rows sent to the backend
   uint64_t num_cache_hits = 0;
   uint64_t num_batches = 0;
 };
 
-// The symmetry, one of `num_symmetries`, under which a position is evaluated. With `seed` 0 it
-// depends only on the position's key.
+// Returns the symmetry, 0 to `num_symmetries` - 1, under which a position is evaluated. With `seed`
+// 0 the symmetry depends only on the position's key.
 inline int symmetry_of(const Key128& key, int num_symmetries, uint64_t seed = 0) {
   if (num_symmetries == 1) return 0;
   return static_cast<int>(mix64(key.hi + 0x5bd1e995u + seed) %
                           static_cast<uint64_t>(num_symmetries));
 }
 
-// Not thread-safe; `game` must outlive it.
+// Not thread-safe; `game` must outlive the batch.
 template <Game G>
 class LeafBatch {
  public:
@@ -56,7 +56,7 @@ class LeafBatch {
                 " rows wait) must follow done(); evaluate them first");
   }
 
-  // Call when every row was answered.
+  // Call after every row has been evaluated.
   void empty(WorkerStats& stats) {
     stats.num_evaluations += static_cast<uint64_t>(num_rows_);
     stats.num_batches += num_rows_ > 0;

@@ -1,7 +1,7 @@
 #pragma once
-// The part of self-play and matches below the game: a search's leaves are answered from the cache
-// or put into the batch, each under the symmetry chosen by its key. For external games, the moves
-// that are not known yet are gathered over all searches and made in one call.
+// Evaluates the leaves of searches in self-play and matches. A leaf's evaluation comes from the
+// cache, or the leaf is added to the batch, under the symmetry that its key determines. For
+// external games, the unknown moves of all searches are made in one call.
 
 #include <algorithm>
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace tengen {
 
-// Not thread-safe; `game` must outlive it. S is the type of search, or the descents of one search.
+// Not thread-safe; `game` must outlive the server. S is the type of search, or Descent.
 template <Game G, class S = Search<G>>
 class LeafServer : public LeafBatch<G> {
   using Base = LeafBatch<G>;
@@ -22,7 +22,7 @@ class LeafServer : public LeafBatch<G> {
 
  public:
   // `wants_score`: evaluations include a score. `root_symmetries`: a root's evaluation is the mean
-  // over all symmetries; such roots bypass the cache.
+  // over all symmetries and bypasses the cache.
   LeafServer(const G& game, int capacity, size_t cache_bytes, bool wants_score,
              bool root_symmetries)
       : Base(game, static_cast<size_t>(capacity), cache_bytes, wants_score),
@@ -30,8 +30,8 @@ class LeafServer : public LeafBatch<G> {
     if (root_symmetries && game.num_symmetries() > 1) means_.resize(waiting_.size());
   }
 
-  // Fills the batch and returns its number of rows; 0 when every search is over. `run_all` calls
-  // run() for each search that is not waiting. Throws Error if the last batch was not answered.
+  // Fills the batch and returns its number of rows; 0 if every search has ended. `run_all` calls
+  // run() for each search that is not waiting. Throws Error if rows of the last batch are waiting.
   template <class F>
   int fill(F&& run_all) {
     this->check_answered();
@@ -41,8 +41,8 @@ class LeafServer : public LeafBatch<G> {
     run_all();
     while (resolve()) {
       run_all();
-      // Searches that stopped again wait for the next batch, because moves are most efficient
-      // together.
+      // Searches that stop at another unknown move wait for the next batch, because moves are most
+      // efficient in batches.
       if (num_rows_ > 0) break;
     }
     for (RootMean<S>& mean : means_) {
@@ -51,8 +51,8 @@ class LeafServer : public LeafBatch<G> {
     return num_rows_;
   }
 
-  // Runs the search until it is finished (true) or has to wait (false): for its leaf, which is then
-  // in the batch, or for an unknown move. Precondition: it is not waiting.
+  // Runs the search. Returns true if the search has ended; false if it waits for its leaf, which is
+  // then in the batch, or for an unknown move. Precondition: the search is not waiting.
   bool run(S& search, WorkerStats& stats) {
     while (search.advance()) {
       if (search.at_unknown_move()) {
@@ -116,15 +116,15 @@ class LeafServer : public LeafBatch<G> {
     RootMean<S>* mean = nullptr;
   };
 
-  // Puts the root into the batch under the next symmetry.
+  // Adds the root to the batch under the next symmetry.
   void send(RootMean<S>& mean) {
     const int symmetry = mean.take();
     game_.encode(mean.search()->leaf(), symmetry, buffers_.planes_row(num_rows_));
     waiting_[static_cast<size_t>(num_rows_++)] = {{}, symmetry, mean.search(), &mean};
   }
 
-  // Makes all moves that searches wait for in one call. Returns whether there were any; never in
-  // native games.
+  // Makes all moves that searches wait for in one call. Returns whether there were any; always
+  // false in native games.
   bool resolve() {
     if constexpr (ExternallyPlayed<G>) {
       if (at_unknown_moves_.empty()) return false;
@@ -138,7 +138,7 @@ class LeafServer : public LeafBatch<G> {
   }
 
   std::vector<Waiting> waiting_;
-  std::vector<RootMean<S>> means_;  // of waiting roots; empty if one symmetry is enough
+  std::vector<RootMean<S>> means_;  // for waiting roots; empty if roots need only one symmetry
   std::vector<S*> at_unknown_moves_;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// The counterpart of LeafServer for searches that wait for several leaves at once.
+// The counterpart of LeafServer for searches that wait for several leaves at a time.
 
 #include <cstdint>
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace tengen {
 
-// Not thread-safe; `game` must outlive it. S is the type of search, such as MinigoSearch.
+// Not thread-safe; `game` must outlive the server. S is the type of search, such as MinigoSearch.
 template <Game G, class S>
 class LeavesServer : public LeafBatch<G> {
   using Base = LeafBatch<G>;
@@ -22,7 +22,7 @@ class LeavesServer : public LeafBatch<G> {
              false),
         waiting_(buffers_.capacity) {}
 
-  // As LeafServer::fill().
+  // Like LeafServer::fill().
   template <class F>
   int fill(F&& run_all) {
     this->check_answered();
@@ -30,8 +30,8 @@ class LeavesServer : public LeafBatch<G> {
     return num_rows_;
   }
 
-  // Runs the search until it is finished (true) or waits for rows of the batch (false).
-  // Precondition: it is not waiting.
+  // Runs the search. Returns true if the search has ended, false if it waits for rows of the batch.
+  // Precondition: the search is not waiting.
   bool run(S& search, WorkerStats& stats) {
     while (search.advance()) {
       for (int leaf = 0; leaf < search.num_leaves(); ++leaf) serve(search, leaf, stats);
@@ -61,12 +61,12 @@ class LeavesServer : public LeafBatch<G> {
     S* search = nullptr;
   };
 
-  // Answers a leaf from the cache, or puts it into the batch.
+  // Evaluates a leaf from the cache, or adds it to the batch.
   void serve(S& search, int leaf, WorkerStats& stats) {
     const auto& state = search.leaf(leaf);
     Key128 key = game_.key(state);
     const int symmetry = symmetry_of(key, game_.num_symmetries(), search.symmetry_seed());
-    // The cache entry belongs to the position under this symmetry.
+    // The cache has separate entries for the symmetries of a position.
     key.lo ^= mix64(static_cast<uint64_t>(symmetry));
     EvaluationCache::Entry entry;
     if (cache_.find(key, &entry)) {

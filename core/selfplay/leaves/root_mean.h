@@ -1,5 +1,5 @@
 #pragma once
-// The evaluation of a root as the mean over all symmetries of the board.
+// Averages the evaluations of a root over all symmetries of the board.
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 
 namespace tengen {
 
-// Gathers the evaluations of one root: action probabilities, value and score. S is the type of
+// Accumulates the evaluations of one root: action probabilities, value and score. S is the type of
 // search.
 template <class S>
 class RootMean {
@@ -24,14 +24,14 @@ class RootMean {
   void clear() { search_ = nullptr; }
 
   S* search() const { return search_; }  // null if free
-  // Whether another symmetry can be requested, and whether all requested ones were answered.
+  // Whether another symmetry can be requested, and whether all requested evaluations have arrived.
   bool wants_more() const { return search_ != nullptr && num_sent_ < num_wanted_; }
   bool is_idle() const { return num_sent_ == num_back_; }
-  // The next symmetry to request.
+  // Returns the next symmetry to request.
   int take() { return num_sent_++; }
 
-  // Adds the answer for one symmetry; `images` maps each action to its index in the logits. Returns
-  // whether all have arrived.
+  // Adds the evaluation under one symmetry; `images` maps each action to its index in the logits.
+  // Returns whether all evaluations have arrived.
   bool add(const float* logits, const uint16_t* images, float value, const float* score) {
     const size_t n = policy_.size();
     const float highest = *std::max_element(logits, logits + n);
@@ -48,7 +48,7 @@ class RootMean {
     return ++num_back_ == num_wanted_;
   }
 
-  // Passes the mean to the search, as logarithms of probabilities.
+  // Passes the mean to the search, with the logarithms of the probabilities as logits.
   void finish() {
     const float count = static_cast<float>(num_wanted_);
     constexpr float kLeast = 1e-30f;

@@ -1,10 +1,10 @@
 #pragma once
-// Matches: many games at once between two players, each of which is a network search, mcts:N,
-// random, or external. Games 2k and 2k + 1 share one opening with exchanged colours. If the queue
-// has a book, its openings are used first, each before one repeats, followed by random plies. If a
-// player searches with minigo, a game also ends once the final owner of every cell is settled. Each
-// thread has its own Match. All threads of a match take games from one queue in order of index, so
-// that all games below the index of a running game are finished or running.
+// Matches: many concurrent games between two players. A player is a network search, mcts:N, random,
+// or external. Games 2k and 2k + 1 share one opening with exchanged colours. An opening is one from
+// the queue's book, if it has a book, and then random plies; every book opening is used before one
+// repeats. If a player searches with minigo, a game also ends when the final owner of every cell is
+// settled. Each thread has its own Match. All threads of a match take games from one queue in order
+// of index, so that all games below the index of a running game are finished or running.
 
 #include <algorithm>
 #include <memory>
@@ -25,12 +25,12 @@ namespace tengen {
 
 struct MatchGame {
   uint32_t index;
-  int first_player;  // 0 or 1: the player with the first move
+  int first_player;  // 0 or 1: the player who moves first
   Outcome outcome;
   std::vector<uint16_t> moves;  // including the opening
   uint16_t num_opening_plies;
 
-  // Of player 0, in {-1, 0, 1}.
+  // The result for player 0, in {-1, 0, 1}.
   float value_of_player0() const {
     return first_player == 0 ? value_to_first(outcome) : -value_to_first(outcome);
   }
@@ -42,7 +42,7 @@ struct MatchTurn {
   std::vector<uint16_t> moves;  // so far, including the opening
 };
 
-// Drive port(0) and port(1) in turn, each with its player's backend:
+// Drive port(0) and port(1) alternately, each with its player's backend:
 //
 //   while (!match.finished())
 //     for (p : {0, 1}) {
@@ -55,13 +55,13 @@ class MatchRunner {
   virtual Port& port(int player) = 0;
   // The games that wait for a move of `player`; empty unless the player is kOutside.
   virtual std::vector<MatchTurn> turns(int player) const = 0;
-  // Makes the move that a turn waits for. Throws Error if there is no such turn or the move is
-  // illegal.
+  // Makes the move that game `index` waits for. Throws Error if the game waits for no move or the
+  // move is illegal.
   virtual void play(uint32_t index, int action) = 0;
-  // The player to move in this turn loses the game now. Throws Error if there is no such turn.
+  // Ends game `index` as a loss for the player to move. Throws Error if it has no turn.
   virtual void resign(uint32_t index) = 0;
-  // Whether the queue is empty and every game taken from it is finished, or the queue was stopped,
-  // which drops unfinished games.
+  // Whether the queue is empty and every game taken from it is finished, or the queue has been
+  // stopped, which drops unfinished games.
   virtual bool finished() const = 0;
   // Finished games so far, in order of completion.
   virtual const std::vector<MatchGame>& games() const = 0;
@@ -130,7 +130,7 @@ class Match final : public MatchRunner {
     for (Slot& slot : slots_) run(slot, player);
   }
 
-  // Plays the slot while `player` is to move, until their search has to wait.
+  // Plays the slot while `player` is to move, until the player's search must wait.
   void run(Slot& slot, int player) {
     if (seats_[player]->is_waiting(place_of(slot))) return;
     while (!queue_->stopped()) {
@@ -221,7 +221,7 @@ class Match final : public MatchRunner {
   MatchSettings settings_;
   const std::shared_ptr<GameQueue> queue_;
   std::vector<Slot> slots_;
-  const bool ends_settled_;  // when the final owner of every cell is settled
+  const bool ends_settled_;  // whether games also end when all owners are settled
   std::unique_ptr<MatchSeat<G>> seats_[2];
   std::vector<MatchGame> games_;
   std::vector<uint16_t> legal_;

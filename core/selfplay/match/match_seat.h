@@ -1,6 +1,6 @@
 #pragma once
-// One player's side of the games of one thread of a match: a search for each game, and the port for
-// their leaves.
+// One player's seat in the games of a match thread: a search per game, and the port for the leaves
+// of these searches.
 
 #include <functional>
 #include <memory>
@@ -26,7 +26,7 @@ struct MatchPlace {
   int player;
 };
 
-// Not thread-safe. Slots are numbered from 0.
+// Not thread-safe. Slots are indices from 0.
 template <Game G>
 class MatchSeat : public Port {
  public:
@@ -50,7 +50,7 @@ class SearchSeat final : public MatchSeat<G> {
   using Leaves = std::conditional_t<kIsMinigo, LeavesServer<G, S>, LeafServer<G, S>>;
 
  public:
-  // `game` must outlive it.
+  // `game` must outlive the seat.
   template <class... Serving>
   SearchSeat(const G& game, const MatchPlayer& player, int num_slots, std::function<void()> run_all,
              Serving... serving)
@@ -102,7 +102,7 @@ class SearchSeat final : public MatchSeat<G> {
     request.game = place.game_index;
     request.ply = static_cast<uint32_t>(game_.ply(state));
     if constexpr (kIsMinigo) {
-      // So that games between deterministic players differ.
+      // A symmetry seed, so that games between deterministic players differ.
       const uint64_t index = 2 * uint64_t{place.game_index} + static_cast<uint64_t>(place.player);
       return search.begin(state, request, mix64(mix64(place.seed) + index) | 1);
     } else {
@@ -117,13 +117,13 @@ class SearchSeat final : public MatchSeat<G> {
   std::vector<S> searches_;
   Leaves leaves_;
   PassAlivePoints<G> alive_;
-  std::vector<bool> thinks_;  // whether its search has started
+  std::vector<bool> thinks_;  // indexed by slot: whether its search has started
   WorkerStats stats_;
   SearchResult result_;
 };
 
-// The seat of a player by its search policy; of one without a search its port has no rows. Throws
-// Error where the policy is minigo and the game's moves are made outside the core.
+// Creates the seat for a player's search policy; the port of a player without a search has no rows.
+// Throws Error if the policy is minigo and the game is external.
 template <Game G>
 std::unique_ptr<MatchSeat<G>> make_seat(const G& game, const MatchSettings& settings, int player,
                                         std::function<void()> run_all) {

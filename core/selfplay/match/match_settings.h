@@ -1,5 +1,5 @@
 #pragma once
-// Who plays a match, and how.
+// The players of a match and its settings.
 
 #include <cstdint>
 
@@ -10,11 +10,11 @@ namespace tengen {
 struct MatchPlayer {
   enum class Kind : uint8_t { kNetwork = 0, kMcts = 1, kRandom = 2, kOutside = 3 };
   Kind kind = Kind::kRandom;
-  int num_simulations = 64;  // of a network search, or playouts of mcts:N
-  SearchSettings search;     // kNetwork; without noise, plays the strongest move
-  // kNetwork: tree reuse. A search continues with the subtree of the previous one, whose visits
-  // count towards num_simulations. A search with minigo always reuses the tree, with all its
-  // simulations in addition to those visits, and does not play on pass-alive points.
+  int num_simulations = 64;  // simulations of a network search, or playouts of mcts:N
+  SearchSettings search;     // kNetwork only; plays the strongest move, without noise
+  // kNetwork only: whether a search reuses the subtree of the previous search, whose visits count
+  // towards num_simulations. A search with minigo always reuses the tree, makes num_simulations in
+  // addition to those visits, and does not play on pass-alive points.
   bool keeps_tree = false;
 };
 

@@ -1,10 +1,10 @@
 #pragma once
-// Forks: a game starts from a position of an earlier game, with the best of several random moves.
-// So the network learns the consequences of moves that it would not play. Source: Wu 2019,
+// Forks: a game starts from a position of an earlier game, with the best of several random moves,
+// so that the network learns the consequences of moves that it would not play. Source: Wu 2019,
 // "Accelerating Self-Play Learning in Go", appendix D; KataGo (lightvector/KataGo), "earlyForkGame"
-// and "forkGame". Differs from KataGo: games fork from the previous generation and not from the
-// games that ended last, so that a game depends only on its index; a fork keeps its game's rules
-// and komi.
+// and "forkGame". Differs from KataGo: games fork from games of the previous generation instead of
+// the games that ended last, so that a game depends only on its index; a fork keeps the rules and
+// komi of its source.
 
 #include <algorithm>
 #include <cmath>
@@ -21,15 +21,15 @@
 
 namespace tengen {
 
-// Where a fork starts: after how many plies of a source, and with the best of how many moves.
+// The start of a fork: after `num_plies` plies of `source`, with the best of `num_choices` moves.
 struct Fork {
   size_t source = 0;
   size_t num_plies = 0;
   uint32_t num_choices = 0;
 };
 
-// Decides whether a game is a fork, and of what. The ply of early forks is exponentially
-// distributed, that of late ones uniformly.
+// Decides at random whether a game is a fork, and of which position. The ply of an early fork is
+// exponentially distributed, the ply of a late fork uniformly.
 inline std::optional<Fork> draw_fork(const SelfplaySettings& settings,
                                      const std::vector<ForkSource>& sources, Rng& rng) {
   constexpr int kFewestChoices = 3;
@@ -54,7 +54,7 @@ inline std::optional<Fork> draw_fork(const SelfplaySettings& settings,
   return fork;
 }
 
-// The position at which a fork chooses its move. Throws Error for illegal moves.
+// Returns the position at which a fork chooses its move. Throws Error if a move is illegal.
 template <Game G>
 typename G::State position_of(const G& game, const ForkSource& source, size_t num_plies) {
   typename G::State state = initial_state_of(game, source.variant);
@@ -69,12 +69,11 @@ typename G::State position_of(const G& game, const ForkSource& source, size_t nu
   return state;
 }
 
-// Evaluates some moves of a position one by one; none of them ends the game.
+// Evaluates sampled moves of a position one by one; no sampled move ends the game.
 template <Game G>
 class MoveTrial {
  public:
-  // Draws `num_choices` different legal moves, or all if there are fewer. `legal` has space for
-  // every action.
+  // Samples up to `num_choices` different legal moves. `legal` needs space for every action.
   void begin(const G& game, const typename G::State& state, uint32_t num_choices, Rng& rng,
              uint16_t* legal) {
     choices_.clear();
@@ -94,7 +93,7 @@ class MoveTrial {
   bool is_waiting() const { return next_ < choices_.size(); }
   uint16_t move() const { return choices_[next_]; }
 
-  // Takes the value of the position after move(), in [-1, 1], for the player who makes it.
+  // Accepts the value of the position after move(), in [-1, 1], for the player who makes the move.
   void accept(float value_to_mover) {
     if (best_ == kNone || value_to_mover > best_value_) {
       best_ = choices_[next_];
@@ -104,7 +103,7 @@ class MoveTrial {
   }
 
   static constexpr int kNone = -1;
-  int best() const { return best_; }  // of the evaluated moves; kNone before the first
+  int best() const { return best_; }  // the best evaluated move; kNone before the first evaluation
 
  private:
   std::vector<uint16_t> choices_;

@@ -1,7 +1,7 @@
 #pragma once
-// Openings, which make games of one model differ from the first move on: those of a book, or
+// Openings, which make the games of one model differ from the first move: openings from a book, or
 // uniformly random plies followed by plies sampled from the network's policy, which lead to
-// positions worth learning. Source of the latter: KataGo (lightvector/KataGo),
+// positions worth learning. Source of the policy plies: KataGo (lightvector/KataGo),
 // "initGamesWithPolicy".
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace tengen {
 
 // Plays up to `num_plies` uniformly random moves on `state` and appends them to `moves`. Stops
-// before a move that would end the game. `legal` has space for every action.
+// before a move that would end the game. `legal` needs space for every action.
 template <Game G>
 void play_opening(const G& game, typename G::State& state, uint32_t num_plies, Rng& rng,
                   uint16_t* legal, std::vector<uint16_t>& moves) {
@@ -32,7 +32,7 @@ void play_opening(const G& game, typename G::State& state, uint32_t num_plies, R
   }
 }
 
-// Plays the moves of an opening on `state`. Throws Error if they are illegal or end the game.
+// Plays the moves of an opening on `state`. Throws Error if a move is illegal or ends the game.
 template <Game G>
 void play_book_opening(const G& game, typename G::State& state,
                        const std::vector<uint16_t>& moves) {
@@ -46,8 +46,8 @@ void play_book_opening(const G& game, typename G::State& state,
   }
 }
 
-// The number of plies sampled from the policy: exponentially distributed with this mean, rounded
-// down. It is usually small, and occasionally large enough to reach unusual positions.
+// Samples the number of policy plies from an exponential distribution with this mean, rounded down.
+// The number is usually small, and occasionally large enough to reach unusual positions.
 inline uint32_t num_policy_plies(float mean, Rng& rng) {
   const double drawn = -std::log(rng.uniform_positive()) * mean;
   return static_cast<uint32_t>(std::min(drawn, 65535.0));

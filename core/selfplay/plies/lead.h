@@ -1,10 +1,10 @@
 #pragma once
-// The lead: how many points the side to move could give the opponent, in komi, to make the position
-// even. It measures the size of an advantage, while the value measures only the probability of a
-// win. Source: KataGo (lightvector/KataGo), "estimateLeadProb" of its self-play and "computeLead".
-// Differs from KataGo: the lead is estimated right after the position's own search, whose value is
-// the one at the real komi, rather than at the end of the game; komi changes by half points, and
-// the first step is fixed.
+// The lead: the number of points that the side to move could give away, in komi, to make the
+// position even. The lead measures the size of an advantage, while the value measures only the
+// probability of a win. Source: KataGo (lightvector/KataGo), "estimateLeadProb" of its self-play
+// and "computeLead". Differs from KataGo: the lead is estimated right after the position's own
+// search, which provides the value at the real komi, rather than at the end of the game; komi
+// changes in half points, and the first step is fixed.
 
 #include <algorithm>
 
@@ -12,18 +12,18 @@
 
 namespace tengen {
 
-// Chooses the values of komi to evaluate, one by one, until the value changes its sign between two
-// adjacent ones. Steps from the real komi double until the sign changes; then the interval is
-// bisected. That takes 3 evaluations for leads up to 2 points, 5 up to 6, 7 up to 14, 9 up to 30,
-// and at most 11 on 9x9, 15 on 19x19.
+// Chooses the komi values to evaluate, one by one, until the position's value changes its sign
+// between two adjacent komi values. The steps from the real komi double until the sign changes;
+// then the interval is bisected. This takes 3 evaluations for leads up to 2 points, 5 up to 6, 7 up
+// to 14, 9 up to 30, and at most 11 on 9x9 and 15 on 19x19.
 //
-// Everything is in half points given away. Values are for the side to move, in [-1, 1], and are
-// assumed to decrease as more is given. If they do not, one of the sign changes is found; a value
-// of 0 counts as a sign change.
+// All amounts are in half points given away. Values are for the side to move, in [-1, 1], and are
+// assumed to decrease with the amount. If they do not, one of the sign changes is found. A value of
+// 0 counts as a sign change.
 class LeadBisection {
  public:
-  // `value`: of the position itself. A side that gives `highest` certainly loses, and one that
-  // gives `lowest` certainly wins.
+  // `value` is the value of the position itself. A side that gives away `highest` certainly loses,
+  // and a side that gives away `lowest` certainly wins.
   void begin(float value, int lowest, int highest) {
     is_ahead_ = value > 0.0f;
     low_ = is_ahead_ ? 0 : std::min(lowest, 0);
@@ -34,7 +34,7 @@ class LeadBisection {
     if (value == 0.0f) low_ = high_ = 0;
   }
 
-  // Whether another value is needed: that of the position with given_half_points() given away.
+  // Whether accept() needs the value of the position with given_half_points() given away.
   bool is_waiting() const { return high_ - low_ > 1; }
   int given_half_points() const {
     const bool is_stepping = step_ > 0 && step_ < high_ - low_;
@@ -51,8 +51,8 @@ class LeadBisection {
     step_ = is_still_ahead == is_ahead_ ? 2 * step_ : 0;
   }
 
-  // In points: the zero of the linear interpolation between the last two values. Precondition: no
-  // value is needed.
+  // The lead in points: the zero of the linear interpolation between the last two values.
+  // Precondition: !is_waiting().
   float points() const {
     const float share = low_value_ / (low_value_ - high_value_);
     return (static_cast<float>(low_) + share * static_cast<float>(high_ - low_)) / 2.0f;
@@ -61,7 +61,7 @@ class LeadBisection {
  private:
   static constexpr int kFirstStep = 4;
 
-  // The value is positive at low_ and negative at high_; if they are equal, it is 0 there.
+  // The value is positive at low_ and negative at high_; if low_ == high_, the value there is 0.
   int low_ = 0;
   int high_ = 0;
   float low_value_ = 0.0f;
@@ -70,7 +70,7 @@ class LeadBisection {
   bool is_ahead_ = false;
 };
 
-// Starts from a position whose own search returned `value`, to play.
+// Starts from `state`, whose own search returned `value` for the side to play.
 template <HasKomi G>
 void begin_lead(const G& game, const typename G::State& state, float value, LeadBisection& lead) {
   const int komi = game.komi_half_points(state);
@@ -79,7 +79,7 @@ void begin_lead(const G& game, const typename G::State& state, float value, Lead
   lead.begin(value, own - most - 1, own + most + 1);
 }
 
-// The position after the side to move has given away this many half points.
+// Returns the position after the side to move has given away `half_points`.
 template <HasKomi G>
 typename G::State with_given(const G& game, const typename G::State& state, int half_points) {
   typename G::State other = state;

@@ -1,11 +1,11 @@
 #pragma once
-// How self-play with the search of the MLPerf benchmark minigo chooses a move and records a search.
+// Chooses moves and policy targets in self-play with the search of the MLPerf benchmark minigo.
 // Source: MLPerf training v2.1, minigo.
 //
-// In the first plies the move is sampled from visits, never a pass; later it is the most visited
-// action. Once the other side has passed several times in a row, no move is played on pass-alive
-// points, except in the first plies, and such moves are never part of a target. This shortens games
-// between players that do not know when to stop.
+// In the first plies the move is sampled from the visits, and is never a pass; later it is the most
+// visited action. After the opponent has passed several times in a row, a side no longer plays on
+// pass-alive points, except in the first plies, and policy targets exclude these points. This
+// shortens games between players that do not know when to stop.
 
 #include <algorithm>
 #include <array>
@@ -21,7 +21,7 @@
 
 namespace tengen {
 
-// How often each side has passed in a row; a count that reaches `limit` stays there.
+// The number of consecutive passes of each side; a count that reaches `limit` stays at `limit`.
 class PassRuns {
  public:
   explicit PassRuns(int limit) : limit_(limit) {}
@@ -39,14 +39,14 @@ class PassRuns {
   std::array<int, 2> counts_{};
 };
 
-// The pass-alive points of one position at a time.
+// Holds the pass-alive points of one position.
 template <Game G>
 class PassAlivePoints {
  public:
   explicit PassAlivePoints(const G& game)
       : cells_(static_cast<size_t>(game.height()) * static_cast<size_t>(game.width())) {}
 
-  // Reads the pass-alive points of `state`, or none if they do not count or the game has none.
+  // Reads the pass-alive points of `state`, or none if `counts` is false or the game has none.
   void read(const G& game, const typename G::State& state, bool counts) {
     counts_ = counts && HasPassAlive<G>;
     if constexpr (HasPassAlive<G>) {
@@ -64,13 +64,13 @@ class PassAlivePoints {
   bool counts_ = false;
 };
 
-// The last action in a game with a pass; no action in any other game.
+// Returns the pass, which is the last action; -1 in a game without a pass.
 template <Game G>
 int pass_of(const G& game) {
   return has_pass(game) ? game.num_actions() - 1 : -1;
 }
 
-// The most visited action that is not pass-alive, or a pass if there is none.
+// Returns the most visited action that is not on a pass-alive point, or a pass if there is none.
 template <Game G>
 int best_allowed(const G& game, const MinigoSearch<G>& search, const SearchResult& result,
                  const PassAlivePoints<G>& alive) {
@@ -79,8 +79,8 @@ int best_allowed(const G& game, const MinigoSearch<G>& search, const SearchResul
   return best == nullptr ? pass_of(game) : best->action;
 }
 
-// A point sampled from visits^exponent. If no point has a visit: a pass if the search may pass,
-// otherwise the most visited action.
+// Samples a point with probability proportional to visits^exponent. If no point has a visit,
+// returns a pass if the search may pass, otherwise the most visited action.
 template <Game G>
 int draw_point(const G& game, const MinigoSearch<G>& search, const SearchResult& result,
                double exponent, Rng& rng) {
@@ -102,13 +102,14 @@ int draw_point(const G& game, const MinigoSearch<G>& search, const SearchResult&
   return last;
 }
 
-// Sets `policy`, the search's target, to the target without pruning.
+// Sets `policy`, the search's policy target, to the target without pruning.
 inline void take_visits(SearchResult& result) {
   for (ActionResult& a : result.actions) a.policy = static_cast<float>(a.visits);
 }
 
-// Converts `policy`, the search's target, to the recorded target: to the power used for sampling if
-// the move is sampled, without pass-alive points, and everything on the pass if nothing is left.
+// Converts `policy`, the search's policy target, to the recorded target: drops pass-alive points,
+// raises the rest to `exponent` if the move is sampled, and puts all weight on the pass if nothing
+// remains.
 template <Game G>
 void make_target(const G& game, const PassAlivePoints<G>& alive, bool is_drawn, double exponent,
                  SearchResult& result) {
@@ -122,13 +123,13 @@ void make_target(const G& game, const PassAlivePoints<G>& alive, bool is_drawn, 
     for (ActionResult& a : result.actions) a.policy = static_cast<float>(a.policy / total);
     return;
   }
-  // In a game without a pass, the move that its search would play.
+  // In a game without a pass, all weight goes to the move that the search would play.
   const int only = has_pass(game) ? pass_of(game) : result.best_action;
   for (ActionResult& a : result.actions) a.policy = a.action == only ? 1.0f : 0.0f;
 }
 
-// The root value below which a side resigns: minus a threshold drawn uniformly once per game, from
-// resign_from (exclusive) to 1. A threshold of 1 is never reached.
+// Returns the root value below which a side resigns: minus a threshold sampled uniformly for the
+// game from (resign_from, 1]. A threshold of 1 is never reached.
 inline float resignation_value(const SelfplaySettings& settings, Rng rng) {
   const double from = settings.resign_from;
   return static_cast<float>(-(from + (1.0 - from) * rng.uniform_positive()));

@@ -1,5 +1,5 @@
 #pragma once
-// From a search to a move and its record.
+// Chooses a move from a search result and records the ply.
 
 #include <algorithm>
 #include <cmath>
@@ -18,8 +18,8 @@ inline double move_temperature(const SelfplaySettings& settings, int ply) {
              std::pow(0.5, ply / static_cast<double>(settings.temperature_halflife));
 }
 
-// Samples an action with probability proportional to policy^(1/T); below T = 0.01 takes the best
-// one.
+// Samples an action with probability proportional to policy^(1/T), where T is `temperature`. Below
+// T = 0.01 returns the best action.
 inline int sample_action(const SearchResult& result, double temperature, Rng& rng) {
   if (temperature < 0.01) return result.best_action;
   float top = 0.0f;
@@ -42,13 +42,13 @@ inline int sample_action(const SearchResult& result, double temperature, Rng& rn
   return last;
 }
 
-// Records one searched ply as a row of this weight. With `keeps_policy` the policy is kept even if
-// the weight is 0, because the weight may be raised later.
+// Records a searched ply as a row with `weight`. With `keeps_policy` the record includes the policy
+// even if the weight is 0, because the weight may be raised later.
 inline PlyRecord record_ply(const SearchResult& result, int action, float weight,
                             bool keeps_policy) {
   PlyRecord ply;
   ply.action = static_cast<uint16_t>(action);
-  // Rounding in an evaluator's softmax can exceed the range by one unit.
+  // Rounding in an evaluator's softmax can make the value exceed the range by one unit.
   ply.root_value = std::clamp(result.root_value_to_play, -1.0f, 1.0f);
   ply.policy_weight = weight;
   ply.value_weight = weight;

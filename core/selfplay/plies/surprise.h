@@ -1,10 +1,10 @@
 #pragma once
-// Surprise weighting: a share of the total weight of a game's rows goes to rows where the search
-// changed the network's opinion, because the network learns most from them. Source: KataGo
-// (lightvector/KataGo), "Policy Surprise Weighting", and its value counterpart. Differs from
-// KataGo: weights stay fractional and multiply the loss, while KataGo writes whole copies of a row
-// and draws the remainder at random; the expectation is the same. For value and outcome only means
-// are compared: a draw counts as half a win.
+// Surprise weighting: a share of the total weight of a game's rows goes to rows whose search result
+// differs from the network's prediction, because the network learns most from these rows. Source:
+// KataGo (lightvector/KataGo), "Policy Surprise Weighting", and its value counterpart. Differs from
+// KataGo: weights stay fractional and multiply the loss, while KataGo writes integer copies of a
+// row and samples the remainder; the expectation is the same. Values and outcomes are compared as
+// means, so a draw counts as half a win.
 
 #include <algorithm>
 #include <cmath>
@@ -17,7 +17,7 @@
 
 namespace tengen {
 
-// Relative entropy of the policy target with respect to the search's prior, in nats.
+// The relative entropy of the policy target with respect to the search's prior, in nats.
 inline float policy_surprise(const SearchResult& result) {
   double sum = 0.0;
   for (const ActionResult& a : result.actions) {
@@ -28,10 +28,10 @@ inline float policy_surprise(const SearchResult& result) {
   return static_cast<float>(std::max(0.0, sum));
 }
 
-// For each ply the relative entropy, in [0, 1], of the shown result with respect to the network's
-// value (win against loss). The shown result is a mean of the values of this and later searches and
-// the outcome, with the weight `now` for the current ply and geometrically decreasing weights after
-// it.
+// Returns for each ply the relative entropy, clamped to [0, 1], of the observed result with respect
+// to the network's value (win against loss). The observed result is a mean of the outcome and the
+// values of this and later searches, with weight `now` for the current ply and geometrically
+// decreasing weights for later plies.
 inline std::vector<double> value_surprises(const std::vector<PlyNote>& notes,
                                            float outcome_to_first, double now) {
   const auto half = [](double value) { return std::clamp(0.5 + 0.5 * value, 1e-9, 1.0 - 1e-9); };
@@ -48,11 +48,11 @@ inline std::vector<double> value_surprises(const std::vector<PlyNote>& notes,
 }
 
 // Redistributes the weights of a finished game's rows. A cheap search becomes a row if its policy
-// surprise was 1.5 times the rows' average. `num_cells` of the board determines how fast the
-// weights of later values decrease.
+// surprise exceeds 1.5 times the rows' average. `num_cells`, the size of the board, determines how
+// fast the weights of later values decrease.
 inline void weigh_by_surprise(const SelfplaySettings& settings, const std::vector<PlyNote>& notes,
                               int num_cells, GameRecord& record) {
-  // Below this weight a row costs the learner as much as any other and teaches almost nothing.
+  // A row below this weight costs the learner as much as any other row but teaches almost nothing.
   constexpr double kLeastWeight = 1.0 / 64;
   constexpr double kLittleValueSurprise = 0.01;
   const double now = 1.0 / (1.0 + 0.016 * num_cells);
@@ -68,7 +68,7 @@ inline void weigh_by_surprise(const SelfplaySettings& settings, const std::vecto
   }
   if (total < 1.0) return;
   const double threshold = 1.5 * policy_total / total;
-  // If values hardly changed, their differences are noise.
+  // If values hardly change, their differences are noise, so the share shrinks.
   const double value_share =
       settings.value_surprise_share * std::min(1.0, value_total / total / kLittleValueSurprise);
   const double policy_share = settings.policy_surprise_share;

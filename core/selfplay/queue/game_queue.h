@@ -1,5 +1,5 @@
 #pragma once
-// Hands out the games of one generation or of one match, in order and once each.
+// Hands out each game of a generation or match once, in order of index.
 
 #include <algorithm>
 #include <atomic>
@@ -46,7 +46,7 @@ class GameQueue {
             game.record.game_index, "must be of the generation; leave it out");
       const uint32_t index = game.record.game_index;
       if (index >= generation.num_games || finished_[index]) continue;
-      // The state of the game until a worker continues it.
+      // unfinished() returns this state until a worker continues the game.
       kept_.emplace(index, bytes);
       begun_.emplace(index, std::move(game));
     }
@@ -62,7 +62,7 @@ class GameQueue {
     return kNone;
   }
 
-  // Whether all games were handed out; some may still be in progress.
+  // Whether all games have been handed out; some may still be in progress.
   bool empty() const { return next_.load(std::memory_order_relaxed) >= generation_.num_games; }
 
   // The state of an unfinished game to continue; null for a game that starts from the beginning.
@@ -73,7 +73,7 @@ class GameQueue {
 
   size_t num_begun() const { return begun_.size(); }
 
-  // Asks every worker to keep() its games soon; does not wait.
+  // Requests that every worker keep() its games soon; does not wait.
   void request_snapshot() { num_snapshots_.fetch_add(1, std::memory_order_relaxed); }
   uint64_t num_snapshots() const { return num_snapshots_.load(std::memory_order_relaxed); }
   void keep(const UnfinishedGame& game) {
@@ -81,7 +81,7 @@ class GameQueue {
     const std::lock_guard lock(kept_mutex_);
     kept_[game.record.game_index] = std::move(bytes);
   }
-  // A finished game is no longer kept here.
+  // Drops the state of a finished game.
   void forget(uint32_t index) {
     const std::lock_guard lock(kept_mutex_);
     kept_.erase(index);
@@ -94,7 +94,7 @@ class GameQueue {
     return games;
   }
 
-  // The variant of a game; a pure function of the generation's seed and number.
+  // The variant of game `index`: a pure function of the index and the generation's seed and number.
   const std::string& variant(uint32_t index) const {
     static const std::string itself;
     if (variant_ends_.empty()) return itself;
@@ -104,11 +104,11 @@ class GameQueue {
     return generation_.variants[static_cast<size_t>(found - variant_ends_.begin())].first;
   }
 
-  // Stops the work: take() returns kNone and every worker drops its unfinished games.
+  // Stops the work: take() then returns kNone, and every worker drops its unfinished games.
   void stop() { stopped_.store(true, std::memory_order_relaxed); }
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
   const Generation& generation() const { return generation_; }
-  // The number of games that it was created to hand out.
+  // The number of games to hand out: those that were not finished when the queue was created.
   size_t num_wanted() const {
     return static_cast<size_t>(std::count(finished_.begin(), finished_.end(), false));
   }
@@ -121,7 +121,7 @@ class GameQueue {
   mutable std::mutex kept_mutex_;
   std::map<uint32_t, std::string> kept_;
   std::atomic<uint64_t> num_snapshots_{0};
-  // Idle slots keep calling take() after the last game; 64 bits never wrap around to game 0.
+  // Idle slots keep calling take() after the last game; a 64-bit counter does not wrap around.
   std::atomic<uint64_t> next_{0};
   std::atomic<bool> stopped_{false};
 };

@@ -7,9 +7,9 @@
 namespace tengen {
 namespace {
 
-// A marker instead of the number of notes: the number of extra simulations follows, then the number
-// of notes. No game is that long. (Earlier versions used 65535, with the visits and value of a
-// root.)
+// A marker in place of the number of notes. The number of extra simulations follows, then the
+// number of notes. No game has this number of plies. (Earlier versions used 65535, with the visits
+// and value of a root.)
 constexpr uint16_t kHasExtra = 0xfffe;
 
 }  // namespace

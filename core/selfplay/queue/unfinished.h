@@ -1,6 +1,6 @@
 #pragma once
-// The state of an unfinished game, for resuming it after a restart. It stops where the next search
-// starts without a tree, so that the resumed game is the same as an uninterrupted one.
+// The state of an unfinished game, to resume the game after a restart. The state ends before a
+// search that starts with an empty tree, so that the resumed game equals an uninterrupted one.
 
 #include <cstdint>
 #include <string>

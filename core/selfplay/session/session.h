@@ -1,6 +1,6 @@
 #pragma once
-// A search of one game that is driven from outside by one thread, for play and analysis. A port of
-// one row.
+// A search of one game that one thread drives from outside, for play and analysis. A session is a
+// port with one row.
 
 #include <algorithm>
 #include <memory>
@@ -15,8 +15,8 @@
 
 namespace tengen {
 
-// The position after `moves` of the game or one of its variants. Throws Error if the variant does
-// not exist, a move is illegal or the game is over.
+// Returns the position after `moves` in `variant`, or in the game itself if `variant` is empty.
+// Throws Error if the variant does not exist, a move is illegal or the game has ended.
 template <Game G>
 typename G::State position_after(const G& game, const std::string& variant,
                                  const std::vector<int>& moves) {
@@ -40,7 +40,7 @@ struct SearchedLine {
   std::string variant;
   std::vector<int> moves;
 
-  // Whether these moves continue or equal it.
+  // Whether the moves `to` equal or continue this line.
   bool leads_to(const std::string& to_variant, const std::vector<int>& to) const {
     return to_variant == variant && to.size() >= moves.size() &&
            std::equal(moves.begin(), moves.end(), to.begin());
@@ -49,15 +49,15 @@ struct SearchedLine {
 
 class SearchSession : public Port {
  public:
-  // Starts a search of position_after() these moves; throws as that does. Then drive the port until
-  // next() returns 0 and read result(). With `keeps_tree`, if the moves continue those of the last
-  // completed search, its subtree is reused; the visits found there count towards the request.
+  // Starts a search of the position after `moves`; throws like position_after(). Then drive the
+  // port until next() returns 0, and read result(). With `keeps_tree`, reuses the subtree of the
+  // last completed search if `moves` continue its moves; its visits count towards the request.
   virtual void begin(const std::vector<int>& moves, const SearchRequest& request,
                      const std::string& variant, bool keeps_tree = false) = 0;
   // Continues the completed search up to `num_simulations` in total; see Search::extend().
   virtual void extend(int num_simulations) = 0;
   virtual const SearchResult& result() = 0;
-  // Of the completed search; see search/tree/variation.h.
+  // The principal variation of the completed search; see search/tree/variation.h.
   virtual std::vector<int> variation(int action, size_t max_length) const = 0;
 };
 
@@ -93,7 +93,7 @@ class GameSession final : public SearchSession {
   BatchBuffers& buffers() override { return leaves_.buffers(); }
   const SearchResult& result() override {
     search_.finish(result_);
-    // Includes those of an earlier search.
+    // Includes the simulations of an earlier search.
     result_.num_simulations = search_.tree().node(search_.tree().root()).visits - 1;
     return result_;
   }

@@ -1,5 +1,5 @@
 #pragma once
-// A search of one game that is driven from outside by several threads with a port each, for play
+// A search of one game that several threads drive from outside, each with its own port, for play
 // and analysis.
 
 #include <memory>
@@ -13,21 +13,21 @@
 
 namespace tengen {
 
-// Each thread drives one port until its next() returns 0; begin() and result() may be called only
-// between these.
+// Each thread drives one port until its next() returns 0. Call begin() and result() only while no
+// thread drives a port.
 class SharedSession {
  public:
   virtual ~SharedSession() = default;
   // Starts a search of the position after `moves`, like SearchSession::begin().
   virtual void begin(const std::vector<int>& moves, const SearchRequest& request,
                      const std::string& variant, bool keeps_tree = false) = 0;
-  // Like SearchSession::extend(), once every port's next() has returned 0.
+  // Like SearchSession::extend(); call after the next() of every port has returned 0.
   virtual void extend(int num_simulations) = 0;
   // next() may block until another port's done() is called.
   virtual Port& port(int index) = 0;
-  // Ends the search soon with its results so far; every next() returns. From any thread.
+  // Ends the search soon with the results so far; every next() returns. Any thread may call it.
   virtual void stop() = 0;
-  // Of the completed search. Throws Error if there is no result yet.
+  // The result of the completed search. Throws Error if there is no result yet.
   virtual const SearchResult& result() = 0;
   // Like SearchSession::variation().
   virtual std::vector<int> variation(int action, size_t max_length) const = 0;

@@ -1,6 +1,6 @@
 #pragma once
-// The common part of self-play with any search: the games of one thread, where they come from and
-// where they go. worker.h and minigo_worker.h define how a ply is played.
+// The part of self-play that all searches share: takes the games of one thread from the queue,
+// starts them, and passes them to the sink. worker.h and minigo_worker.h play the plies.
 
 #include <memory>
 #include <mutex>
@@ -19,12 +19,12 @@
 
 namespace tengen {
 
-// A port with counters. One thread drives it. Any thread may call stats(), which does not wait for
-// next(): it returns the counters as of the last completed call of next() or done().
+// A port with counters, driven by one thread. Any thread may call stats(), which does not wait for
+// next() but returns the counters after the last completed call of next() or done().
 class SelfplayPort : public Port {
  public:
   virtual WorkerStats stats() const = 0;
-  // Passes its unfinished games to GameQueue::keep(). Not while another thread drives the port.
+  // Passes unfinished games to GameQueue::keep(). Not while another thread drives the port.
   virtual void keep_unfinished() = 0;
 };
 
@@ -35,13 +35,13 @@ struct GameSlot {
   GameRecord record;
   std::vector<PlyNote> notes;  // one per ply of the record
   size_t num_resumable_plies =
-      0;  // plies of the record at the last search that started without a tree
-  uint32_t num_extra_simulations = 0;  // of that search; see UnfinishedGame
+      0;  // number of plies before the last search that started with an empty tree
+  uint32_t num_extra_simulations = 0;  // extra simulations of that search; see UnfinishedGame
   bool idle = true;
   bool may_settle = false;
 };
 
-// Slot: a GameSlot with its searches. Leaves: serves these searches.
+// Slot is a GameSlot with its searches; Leaves serves these searches.
 template <Game G, class Slot, class Leaves>
 class GameWorker : public SelfplayPort {
  public:
@@ -89,10 +89,10 @@ class GameWorker : public SelfplayPort {
     legal_.resize(static_cast<size_t>(game_.num_actions()));
   }
 
-  // Plays the slot until its search has to wait. May be called while it is already waiting.
+  // Plays the slot until its search must wait. May be called while the search is already waiting.
   virtual void run(Slot& slot) = 0;
 
-  // Assigns the queue's next game to the slot without starting it. Returns its index, or none.
+  // Assigns the queue's next game to the slot without starting it. Returns its index or nullopt.
   std::optional<uint32_t> take_game(Slot& slot) {
     const int64_t index = queue_->take();
     if (index == GameQueue::kNone) return std::nullopt;
@@ -108,7 +108,7 @@ class GameWorker : public SelfplayPort {
     return slot.record.game_index;
   }
 
-  // Whether the game starts with an opening of the book; only if it is not a variant.
+  // Starts a share of the games (not variants) with a book opening; returns whether it did.
   bool begin_book_opening(Slot& slot) {
     const Generation& generation = queue_->generation();
     const auto& openings = generation.openings;
@@ -122,8 +122,8 @@ class GameWorker : public SelfplayPort {
     return true;
   }
 
-  // Starts the game's variant with random moves. Returns their random stream, for the plies after
-  // them.
+  // Starts the game's variant with random moves. Returns the random stream, which the plies that
+  // follow continue.
   Rng begin_random_opening(Slot& slot) {
     slot.record.variant = queue_->variant(slot.record.game_index);
     slot.state = initial_state_of(game_, slot.record.variant);
@@ -150,13 +150,13 @@ class GameWorker : public SelfplayPort {
     }
   }
 
-  // Decides whether the game may end when the final owner of every cell is settled.
+  // Decides at random whether the game may end when the final owner of every cell is settled.
   void draw_settlement(Slot& slot) {
     Rng rng = game_stream(slot, Purpose::kSettlement);
     slot.may_settle = rng.uniform() >= settings_.settled_playout_share;
   }
 
-  // The outcome of the game as it stands; kOngoing if it continues.
+  // The outcome of the game in its current position; kOngoing if the game continues.
   Outcome outcome_of(const Slot& slot) const {
     const Outcome outcome = game_.outcome(slot.state);
     if constexpr (HasScore<G>) {
@@ -167,9 +167,9 @@ class GameWorker : public SelfplayPort {
     return outcome;
   }
 
-  // Passes on a finished game, whose record has its outcome.
+  // Passes a finished game, whose record contains the outcome, to the sink.
   void put_game(Slot& slot) {
-    slot.idle = true;  // even if put() throws: the game is over and must not continue
+    slot.idle = true;  // even if put() throws, because the game has ended and must not continue
     uint64_t num_rows = 0;
     for (PlyRecord& ply : slot.record.plies) {
       if (ply.policy_weight == 0.0f) ply.policy.clear();
@@ -181,7 +181,7 @@ class GameWorker : public SelfplayPort {
     stats_.num_rows += num_rows;
   }
 
-  // The random stream of a ply, or of the whole game.
+  // The random stream of a ply, or of the complete game.
   Rng stream(const Slot& slot, Purpose purpose) const {
     return Rng(queue_->generation().seed, slot.record.generation, slot.record.game_index,
                static_cast<uint32_t>(game_.ply(slot.state)), purpose);
@@ -215,7 +215,7 @@ class GameWorker : public SelfplayPort {
   std::vector<uint16_t> legal_;
 
  private:
-  // Only twice per batch, so that the lock costs nothing in the loops over plies and simulations.
+  // Called only twice per batch, so that the loops over plies and simulations take no lock.
   void publish_stats() {
     const std::lock_guard lock(published_mutex_);
     published_ = stats_;

@@ -10,7 +10,7 @@
 
 namespace tengen {
 
-// Throws Error if the policy is minigo and the game's moves are made outside the core.
+// Throws Error if the policy is minigo and the game is external.
 template <Game G>
 std::unique_ptr<SelfplayPort> make_selfplay_worker(const G& game, const SelfplaySettings& settings,
                                                    std::shared_ptr<GameQueue> queue,

@@ -1,11 +1,11 @@
 #pragma once
 // Self-play with the search of the MLPerf benchmark minigo (search/minigo/minigo_search.h). Each
-// slot plays a game, as in worker.h; a batch contains several leaves of each. A game depends only
-// on its index. Source: MLPerf training v2.1, minigo.
+// slot plays a game, as in worker.h, and a batch contains several leaves per game. A game depends
+// only on its index. Source: MLPerf training v2.1, minigo.
 //
 // The tree is reused from ply to ply. A fast ply searches it further, without noise, and gives no
-// row. In a game with fast plies a full ply starts without a tree, and makes one more simulation
-// for each visit that the root would have kept; a restart can resume the game there.
+// row. With fast plies, a full ply starts with an empty tree and makes one more simulation for each
+// visit that its root would have kept; a restart can resume the game there.
 
 #include <algorithm>
 #include <memory>
@@ -28,7 +28,7 @@ struct MinigoSlot : GameSlot<G> {
   MinigoSearch<G> search;
   PassRuns passes;
   float resigns_below = -1.0f;
-  bool is_full = false;  // whether the ply in search is a full one, which gives a row
+  bool is_full = false;  // whether the current ply is a full ply, which gives a row
 };
 
 template <Game G>
@@ -83,7 +83,7 @@ class MinigoWorker final : public GameWorker<G, MinigoSlot<G>, LeavesServer<G, M
     return true;
   }
 
-  // Counts passes over the searched plies of a resumed game.
+  // Counts the passes in the searched plies of a resumed game.
   void count_passes(Slot& slot) {
     auto state = initial_state_of(game_, slot.record.variant);
     for (const uint16_t action : slot.record.opening) game_.apply(state, action);
@@ -93,7 +93,7 @@ class MinigoWorker final : public GameWorker<G, MinigoSlot<G>, LeavesServer<G, M
     }
   }
 
-  // `num_kept_visits`: visits of the root in the reused tree, or those it would have had.
+  // `num_kept_visits`: the visits that the root has in the reused tree, or would have had.
   void begin_ply(Slot& slot, uint32_t num_kept_visits) {
     const bool is_first = slot.record.plies.empty();
     Rng rng = this->stream(slot, Purpose::kPlayoutCap);
@@ -143,7 +143,7 @@ class MinigoWorker final : public GameWorker<G, MinigoSlot<G>, LeavesServer<G, M
     begin_ply(slot, slot.search.root_visits());
   }
 
-  PassAlivePoints<G> alive_;  // pass-alive points at the end of the ply
+  PassAlivePoints<G> alive_;  // the pass-alive points of the ply that is being finished
 };
 
 }  // namespace tengen

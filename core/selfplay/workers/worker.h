@@ -1,7 +1,7 @@
 #pragma once
-// Self-play: one thread's games as state machines. Each slot plays a game. next() runs every slot's
-// search to its next leaf, so a batch holds at most one leaf per game and no search waits for
-// another. A game depends only on its index, not on slots, threads or batches.
+// Self-play: the games of one thread as state machines. Each slot plays a game. next() runs every
+// slot's search to its next leaf, so a batch holds at most one leaf per game and no search waits
+// for another. A game depends only on its index, not on slots, threads or batches.
 
 #include <algorithm>
 #include <cmath>
@@ -27,11 +27,11 @@ struct SearchedSlot : GameSlot<G> {
   Search<G> search;
   uint32_t num_opening_plies = 0;  // plies still to be sampled from the policy
   MoveTrial<G> trial;              // for a fork's first move
-  LeadBisection lead;              // for the position that was searched
+  LeadBisection lead;              // of the searched position
   std::optional<Search<G>>
-      lead_search;  // of that position with another komi; the slot's tree is kept
+      lead_search;  // searches that position with another komi; does not change the slot's tree
   bool may_resign = false;
-  float weight = 0.0f;  // row weight of the ply in search; 0: a cheap search
+  float weight = 0.0f;  // row weight of the current ply; 0 if its search is cheap
 };
 
 template <Game G>
@@ -139,7 +139,7 @@ class SelfplayWorker final : public GameWorker<G, SearchedSlot<G>, LeafServer<G>
     if (rng.uniform() < settings_.full_probability) {
       const Effort effort = full_effort(settings_, slot.notes);
       slot.weight = effort.weight;
-      // It starts without a tree, so that noise affects every visit of its target.
+      // A full search starts with an empty tree, so that noise affects every visit of its target.
       start_afresh(slot);
       begin_search(slot, slot.state, effort.num_simulations, true);
     } else {
@@ -174,7 +174,7 @@ class SelfplayWorker final : public GameWorker<G, SearchedSlot<G>, LeafServer<G>
     begin_ply(slot);
   }
 
-  // Without simulations the search's policy is the network's.
+  // Samples a ply from the search's policy, which without simulations is the network's policy.
   void finish_opening_ply(Slot& slot) {
     Rng rng = this->stream(slot, Purpose::kPolicyOpening);
     const int action = sample_action(result_, settings_.policy_opening_temperature, rng);
@@ -192,7 +192,7 @@ class SelfplayWorker final : public GameWorker<G, SearchedSlot<G>, LeafServer<G>
     begin_ply(slot);
   }
 
-  // Whether to estimate the lead of the position that was searched.
+  // Decides at random whether to estimate the lead of the searched position.
   bool draws_lead(const Slot& slot) const {
     if constexpr (HasKomi<G>) {
       Rng rng = this->stream(slot, Purpose::kLead);
@@ -223,7 +223,7 @@ class SelfplayWorker final : public GameWorker<G, SearchedSlot<G>, LeafServer<G>
     const int ply = game_.ply(slot.state);
     const bool is_full = slot.weight > 0.0f;
     Rng rng = this->stream(slot, Purpose::kMoveChoice);
-    // In a Gumbel search the Gumbel draw provides the exploration.
+    // In a Gumbel search, the Gumbel noise provides the exploration.
     const bool drawn = settings_.search.policy == RootPolicy::kGumbel && is_full;
     const int action =
         drawn ? result_.best_action : sample_action(result_, move_temperature(settings_, ply), rng);

@@ -7,23 +7,23 @@
 namespace tengen {
 namespace {
 
-constexpr size_t kMaxVital = 4;  // such a chain is adjacent to every point that counts
+constexpr size_t kMaxVital = 4;  // all vital chains of a region touch one point
 
 struct Region {
-  uint16_t first;  // of its points in Regions::members
+  uint16_t first;  // index of its first point in PassAlive::members_
   uint16_t end;
-  std::array<uint16_t, kMaxVital> vital;  // heads of the chains to which it is vital, in any order
+  std::array<uint16_t, kMaxVital> vital;  // heads of the chains with this vital region
   uint8_t num_vital;
-  bool is_enclosed;  // by chains that may still be pass-alive
+  bool is_enclosed;  // only by chains that may still be pass-alive
 };
 
-// What a side certainly keeps.
+// The pass-alive points of one side.
 struct Kept {
   PointSet chains;
   PointSet regions;
 };
 
-// The chains and regions of one side. kMinigo: as in minigo_pass_alive_areas().
+// Finds the pass-alive points of one side. kMinigo: by the rules of minigo_pass_alive_areas().
 template <bool kMinigo>
 class PassAlive {
  public:
@@ -34,7 +34,7 @@ class PassAlive {
     const PointSet& own = state_.stones[colour_];
     const PointSet empty = board_.empty_points(state_);
     const PointSet others = empty | state_.stones[colour_ ^ 1];
-    // No region with such a point is vital. That leaves few, and in most positions none.
+    // No region with a point of `far` is vital. Few regions remain, and in most positions none.
     const PointSet far = (may_suicide_ ? others : empty) - board_.beside(own);
     const PointSet hopeless = board_.reached(far, others);
     find_regions(others - hopeless);
@@ -59,7 +59,7 @@ class PassAlive {
   std::span<const uint16_t> points_of(const Region& region) const {
     return {members_.data() + region.first, members_.data() + region.end};
   }
-  // Calls f(head) for every stone of the side beside a point.
+  // Calls f(head of its chain) for every stone of this side that is adjacent to `point`.
   template <class F>
   void for_each_chain_beside(uint16_t point, F&& f) const {
     for (const uint16_t q : board_.neighbours(point)) {
@@ -67,7 +67,7 @@ class PassAlive {
     }
   }
 
-  // Adds the regions that make up `left`, and the chains to which they are vital.
+  // Splits `left` into regions and adds them, with the chains to which they are vital.
   void find_regions(PointSet left) {
     for (int start; (start = left.first()) >= 0;) {
       Region& region = regions_[num_regions_++];
@@ -87,7 +87,7 @@ class PassAlive {
     }
   }
 
-  // The chains beside every point of the region that counts.
+  // Finds the chains adjacent to every empty point of `region`; with suicide, to every point.
   void find_vital(Region& region) {
     region.num_vital = 0;
     bool is_first = true;
@@ -116,7 +116,8 @@ class PassAlive {
     return std::find(region.vital.begin(), end, head) != end;
   }
 
-  // Drops the regions beside (kAtLiberties: at a liberty of) a chain that is not alive.
+  // Drops the regions adjacent to a chain that is not alive. kAtLiberties: only the regions that
+  // contain a liberty of the chain.
   template <bool kAtLiberties>
   void drop_regions() {
     for (size_t i = 0; i < num_regions_; ++i) {
@@ -129,7 +130,7 @@ class PassAlive {
     }
   }
 
-  // Drops the chains with fewer than two vital regions; returns whether there were any.
+  // Drops the chains with fewer than two vital regions; returns whether it dropped any.
   bool drop_chains() {
     for (size_t c = 0; c < num_chains_; ++c) num_vital_[chains_[c]] = 0;
     for (size_t i = 0; i < num_regions_; ++i) {
@@ -147,7 +148,7 @@ class PassAlive {
     return dropped;
   }
 
-  // Whether at most one point that counts has no adjacent stone of the side.
+  // Whether at most one (kMinigo: empty) point of `region` has no adjacent stone of this side.
   bool has_few_inner_points(const Region& region) const {
     int num_inner = 0;
     for (const uint16_t point : points_of(region)) {
@@ -167,16 +168,16 @@ class PassAlive {
   size_t num_members_ = 0;
   size_t num_chains_ = 0;
   std::array<Region, kGoMaxPoints> regions_;
-  std::array<uint16_t, kGoMaxPoints> members_;    // of all regions, concatenated
-  std::array<uint16_t, kGoMaxPoints> chains_;     // heads of those that may be alive
+  std::array<uint16_t, kGoMaxPoints> members_;    // the points of all regions, concatenated
+  std::array<uint16_t, kGoMaxPoints> chains_;     // heads of the chains that may be alive
   std::array<uint16_t, kGoMaxPoints> num_vital_;  // number of vital regions, indexed by head
   std::array<bool, kGoMaxPoints>
-      is_alive_{};  // indexed by head; final once nothing more is dropped
+      is_alive_{};  // indexed by head; final when drop_chains() returns false
 };
 
 using BothKept = std::array<Kept, 2>;  // indexed by side
 
-// If a region belongs to both sides, White gets it.
+// A region that would belong to both sides is White's.
 BothKept minigo_kept(const GoBoard& board, const GoState& state, bool may_suicide) {
   BothKept kept = {PassAlive<true>(board, state, kGoBlack, may_suicide).find(),
                    PassAlive<true>(board, state, kGoWhite, may_suicide).find()};
@@ -184,7 +185,7 @@ BothKept minigo_kept(const GoBoard& board, const GoState& state, bool may_suicid
   return kept;
 }
 
-// Area scoring of points that already have an owner, and of the others, `empty`.
+// Area scoring if the points `owned` already have an owner and the remaining points are `empty`.
 GoAreas area_of(const GoBoard& board, const GoAreas& owned, const PointSet& empty) {
   const PointSet black = board.reached(owned[kGoBlack], empty);
   const PointSet white = board.reached(owned[kGoWhite], empty);

@@ -6,7 +6,7 @@
 namespace tengen {
 namespace {
 
-constexpr uint64_t kStoneTable = 7;  // tables 7 and 8
+constexpr uint64_t kStoneTable = 7;  // one table per colour: 7 and 8
 
 }  // namespace
 
@@ -56,7 +56,7 @@ void GoBoard::set_stone(GoState& state, int point, uint8_t colour) const {
   }
 }
 
-// Merges two chains, relabelling the smaller; returns the head of the result.
+// Merges the chains with heads `a` and `b` by relabelling the smaller; returns the new head.
 uint16_t GoBoard::join(GoPoint* points, uint16_t a, uint16_t b) {
   if (points[a].size < points[b].size) std::swap(a, b);
   for_each_stone(points, b, [&](uint16_t stone) { points[stone].head = a; });
@@ -66,7 +66,7 @@ uint16_t GoBoard::join(GoPoint* points, uint16_t a, uint16_t b) {
   return a;
 }
 
-// Removes a chain; returns how many stones it had.
+// Removes the chain of `stone`; returns its number of stones.
 int GoBoard::take_off(GoState& state, uint16_t stone) const {
   const uint8_t colour = state.points[stone].colour;
   int num_stones = 0;
@@ -85,8 +85,8 @@ GoMoveKind GoBoard::kind(const GoPoint* points, int point, uint8_t colour) const
     const uint8_t there = points[q].colour;
     if (there == kGoEmpty) return GoMoveKind::kNormal;
     if (there == kGoWall) continue;
-    // A friendly chain survives if it has another liberty than this point; an opposing chain
-    // without another one is captured.
+    // The move is normal if a friendly chain has a liberty other than this point, or if an opposing
+    // chain has none and is captured.
     if (in_atari(points[points[q].head].liberties) != (there == colour)) return GoMoveKind::kNormal;
     has_friend |= there == colour;
   }
@@ -97,7 +97,7 @@ uint64_t GoBoard::key_after(const GoState& state, int point, uint8_t colour,
                             GoMoveKind kind) const {
   const GoPoint* points = state.points.data();
   const bool is_suicide = kind == GoMoveKind::kSuicide;
-  // A suicide removes the friendly chains; otherwise opposing chains without another liberty.
+  // A suicide removes friendly chains, any other move the opposing chains without another liberty.
   const uint8_t leaving = is_suicide ? colour : colour ^ 1;
   uint64_t key = state.key.lo;
   if (!is_suicide) key ^= stone_keys_[colour][static_cast<size_t>(point)].lo;

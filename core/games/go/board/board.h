@@ -3,11 +3,11 @@
 //
 // A chain stores a sum of codes over its empty neighbours, each counted once for every adjacent
 // stone. The code of point p is 1 + p * 2^12 + p^2 * 2^32, so one number holds the count (n), the
-// sum of positions (s) and the sum of squares (q): placing or removing a stone is one addition at
-// each neighbour. All liberties are the same point, so that the chain is in atari, if and only if n
-// * q = s * s (Cauchy-Schwarz). No part overflows: n < 4 * 361 < 2^12, s < 2^20, q < 2^32. Source:
-// the pseudo-liberties of Lew's libego, and the atari test that the computer-go list derived from
-// them.
+// sum of positions (s) and the sum of squares (q), and placing or removing a stone takes one
+// addition per neighbour. A chain is in atari, which means that all its liberties are the same
+// point, if and only if n * q = s * s (Cauchy-Schwarz). No part overflows: n < 4 * 361 < 2^12, s <
+// 2^20, q < 2^32. Source: the pseudo-liberties of Lew's libego, and the atari test that the
+// computer-go mailing list derived from them.
 
 #include <array>
 #include <cstdint>
@@ -17,17 +17,17 @@
 
 namespace tengen {
 
-// The effect of placing a stone on a point, ignoring superko.
+// The effect of placing a stone on a point, ignoring the ko rule.
 enum class GoMoveKind : uint8_t { kImpossible, kNormal, kSuicide };
 
-// A chain's liberties: one or two and their points, or three for more, with `first` as one of them.
+// The liberties of a chain: one or two points, or a count of 3 for more, with only `first` set.
 struct GoLiberties {
   int count = 0;
   uint16_t first = 0;
   uint16_t second = 0;
 };
 
-// A board of one size; immutable. Points are row * width + column, row 0 at the top.
+// A Go board of a fixed size; immutable. Points are row * width + column, row 0 at the top.
 class GoBoard {
  public:
   using Neighbours = std::array<uint16_t, 4>;
@@ -37,24 +37,24 @@ class GoBoard {
   int num_points() const { return num_points_; }
   const Neighbours& neighbours(int point) const {
     return neighbours_[static_cast<size_t>(
-        point)];  // the wall's number, num_points(), beyond the edge
+        point)];  // num_points(), the index of the wall, beyond the edge
   }
   PointSet empty_points(const GoSituation& state) const {
     return all_ - (state.stones[0] | state.stones[1]);
   }
-  // The points adjacent to any point of a set; may include points of the set.
+  // The points adjacent to any point of `set`; may include points of `set`.
   PointSet beside(const PointSet& set) const {
     return with_num_words([&](auto n) { return beside<n>(set); });
   }
-  // The points reachable from a set through `open`, including the set itself.
+  // The points of `set` and the points reachable from them through points of `open`.
   PointSet reached(const PointSet& set, const PointSet& open) const {
     return with_num_words([&](auto n) { return reached<n>(set, open); });
   }
 
   // Removes all stones.
   void clear(GoState& state) const;
-  // Places a stone on an empty point, removes chains without liberties, its own last, and sets
-  // ko_point. Precondition: kind() is not kImpossible.
+  // Places a stone on an empty point, removes the opposing chains without liberties, then its own
+  // chain if that has none, and sets ko_point. Precondition: kind() is not kImpossible.
   void set_stone(GoState& state, int point, uint8_t colour) const;
 
   // Precondition: the point is empty.
@@ -62,16 +62,16 @@ class GoBoard {
     return kind(state.points.data(), point, colour);
   }
   GoMoveKind kind(const GoPoint* points, int point, uint8_t colour) const;
-  // The key of the stones after set_stone().
+  // The low word of GoState::key after set_stone().
   uint64_t key_after(const GoState& state, int point, uint8_t colour, GoMoveKind kind) const;
 
-  // The liberties of the chain with this head: 1, 2, 3, or 4 for more.
+  // The number of liberties of the chain with this head, capped at 4.
   int num_liberties(const GoState& state, uint16_t head) const;
 
-  // The functions below are also used by readers of moves, which place stones on their own points.
+  // The functions below are also for ladder readers, which have their own array of points.
 
-  // The maximum number of counts in a chain's sum for this number of liberties: each liberty is
-  // counted once per adjacent stone, and two adjacent stones cannot be adjacent to the same point.
+  // The maximum count in a chain's sum with `num_liberties` liberties. Each liberty is counted once
+  // per adjacent stone, and two adjacent stones share no adjacent point.
   static constexpr int max_counts(int num_liberties, int num_stones) {
     return num_stones > 2 ? 4 * num_liberties : num_liberties;
   }
@@ -81,19 +81,19 @@ class GoBoard {
   static constexpr uint64_t edge(uint64_t point) {
     return 1 + (point << 12) + (point * point << 32);
   }
-  // Whether a sum of at least one code belongs to a single point.
+  // Whether all codes in the sum are those of one point. Precondition: the sum has at least one.
   static bool in_atari(uint64_t liberties) {
     const uint64_t n = liberties & 0xfff;
     const uint64_t s = liberties >> 12 & 0xfffff;
     return n * (liberties >> 32) == s * s;
   }
-  // The point of that code. Precondition: in_atari().
+  // The only point in the sum. Precondition: in_atari().
   static uint16_t last_liberty(uint64_t liberties) {
     const auto n = static_cast<uint32_t>(liberties & 0xfff);
     return static_cast<uint16_t>(static_cast<uint32_t>(liberties >> 12 & 0xfffff) / n);
   }
-  // Places a stone on an empty point and joins the chains beside it, but removes nothing; returns
-  // the head of its chain. Calls joined(head, former) for each merged chain.
+  // Places a stone on an empty point and merges it with the adjacent friendly chains, but captures
+  // nothing; returns the head of its chain. Calls joined(head, former head) for each merged chain.
   template <class F>
   uint16_t place(GoPoint* points, int point, uint8_t colour, F&& joined) const {
     const Neighbours& beside = neighbours(point);
@@ -114,13 +114,13 @@ class GoBoard {
     }
     return head;
   }
-  // Removes a chain and calls f(stone) for each stone. Its ring stays until points are reused.
+  // Removes the chain of `stone` and calls f(p) for each of its stones. The ring's links stay.
   template <class F>
   void lift(GoPoint* points, uint16_t stone, F&& f) const {
     for_each_stone(points, stone, [&](uint16_t p) {
       points[p].colour = kGoEmpty;
       points[p].head = static_cast<uint16_t>(num_points_);
-      // This also updates the head of the removed chain, which no longer matters.
+      // Also updates the head of the removed chain, whose liberties no longer matter.
       for (const uint16_t q : neighbours(p)) points[points[q].head].liberties += edge(p);
       f(p);
     });
@@ -137,7 +137,7 @@ class GoBoard {
   }
 
  private:
-  // Calls f(n), where n, the number of words for this board's points, is a compile-time constant.
+  // Calls f(n) with the number of words for this board's points as a compile-time constant.
   template <class F>
   PointSet with_num_words(F&& f) const {
     if (num_points_ <= 64) return f(std::integral_constant<size_t, 1>());
@@ -178,9 +178,9 @@ class GoBoard {
     return set;
   }
 
-  // A liberty of the stone's chain, which must have one that is not `other`.
+  // A liberty of the stone's chain other than `other`. Precondition: there is one.
   uint16_t find_liberty(const GoPoint* points, uint16_t stone, int other) const;
-  // The sum of a chain without the codes of one liberty.
+  // The chain's `sum` without the codes of `liberty`.
   uint64_t sum_without(const GoPoint* points, uint16_t head, uint64_t sum, uint16_t liberty) const;
   static uint16_t join(GoPoint* points, uint16_t a, uint16_t b);
   int take_off(GoState& state, uint16_t stone) const;

@@ -1,7 +1,7 @@
 #pragma once
-// Places a board in the planes of a game of the same or a larger size: in the upper left corner.
-// Points are numbered on the board itself (row * width + column), actions on the planes; the last
-// of either is the pass.
+// Places a board in the upper left corner of a game's planes (the frame), which may be larger.
+// Points are indices on the board (row * width + column) and actions are indices in the frame; in
+// both, the last index is the pass.
 
 #include <array>
 #include <memory>
@@ -17,7 +17,7 @@ class GoLayout {
  public:
   static constexpr uint16_t kOffBoard = 0xffff;
 
-  // A board of height x width in planes of frame_height x frame_width, where it must fit.
+  // Precondition: the board fits the frame.
   GoLayout(int height, int width, int frame_height, int frame_width);
 
   const GoBoard& board() const { return board_; }
@@ -27,7 +27,7 @@ class GoLayout {
   // kOffBoard if the action is not a point of the board.
   uint16_t point_of(int action) const { return points_[static_cast<size_t>(action)]; }
   uint16_t action_of(int point) const { return actions_[static_cast<size_t>(point)]; }
-  // The image of each action under a symmetry of the planes; actions off the board stay.
+  // The image of each action under `symmetry`; actions off the board map to themselves.
   const uint16_t* images(int symmetry) const {
     return images_[static_cast<size_t>(symmetry)].data();
   }
@@ -43,13 +43,13 @@ class GoLayout {
   std::array<Table, kNumSquareSymmetries> images_{};
 };
 
-// The layouts of all boards that fit into one frame, each created on first use. Thread-safe.
+// The layouts of all boards that fit one frame, created on first use. Thread-safe.
 class GoLayouts {
  public:
   GoLayouts(int frame_height, int frame_width)
       : frame_height_(frame_height), frame_width_(frame_width) {}
 
-  // Precondition: it fits. The layout lives as long as this object.
+  // Precondition: the board fits the frame. The layout is valid for the lifetime of this object.
   const GoLayout& get(int height, int width);
 
  private:

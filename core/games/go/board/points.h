@@ -1,5 +1,5 @@
 #pragma once
-// Sets of points of a Go board of up to 19 x 19, one bit a point: row * width + column.
+// Sets of points of a Go board of up to 19 x 19, as one bit per point (row * width + column).
 
 #include <array>
 #include <bit>

@@ -27,7 +27,7 @@ class KatagoLadderReader {
  private:
   static constexpr uint16_t kNowhere = GoState::kNoMove;
 
-  // Whether the position's chain is caught; if it is the opponent's, adds the moves that catch it.
+  // Whether the chain is caught; adds the catching moves if the chain is the opponent's.
   bool is_caught(uint16_t head, PointSet& working_moves) {
     const GoLiberties liberties = board_.few_liberties(points(), head);
     if (liberties.count > 2) return false;
@@ -51,7 +51,7 @@ class KatagoLadderReader {
     return any;
   }
 
-  // The owner is to move, and the target has one or two liberties.
+  // Whether the target, with one or two liberties, is caught if the owner is to move.
   bool owner_loses() {
     if (gave_up()) return false;
     if (is_too_deep()) return true;
@@ -61,7 +61,7 @@ class KatagoLadderReader {
     return !saves_by_taking(liberties.first) && !saves_at(liberties.first);
   }
 
-  // The attacker is to move.
+  // Whether the target is caught if the attacker is to move.
   bool attacker_wins() {
     if (gave_up()) return false;
     if (is_too_deep()) return true;
@@ -74,7 +74,7 @@ class KatagoLadderReader {
       std::swap(likelier, other);
       std::swap(gained, other_gained);
     }
-    // A stone at one of them gains at least as much after a stone at the other.
+    // Unless the points are adjacent, a stone at one does not reduce the gain at the other.
     const bool is_apart = !are_neighbours(likelier, other);
     if (is_apart && other_gained > 2) return false;
     if (wins_at(likelier)) return true;
@@ -96,7 +96,7 @@ class KatagoLadderReader {
     return saves;
   }
 
-  // Whether capturing a chain elsewhere than at the last liberty saves the target.
+  // Whether the owner saves the target by capturing a chain with a move other than at `last`.
   bool saves_by_taking(uint16_t last) {
     PointSet tried;
     tried.add(last);
@@ -115,7 +115,7 @@ class KatagoLadderReader {
   }
 
   // Whether both liberties are ko points at which the attacker may capture, while the owner gains
-  // nothing by closing one and has nothing to capture.
+  // nothing by playing at either and has nothing to capture.
   bool is_double_ko(const GoLiberties& liberties) {
     for (const uint16_t point : {liberties.first, liberties.second}) {
       if (!takes_ko(point)) return false;
@@ -130,7 +130,7 @@ class KatagoLadderReader {
     });
     return !takes;
   }
-  // Whether an attacker's stone there is surrounded by the owner's and captures one.
+  // Whether an attacker's stone at `point` captures one stone and is surrounded by the owner's.
   bool takes_ko(uint16_t point) const {
     int num_taken = 0, num_stones = 0;
     for (const uint16_t q : board_.neighbours(point)) {
@@ -150,7 +150,7 @@ class KatagoLadderReader {
     const auto& beside = board_.neighbours(a);
     return std::find(beside.begin(), beside.end(), b) != beside.end();
   }
-  // Three if there are more than two.
+  // The target's liberties; the count is 3 if there are more than two.
   GoLiberties target_liberties() const {
     return board_.few_liberties(points(), points()[target_].head);
   }
@@ -176,7 +176,7 @@ GoLadders katago_ladders_of(const GoBoard& board, const GoState& state) {
 PointSet katago_laddered(const GoBoard& board, const GoEarlierBoard& earlier) {
   GoState state;
   board.clear(state);
-  // A chain always has a liberty in between: until it is complete, one of its own points is empty.
+  // No stone is captured here, because an incomplete chain has a liberty at its missing stones.
   for (const uint8_t colour : {kGoBlack, kGoWhite}) {
     for_each_point(earlier.stones[colour],
                    [&](int point) { board.set_stone(state, point, colour); });

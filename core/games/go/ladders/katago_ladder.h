@@ -1,14 +1,14 @@
 #pragma once
-// Ladders as in KataGo's inputs. They differ from games/go/ladders/ladder.h in three ways:
+// Ladders as in KataGo's inputs. Differences from games/go/ladders/ladder.h:
 //
 // - a chain has escaped if its owner, to move, finds a simple ko that the attacker has left. This
-// does not apply to the owner's first move and to the ko on the board;
+//   does not apply to the owner's first move or to a ko that is already on the board;
 // - a chain whose two liberties are both ko points is caught if its owner gains nothing by closing
-// them;
-// - a ladder that places more than kMaxKatagoLadderStones stones does not work, while one that is
-// deeper than 1.5 times the number of the board's points does.
-// Source: KataGo (lightvector/KataGo). Differs from it if a stone at the last liberty captures and
-// the owner can also capture elsewhere: in some of these positions KataGo calls the chain safe
+//   them;
+// - a ladder fails if it tries kMaxKatagoLadderStones stones, and works if it is 1.5 times as deep
+//   as the board has points.
+// Source: KataGo (lightvector/KataGo). Differs from KataGo if a stone at the last liberty captures
+// and the owner can also capture elsewhere: in some of these positions KataGo calls the chain safe
 // because of another chain's liberties, depending on the order of stones. This affects 9 of 37,498
 // positions of random games.
 
@@ -18,10 +18,10 @@ namespace tengen {
 
 inline constexpr int kMaxKatagoLadderStones = 25000;
 
-// Thread-safe: stateless, and allocates nothing.
+// Thread-safe and stateless; does not allocate.
 GoLadders katago_ladders_of(const GoBoard& board, const GoState& state);
 
-// The stones that a ladder caught on an earlier board.
+// The stones that are caught by a ladder on an earlier board.
 PointSet katago_laddered(const GoBoard& board, const GoEarlierBoard& earlier);
 
 }  // namespace tengen

@@ -5,9 +5,9 @@
 namespace tengen {
 namespace {
 
-// Reads the ladders of one position. If the outcome of a stone follows from the chains that it
-// would join, it is not placed; this is the usual case. The content of a neighbour is
-// unpredictable, so loops over four neighbours have as few branches as possible.
+// Reads the ladders of one position. A stone is not placed if its outcome follows from the chains
+// that it would join, which is the usual case. Loops over the four neighbours have as few branches
+// as possible, because a neighbour's content is unpredictable.
 class LadderReader {
  public:
   LadderReader(const GoBoard& board, const GoState& state)
@@ -35,7 +35,7 @@ class LadderReader {
   static constexpr uint16_t kNowhere = GoState::kNoMove;
   using Heads = std::array<uint16_t, 4>;
 
-  // Whether the position's chain is caught; if the attacker is to move, adds the attacker's moves.
+  // Whether the chain is caught; adds the catching moves if the attacker is to move.
   bool is_caught(uint16_t head, PointSet& working_moves) {
     const GoLiberties liberties = board_.few_liberties(points(), head);
     if (liberties.count > 2) return false;
@@ -61,15 +61,15 @@ class LadderReader {
     return first_works || second_works;
   }
 
-  // Whether the attacker, to move, catches the target with these two liberties. If `latest` is a
-  // point, only chains beside it can be both adjacent to the target and in atari.
+  // Whether the attacker, to move, catches the target, which has these two liberties. If `latest`
+  // is a point, only chains adjacent to it can be both adjacent to the target and in atari.
   bool catches(const GoLiberties& liberties, uint16_t latest) {
     const auto [count, first, second] = liberties;
     const GoLiberties after_first = liberties_after(second, first);
     const GoLiberties after_second = liberties_after(first, second);
     if (after_first.count > 2 && after_second.count > 2) return false;
     const bool has_atari = latest == kNowhere ? is_beside_atari() : takes_beside(latest);
-    // The more promising one first.
+    // Tries the more promising move first.
     if (after_second.count < after_first.count) {
       return works(second, first, after_second, has_atari) ||
              works(first, second, after_first, has_atari);
@@ -78,8 +78,8 @@ class LadderReader {
            works(second, first, after_second, has_atari);
   }
 
-  // Whether the attacker's stone at one of the target's two liberties catches it; `last` is the
-  // other one, after which the target has `after`.
+  // Whether the attacker's stone at `point`, one of the target's two liberties, catches the target.
+  // `last` is the other one, and `after` the target's liberties if the owner then plays `last`.
   bool works(uint16_t point, uint16_t last, const GoLiberties& after, bool has_atari) {
     if (after.count > 2 || point == trial_.ko_point()) return false;
     bool is_exposed = false;
@@ -99,9 +99,9 @@ class LadderReader {
     return is_caught;
   }
 
-  // Whether the owner, to move, saves the target with last liberty `last`. Its liberties after a
-  // stone there are exact unless that stone captures; without `has_atari` nothing else can be
-  // captured.
+  // Whether the owner, to move, saves the target, whose last liberty is `last`. `after` are the
+  // target's liberties after a stone at `last`, exact if that stone captures nothing (`is_exact`).
+  // Without `has_atari` the owner cannot capture elsewhere.
   bool escapes(uint16_t last, const GoLiberties& after, bool is_exact, bool has_atari) {
     if (after.count > 2 && last != trial_.ko_point()) return true;
     if (has_atari && saves_by_taking(last)) return true;
@@ -115,7 +115,7 @@ class LadderReader {
     return is_saved;
   }
 
-  // Whether capturing a chain elsewhere than at the last liberty saves the target.
+  // Whether the owner saves the target by capturing a chain with a move other than at `last`.
   bool saves_by_taking(uint16_t last) {
     PointSet tried;
     tried.add(last);
@@ -139,12 +139,12 @@ class LadderReader {
     return false;
   }
 
-  // Whether it is obvious that capturing the chain of `other` at `point` saves the target.
+  // Whether capturing the chain of `other` at `point` certainly saves the target.
   bool surely_saves(uint16_t other, uint16_t point, uint16_t last) const {
     const uint16_t head = points()[other].head;
     if (points()[head].size == 1) {
-      // The attacker cannot play there again, because the point is surrounded by the owner and the
-      // edge; after the attacker's stone at `last` the target connects to the chain at `point`.
+      // The owner's stones and the edge surround the captured stone's point, so the attacker cannot
+      // play there. If the attacker plays `last`, the target connects to the chain at `point`.
       return liberties_after(point, last).count > 2;
     }
     const uint16_t target_head = points()[target_].head;
@@ -159,13 +159,13 @@ class LadderReader {
     return num_gained > 1;
   }
 
-  // Whether the target with these liberties is not caught if the attacker is to move.
+  // Whether the target with these liberties escapes if the attacker is to move.
   bool is_open(const GoLiberties& liberties, uint16_t latest) {
     return liberties.count > 2 || (liberties.count == 2 && !catches(liberties, latest));
   }
 
-  // The liberties of the owner's chain after a stone at `last`, with a stone at `filled`; these two
-  // are the target's only liberties. There may be more if the stone captures.
+  // The liberties of the owner's chain after its stone at `last` and an attacker's stone at
+  // `filled`; these are the target's only liberties before. Ignores captures, which may add more.
   GoLiberties liberties_after(uint16_t last, uint16_t filled) const {
     const uint16_t target_head = points()[target_].head;
     std::array<uint16_t, 5> open{};
@@ -189,8 +189,8 @@ class LadderReader {
     return {2, first, GoBoard::last_liberty(sum)};
   }
 
-  // The sum of the chain that a stone on an empty point forms with adjacent friendly chains,
-  // without captures, and their heads.
+  // The liberty sum of the chain that a stone at `point` would form with the adjacent friendly
+  // chains, ignoring captures. Writes the heads of these chains to `heads`.
   uint64_t joined_sum(uint16_t point, uint8_t colour, Heads& heads) const {
     const auto& beside = board_.neighbours(point);
     uint64_t sum = 0;
@@ -206,7 +206,7 @@ class LadderReader {
     }
     return sum;
   }
-  // How many neighbours of an empty point are `stone` or belong to the chains.
+  // The number of neighbours of an empty point that are `stone` or belong to the chains `heads`.
   uint64_t num_beside(uint16_t point, uint16_t stone, const Heads& heads) const {
     uint64_t count = 0;
     for (const uint16_t q : board_.neighbours(point)) {
@@ -216,7 +216,7 @@ class LadderReader {
     }
     return count;
   }
-  // A liberty of the chains beside `last` other than these two. Precondition: there is one.
+  // A liberty of the chains `heads` other than `last` and `filled`. Precondition: there is one.
   uint16_t liberty_of_joined(uint16_t last, uint16_t filled, const Heads& heads) const {
     for (const uint16_t head : heads) {
       if (head == kNowhere || head == points()[target_].head) continue;
@@ -231,7 +231,7 @@ class LadderReader {
     return kNowhere;
   }
 
-  // Whether the owner's chains beside a liberty of the target include another chain.
+  // Whether an owner's stone at `last` would join a chain other than the target.
   bool joins_others(uint16_t last) const {
     const uint16_t head = points()[target_].head;
     bool any = false;
@@ -241,7 +241,7 @@ class LadderReader {
     return any;
   }
 
-  // Which neighbours of a point are attacking stones in atari, as bits.
+  // A bit mask of the neighbours of `point` that are attacking stones in atari.
   unsigned beside_in_atari(uint16_t point) const {
     const auto& beside = board_.neighbours(point);
     unsigned found = 0;
@@ -261,7 +261,7 @@ class LadderReader {
     return found != 0;
   }
 
-  // Three if there are more than two.
+  // The target's liberties; the count is 3 if there are more than two.
   GoLiberties target_liberties() const {
     return board_.few_liberties(points(), points()[target_].head);
   }

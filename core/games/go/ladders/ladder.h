@@ -1,21 +1,20 @@
 #pragma once
 // Ladders: chains that are captured by a sequence of ataris.
 //
-// The attacker plays one of the chain's two liberties, which puts it in atari. Its owner
+// The attacker plays one of the chain's two liberties, which puts the chain in atari. Its owner
 // plays the last liberty, or captures an adjacent attacking chain that is in atari.
-// With three liberties the chain has then escaped, with one it has not, and with two the attacker
-// continues. The chain is caught if the attacker always has a move to which the owner has no
-// answer.
+// With three liberties the chain has then escaped, with one it is caught, and with two the attacker
+// continues. A chain is caught if the attacker always has a move that leaves the owner without a
+// saving reply.
 //
-// - Suicide is not tried. Nor is a stone that the simple ko rule forbids, whatever the ko rule of
-// the game: superko is ignored in the reading. So a ladder may work only while the other
-// side has no ko threat.
-// - A ladder counts as an escape beyond as many stones as the board has points, and beyond
-// kMaxLadderStones tried stones in total.
-// - Ladders are those of the current board; KataGo also shows those of the two previous boards,
-// which are not stored here.
-// Source: KataGo's network inputs (lightvector/KataGo). Differs from it in that a ladder that
-// leaves a ko is not an escape by itself, and in the limits.
+// - Suicide and moves that the simple ko rule forbids are not tried, whatever the ko rule of the
+//   game; superko is ignored. A ladder may therefore work only while the opponent has no ko threat.
+// - The chain counts as escaped if the ladder reaches as many stones as the board has points, or
+//   kMaxLadderStones tried stones in total.
+// - Only the ladders on the current board are found; KataGo also shows those on the two previous
+//   boards.
+// Source: KataGo's network inputs (lightvector/KataGo). Differs from KataGo: leaving a ko is not in
+// itself an escape, and the limits differ.
 
 #include "games/go/board/board.h"
 
@@ -25,13 +24,13 @@ inline constexpr int kMaxLadderStones = 1000;
 
 struct GoLadders {
   // The stones of both sides' caught chains: chains with one liberty that are caught even if their
-  // owner moves first, and chains with two that are caught if the opponent does.
+  // owner moves first, and chains with two liberties that are caught if the opponent moves first.
   PointSet laddered;
-  // The points where the side to move starts a ladder that works.
+  // The points where the side to move can start a ladder that works.
   PointSet working_moves;
 };
 
-// Thread-safe: stateless, and allocates nothing.
+// Thread-safe and stateless; does not allocate.
 GoLadders ladders_of(const GoBoard& board, const GoState& state);
 
 }  // namespace tengen

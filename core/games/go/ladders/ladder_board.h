@@ -1,5 +1,5 @@
 #pragma once
-// The points of a Go board, on which stones are placed and taken back to read moves.
+// A Go board on which ladder readers place stones and take them back.
 
 #include <algorithm>
 #include <array>
@@ -11,7 +11,7 @@ namespace tengen {
 
 class LadderBoard {
  public:
-  // What set() changed.
+  // The changes that one set() call made.
   struct Change {
     GoPoint point_before;
     uint16_t point;
@@ -20,7 +20,7 @@ class LadderBoard {
     uint8_t num_taken = 0;
     std::array<std::pair<uint16_t, uint16_t>, 4>
         joined;                     // a head, and the head of a chain merged into it
-    std::array<uint16_t, 4> taken;  // heads
+    std::array<uint16_t, 4> taken;  // heads of the captured chains
   };
 
   LadderBoard(const GoBoard& board, const GoState& state)
@@ -39,12 +39,12 @@ class LadderBoard {
     ko_point_ = ko_point;
     depth_ = num_tried_ = 0;
   }
-  // Where the simple ko rule forbids the next stone; GoState::kNoMove if nowhere.
+  // The point where the simple ko rule forbids the next stone; GoState::kNoMove if none.
   uint16_t ko_point() const { return ko_point_; }
-  // Stones placed by the ladder; and the number including those that were taken back.
+  // The number of stones of the ladder on the board; num_tried() also counts those taken back.
   int depth() const { return depth_; }
   int num_tried() const { return num_tried_; }
-  // Whether a stone may be placed on an empty point, ignoring suicide.
+  // Whether a stone may be placed on an empty point; suicide is not allowed.
   bool may_set(uint16_t point, uint8_t colour) const {
     return point != ko_point_ && (num_empty_beside(point) > 0 ||
                                   board_.kind(points_, point, colour) == GoMoveKind::kNormal);
@@ -73,7 +73,7 @@ class LadderBoard {
     return change;
   }
 
-  // Undoes the latest set() that was not taken back yet.
+  // Undoes the latest set() that has not been taken back.
   void take_back(const Change& change) {
     --depth_;
     ko_point_ = change.ko_point_before;
@@ -107,7 +107,7 @@ class LadderBoard {
   bool is_taken(uint16_t stone, int colour) const {
     return (points_[stone].colour == colour) & (liberties(stone) == 0);
   }
-  // Removes the chains without liberties beside a new stone.
+  // Removes the opposing chains without liberties that are adjacent to the new stone.
   void take_off(uint16_t point, uint16_t head, Change& change) {
     GoPoint* points = own_points_.data();
     int num_captured = 0;
@@ -124,7 +124,7 @@ class LadderBoard {
 
   const GoBoard& board_;
   const GoState& state_;
-  const GoPoint* points_;  // the position's, until a stone is placed
+  const GoPoint* points_;  // the position's points until a stone is placed
   uint16_t ko_point_ = GoState::kNoMove;
   int depth_ = 0;
   int num_tried_ = 0;

@@ -1,13 +1,12 @@
 #pragma once
-// The earlier boards of a game as 64-bit keys, to test whether a board occurred before.
+// Stores the earlier boards of a game as 64-bit keys, to test whether a board has occurred before.
 //
 // A search copies its root's state at every simulation, so a copy contains only the used part and
-// allocates nothing: bucket lists of keys, linked through the order of play.
+// does not allocate. Keys are stored in order of play; those of one bucket form a linked list.
 //
-// Equal keys are treated as equal boards. A game of n moves asks about at most n points each time,
-// so one of 722 on 19x19 makes fewer than 2^28 comparisons of different boards (722 moves, 361
-// points, 722 boards; in practice some hundreds per move), and confuses two of them with a
-// probability below 2^-36.
+// Boards with equal keys are treated as equal. A game of 722 moves on 19x19 makes fewer than 2^28
+// comparisons of different boards (722 moves x 361 points x 722 boards; in practice some hundreds
+// per move), so it confuses two boards with a probability below 2^-36.
 
 #include <array>
 #include <cstdint>
@@ -20,7 +19,7 @@ class KeyHistory {
   static constexpr int kMaxKeys = 4 * 19 * 19 + 1;
 
   KeyHistory() : KeyHistory(1) {}
-  // Fast up to about twice `num_buckets` keys; a power of two, at most kMaxBuckets.
+  // `num_buckets` is a power of two, at most kMaxBuckets; fast up to about twice as many keys.
   explicit KeyHistory(int num_buckets) : num_buckets_(static_cast<uint32_t>(num_buckets)) {
     clear();
   }
@@ -34,7 +33,7 @@ class KeyHistory {
     num_keys_ = 0;
     std::memset(first_.data(), 0, first_bytes());
   }
-  // Precondition: fewer than kMaxKeys were added.
+  // Precondition: the history contains fewer than kMaxKeys keys.
   void add(uint64_t key) {
     uint16_t& first = first_[bucket(key)];
     keys_[num_keys_] = key;
@@ -64,9 +63,9 @@ class KeyHistory {
 
   uint32_t num_buckets_;
   uint16_t num_keys_ = 0;
-  std::array<uint16_t, kMaxBuckets> first_;  // index of the bucket's last key, from 1; 0 for none
+  std::array<uint16_t, kMaxBuckets> first_;  // 1-based index of the bucket's newest key; 0 if empty
   std::array<uint64_t, kMaxKeys> keys_;      // in order of play
-  std::array<uint16_t, kMaxKeys> earlier_;   // index of the previous key in the bucket
+  std::array<uint16_t, kMaxKeys> earlier_;   // 1-based index of the previous key in the bucket
 };
 
 }  // namespace tengen

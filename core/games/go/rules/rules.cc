@@ -22,14 +22,14 @@ constexpr const char* kForm =
 
 bool is_size(int side) { return side >= GoRules::kMinSize && side <= GoRules::kMaxSize; }
 
-// Removes `word` from the front of `text`, if it is there.
+// Removes `word` from the front of `text`; returns false if `text` does not start with `word`.
 bool take(std::string_view& text, std::string_view word) {
   if (!text.starts_with(word)) return false;
   text.remove_prefix(word.size());
   return true;
 }
 
-// Removes digits from the front: up to four, without a leading zero unless it is the only digit.
+// Removes a number of up to four digits, without leading zeros, from the front of `text`.
 std::optional<int> take_number(std::string_view& text) {
   size_t length = 0;
   int number = 0;
@@ -49,7 +49,7 @@ std::optional<int> take_half_points(std::string_view& text) {
   return is_negative ? -half_points : half_points;
 }
 
-// Parses a text into rules, even if it is not in the canonical form of go_name().
+// Parses a name into rules, even if the name is not in the canonical form of go_name().
 std::optional<GoRules> read(std::string_view text) {
   if (!take(text, kPrefix)) return std::nullopt;
   const std::optional<int> height = take_number(text);
