@@ -1,5 +1,5 @@
 #pragma once
-// The assertions of the native tests (core/**/*_test.cc). Enabled in release builds too.
+// Assertions for the native tests (core/**/*_test.cc), also enabled in release builds.
 
 #include <cstdio>
 #include <cstdlib>
@@ -17,7 +17,7 @@
 
 namespace tengen {
 
-// Whether calling `f` throws an Error.
+// Returns whether calling `f` throws an Error.
 template <class F>
 bool throws(F&& f) {
   try {

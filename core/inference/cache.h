@@ -1,7 +1,7 @@
 #pragma once
-// A cache of evaluations by position, bounded in bytes. A hit returns exactly the bits of a miss:
-// an evaluation is a pure function of the key (position, hence symmetry) and the model, and the
-// cache is cleared when the model changes.
+// A cache of evaluations by position, with a limited size in bytes. A hit returns exactly the bits
+// of a new evaluation, because an evaluation is a pure function of the model and the key (which
+// also determines the symmetry), and the cache is cleared when the model changes.
 
 #include <cstring>
 #include <vector>
@@ -10,7 +10,8 @@
 
 namespace tengen {
 
-// Two entries per bucket; the older one is replaced. Not thread-safe: one cache per worker.
+// Each bucket has two entries; insert() replaces the least recently used one. Not thread-safe: each
+// worker has its own cache.
 class EvaluationCache {
  public:
   struct Entry {
@@ -45,7 +46,7 @@ class EvaluationCache {
     return false;
   }
 
-  // `score` is not read in a cache without scores.
+  // A cache without scores ignores `score`.
   void insert(const Key128& key, const float* policy, float value, const float* score = nullptr) {
     if (tags_.empty()) return;
     size_t victim = (key.lo & mask_) * kWays;
