@@ -1,7 +1,7 @@
 #pragma once
 // Owned descriptors, such as locks, listening sockets and connections. Forked processes must not
-// inherit these: a process that an environment forks may outlive its parent, and would keep the
-// lock held or the connection open.
+// inherit these: a process that an environment forks may outlive its parent, and would keep them
+// open.
 
 namespace tengen {
 

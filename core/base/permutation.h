@@ -10,10 +10,9 @@
 namespace tengen {
 
 // A keyed bijection of [0, size): a balanced Feistel network on the next even number of bits,
-// applied repeatedly until the result is in range: fewer than four times, averaged over all
-// elements. Source: Black and Rogaway 2002, "Ciphers with arbitrary finite domains", section 5
-// (cycle walking). Differs from the paper: the round function is a hash, because there is no
-// adversary.
+// repeated until the result is in range: on average over all elements fewer than four times.
+// Source: Black and Rogaway 2002, "Ciphers with arbitrary finite domains", section 5 (cycle
+// walking). Differs from the paper: the round function is a hash, because there is no adversary.
 class Permutation {
  public:
   // `size` is at least 1.

@@ -12,8 +12,7 @@
 
 namespace tengen {
 
-// The purpose of a stream. Each purpose has its own stream. Values must not change, because
-// recorded runs depend on them.
+// The purpose of a stream. Recorded runs depend on the values, so they must not change.
 enum class Purpose : uint32_t {
   kOpening = 1,
   kRootNoise = 2,

@@ -1,6 +1,6 @@
 #pragma once
-// Clients of the fuzz target store_model. Raw clients send valid and invalid messages in any order.
-// Library clients use the client library of actors and learners, with every transport of a store.
+// Clients of the fuzz target store_model. Raw clients send messages, valid or not, in any order.
+// Library clients use the library of actors and learners, with each transport of a store.
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -61,9 +61,8 @@ class RawClient : public Client {
     }
     return true;
   }
-  // Receives replies up to the next one of `kind`, and writes its data after the head to `rest`.
-  // Returns false if the session has ended. If the store makes the client wait, ends all other
-  // clients.
+  // Receives the next reply of `kind`, with its data after the head in `rest`. Returns false if the
+  // session has ended. If the store makes the client wait, ends all other clients.
   bool receive(store::Reply kind, std::string* rest) {
     while (true) {
       store::MessageHead head;

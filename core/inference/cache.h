@@ -1,7 +1,7 @@
 #pragma once
-// A cache of evaluations by position, with a limited size in bytes. A hit returns exactly the bits
-// of a new evaluation, because an evaluation is a pure function of the model and the key (which
-// also determines the symmetry), and the cache is cleared when the model changes.
+// A cache of evaluations by position, limited in bytes. A hit returns exactly the bits of a miss,
+// because an evaluation is a pure function of the model and the key (which also determines the
+// symmetry), and the cache is cleared when the model changes.
 
 #include <cstring>
 #include <vector>
@@ -10,8 +10,7 @@
 
 namespace tengen {
 
-// Each bucket has two entries; insert() replaces the least recently used one. Not thread-safe: each
-// worker has its own cache.
+// Replaces the older of the two entries of a bucket. Not thread-safe: each worker has a cache.
 class EvaluationCache {
  public:
   struct Entry {

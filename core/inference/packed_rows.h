@@ -13,8 +13,7 @@
 // of native games have this form. External games may produce arbitrary numbers, so their rows are
 // dense, float32 [C, H, W].
 //
-// tengen/inference/device.py unpacks rows on the device. Files of shuffled rows have the same
-// format.
+// tengen/inference/device.py unpacks rows on the device. Shuffle files use this format too.
 
 #include <algorithm>
 #include <array>

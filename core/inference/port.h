@@ -13,8 +13,7 @@ namespace tengen {
 
 // The rows of one batch, owned by the port: planes [capacity, C, H, W], policy [capacity, A]
 // logits, value [capacity] in [-1, 1] for the side to move, score [capacity, 2] with mean and
-// standard deviation in points, or empty if the port does not need scores. All are row-major
-// float32.
+// standard deviation in points, empty if the port needs no scores. All are row-major float32.
 struct BatchBuffers {
   size_t capacity;
   std::array<size_t, 3> planes_shape;  // C, H, W

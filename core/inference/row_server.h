@@ -54,9 +54,8 @@ class RowServer {
   // Any thread may call these methods; they do not wait for the driver.
 
   // Adds a session. Takes ownership of `descriptor`, a connected socket, and of
-  // `memory_descriptor`, its shared memory, or -1 if rows are sent through the socket. Throws Error
-  // if memory is exhausted, there are too many rows, or close() has been called; it closes both
-  // descriptors then too.
+  // `memory_descriptor`, its shared memory, or -1 if rows are sent through the socket. Closes both
+  // and throws Error if memory is exhausted, too many rows are served, or close() has been called.
   void add(int descriptor, int memory_descriptor, size_t num_rows);
   // Allows batches to start. Call this when a model has been loaded.
   void start();

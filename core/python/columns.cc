@@ -130,8 +130,7 @@ ColumnReader::Array ColumnReader::find(const nb::handle& columns, size_t index) 
     }
   }
   Array array;
-  // Numbers are checked first, because a numpy double is also an array, and rewards often are
-  // doubles.
+  // Numbers are checked first, because a numpy double is both a number and an array.
   if (PyFloat_Check(at.ptr()) || PyLong_Check(at.ptr())) {
     return nb::cast<Array>(number_of(at, schema_.columns()[index]));
   }

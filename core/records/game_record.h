@@ -60,8 +60,7 @@ struct GameRecord {
 // more than 255 bytes.
 std::string encode(const GameRecord& record);
 
-// Exact inverse of encode(). Also reads version 2, which has no leads. Throws Error for other
-// bytes.
+// Exact inverse of encode(). Also reads version 2, without leads. Throws Error for other bytes.
 GameRecord decode(std::string_view bytes);
 
 // Same for an unfinished game, which has no outcome. Its cheap searches may still have policies.

@@ -87,8 +87,7 @@ class FrameFinder {
   uint64_t claims_left_;
 };
 
-// Uses a temporary name until the header is durable, so that a reader never sees an incomplete
-// file.
+// Uses a temporary name until the header is durable, so that no reader sees an incomplete file.
 File create_journal(const std::string& path, const std::string& meta) {
   if (meta.size() > kMaxMetaBytes) {
     throw Error("meta (" + std::to_string(meta.size()) +
