@@ -1,4 +1,4 @@
-"""Whether this process is tengen's own: then tengen may end it."""
+"""Whether this process belongs to tengen, so that tengen may end it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ _is_own = False
 
 
 def mark_own_process() -> None:
-    """Says that this process runs a command of tengen, or roles, and nothing else."""
+    """Declares that this process runs only a command or roles of tengen."""
     global _is_own
     _is_own = True
 
 
 def is_own_process() -> bool:
-    """Returns whether it is; else tengen is a library of somebody's program."""
+    """Returns whether this process runs only tengen, and no program that imports it."""
     return _is_own
