@@ -1,5 +1,5 @@
 #pragma once
-// The core's only exception type. Messages have the form "<name> (<value>) <rule>; <what to do>".
+// The exceptions of the core. Messages have the form "<name> (<value>) <rule>; <what to do>".
 
 #include <stdexcept>
 #include <string>

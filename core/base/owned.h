@@ -5,10 +5,10 @@
 
 namespace tengen {
 
-// Makes processes forked from now on get /dev/null under this number, whether Python, C or a
-// library calls fork(). Does not cover processes created with clone() that call neither fork() nor
-// exec; owned descriptors are also CLOEXEC. Thread-safe. Does nothing if `descriptor` is below 0 or
-// at least 2^20.
+// Replaces the descriptor with /dev/null in every process forked from now on, whether Python, C or
+// a library calls fork(). Processes created with clone() inherit the descriptor until they call
+// exec, because owned descriptors are CLOEXEC. Thread-safe. Does nothing if `descriptor` is below 0
+// or at least 2^20.
 void own_descriptor(int descriptor);
 // Ends the ownership of a descriptor. Does nothing if the descriptor is not owned.
 void disown_descriptor(int descriptor);

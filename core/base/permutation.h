@@ -10,7 +10,7 @@
 namespace tengen {
 
 // A keyed bijection of [0, size): a balanced Feistel network on the next even number of bits,
-// repeated until the result is in range: on average over all elements fewer than four times.
+// repeated until the result is in range: fewer than four times on average over all elements.
 // Source: Black and Rogaway 2002, "Ciphers with arbitrary finite domains", section 5 (cycle
 // walking). Differs from the paper: the round function is a hash, because there is no adversary.
 class Permutation {

@@ -41,7 +41,7 @@ void fill_uniforms(std::array<uint64_t, 2> key, std::array<uint64_t, 4> counter,
                    std::span<double> uniforms) {
   for (size_t first = 0; first < uniforms.size(); first += row_size) {
     for (size_t i = 0; i < row_size; i += 4) {
-      add(counter, 1);  // numpy increments the counter before drawing
+      add(counter, 1);  // numpy increments the counter before it uses it
       const std::array<uint64_t, 4> block = philox4x64(counter, key);
       for (size_t j = 0; j < 4 && i + j < row_size; ++j)
         uniforms[first + i + j] = static_cast<double>(block[j] >> 11) * 0x1.0p-53;

@@ -76,7 +76,7 @@ int64_t write_at(int descriptor, const char* bytes, size_t num_bytes, uint64_t o
 }
 int sync_descriptor(int descriptor) {
 #ifdef __APPLE__
-  return ::fcntl(descriptor, F_FULLFSYNC);  // fsync on macOS does not reach the medium
+  return ::fcntl(descriptor, F_FULLFSYNC);  // fsync() on macOS does not flush the disk's cache
 #else
   return ::fdatasync(descriptor);
 #endif

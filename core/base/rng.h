@@ -58,7 +58,7 @@ class Rng {
     const uint64_t high = next32();
     return high << 32 | next32();
   }
-  // Uniform in [0, 1), 53 bits.
+  // Uniform in [0, 1), with 53 random bits.
   double uniform() { return static_cast<double>(next64() >> 11) * 0x1.0p-53; }
   // Uniform in (0, 1], so the logarithm is finite.
   double uniform_positive() { return 1.0 - uniform(); }
@@ -82,7 +82,7 @@ class Rng {
     const double u = uniform_positive();
     return -std::log(-std::log(u < 1.0 ? u : 1.0 - 0x1.0p-53));
   }
-  // Gamma(alpha, 1), alpha > 0. Source: Marsaglia and Tsang 2000, with their boost below 1.
+  // Gamma(alpha, 1), alpha > 0. Source: Marsaglia and Tsang 2000, with their method for alpha < 1.
   double gamma(double alpha) {
     if (alpha < 1.0) {
       // Two statements, because the order of the two calls determines their random numbers.

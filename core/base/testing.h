@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-// If the condition is false, ends the test program with its location and text.
+// Prints the location and text of `condition` and ends the test program if it is false.
 #define TENGEN_CHECK(condition)                                                      \
   do {                                                                               \
     if (!(condition)) {                                                              \

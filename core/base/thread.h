@@ -23,8 +23,8 @@ std::string error_of(Work&& work) noexcept {
   }
 }
 
-// Starts a thread. `user` is its purpose for error messages, such as "writer a". `body` must not
-// throw: wrap calls that may throw in error_of(). Throws Error if the system has no threads left.
+// Starts a thread. `user` describes its owner in error messages, such as "writer a". `body` must
+// not throw: wrap calls that may throw in error_of(). Throws Error if there are no threads left.
 std::thread start_thread(const std::string& user, std::function<void()> body);
 
 }  // namespace tengen

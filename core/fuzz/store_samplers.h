@@ -114,7 +114,7 @@ class RawSampler final : public RawClient, private SamplerClient {
     for (uint32_t i = 0; i < count; ++i) send(store::SampleMessage());
     for (uint32_t i = 0; i < count; ++i) receive_batch();
   }
-  // Requests more batches than may be available, receives at most one, and disconnects.
+  // Requests several batches. If `how` is odd, receives at most one of them and disconnects.
   void flood(uint32_t how) {
     if (how % 2 == 0) return draw(1 + how % 8);
     const bool can_draw = world().can_draw(table_, kNumSamples);

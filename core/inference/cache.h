@@ -1,7 +1,7 @@
 #pragma once
-// A cache of evaluations by position, limited in bytes. A hit returns exactly the bits of a miss,
-// because an evaluation is a pure function of the model and the key (which also determines the
-// symmetry), and the cache is cleared when the model changes.
+// A cache of evaluations by position, limited in bytes. A hit returns the same bits as a new
+// evaluation, because an evaluation is a pure function of the model and the key (which also
+// determines the symmetry), and the cache is cleared when the model changes.
 
 #include <cstring>
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace tengen {
 
-// Replaces the older of the two entries of a bucket. Not thread-safe: each worker has a cache.
+// Of the two entries of a bucket, replaces the least recently used. Not thread-safe.
 class EvaluationCache {
  public:
   struct Entry {

@@ -16,7 +16,7 @@ inline void hash_evaluate(const Key128& key, int num_actions, float* logits, flo
     x = (x ^ (x >> 16)) * 0x7feb352du;
     x = (x ^ (x >> 15)) * 0x846ca68bu;
     x ^= x >> 16;
-    // Signed, because some processors need several instructions to convert an unsigned integer.
+    // Converts from int32_t, because uint32_t takes several instructions on some processors.
     logits[action] = static_cast<float>(static_cast<int32_t>(x >> 8)) * 0x1.0p-22f;
   }
   const auto drawn = static_cast<int32_t>(mix64(key.hi) >> 40);

@@ -21,10 +21,10 @@ namespace tengen {
 struct RowStats {
   uint64_t num_batches = 0;
   uint64_t num_rows = 0;
-  uint64_t num_lost = 0;  // sessions that ended before the server did
+  uint64_t num_lost = 0;  // sessions that ended before close()
   double device_s = 0;    // between next() and done()
-  double copy_s = 0;      // gathering rows and returning answers
-  double wait_s = 0;      // without a waiting request
+  double copy_s = 0;      // copying rows and outputs
+  double wait_s = 0;      // waiting without a pending request
 };
 
 struct RowServerSettings {

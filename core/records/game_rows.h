@@ -66,19 +66,19 @@ struct BatchView {
 struct RowSegment {
   uint64_t first_row = 0;
   std::vector<uint32_t> row_ply;        // the ply of each row
-  std::vector<uint32_t> first_ply;      // of each game, then the end
-  std::vector<uint32_t> first_opening;  // of each game, then the end
-  std::vector<uint32_t> first_entry;    // of each ply, then the end
+  std::vector<uint32_t> first_ply;      // of each game, then the number of plies
+  std::vector<uint32_t> first_opening;  // of each game, then the number of opening plies
+  std::vector<uint32_t> first_entry;    // of each ply, then the number of policy entries
   std::vector<uint8_t> outcome;
   std::vector<std::string> variant;  // the variant of each game
   std::vector<uint16_t> opening, action;
   std::vector<float> root_value, policy_weight, value_weight;
-  std::vector<int16_t> lead;  // of each ply; empty if no ply has a lead
+  std::vector<int16_t> lead;  // the lead of each ply; empty if no ply has one
   std::vector<uint16_t> policy_action, policy_mass;
   // Computed by replaying the games.
   std::vector<uint8_t> to_play;    // the side to move at each ply
   std::vector<uint8_t> is_scored;  // of each game: whether the final score and owners are known
-  std::vector<float> score;        // of each game, for the first player
+  std::vector<float> score;        // the score of each game, for the first player
   std::vector<int8_t> owners;      // [games, H * W], 1: the first player; empty without a score
 
   size_t num_bytes() const;  // memory used
@@ -100,7 +100,7 @@ class GameRows {
   virtual int max_score() const = 0;  // 0 in games without a score
 
   // Appends a segment and returns its number of rows. Replays every game, and throws an Error that
-  // names the game if a move is illegal or the outcome differs.
+  // names the game if a move is illegal or the outcome is not the recorded one.
   uint64_t add_segment(const SegmentView& view);
   // Leaves out the next `num_rows` row numbers. Throws Error if there are segments already.
   void skip_rows(uint64_t num_rows);
@@ -119,7 +119,7 @@ class GameRows {
  protected:
   // Checks the games by replaying them, and sets the computed columns of `segment`.
   virtual void replay_games(RowSegment& segment) const = 0;
-  // Derives one row into index `at` of `out`; `scratch` has num_actions() entries.
+  // Writes one derived row to index `at` of `out`. `scratch` has num_actions() entries.
   virtual void fill_row(const RowSegment& segment, uint32_t ply, int symmetry, size_t at,
                         const BatchView& out, uint16_t* scratch) const = 0;
 
@@ -129,9 +129,9 @@ class GameRows {
   uint64_t num_rows_ = 0;
 };
 
-// Creates the rows of a registered game. Throws Error if `name` is unknown.
+// Creates an empty GameRows for a registered game. Throws Error if `name` is unknown.
 std::unique_ptr<GameRows> make_game_rows(const std::string& name);
-// Creates the rows of a game that is played outside the core.
+// Creates an empty GameRows for a game that is played outside the core.
 std::unique_ptr<GameRows> make_game_rows(const ExternalGame& game);
 
 }  // namespace tengen

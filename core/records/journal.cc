@@ -177,7 +177,7 @@ std::exception_ptr Journal::write_group(const std::deque<std::string>& group) {
   try {
     for (const std::string& payload : group) append_frame(&bytes, payload);
     fault_point("journal.group_gathered");
-    const size_t half = bytes.size() / 2;  // so that a test can kill the process inside a frame
+    const size_t half = bytes.size() / 2;  // so that a test can kill the process in between
     file_.write(size_bytes_, std::string_view(bytes).substr(0, half));
     fault_point("journal.group_half_written");
     file_.write(size_bytes_ + half, std::string_view(bytes).substr(half));

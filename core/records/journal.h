@@ -76,9 +76,9 @@ class Journal {
   std::thread writer_;
 };
 
-// Bytes of a journal that are no complete frame. A gap at the end is a write that a kill cut short,
-// so it was never reported as durable. A gap before complete frames is damage, or a group whose
-// pages were written out of order at a power failure.
+// Bytes of a journal that belong to no complete frame. A gap at the end is a write that a kill cut
+// short, so it was never reported as durable. A gap before complete frames is damage, or a group
+// whose pages were written out of order at a power failure.
 struct JournalGap {
   uint64_t offset = 0;
   uint64_t num_bytes = 0;

@@ -37,14 +37,14 @@ struct Kernels {
                              const float* in_flight, int n, float scale, float lost, float* score);
 
   // out[r * n + i] = x[r * n + i] - mean[i] for `num_rows` pictures of n bytes, exact in both
-  // output types. Uses no padding.
+  // output types. Reads and writes no padding.
   void (*centre_float)(const uint8_t* x, const uint8_t* mean, size_t n, size_t num_rows,
                        float* out);
   void (*centre_bfloat16)(const uint8_t* x, const uint8_t* mean, size_t n, size_t num_rows,
                           uint16_t* out);
 
   // Sets bit i % 8 of bits[i / 8] to x[i] != 0, which is true for a NaN. Unused bits of the last
-  // byte are 0. Uses no padding.
+  // byte are 0. Reads and writes no padding.
   void (*nonzero_bits)(const float* x, size_t n, uint8_t* bits);
 
   // total[i] += the sum over r of x[r * n + i].

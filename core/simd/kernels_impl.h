@@ -66,7 +66,7 @@ void exp(const float* x, int n, float* out) {
   for (int i = 0; i < n; i += kLanes) store(out + i, exponential(load(x + i)));
 }
 
-// Returns the lowest index of the largest of the lanes' best values (never NaN).
+// Returns the lowest `index` of the lanes with the largest `best`, which is never NaN.
 inline int first_best(Floats best, Ints index, float* score) {
   *score = reduce_max(best);
   return reduce_min(

@@ -114,7 +114,7 @@ inline Floats power_of_two(Floats k) {
       k);
 }
 
-// Reduces the lanes by halving them four times, in the same order for every instruction set.
+// Reduces the lanes to one in four steps, in the same order for every instruction set.
 template <class T, class F>
 [[gnu::always_inline]] inline T halve(Lanes<T> v, F&& combine) {
 #pragma GCC unroll 4
