@@ -1,6 +1,6 @@
 #pragma once
-// Samples choices from logits. An actor does this for some sixteen rows at a time between an answer
-// and a step, with cold caches, so the amount of code matters.
+// Samples choices from logits. An actor does this for about sixteen rows between inference and a
+// step, with cold caches, so the code must be small.
 
 #include <cstdint>
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace tengen {
 
-// One choice or several independent ones (parts). Immutable after construction; any thread.
+// One or several independent categorical distributions (parts). Immutable and thread-safe.
 class ChoiceDraws {
  public:
   // Throws Error if a part has no choices.
@@ -17,10 +17,10 @@ class ChoiceDraws {
   size_t num_parts() const { return num_choices_.size(); }
   size_t num_logits() const { return num_logits_; }
 
-  // Draws the choices of every row with uniform numbers in [0, 1), in double precision. Row i uses
-  // the numbers from i * stride on, one per part. A choice whose probability underflows is not
-  // drawn. `log_prob` receives each row's log-probability, in nats. Precondition: the logits are
-  // finite.
+  // Samples the choices of every row, in double precision. `uniforms` are random numbers in [0, 1);
+  // row i uses one per part, from index i * stride on. Never samples a choice whose probability
+  // underflows. `log_prob` receives the log-probability of each row's choices, in nats.
+  // Precondition: the logits are finite.
   void draw(std::span<const float> logits, std::span<const double> uniforms, size_t stride,
             std::span<int64_t> choices, std::span<float> log_prob) const;
 

@@ -1,5 +1,5 @@
 #pragma once
-// The columns of a block of steps, filled one step of all copies at a time.
+// The columns of a block of steps. A write fills one step of all copies.
 
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace tengen {
 
-// The memory for the rows of N copies: `[N, K, ...]`, with `row_bytes` per row. Does not own it.
+// A view of memory for K steps of N copies: `[N, K, ...]`, with `row_bytes` bytes per row.
 class StepColumn {
  public:
   StepColumn(std::byte* data, size_t num_steps, size_t row_bytes)

@@ -7,10 +7,10 @@
 
 namespace tengen {
 
-// The CRC of `bytes` appended to bytes with CRC `crc` (0 at the start).
+// Returns the CRC of data that ends with `bytes`; `crc` is the CRC of the data before `bytes`.
 uint32_t crc32c(std::string_view bytes, uint32_t crc = 0);
 
-// The same with a lookup table, on any processor; a test compares crc32c with it.
+// Same as crc32c(), without special instructions. Public for a test that compares the two.
 uint32_t crc32c_portable(std::string_view bytes, uint32_t crc = 0);
 
 }  // namespace tengen

@@ -1,5 +1,5 @@
 #pragma once
-// The core's only exception type. Messages have the form "<name> (<value>) <rule>; <what to do>".
+// The exceptions of the core. Messages have the form "<name> (<value>) <rule>; <what to do>".
 
 #include <stdexcept>
 #include <string>
@@ -24,11 +24,11 @@ class DiskFullError : public ShortageError {
   using ShortageError::ShortageError;
 };
 
-// Throws an Error about a value unless `holds`. `rule` says what the value must be, and what to do.
+// Throws an Error about `value` if `holds` is false. `rule` is the rest of the message.
 inline void check(bool holds, const char* name, const std::string& value, const char* rule) {
   if (!holds) throw Error(std::string(name) + " (" + value + ") " + rule);
 }
-// Formats the number only if the check fails.
+// Same for a number, which is formatted only if the check fails.
 template <class Number>
   requires std::is_arithmetic_v<Number>
 void check(bool holds, const char* name, Number value, const char* rule) {

@@ -1,20 +1,21 @@
 #pragma once
-// Owned descriptors: a lock, a listening socket, a connection whose end shows the other side that
-// this process has gone. Forked processes must not inherit these, because a fork may outlive its
-// parent (an environment may do this).
+// Owned descriptors, such as locks, listening sockets and connections. Forked processes must not
+// inherit these: a process that an environment forks may outlive its parent, and would keep them
+// open.
 
 namespace tengen {
 
-// From now on, forked processes get /dev/null under this number, whoever calls fork(): Python, C, a
-// library. This does not cover processes made with clone() without fork() and without exec; the
-// descriptors are CLOEXEC too. Thread-safe. Does nothing for numbers below 0 or beyond a million.
+// Replaces the descriptor with /dev/null in every process forked from now on, whether Python, C or
+// a library calls fork(). Processes created with clone() inherit the descriptor until they call
+// exec, because owned descriptors are CLOEXEC. Thread-safe. Does nothing if `descriptor` is below 0
+// or at least 2^20.
 void own_descriptor(int descriptor);
-// Ends the ownership of a descriptor. Does nothing for one that is not owned.
+// Ends the ownership of a descriptor. Does nothing if the descriptor is not owned.
 void disown_descriptor(int descriptor);
 
-// Each of these changes the ownership atomically with its system call: no process forked in between
-// inherits the descriptor. A fork waits for close() and accept(), which do not block for sockets
-// and pipes; close() may block for a file on a network.
+// These functions change the ownership atomically with their system call, so that no process forked
+// in between inherits the descriptor. A fork waits for close(), accept() and dup(). close() may
+// block for a file on a network.
 void close_owned(int descriptor);  // does nothing below 0
 // Accepts a connection. On failure returns -1 and sets errno, to EAGAIN if none is waiting.
 int accept_owned(int listener);

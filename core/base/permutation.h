@@ -10,9 +10,9 @@
 namespace tengen {
 
 // A keyed bijection of [0, size): a balanced Feistel network on the next even number of bits,
-// applied again while the result is out of range: on average fewer than two, at most four times per
-// element. Source: Black and Rogaway 2002, "Ciphers with arbitrary finite domains", section 5
-// (cycle walking). Differs: the round function is a hash, because there is no adversary.
+// repeated until the result is in range: fewer than four times on average over all elements.
+// Source: Black and Rogaway 2002, "Ciphers with arbitrary finite domains", section 5 (cycle
+// walking). Differs from the paper: the round function is a hash, because there is no adversary.
 class Permutation {
  public:
   // `size` is at least 1.
@@ -23,7 +23,7 @@ class Permutation {
     }
   }
 
-  // The element at index `place`, which must be below `size`.
+  // Returns the element at index `place`, which must be below `size`.
   uint32_t operator()(uint32_t place) const {
     do {
       place = walk(place);

@@ -8,7 +8,7 @@ struct Wide {
   uint64_t low;
 };
 
-// The 128 bits of a product, in two halves, because C++ has no standard 128-bit type.
+// Returns the 128-bit product as two halves, because C++ has no standard 128-bit type.
 Wide multiply(uint64_t a, uint64_t b) {
   const uint64_t a0 = a & 0xFFFFFFFFu, a1 = a >> 32, b0 = b & 0xFFFFFFFFu, b1 = b >> 32;
   const uint64_t low = a0 * b0;
@@ -17,7 +17,7 @@ Wide multiply(uint64_t a, uint64_t b) {
   return {a1 * b1 + (middle >> 32) + (other >> 32), a * b};
 }
 
-// Adds to a number of four words, least significant first.
+// Adds `amount` to a number of four words, stored with the least significant word first.
 void add(std::array<uint64_t, 4>& counter, uint64_t amount) {
   counter[0] += amount;
   bool carries = counter[0] < amount;
@@ -41,7 +41,7 @@ void fill_uniforms(std::array<uint64_t, 2> key, std::array<uint64_t, 4> counter,
                    std::span<double> uniforms) {
   for (size_t first = 0; first < uniforms.size(); first += row_size) {
     for (size_t i = 0; i < row_size; i += 4) {
-      add(counter, 1);  // numpy increments the counter before drawing
+      add(counter, 1);  // numpy increments the counter before it uses it
       const std::array<uint64_t, 4> block = philox4x64(counter, key);
       for (size_t j = 0; j < 4 && i + j < row_size; ++j)
         uniforms[first + i + j] = static_cast<double>(block[j] >> 11) * 0x1.0p-53;

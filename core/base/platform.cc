@@ -76,14 +76,14 @@ int64_t write_at(int descriptor, const char* bytes, size_t num_bytes, uint64_t o
 }
 int sync_descriptor(int descriptor) {
 #ifdef __APPLE__
-  return ::fcntl(descriptor, F_FULLFSYNC);  // fsync on macOS does not reach the medium
+  return ::fcntl(descriptor, F_FULLFSYNC);  // fsync() on macOS does not flush the disk's cache
 #else
   return ::fdatasync(descriptor);
 #endif
 }
 #endif
 
-constexpr uint64_t kMaxTransfer = uint64_t{1} << 30;  // systems cap one call near 2 GiB
+constexpr uint64_t kMaxTransfer = uint64_t{1} << 30;  // systems limit one call to about 2 GiB
 
 }  // namespace
 
@@ -152,7 +152,7 @@ void File::rename_durably(const std::string& to) {
     fail_with_errno(to, "be renamed into place");
   }
   path_ = to;
-#ifndef _WIN32  // Windows has no directory sync; the file system journals renames
+#ifndef _WIN32  // Windows cannot sync a directory, but its file system journals renames
   const std::filesystem::path parent = std::filesystem::path(to).parent_path();
   const std::string directory = parent.empty() ? "." : parent.string();
   const int descriptor = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -170,7 +170,7 @@ uint64_t random_number() {
   std::random_device device;
   return uint64_t{device()} << 32 | device();
 #else
-  // Not std::random_device, which needs a newer C library than the rest.
+  // std::random_device would need a newer C library than the rest of the core.
   uint64_t number = 0;
   if (::getentropy(&number, sizeof(number)) != 0) {
     throw Error(std::string("randomness (of the system) cannot be read: ") + std::strerror(errno) +

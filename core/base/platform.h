@@ -1,5 +1,5 @@
 #pragma once
-// Differences between operating systems: durable files, randomness. Tested on Linux; the macOS and
+// Durable files and system randomness on all operating systems. Tested only on Linux; the macOS and
 // Windows branches are untested.
 
 #include <cstdint>
@@ -23,12 +23,12 @@ class File {
 
   const std::string& path() const { return path_; }
   uint64_t size_bytes() const;
-  // Returns up to `num_bytes` from `offset`; fewer only at the end of the file.
+  // Returns `num_bytes` bytes from `offset` on, or fewer at the end of the file.
   std::string read(uint64_t offset, uint64_t num_bytes) const;
   void write(uint64_t offset, std::string_view bytes);  // writes all bytes
-  // Blocks until all written data and the size are durable.
+  // Blocks until all written data and the file size are durable.
   void sync();
-  // Renames within one directory, replacing an existing file, and syncs the directory.
+  // Renames the file within its directory, replaces an existing file, and syncs the directory.
   void rename_durably(const std::string& to);
 
  private:
@@ -39,10 +39,10 @@ class File {
   int descriptor_;
 };
 
-// Returns 64 bits of the system's randomness, for unique names. Throws Error if there is none.
+// Returns 64 random bits from the system, for unique names. Throws Error if it provides none.
 uint64_t random_number();
 
-// Ends this process at once, like SIGKILL: no destructor runs, no buffer is flushed.
+// Ends this process immediately, as SIGKILL does: no destructor runs, no buffer is flushed.
 [[noreturn]] void kill_self();
 
 }  // namespace tengen

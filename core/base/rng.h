@@ -1,8 +1,8 @@
 #pragma once
-// Counter-based random numbers: a stream is a pure function of (seed, generation, game, ply,
-// purpose), so no result depends on threads, slots or the order of work. Source: Salmon et al.
+// Counter-based random numbers. A stream is a pure function of (seed, generation, game, ply,
+// purpose), so results do not depend on threads, slots or the order of work. Source: Salmon et al.
 // 2011, "Parallel random numbers: as easy as 1, 2, 3", Philox4x32-10. No std:: distribution is
-// used, because the standard does not specify their output.
+// used, because the standard does not specify its output.
 
 #include <array>
 #include <cmath>
@@ -12,7 +12,7 @@
 
 namespace tengen {
 
-// The purpose of a stream; two purposes never share numbers. The values are part of recorded runs.
+// The purpose of a stream. Recorded runs depend on the values, so they must not change.
 enum class Purpose : uint32_t {
   kOpening = 1,
   kRootNoise = 2,
@@ -58,9 +58,9 @@ class Rng {
     const uint64_t high = next32();
     return high << 32 | next32();
   }
-  // Uniform in [0, 1), 53 bits.
+  // Uniform in [0, 1), with 53 random bits.
   double uniform() { return static_cast<double>(next64() >> 11) * 0x1.0p-53; }
-  // Uniform in (0, 1]: safe under log.
+  // Uniform in (0, 1], so the logarithm is finite.
   double uniform_positive() { return 1.0 - uniform(); }
   // Uniform in [0, bound), bound >= 1, without bias. Source: Lemire 2019, "Fast random integer
   // generation in an interval".
@@ -82,10 +82,10 @@ class Rng {
     const double u = uniform_positive();
     return -std::log(-std::log(u < 1.0 ? u : 1.0 - 0x1.0p-53));
   }
-  // Gamma(alpha, 1), alpha > 0. Source: Marsaglia and Tsang 2000, with their boost below 1.
+  // Gamma(alpha, 1), alpha > 0. Source: Marsaglia and Tsang 2000, with their method for alpha < 1.
   double gamma(double alpha) {
     if (alpha < 1.0) {
-      // Two statements, to fix the order of the draws.
+      // Two statements, because the order of the two calls determines their random numbers.
       const double above_one = gamma(alpha + 1.0);
       return above_one * std::pow(uniform_positive(), 1.0 / alpha);
     }

@@ -1,5 +1,5 @@
 #pragma once
-// For tests only, because it replaces `new`: makes `new` fail as if memory were exhausted.
+// Replaces `new`, for tests only, by a version that can fail as if memory were exhausted.
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -16,12 +16,12 @@
 
 namespace tengen {
 
-// The largest allocation that `new` allows, in any thread.
+// The maximum size of one allocation by `new`, in all threads.
 inline std::atomic<size_t> most_new_bytes = SIZE_MAX;
-// How many more times `new` succeeds in this thread before it fails once; negative: always.
+// The number of calls of `new` that succeed in this thread before one fails; negative: all.
 inline thread_local int64_t num_news_left = -1;
 
-// While an object exists, no `new` of more than this many bytes succeeds.
+// While a LittleMemory exists, every `new` of more than `most_bytes` fails.
 class LittleMemory {
  public:
   explicit LittleMemory(size_t most_bytes) { most_new_bytes = most_bytes; }
@@ -31,14 +31,14 @@ class LittleMemory {
 };
 
 #if defined(__linux__)
-// The size of the process's address space, which ulimit -v limits.
+// Returns the size of the process's address space, which ulimit -v limits.
 inline uint64_t num_mapped_bytes() {
   uint64_t num_pages = 0;
   std::ifstream("/proc/self/statm") >> num_pages;
   return num_pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-// While an object exists, the process can map no more memory, and has no reserve.
+// While a NoMemory exists, the process can map no more memory, and the reserve of Steady is empty.
 class NoMemory {
  public:
   NoMemory() {
@@ -49,7 +49,7 @@ class NoMemory {
       std::get_new_handler()();  // releases the reserve
       const rlimit now{num_mapped_bytes(), before_.rlim_max};
       TENGEN_CHECK(setrlimit(RLIMIT_AS, &now) == 0);
-      // Another thread may have taken it again before the limit was set.
+      // Another thread may have refilled the reserve before the limit was set.
     } while (Steady::has_reserve());
   }
   NoMemory(const NoMemory&) = delete;
@@ -61,9 +61,8 @@ class NoMemory {
 };
 #endif
 
-// Calls `f` repeatedly so that each of its calls of `new` fails once, first the first, then the
-// second and so on, and `check` after each; finally without a failure. Returns the number of
-// failures.
+// Calls `f` until it completes. The n-th time, its n-th call of `new` fails, and `check` is called
+// after that failure. Returns the number of failures.
 template <class F, class Check>
 int64_t fail_each_new(F&& f, Check&& check) {
   for (int64_t num_news = 0;; ++num_news) {

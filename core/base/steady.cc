@@ -11,13 +11,13 @@
 namespace tengen {
 namespace {
 
-// Mapped, because malloc might use a thread's arena, which other threads cannot use.
+// Allocated with mmap(), because malloc() might use an arena that other threads cannot reuse.
 constexpr size_t kReserveBytes = size_t{8} << 20;
 
 std::atomic<void*> reserve = nullptr;
 thread_local int depth = 0;
 
-// The handler of `new`, which retries after it returns.
+// `new` calls this handler when it finds no memory, and retries after the handler returns.
 void use_reserve() {
   void* const block = depth > 0 ? reserve.exchange(nullptr) : nullptr;
   if (block == nullptr) throw std::bad_alloc();

@@ -1,12 +1,11 @@
 #pragma once
-// A memory reserve for changes that must not stop half-way.
+// A memory reserve for changes that must not fail halfway.
 
 namespace tengen {
 
-// While an object exists, its thread's `new` fails only after a shared reserve is also used up. So
-// small allocations succeed even at a memory limit, and a change that needs many of them is
-// completed. An allocation larger than the reserve still fails, and its caller must undo the
-// change.
+// While a thread holds a Steady, its `new` fails only after a reserve shared by all threads is
+// exhausted too. So a change that needs many small allocations completes even at a memory limit. An
+// allocation larger than the reserve still fails, and the caller must undo the change.
 class Steady {
  public:
   Steady() noexcept;
@@ -14,9 +13,9 @@ class Steady {
   Steady& operator=(const Steady&) = delete;
   ~Steady();
 
-  // Whether the reserve is available; refills it if it was used up.
+  // Returns whether the reserve is available. First refills an exhausted reserve if possible.
   static bool has_reserve() noexcept;
-  // Throws Error unless it is.
+  // Throws Error if the reserve is not available.
   static void check_reserve();
 };
 

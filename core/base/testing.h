@@ -1,12 +1,12 @@
 #pragma once
-// The assertions of the native tests (core/**/*_test.cc). Enabled in release builds too.
+// Assertions for the native tests (core/**/*_test.cc), also enabled in release builds.
 
 #include <cstdio>
 #include <cstdlib>
 
 #include "base/error.h"
 
-// If the condition is false, ends the test program with its location and text.
+// Prints the location and text of `condition` and ends the test program if it is false.
 #define TENGEN_CHECK(condition)                                                      \
   do {                                                                               \
     if (!(condition)) {                                                              \
@@ -17,7 +17,7 @@
 
 namespace tengen {
 
-// Whether calling `f` throws an Error.
+// Returns whether calling `f` throws an Error.
 template <class F>
 bool throws(F&& f) {
   try {

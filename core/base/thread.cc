@@ -14,7 +14,7 @@ std::string message_of(const std::exception_ptr& thrown) noexcept {
     try {
       return "memory (of the process) is used up; ask for less at once, or raise ulimit -v";
     } catch (...) {
-      return "out of memory";  // so short that it needs no allocation
+      return "out of memory";  // short enough to need no allocation
     }
   } catch (const std::exception& error) {
     try {

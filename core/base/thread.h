@@ -1,5 +1,5 @@
 #pragma once
-// Threads whose exceptions end neither the process nor other threads.
+// Helpers to start threads, and to handle exceptions in them without ending the process.
 
 #include <exception>
 #include <functional>
@@ -9,10 +9,10 @@
 
 namespace tengen {
 
-// The message of an exception. Never throws.
+// Returns the message of an exception. Never throws.
 std::string message_of(const std::exception_ptr& thrown) noexcept;
 
-// Calls `work`. Returns the message of its exception; empty if it threw none.
+// Calls `work` and returns the message of its exception, or an empty string if it throws none.
 template <class Work>
 std::string error_of(Work&& work) noexcept {
   try {
@@ -23,8 +23,8 @@ std::string error_of(Work&& work) noexcept {
   }
 }
 
-// Starts a thread for `user`, such as "writer a". `body` must not throw: wrap calls that may throw
-// in error_of(). Throws Error if the system has no threads left.
+// Starts a thread. `user` describes its owner in error messages, such as "writer a". `body` must
+// not throw: wrap calls that may throw in error_of(). Throws Error if there are no threads left.
 std::thread start_thread(const std::string& user, std::function<void()> body);
 
 }  // namespace tengen

@@ -1,5 +1,5 @@
-// The entry points of libFuzzer. TENGEN_FUZZ_TARGET names the target; alternatively
-// TENGEN_FUZZ_SEEDS names a folder to which the seeds of all targets are written.
+// The entry points of libFuzzer. The environment variable TENGEN_FUZZ_TARGET selects the target. If
+// TENGEN_FUZZ_SEEDS is set, the program writes the seeds of all targets to that folder and exits.
 
 #include <cstdint>
 #include <cstdio>

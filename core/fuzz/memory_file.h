@@ -1,5 +1,5 @@
 #pragma once
-// A file with given bytes that exists only in memory.
+// A file in memory with the given contents.
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-// Games from a file: the journal, its frames, and the rows derived from them.
+// Fuzz targets that read games from files: journals, game records, and rows derived from records.
 
 #include <algorithm>
 #include <array>
@@ -26,7 +26,7 @@ constexpr std::array<const char*, 5> kGames = {"tictactoe", "connect4", "gomoku/
                                                "go/3x7"};
 constexpr uint32_t kGeneration = 1;
 
-// A game of random moves; the first ones are an opening.
+// Returns a game of random moves. The first two moves are its opening.
 GameRecord random_game(const std::string& name, uint32_t seed, bool is_finished = true) {
   return with_game(name, [&](const auto& game) {
     Rng rng(seed, 0, 0, 0, Purpose::kTest);
@@ -82,7 +82,7 @@ std::string written(const GameRecord& record, bool is_finished) {
   return is_finished ? encode(record) : encode_unfinished(record);
 }
 
-// What was read can be written again and read back unchanged. A record contains no NaN.
+// Checks that a decoded record can be encoded and decoded again unchanged. It contains no NaN.
 void read_record(std::string_view bytes) {
   const bool is_finished = take_byte(&bytes) % 2 == 0;
   try {
@@ -115,7 +115,7 @@ void read_journal_file(std::string_view bytes) {
   }
 }
 
-// Splits the bytes into frames, each preceded by two bytes of length, as a journal returns them.
+// Splits the bytes into frames. Each begins with its length in two bytes, least significant first.
 std::vector<std::string_view> frames_in(std::string_view bytes) {
   std::vector<std::string_view> frames;
   while (bytes.size() >= 2) {
@@ -128,7 +128,7 @@ std::vector<std::string_view> frames_in(std::string_view bytes) {
   return frames;
 }
 
-// Derives rows like a learner from the games of a segment: all rows under all symmetries.
+// Derives rows from the games of a segment, as a learner does, under varying symmetries.
 void derive_rows(std::string_view bytes) {
   const std::string name = kGames[take_byte(&bytes) % kGames.size()];
   try {
@@ -164,7 +164,7 @@ void derive_rows(std::string_view bytes) {
   }
 }
 
-// A game's name comes from run.json, and a variant's from a game record. Plays the game.
+// Plays the named game. Names are untrusted: they come from run.json and from game records.
 void play_named(std::string_view bytes) {
   const unsigned seed = take_byte(&bytes);
   try {

@@ -1,4 +1,4 @@
-// An actor's messages to central inference over its socket.
+// The fuzz target for messages that an actor sends to central inference.
 
 #include <sys/socket.h>
 #include <unistd.h>
@@ -23,7 +23,7 @@ RowColumns columns() {
                      {RowPart::kState, 8}});
 }
 
-// Drives a session like a server, and answers each request.
+// Drives a session as the server does, and replies to every request.
 void serve(std::string_view bytes) {
   const unsigned how = take_byte(&bytes);
   int ends[2];
@@ -34,7 +34,7 @@ void serve(std::string_view bytes) {
     RowSession session(ends[1], -1, of, kNumRows);
     bool goes_on = true;
     while (goes_on && !bytes.empty()) {
-      // In pieces, as they arrive from a network.
+      // Sends the bytes in pieces, as they may arrive from a network.
       const size_t size = how % 2 == 0 ? bytes.size() : how % 29 + 1;
       const std::string_view piece = bytes.substr(0, size);
       const ssize_t sent = ::send(ends[0], piece.data(), piece.size(), MSG_NOSIGNAL);

@@ -1,5 +1,5 @@
 #pragma once
-// An empty folder, in memory if possible, that is removed with its owner.
+// An empty temporary folder, in memory if possible, which the destructor removes.
 
 #include <cstdlib>
 #include <filesystem>

@@ -1,6 +1,6 @@
 #pragma once
-// What two kinds of clients share. Raw clients write messages to the wire, legal or not, in any
-// order. The others use the clients of actors and learners, with each transport of a store.
+// Clients of the fuzz target store_model. Raw clients send messages, valid or not, in any order.
+// Library clients use the library of actors and learners, with each transport of a store.
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -19,14 +19,14 @@
 
 namespace tengen::fuzz::scene {
 
-// One that writes messages as they are on the wire.
+// A client that sends its messages without the client library.
 class RawClient : public Client {
  public:
   using Client::Client;
   ~RawClient() override { close(); }
 
  protected:
-  // Gives one end of a new connection to `open`, which does not take it over.
+  // Passes one end of a new connection to `open`, which does not take ownership.
   template <class Open>
   void connect(Open&& open) {
     const std::array<int, 2> ends = ends_of_connection();
@@ -38,7 +38,7 @@ class RawClient : public Client {
   void close() {
     if (is_open()) ::close(std::exchange(descriptor_, -1));
   }
-  // `num_cut` bytes are left out at the end.
+  // Sends a message without its last `num_cut` bytes.
   template <class Message>
   void send(Message message, std::string_view rest = {}, bool rest_is_behind = false,
             size_t num_cut = 0) {
@@ -47,7 +47,7 @@ class RawClient : public Client {
     std::string bytes(reinterpret_cast<const char*>(&message), sizeof message);
     bytes += rest;
     bytes.resize(bytes.size() - std::min(bytes.size(), num_cut));
-    // One that was refused takes no more; receive() has its reason.
+    // Ignores failures, because a rejected connection is closed; receive() then returns false.
     (void)!::send(descriptor_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
   bool read(void* to, size_t num_bytes) {
@@ -61,8 +61,8 @@ class RawClient : public Client {
     }
     return true;
   }
-  // The next reply of that kind, after which its rest is in `rest`; false where the session is
-  // over. What the store's side waits for comes when the others end.
+  // Receives the next reply of `kind`, with its data after the head in `rest`. Returns false if the
+  // session has ended. If the store makes the client wait, ends all other clients.
   bool receive(store::Reply kind, std::string* rest) {
     while (true) {
       store::MessageHead head;

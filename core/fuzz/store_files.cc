@@ -1,4 +1,4 @@
-// What a store finds in its folder: states, logs, the last mark; and what it becomes of them.
+// Fuzz targets for the files of a store: states, logs and the last mark.
 
 #include <fcntl.h>
 
@@ -27,7 +27,7 @@ using store::engine::Loan;
 using store::engine::State;
 using store::engine::World;
 
-// What a store tells of itself in so many commands.
+// Returns the log records of a store after `num_commands` random commands.
 std::string records_of(bool has_disk, uint64_t seed, int num_commands) {
   World world(has_disk, has_disk);
   Rng rng(seed, 0, 0, 0, Purpose::kTest);
@@ -41,8 +41,8 @@ std::string records_of(bool has_disk, uint64_t seed, int num_commands) {
   return as_text(std::span<const std::byte>(world.records));
 }
 
-// A store of the same tables goes on from a state, and uses all that it has. Where memory was lost
-// with the host all steps are on the disk, which is none here: it only begins.
+// Restores a store with the same tables from `state`, and samples all items. After a loss of
+// memory, all steps are on the disk, which does not exist here, so the store is only restored.
 void go_on(State state, bool has_disk, bool loses_memory) {
   World world(has_disk, has_disk);
   if (loses_memory) {
@@ -122,7 +122,7 @@ std::string frame_at(uint64_t offset, store::FrameKind kind, std::string_view pa
   return frame.append(payload);
 }
 
-// A log of records and of a mark behind them.
+// Returns a log that contains `records` and then a mark.
 std::string log_of(std::string_view records) {
   store::LogHeader header{store::kStateVersion, kWriter, 0, 0};
   header.checksum = store::checksum_of(header);
@@ -139,8 +139,8 @@ void write(const std::filesystem::path& path, std::string_view bytes) {
   file.write(0, as_bytes(bytes));
 }
 
-// A folder of which one file is any: the log, the records in a log that is whole, the last mark, or
-// the state.
+// Loads a folder in which one file has arbitrary bytes: the log, the records of a valid log, the
+// last mark, or the state.
 void read_folder(std::string_view bytes) {
   const unsigned which = take_byte(&bytes) % 4;
   const ScratchFolder folder;
@@ -180,7 +180,7 @@ std::vector<std::string> folder_seeds() {
 }  // namespace
 
 std::vector<Target> store_file_targets() {
-  // Lists of some millions of entries are none for a test's memory.
+  // Lists with millions of entries would need too much memory in a test.
   State::most_entries = 1 << 16;
   return {{"store_state", read_state_bytes, state_seeds},
           {"store_folder", read_folder, folder_seeds}};

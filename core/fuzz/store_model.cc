@@ -1,5 +1,5 @@
-// Several clients of one store, held to a model: whatever messages one of them sends, in whatever
-// order, the items of all keep each byte and each use.
+// Compares a store that has several clients with a model: no messages of one client, in any order,
+// may change the bytes of other clients' items or how often they are used.
 
 #include <cstdio>
 #include <memory>
@@ -23,8 +23,8 @@ namespace {
 
 using namespace scene;
 
-// Compares the store's files with the model, opens a second store on these files, and draws all
-// items that are left.
+// Compares the store's files with the model, opens a second store on these files, and samples all
+// remaining items.
 void check_what_is_left(const std::string& folder, uint64_t memory_bytes, bool is_whole,
                         Model* model) {
   {
@@ -50,12 +50,12 @@ void check_what_is_left(const std::string& folder, uint64_t memory_bytes, bool i
       sampler.port().ack(batch->delivery.lease, {});
     }
   }
-  // Items that made room for others may have been used less.
+  // Items removed to free memory may have been used less often.
   if (is_whole) model->check_all_used();
 }
 
-// The commands of an input: the input itself, or, where its first bit is set, random bytes that the
-// input is the seed of, so that a small change of the input changes all of them.
+// Returns the commands of an input: the input itself, or, if its first bit is set, random bytes
+// with the input as seed, so that a small change of the input changes all commands.
 std::string commands_of(std::string_view bytes) {
   std::string commands(bytes.substr(0, kMaxCommandBytes));
   if (commands.empty() || (commands[0] & 1) == 0) return commands;
@@ -86,7 +86,7 @@ uint64_t run_scene(std::string_view bytes) {
       add(std::make_unique<LibrarySampler>(&scene, table,
                                            table == kAny ? Door::kHost : Door::kLocal));
     }
-    // Fewer clients send more messages for one chunk.
+    // With fewer clients, each one sends more messages per chunk.
     const size_t num_clients = 3 + commands.next() % (scene.clients.size() - 2);
     while (!commands.is_at_end()) {
       scene.clients[commands.next() % num_clients]->act(commands);

@@ -1,5 +1,5 @@
 #pragma once
-// The clients that draw: one with messages as they are on the wire, and one as learners do.
+// The sampling clients of store_model: a raw client, and a client that uses store::Sampler.
 
 #include <array>
 #include <cstring>
@@ -17,7 +17,7 @@
 
 namespace tengen::fuzz::scene {
 
-// What samplers of either kind do with their batches.
+// The batches that a sampling client has on loan.
 class Loans {
  public:
   void add(uint64_t lease, Samples samples) { loans_.emplace_back(lease, std::move(samples)); }
@@ -41,7 +41,7 @@ inline std::vector<double> priorities_of(uint32_t byte) {
   return {static_cast<double>(byte), 1e-300, 3e38};
 }
 
-// One that draws from a table of the store.
+// A client that samples from a table of the store.
 class SamplerClient {
  public:
   SamplerClient(Scene* scene, uint32_t table) : scene_of_loans_(*scene), table_(table) {}
@@ -75,7 +75,7 @@ class RawSampler final : public RawClient, private SamplerClient {
     const uint32_t which = commands.next();
     if (what == 7) return flood(which);
     if (loans_.is_empty() || what == 8) {
-      // A lease that it has not, or what earlier versions sent.
+      // An unknown lease, or a kind of request that only earlier versions sent.
       constexpr store::Request kKinds[] = {store::Request::kAck, store::Request::kGiveBack,
                                            store::Request{7}, store::Request{8}};
       send(store::OfLease{.kind = kKinds[which % 4], .lease = uint64_t{1} << 40 | which});
@@ -83,7 +83,7 @@ class RawSampler final : public RawClient, private SamplerClient {
     }
     const uint64_t lease = loans_.lease(which);
     if (what == 9) {
-      // A priority that is none.
+      // An invalid priority.
       const std::vector<double> wrong = {1.0, which % 2 == 0 ? 1e39 : -1.0, 1.0};
       send(store::OfLease{.lease = lease}, as_text(std::span<const double>(wrong)));
       return refused();
@@ -95,7 +95,7 @@ class RawSampler final : public RawClient, private SamplerClient {
          as_text(std::span<const double>(priorities)));
     loans_.end(which, is_used, &scene_.model);
     if (what == 10 || what == 15) {
-      // What is over cannot be given back.
+      // A loan that has ended cannot be returned.
       send(store::OfLease{.kind = store::Request::kGiveBack, .lease = lease});
       return refused();
     }
@@ -114,7 +114,7 @@ class RawSampler final : public RawClient, private SamplerClient {
     for (uint32_t i = 0; i < count; ++i) send(store::SampleMessage());
     for (uint32_t i = 0; i < count; ++i) receive_batch();
   }
-  // Asks for more than there may be, takes some of it, and goes.
+  // Requests several batches. If `how` is odd, receives at most one of them and disconnects.
   void flood(uint32_t how) {
     if (how % 2 == 0) return draw(1 + how % 8);
     const bool can_draw = world().can_draw(table_, kNumSamples);

@@ -1,6 +1,6 @@
 #pragma once
-// What several clients of one store are held to: a model of the items, and steps that say whose
-// they are.
+// The parts of the fuzz target store_model: a model of the items, and steps whose bytes show which
+// writer wrote them.
 
 #include <sys/socket.h>
 
@@ -31,28 +31,28 @@ using store::engine::SavedTable;
 using store::engine::Schema;
 
 constexpr uint32_t kStepsPerChunk = 4;
-// So many that a slab has one slot, and a slot that is free is the next writer's.
+// So large that a slab has one slot, and a freed slot is reused by the next writer.
 constexpr uint32_t kFillBytes = 2000;
 constexpr size_t kMaxCommandBytes = 640;
 constexpr uint64_t kMemoryBytes[] = {uint64_t{1} << 20, uint64_t{1} << 18};
 constexpr uint32_t kNumSamples = 3;
-// A table of the last kMaxAny items, one whose items are used kMaxUses times, and one that draws
-// its oldest item.
+// Three tables: the last kMaxAny items, items that are used kMaxUses times, and a table that
+// samples its oldest item.
 enum : uint32_t { kAny, kTwice, kOldest, kNumTables };
 constexpr const char* kNames[kNumTables] = {"any", "twice", "oldest"};
 constexpr const char* kSamplers[kNumTables] = {"prioritized", "uniform", "fifo"};
-constexpr uint32_t kNumSteps[kNumTables] = {1, 2, 1};  // of a sample
+constexpr uint32_t kNumSteps[kNumTables] = {1, 2, 1};  // per sample
 constexpr uint32_t kMaxAny = 50;
 constexpr uint32_t kMaxUses = 2;
 
-// Long enough for whatever is to come, so that only a hang takes it.
+// A deadline so late that only a hang reaches it.
 inline Deadline in_time() { return std::chrono::steady_clock::now() + std::chrono::seconds(60); }
 
 inline Schema schema() {
   return Schema({{"who", "u8", {2}, 0}, {"fill", "u1", {kFillBytes}, 0}}, kStepsPerChunk);
 }
 
-// What a step shows: its writer and its number there, and bytes that follow from both.
+// The contents of a step: its writer, its number in that writer, and bytes computed from both.
 struct Step {
   std::array<uint64_t, 2> who;
   std::array<uint8_t, kFillBytes> fill;
@@ -67,7 +67,7 @@ struct Step {
   bool operator==(const Step&) const = default;
 };
 
-// The reference: the items of each table in the order of their inserts, and what became of each.
+// The reference: the items of each table in the order of insertion, with the uses of each item.
 class Model {
  public:
   struct Item {
@@ -75,7 +75,7 @@ class Model {
     uint32_t num_steps;
     uint64_t num_lent = 0, num_used = 0;
   };
-  // What a batch shows of one of its samples.
+  // A sample as a batch returns it.
   struct Drawn {
     uint32_t table;
     int64_t key;
@@ -85,7 +85,7 @@ class Model {
   void insert(uint32_t table, const Item& item) { items_[table].push_back(item); }
   uint64_t num_items(uint32_t table) const { return items_[table].size(); }
 
-  // `is_whole`: no item has been removed to make room.
+  // `is_whole`: no item has been removed to free memory.
   void lend(const Drawn& drawn, bool is_whole) {
     Item& item = item_of(drawn.table, drawn.key);
     expect(item.writer == drawn.writer && item.first <= drawn.first &&
@@ -105,7 +105,7 @@ class Model {
     if (is_used) ++item.num_used;
   }
 
-  // Compares what a store's files have of a table with what they must have.
+  // Compares a table in the store's files with the model.
   void check_saved(uint32_t table, const SavedTable& saved, bool is_whole) {
     std::vector<bool> is_there(items_[table].size());
     for (const store::engine::SavedItem& one : saved.items) {
@@ -141,7 +141,7 @@ class Model {
 
 using Samples = std::vector<Model::Drawn>;
 
-// Returns the samples of a gathered batch. Checks that each byte is what its writer wrote.
+// Returns the samples of a gathered batch. Checks that every byte is what its writer wrote.
 inline Samples read_batch(uint32_t table, std::span<const int64_t> keys, const std::byte* data) {
   const auto num_samples = static_cast<uint32_t>(keys.size());
   const store::BatchLayout layout(schema(), num_samples, kNumSteps[table]);
@@ -161,7 +161,7 @@ inline Samples read_batch(uint32_t table, std::span<const int64_t> keys, const s
   return samples;
 }
 
-// A store with its two doors.
+// A store with its two servers: for clients on this host and for clients on other hosts.
 struct World {
   World(const std::string& folder, uint64_t memory_bytes, bool goes_on)
       : store(folder, memory_bytes, 3) {
@@ -185,12 +185,12 @@ struct World {
   auto of_table(uint32_t table, F&& f) {
     return store.read([&](const Engine& engine) { return f(engine.table(table)); });
   }
-  // Blocks until the store knows that every client has gone.
+  // Blocks until the store has noticed that every client has disconnected.
   void wait_until_alone() {
     wait("sessions end in time",
          [&] { return server->describe().empty() && gateway->describe().empty(); });
   }
-  // Blocks until a session of the gateway has ended, and its batches are given back.
+  // Blocks until a session of the gateway has ended and its batches have been returned.
   void wait_until_gone(const std::string& name) {
     wait("a session ends in time", [&] {
       const std::vector<std::string> lines = gateway->describe();
@@ -205,7 +205,7 @@ struct World {
   uint64_t num_inserts(uint32_t table) {
     return of_table(table, [](const auto& one) { return one.limiter().num_inserts(); });
   }
-  // Whether no item has been removed to make room.
+  // Returns whether no item has been removed to free memory.
   bool is_whole() {
     return store.read([](const Engine& engine) { return engine.num_removed() == 0; });
   }
@@ -222,14 +222,14 @@ struct World {
   std::optional<store::Gateway> gateway;
 };
 
-// Both ends of a connection; whoever takes one over closes it.
+// Returns both ends of a connection, which the caller owns.
 inline std::array<int, 2> ends_of_connection() {
   int ends[2];
   expect(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0, "a pair of sockets");
   return {ends[0], ends[1]};
 }
 
-// The commands of one input, byte by byte.
+// The commands of one input, read byte by byte.
 struct Commands {
   std::string_view bytes;
   uint32_t next() { return take_byte(&bytes); }
@@ -251,7 +251,7 @@ class Client {
   explicit Client(Scene* scene) : scene_(*scene) {}
   virtual ~Client() = default;
   virtual void act(Commands& commands) = 0;
-  // Ends the session; act() begins another.
+  // Ends the session; the next act() begins a new one.
   virtual void end() = 0;
 
  protected:

@@ -1,4 +1,4 @@
-// What a store, its clients and its replicas hear from each other over a stream.
+// Fuzz targets for the messages between a store, its clients and its replicas over a stream.
 
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -49,21 +49,21 @@ std::unique_ptr<store::Store> make_store() {
   return made;
 }
 
-// Both ends of a stream; what is written to the first is all that the second hears.
+// Both ends of a stream. The second end receives only the bytes that say() writes to the first.
 class Stream {
  public:
   Stream() { expect(socketpair(AF_UNIX, SOCK_STREAM, 0, ends_) == 0, "a pair of sockets"); }
   ~Stream() { close(0), close(1); }
   int end() const { return ends_[1]; }
-  // Gives the second end away.
+  // Transfers ownership of the second end to the caller.
   int take_end() { return std::exchange(ends_[1], -1); }
-  // The end of what is said; the other side may still answer, and nobody listens.
+  // Sends the bytes, then shuts down the sending direction. Discards all replies.
   void say(std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t sent = ::send(ends_[0], bytes.data(), bytes.size(), MSG_NOSIGNAL);
       if (sent <= 0) break;
       bytes.remove_prefix(static_cast<size_t>(sent));
-      // Room for answers.
+      // Discards replies, because a full buffer would block the other side.
       char answers[1 << 12];
       while (::recv(ends_[0], answers, sizeof answers, MSG_DONTWAIT) > 0) {
       }
@@ -89,7 +89,7 @@ void write_to_store(std::string_view bytes) {
   stream.close(0);
 }
 
-// A store with a few items.
+// Samples from a store with a few items.
 void sample_from_store(std::string_view bytes) {
   const auto made = make_store();
   store::Writer writer(made->open_writer("a", 0), schema(), made->slab_map(0), 1);
@@ -111,7 +111,7 @@ void sample_from_store(std::string_view bytes) {
   stream.close(0);
 }
 
-// A client takes what a store sends.
+// Passes the bytes to a client as if a store had sent them.
 void answer_client(std::string_view bytes) {
   const uint64_t batch_bytes = store::BatchLayout(schema(), kNumSamples, 1).num_bytes;
   Stream stream;
@@ -131,7 +131,7 @@ void answer_client(std::string_view bytes) {
   }
 }
 
-// A file that a replica makes has 128 MiB at most, as it would fill the memory that it lies in.
+// Limits a replica's files to 128 MiB, because the scratch folder may be in memory.
 void limit_files() {
   const rlimit limit{128 << 20, 128 << 20};
   setrlimit(RLIMIT_FSIZE, &limit);

@@ -1,5 +1,5 @@
 #pragma once
-// The clients that write: one with messages as they are on the wire, and one as actors do.
+// The writing clients of store_model: a raw client, and a client that uses store::Writer.
 
 #include <array>
 #include <limits>
@@ -36,7 +36,7 @@ class RawWriter final : public RawClient {
       case 6:
         return insert(commands);
       case 7: {
-        // Steps that it has, steps that it has not, and the most that there can be.
+        // Steps of this writer, steps that do not exist yet, or the largest possible number.
         const uint32_t back = commands.next();
         const uint64_t first = back % 8 == 0   ? UINT64_MAX
                                : back % 8 == 1 ? num_steps_ + back / 8
@@ -77,7 +77,7 @@ class RawWriter final : public RawClient {
     num_steps_ += count;
     (void)flush();
   }
-  // Goes in the middle of a message.
+  // Disconnects in the middle of a message.
   void end_in_a_message(uint32_t how) {
     if (how % 2 == 0) {
       const uint32_t count = room();
@@ -89,7 +89,7 @@ class RawWriter final : public RawClient {
     }
     end();
   }
-  // Sends what is always refused.
+  // Sends a message that the store must reject.
   void offend(uint32_t how) {
     const double one = 1.0;
     const std::string priority(reinterpret_cast<const char*>(&one), sizeof one);
@@ -99,11 +99,11 @@ class RawWriter final : public RawClient {
       case 0:  // steps across the end of a chunk
         send(store::Steps{.num_steps = room() + 1}, steps_of(room() + 1), /*rest_is_behind=*/true);
         break;
-      case 1:  // a table that is none
+      case 1:  // a table that does not exist
         wrong.table = how < 128 ? uint32_t{kNumTables} : UINT32_MAX;
         send(wrong, priority);
         break;
-      case 2:  // another number of priorities than of items
+      case 2:  // fewer priorities than items
         wrong.count = 3;
         send(wrong, priority + priority);
         break;
@@ -111,16 +111,16 @@ class RawWriter final : public RawClient {
         wrong.count = 0;
         send(wrong, priority);
         break;
-      case 4:  // what a client of this host may send
+      case 4:  // allowed only for a client on this host
         send(store::Append{.slot = how});
         break;
-      default:  // what a sampler may send
+      default:  // allowed only for a sampler
         send(store::OfLease{.kind = store::Request::kAck, .lease = how});
     }
     expect(!flush(), "what is not legal is refused");
   }
-  // Inserts items that may overlap or lie apart, be longer than a sample, have been sent before, or
-  // leave out numbers.
+  // Inserts items that may overlap, have gaps between them, be longer than a sample, be repeated,
+  // or skip sequence numbers.
   void insert(Commands& commands) {
     constexpr uint32_t kStrides[] = {1, 1, 0, 2, kStepsPerChunk + 1};
     constexpr uint32_t kLonger[] = {0, 0, 1, kStepsPerChunk + 1};
@@ -148,7 +148,7 @@ class RawWriter final : public RawClient {
                               .stride = stride,
                               .num_steps = num_steps},
          {reinterpret_cast<const char*>(&value), sizeof value});
-    // Those before the one that is refused are in.
+    // The items before a rejected item are inserted.
     const bool is_taken = flush();
     const uint64_t num_taken = world().num_inserts(table) - scene_.model.num_items(table);
     expect(!is_taken || num_taken == count - num_known,
@@ -175,7 +175,7 @@ class RawWriter final : public RawClient {
   uint64_t next_sequence_ = 0;
 };
 
-// One that is a Writer, as those of actors are.
+// A client that uses store::Writer, as actors do.
 class LibraryWriter final : public Client {
  public:
   LibraryWriter(Scene* scene, std::string name, Door door)
@@ -235,7 +235,7 @@ class LibraryWriter final : public Client {
       wait([&](Deadline deadline) { return writer_->append(columns, 1, deadline) == 1; });
     }
   }
-  // Where it takes long, memory may be full, and there is room once the others have ended.
+  // If an attempt takes long, memory may be full, so ends the other clients to free memory.
   template <class Attempt>
   void wait(Attempt&& attempt) {
     if (attempt(std::chrono::steady_clock::now() + std::chrono::milliseconds(50))) return;

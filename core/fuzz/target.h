@@ -1,5 +1,5 @@
 #pragma once
-// The fuzz targets: readers of bytes from a file or from another process.
+// The fuzz targets, which read bytes of a file or of another process.
 
 #include <cstddef>
 #include <span>
@@ -10,21 +10,21 @@
 namespace tengen::fuzz {
 
 struct Target {
-  const char* name;  // of the target, and of its folder in core/fuzz/found
-  // Reads untrusted bytes. They must be read, or rejected with a tengen::Error, which the target
-  // catches. Any other exception, a signal, a hang or excessive memory use is a fault.
+  const char* name;  // also the name of its folder in core/fuzz/found
+  // Reads untrusted bytes, or rejects them with a tengen::Error, which the target catches. Any
+  // other exception, a signal, a hang or excessive memory use is a fault.
   void (*run)(std::string_view bytes);
-  // Valid inputs, made by the program itself, to start from.
+  // Returns valid inputs, created by the program itself, from which fuzzing starts.
   std::vector<std::string> (*seeds)();
 };
 
-// One list per file.
+// Each of these functions returns the targets of one file.
 std::vector<Target> record_targets();
 std::vector<Target> store_file_targets();
 std::vector<Target> store_wire_targets();
 std::vector<Target> store_model_targets();
 std::vector<Target> row_targets();
-// All of them.
+// Returns all targets.
 std::vector<Target> targets();
 
 // Removes the first byte of the input and returns it as a number; 0 if there is none.
@@ -44,7 +44,7 @@ std::string as_text(std::span<const T> values) {
   return {reinterpret_cast<const char*>(values.data()), values.size_bytes()};
 }
 
-// Ends the process if the condition does not hold.
+// Reports a fault and aborts if `holds` is false. `what` describes the expected behaviour.
 void expect(bool holds, const char* what);
 
 }  // namespace tengen::fuzz

@@ -1,7 +1,7 @@
 #pragma once
-// A cache of evaluations by position, bounded in bytes. A hit returns exactly the bits of a miss:
-// an evaluation is a pure function of the key (position, hence symmetry) and the model, and the
-// cache is cleared when the model changes.
+// A cache of evaluations by position, limited in bytes. A hit returns the same bits as a new
+// evaluation, because an evaluation is a pure function of the model and the key (which also
+// determines the symmetry), and the cache is cleared when the model changes.
 
 #include <cstring>
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace tengen {
 
-// Two entries per bucket; the older one is replaced. Not thread-safe: one cache per worker.
+// Of the two entries of a bucket, replaces the least recently used. Not thread-safe.
 class EvaluationCache {
  public:
   struct Entry {
@@ -45,7 +45,7 @@ class EvaluationCache {
     return false;
   }
 
-  // `score` is not read in a cache without scores.
+  // A cache without scores ignores `score`.
   void insert(const Key128& key, const float* policy, float value, const float* score = nullptr) {
     if (tags_.empty()) return;
     size_t victim = (key.lo & mask_) * kWays;

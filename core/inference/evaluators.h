@@ -7,8 +7,8 @@
 
 namespace tengen {
 
-// A fixed pseudo-random evaluation of a position: logits in [0, 4), value in [-1, 1). Cheap, and
-// unlike a uniform prior it makes trees as deep as a network does.
+// Computes a fixed pseudo-random evaluation of a position: logits in [0, 4), value in [-1, 1).
+// Cheap, and unlike with a uniform prior, trees become as deep as with a network.
 inline void hash_evaluate(const Key128& key, int num_actions, float* logits, float* value) {
   const auto seed = static_cast<uint32_t>(key.lo ^ (key.hi >> 32));
   for (int action = 0; action < num_actions; ++action) {
@@ -16,28 +16,28 @@ inline void hash_evaluate(const Key128& key, int num_actions, float* logits, flo
     x = (x ^ (x >> 16)) * 0x7feb352du;
     x = (x ^ (x >> 15)) * 0x846ca68bu;
     x ^= x >> 16;
-    // Converting a signed integer is one instruction on every processor; an unsigned one is not.
+    // Converts from int32_t, because uint32_t takes several instructions on some processors.
     logits[action] = static_cast<float>(static_cast<int32_t>(x >> 8)) * 0x1.0p-22f;
   }
   const auto drawn = static_cast<int32_t>(mix64(key.hi) >> 40);
   *value = static_cast<float>(drawn) * 0x1.0p-23f - 1.0f;
 }
 
-// The score that goes with hash_evaluate(): mean in [-16, 16) and standard deviation in [0, 16)
-// points of the side to play. Its sign agrees with the value if the position is clear.
+// Computes the score that matches hash_evaluate(), in points of the side to move: mean in [-16,
+// 16), standard deviation in [0, 16). The mean usually has the sign of `value`.
 inline void hash_score(const Key128& key, float value, float* score) {
   const uint64_t drawn = mix64(key.hi + 1);
   score[0] = 8.0f * value + static_cast<float>(drawn >> 40) * 0x1.0p-20f - 8.0f;
   score[1] = static_cast<float>(drawn >> 20 & 0xfffff) * 0x1.0p-16f;
 }
 
-// Uniform prior, value 0.
+// Writes a uniform prior and value 0.
 inline void null_evaluate(int num_actions, float* logits, float* value) {
   for (int action = 0; action < num_actions; ++action) logits[action] = 0.0f;
   *value = 0.0f;
 }
 
-// Mean 0, standard deviation 0.
+// Writes mean 0 and standard deviation 0.
 inline void null_score(float* score) { score[0] = score[1] = 0.0f; }
 
 }  // namespace tengen

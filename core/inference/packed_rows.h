@@ -1,5 +1,5 @@
 #pragma once
-// The format in which positions are sent to a device, small enough that the bus is never the
+// The format in which positions are sent to a device. Rows are so small that the bus is never the
 // bottleneck.
 //
 // A packed row of C planes of H x W cells is
@@ -8,12 +8,12 @@
 //     bits    [C * H * W]   plane after plane; entry i is bit i % 8 of byte i / 8
 //     zeros                 up to a multiple of 4 bytes
 //
-// and an entry is the scale of its plane if its bit is set, otherwise 0. So a plane holds 0 and at
-// most one other value: stones are ones, and a constant such as komi is its value in every cell.
-// The planes of native games have this form, and a test checks it. A game outside the core may
-// produce arbitrary numbers; its rows are dense, float32 [C, H, W].
+// and an entry is the scale of its plane if its bit is set, otherwise 0. So a plane can contain 0
+// and one other value, such as 1 for stones, or komi in every cell. A test checks that the planes
+// of native games have this form. External games may produce arbitrary numbers, so their rows are
+// dense, float32 [C, H, W].
 //
-// tengen/inference/device.py unpacks them on the device. Files of shuffled rows hold them too.
+// tengen/inference/device.py unpacks rows on the device. Shuffle files use this format too.
 
 #include <algorithm>
 #include <array>
@@ -40,7 +40,7 @@ struct RowLayout {
   }
 };
 
-// Returns the first set bit in [begin, end), or end. Reads whole words of 32 bits.
+// Returns the first set bit in [begin, end), or end. Reads complete 32-bit words.
 inline size_t first_set_bit(const uint8_t* bits, size_t begin, size_t end) {
   static_assert(std::endian::native == std::endian::little);
   for (size_t i = begin; i < end; i = (i / 32 + 1) * 32) {

@@ -1,5 +1,5 @@
 #pragma once
-// The interface between search and inference: many callers, one batch. The driver loops
+// The interface between search and inference, which batches the rows of many callers. A driver runs
 //
 //     while (n = port.next()) { backend.run(n rows); port.done(); }
 //
@@ -12,8 +12,8 @@
 namespace tengen {
 
 // The rows of one batch, owned by the port: planes [capacity, C, H, W], policy [capacity, A]
-// logits, value [capacity] in [-1, 1] for the side to play, score [capacity, 2] with mean and
-// standard deviation in points, empty if the port does not need it. All are row-major float32.
+// logits, value [capacity] in [-1, 1] for the side to move, score [capacity, 2] with mean and
+// standard deviation in points, empty if the port needs no scores. All are row-major float32.
 struct BatchBuffers {
   size_t capacity;
   std::array<size_t, 3> planes_shape;  // C, H, W
@@ -44,14 +44,14 @@ struct BatchBuffers {
   }
 };
 
-// One thread drives one port.
+// Each port is driven by one thread.
 class Port {
  public:
   virtual ~Port() = default;
-  // Fills buffers().planes and returns the number of rows to evaluate, or 0 when the work is
-  // finished or stopped. Runs the tree searches, so it may take milliseconds.
+  // Fills buffers().planes and returns the number of rows to evaluate, or 0 if the work is finished
+  // or stopped. Runs the tree searches, so it may take milliseconds.
   virtual int next() = 0;
-  // Takes the results of the rows that next() returned.
+  // Reads the outputs for the rows of the last next() from buffers().
   virtual void done() = 0;
   virtual BatchBuffers& buffers() = 0;
 };

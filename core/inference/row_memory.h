@@ -1,5 +1,5 @@
 #pragma once
-// The arrays of several rows, stored consecutively in one piece of memory.
+// The arrays of several rows, stored consecutively in one block of memory.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,14 +15,14 @@ namespace tengen {
 // The role of an array in inference.
 enum class RowPart : uint8_t { kFirst, kInput, kOutput, kState };
 
-// One array: a row has `num_bytes` bytes.
+// One array, with `row_bytes` bytes per row.
 struct RowColumn {
   RowPart part;
   size_t row_bytes;
 };
 
 // The arrays of a network, in the order of its signature: episode starts, inputs, outputs, state.
-// Laid out as in tengen.inference.RowArrays, each aligned to 64 bytes.
+// The layout is that of tengen.inference.RowArrays; every array is aligned to 64 bytes.
 class RowColumns {
  public:
   explicit RowColumns(std::vector<RowColumn> columns) : columns_(std::move(columns)) {
@@ -33,7 +33,7 @@ class RowColumns {
   size_t size() const { return columns_.size(); }
   const RowColumn& operator[](size_t i) const { return columns_[i]; }
 
-  // The offset of each array of N rows; the last number is the total size.
+  // Returns the offset of each array of `num_rows` rows, and finally the total size, in bytes.
   std::vector<size_t> offsets(size_t num_rows) const {
     std::vector<size_t> offsets;
     size_t end = 0;
@@ -53,8 +53,8 @@ class RowColumns {
 // The arrays of N rows. Movable, not thread-safe.
 class RowMemory {
  public:
-  // Maps memory shared with another process, or, with descriptor -1, allocates zeroed memory.
-  // Throws Error if that fails.
+  // Maps memory shared with another process, or allocates zeroed memory if `descriptor` is -1.
+  // Throws Error on failure.
   RowMemory(const RowColumns& columns, size_t num_rows, int descriptor)
       : num_rows_(num_rows),
         offsets_(columns.offsets(num_rows)),

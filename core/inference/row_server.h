@@ -1,5 +1,5 @@
 #pragma once
-// Central inference: gathers the rows of many actors into one batch, and returns each its answers.
+// Central inference: evaluates the rows of many actors in batches.
 
 #include <atomic>
 #include <cstddef>
@@ -21,27 +21,27 @@ namespace tengen {
 struct RowStats {
   uint64_t num_batches = 0;
   uint64_t num_rows = 0;
-  uint64_t num_lost = 0;  // sessions that ended before the server did
+  uint64_t num_lost = 0;  // sessions that ended before close()
   double device_s = 0;    // between next() and done()
-  double copy_s = 0;      // gathering rows and returning answers
-  double wait_s = 0;      // without a waiting request
+  double copy_s = 0;      // copying rows and outputs
+  double wait_s = 0;      // waiting without a pending request
 };
 
 struct RowServerSettings {
-  size_t max_rows;     // rows per batch, at least those of any session
+  size_t max_rows;     // maximum number of rows per batch, and of one session
   size_t min_rows;     // rows that a batch waits for, 1 to max_rows
-  double max_wait_s;   // how long a request waits for min_rows at most, 0 or more
-  size_t most_rows;    // rows of all sessions together
-  size_t least_bytes;  // input bytes from which a batch of one session is evaluated in place
+  double max_wait_s;   // maximum time that a request waits for min_rows, 0 or more
+  size_t most_rows;    // maximum number of rows of all sessions together
+  size_t least_bytes;  // minimum input size of a one-session batch to evaluate it in place
 };
 
-// Sessions and their batches. A batch starts when the device is idle and min_rows wait, or when the
+// Serves sessions in batches. A batch starts when the device is idle and min_rows wait, or when the
 // oldest request has waited max_wait_s, but not before start(). If an actor dies, its rows are
-// dropped, and nobody waits for it. One thread drives it:
+// dropped and no batch waits for them. One thread, the driver, runs
 //
 //     while (size_t num_rows = server.next()) { evaluate(num_rows); server.done(version, model); }
 //
-// Source: Espeholt et al. 2020, "SEED RL", section 3.1. Differs from it: the batch size is
+// Source: Espeholt et al. 2020, "SEED RL", section 3.1. Differs from the paper: the batch size is
 // variable.
 class RowServer {
  public:
@@ -51,36 +51,36 @@ class RowServer {
   RowServer& operator=(const RowServer&) = delete;
   ~RowServer();
 
-  // From any thread; these methods do not wait for the driver.
+  // Any thread may call these methods; they do not wait for the driver.
 
-  // Takes ownership of a connected socket, and of the descriptor of the shared memory, or -1 if
-  // rows are sent on the stream. Throws Error if there is no memory, too many rows are served, or
-  // the server has ended; both descriptors are then closed too.
+  // Adds a session. Takes ownership of `descriptor`, a connected socket, and of
+  // `memory_descriptor`, its shared memory, or -1 if rows are sent through the socket. Closes both
+  // and throws Error if memory is exhausted, too many rows are served, or close() has been called.
   void add(int descriptor, int memory_descriptor, size_t num_rows);
-  // Allows batches to start: a model is loaded.
+  // Allows batches to start. Call this when a model has been loaded.
   void start();
   // Makes next() return 0 after the current batch.
   void stop();
-  // Open sessions, and sessions that wait to be opened.
+  // Returns the number of sessions, including those that the driver has not opened yet.
   size_t num_sessions() const { return num_sessions_; }
   RowStats stats() const;
 
-  // From the driver thread only.
+  // Only the driver thread may call these methods.
 
-  // Returns the number of rows of the next batch, 0 after stop(). Blocks.
+  // Blocks until a batch is ready, and returns its number of rows; 0 after stop().
   size_t next();
-  // The session whose rows form the whole batch and are evaluated in place; null if the rows are in
-  // batch(). Its arrays are valid as long as the pointer.
+  // Returns the only session of the batch if its rows are evaluated in place, otherwise null, and
+  // the rows are in batch(). The arrays of the session are valid as long as the pointer exists.
   const std::shared_ptr<RowSession>& alone() const { return alone_; }
-  // A number unique to that session, 0 if there is none.
+  // Returns the unique number of that session, or 0 if there is none.
   uint64_t alone_key() const { return alone_key_; }
   const RowMemory& batch() const { return batch_; }
   const RowColumns& columns() const { return columns_; }
-  // Returns the answers of the batch to the actors.
+  // Sends the outputs of the batch to its actors.
   void done(int64_t version, int64_t model);
-  // Sends every actor the reason why there are no answers.
+  // Sends every actor an error with `reason` instead of outputs.
   void refuse(std::string_view reason);
-  // Ends every session and accepts no more.
+  // Ends all sessions and rejects new ones.
   void close();
 
  private:

@@ -11,10 +11,10 @@
 namespace tengen {
 namespace {
 
-// Types of requests and replies.
+// Kinds of requests and replies.
 constexpr uint32_t kOpen = 1, kEvaluate = 2;
 constexpr uint32_t kAnswers = 1, kError = 2;
-// The byte that is sent along with the memory's descriptor.
+// The byte that carries the descriptor of the shared memory.
 constexpr char kMemory = 'm';
 
 }  // namespace
@@ -42,7 +42,7 @@ std::byte* RowSession::column(size_t i) const {
 }
 
 RowSession::Received RowSession::receive() {
-  // The header and the rows after it usually arrive together.
+  // Reads the header and the rows with one call, because they usually arrive together.
   const size_t num_left = not_received_.size();
   if (!transport::try_receive(descriptor_, &not_received_)) return Received::kEnd;
   const bool had_head = num_left < expected_.size();
@@ -103,13 +103,13 @@ bool RowSession::answer(int64_t version, int64_t model) {
       parts_.push_back(transport::part_of(column(i), num_bytes));
     }
   }
-  // The unsent part is in memory that the next evaluation overwrites. The actor sends its next
-  // request only after it has the whole reply; an earlier request ends the session.
+  // The next evaluation may overwrite the unsent part, but it cannot start too early: the actor
+  // sends its next request after the complete reply, and an earlier request ends the session.
   return send(parts_);
 }
 
 void RowSession::refuse(std::string_view reason) {
-  if (has_unsent()) return;  // it would be read as the rest of an answer
+  if (has_unsent()) return;  // the actor would read the error as the rest of a reply
   reply_ = {kError, static_cast<uint32_t>(reason.size()), request_.number, 0, 0};
   parts_ = {transport::part_of(&reply_, sizeof reply_),
             transport::part_of(reason.data(), reason.size())};
@@ -131,8 +131,8 @@ void RowSession::expect_request() {
   not_received_ = expected_;
 }
 
-// Parses the header of a request; false if it is invalid, or arrives before the actor has received
-// the previous answer.
+// Handles the header of a request. Returns false if the header is invalid, or arrives before the
+// reply to the previous request has been sent.
 bool RowSession::begin(const RowRequest& request) {
   if (request.kind == kOpen) return is_shared_ && send_memory();
   return request.kind == kEvaluate && !has_unsent() && !is_pending;

@@ -1,5 +1,5 @@
 #pragma once
-// The server side of one inference session: an actor's rows and their state.
+// The server side of one inference session: an actor's rows and their recurrent state.
 
 #include <array>
 #include <chrono>
@@ -14,8 +14,8 @@
 
 namespace tengen {
 
-// The message headers, as in tengen.inference.central.messages, which documents what follows them.
-// Hosts with another byte order are not supported.
+// The message headers, as in tengen.inference.central.messages, which documents the data after
+// them. Only little-endian hosts are supported.
 struct RowRequest {
   uint32_t kind;
   uint32_t wants_state;
@@ -36,8 +36,8 @@ class RowSession {
   using Clock = std::chrono::steady_clock;
   enum class Received { kPart, kRequest, kEnd };
 
-  // Takes ownership of the socket to the actor and of the descriptor of the shared memory, or -1 if
-  // rows are sent on the stream. Throws Error if there is no memory.
+  // Takes ownership of `descriptor`, the socket to the actor, and of `memory_descriptor`, the
+  // shared memory, or -1 if rows are sent through the socket. Throws Error if memory is exhausted.
   RowSession(int descriptor, int memory_descriptor, const RowColumns& columns, size_t num_rows);
   RowSession(const RowSession&) = delete;
   RowSession& operator=(const RowSession&) = delete;
@@ -45,30 +45,30 @@ class RowSession {
 
   int descriptor() const { return descriptor_; }
   size_t num_rows() const { return rows_.num_rows(); }
-  // The actor's array. The state is the session's own; a reply contains a copy of it if the request
-  // asked for one.
+  // Returns array `i` of the actor. The session keeps the state arrays, and a reply contains copies
+  // of them if the request wants them.
   std::byte* column(size_t i) const;
 
-  // Reads the available bytes. Returns kRequest when a complete request is ready to evaluate, and
-  // kEnd if the actor has gone or sent an invalid request.
+  // Reads the available bytes. Returns kRequest if a complete request is ready to evaluate, kEnd if
+  // the actor has disconnected or sent an invalid request, otherwise kPart.
   Received receive();
-  // Appends the rows to a batch; the state of rows that start an episode is zeroed.
+  // Copies the rows to `batch` from `first_row` on, with zero state for rows that start an episode.
   void gather(const RowMemory& batch, size_t first_row) const;
-  // Copies the answers and the next state from the batch.
+  // Copies the outputs and the next state from `batch`.
   void scatter(const RowMemory& batch, size_t first_row);
   // Zeroes the state of rows that start an episode, for rows that are evaluated in place.
   void begin_episodes();
 
-  // Sends the answers; returns false if the actor has gone.
+  // Sends the outputs. Returns false if the actor has disconnected.
   bool answer(int64_t version, int64_t model);
-  // Sends the reason why there is no answer; the actor then ends the session.
+  // Sends an error with `reason` instead of outputs; the actor then ends the session.
   void refuse(std::string_view reason);
-  // Whether part of a reply is still unsent because the socket was full.
+  // Returns whether part of a reply is still unsent because the socket was full.
   bool has_unsent() const { return !unsent_.empty(); }
-  // Sends more of it; returns false if the actor has gone.
+  // Sends more of the unsent part. Returns false if the actor has disconnected.
   bool send_rest();
 
-  // For scheduling: when the waiting request arrived, and whether one is waiting.
+  // For scheduling: the arrival time of the pending request, and whether there is one.
   Clock::time_point asked_at{};
   bool is_pending = false;
   // For polling: whether the session waits until the socket is writable.
@@ -81,7 +81,7 @@ class RowSession {
   bool send(std::span<iovec> parts);
 
   const int descriptor_;
-  int memory_descriptor_;  // -1 if there is none or it was passed on
+  int memory_descriptor_;  // -1 if there is none or it has been sent
   const bool is_shared_;
   const RowColumns& columns_;
   RowMemory rows_;

@@ -56,7 +56,7 @@ void SharedPort::work(std::span<Port* const> ports) {
   }
 }
 
-// The ports are served in turn, so the thread always waits for the oldest answers.
+// Serves the ports in turn, so that the thread always waits for its oldest request.
 void SharedPort::serve(Worker& worker, Requests& requests) {
   size_t num_finished = 0;
   while (num_finished < requests.size()) {
@@ -80,11 +80,11 @@ void SharedPort::serve(Worker& worker, Requests& requests) {
   }
 }
 
-// Copies the port's rows into as many lanes as needed. Returns false if stopped.
+// Copies the port's rows into as many lanes as needed. Returns false after stop().
 bool SharedPort::ask(Worker& worker, Requests& requests, Request& request, size_t num_rows) {
   request.is_open = true;
   Lock lock(mutex_);
-  // Other threads need these lanes, and this thread would otherwise wait for them only later.
+  // Frees lanes for other threads, because this thread may not read its outputs until much later.
   take_answers(lock, requests);
   for (size_t row = 0; row < num_rows;) {
     worker.wants_room = true;
@@ -118,7 +118,7 @@ void SharedPort::write_piece(const Piece& piece, BatchBuffers& from) {
   }
 }
 
-// Copies available answers to the ports that requested them. Returns whether there were any.
+// Copies available outputs to the ports that requested them. Returns whether there were any.
 bool SharedPort::take_answers(Lock& lock, Requests& requests) {
   bool any = false;
   for (Request& request : requests) {
@@ -149,8 +149,8 @@ bool SharedPort::take_answers(Lock& lock, Requests& requests) {
   return any;
 }
 
-// Waits until `is_ready`, and meanwhile takes answers out of lanes: a worker that kept them could
-// block the lane that it waits for itself. Returns false if stopped.
+// Waits until `is_ready`. Meanwhile reads available outputs, because a worker that left them in
+// their lane could block the lane that it waits for. Returns false after stop().
 template <class Predicate>
 bool SharedPort::wait(Lock& lock, Worker& worker, Requests& requests, Predicate&& is_ready) {
   while (!is_stopped_ && !is_ready()) {
@@ -165,8 +165,8 @@ bool SharedPort::wait(Lock& lock, Worker& worker, Requests& requests, Predicate&
   return !is_stopped_;
 }
 
-// Whether rows can be reserved now: in the open lane, or in a free one, which is then opened,
-// preferably on the least busy device.
+// Returns whether a lane is open. If none is open, opens a free lane, preferably on the least busy
+// device.
 bool SharedPort::open_lane() {
   if (open_ != kNoLane) return true;
   for (size_t i = 0; i < lanes_.size(); ++i) {

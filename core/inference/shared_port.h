@@ -1,20 +1,19 @@
 #pragma once
-// Many ports, one device: the rows of many workers form one batch, and several batches are in
-// flight.
+// Combines the rows of many ports into batches for a device. Several batches are in flight.
 //
-// A lane is the memory of one batch. It is filled by the workers, evaluated by its driver, read by
-// the workers whose rows it holds, and then reused. While one lane is evaluated, others are filled
-// and read, so neither side waits for the other:
+// A lane is the memory of one batch. Workers fill the lane, its driver evaluates the rows, the
+// workers read their outputs, and the lane is reused. While one lane is evaluated, other lanes are
+// filled and read, so workers and drivers do not wait for each other:
 //
-//   worker threads   shared.work(ports)       descends trees, deposits rows, takes answers
+//   worker threads   shared.work(ports)       descends trees, writes rows, reads outputs
 //   driver threads   while (n = shared.next(lane)) { evaluate n rows; shared.done(lane); }
 //
-// A batch is sent to its device when it is full; when no worker could add a row and the device has
-// fewer than two batches; or when the device has none and a quarter of a batch waits. It never
-// waits for a worker that is itself waiting.
+// A batch is sent to its device if it is full, or no worker can add a row and the device has fewer
+// than two batches, or the device is idle and the batch is at least a quarter full. So a batch
+// never waits for a worker that is itself waiting.
 //
-// Timing decides which rows share a batch. A port sees only its own rows, so its behaviour does not
-// depend on timing, provided that an evaluation depends only on its row.
+// Timing determines which rows share a batch. A port sees only its own rows, so its behaviour does
+// not depend on timing if an evaluation depends only on its row.
 
 #include <chrono>
 #include <condition_variable>
@@ -34,45 +33,45 @@ namespace tengen {
 struct LaneBuffers {
   uint8_t* rows;  // [capacity, layout.num_bytes()]
   float* policy;  // [capacity, num_actions] logits
-  float* value;   // [capacity] in [-1, 1] for the side to play
+  float* value;   // [capacity] in [-1, 1] for the side to move
   float*
       score;  // [capacity, 2] mean and standard deviation in points; null if no port needs scores
-  size_t device;  // 0..; lanes of one device share its time
+  size_t device;  // index of the device, from 0; several lanes may share it
 };
 
 // Counters since the start.
 struct SharedStats {
-  uint64_t num_rows = 0;     // evaluated
-  uint64_t num_batches = 0;  // evaluated
-  double device_s = 0.0;     // with a batch on the device, summed over devices
-  double wait_s = 0.0;       // of workers waiting for answers or for space, summed over workers
+  uint64_t num_rows = 0;     // evaluated rows
+  uint64_t num_batches = 0;  // evaluated batches
+  double device_s = 0.0;     // time with a batch on the device, summed over devices
+  double wait_s = 0.0;       // time waiting for outputs or space, summed over workers
 };
 
 // Thread-safe: each worker thread calls work() once, one driver thread per lane calls next() and
 // done(), and any thread may call stop() and stats().
 class SharedPort {
  public:
-  // Throws Error without at least one lane, one row of capacity and one worker.
+  // Throws Error unless there are at least one lane, one row of capacity and one worker.
   SharedPort(const RowLayout& layout, size_t num_actions, size_t capacity,
              const std::vector<LaneBuffers>& lanes, size_t num_workers);
 
-  // Drives this thread's ports until they are finished or stop() was called. While the rows of one
-  // port are evaluated, the others run. Blocks. If a port throws, calls stop() and rethrows.
+  // Runs this thread's ports until they are finished or stop() is called. While the rows of one
+  // port are evaluated, the other ports run. Blocks. If a port throws, calls stop() and rethrows.
   void work(std::span<Port* const> ports);
 
-  // Blocks until the lane holds a batch and returns its number of rows; 0 when every worker has
-  // left or stop() was called.
+  // Blocks until the lane holds a batch and returns its number of rows; 0 if every worker has
+  // returned from work() or stop() has been called.
   size_t next(size_t lane);
-  // Call when the lane holds the answers to the rows that next() returned.
+  // Call this when the outputs for the rows of next() are in the lane.
   void done(size_t lane);
-  // Ends all work soon; rows in flight are dropped.
+  // Makes work() and next() return soon. Rows in flight are dropped.
   void stop();
   SharedStats stats() const;
 
  private:
   using Clock = std::chrono::steady_clock;
   static constexpr size_t kNoLane = SIZE_MAX;
-  static constexpr size_t kMaxQueued = 2;  // one is being computed, one is next
+  static constexpr size_t kMaxQueued = 2;  // one is evaluated, one waits
 
   enum class LaneState : uint8_t { kFree, kFilling, kReady, kAnswered };
   struct Worker {
@@ -86,22 +85,22 @@ class SharedPort {
     size_t num_reserved = 0;
     size_t num_written = 0;
     size_t num_unread = 0;
-    std::vector<Worker*> owners;  // of the rows; a worker may appear twice
-    std::condition_variable due;  // its driver waits here
+    std::vector<Worker*> owners;  // of the rows; may contain a worker twice
+    std::condition_variable due;  // wakes the driver of the lane
   };
   struct Device {
     size_t num_queued = 0;  // lanes that are kReady
     Clock::time_point busy_since;
   };
-  // Rows of one port in flight: rows [first, first + count) of a lane answer the rows of the port's
-  // buffers from `row` on.
+  // Rows of a port in flight: rows [first, first + count) of the lane belong to the rows of the
+  // port's buffers from `row` on.
   struct Piece {
     size_t lane, first, count, row;
   };
   struct Request {
     Port* port = nullptr;
     std::vector<Piece> pieces;
-    bool is_open = false;  // between asking and done()
+    bool is_open = false;  // between ask() and done()
   };
   using Lock = std::unique_lock<std::mutex>;
   using Requests = std::vector<Request>;
@@ -113,7 +112,7 @@ class SharedPort {
   template <class Predicate>
   bool wait(Lock& lock, Worker& worker, Requests& requests, Predicate&& is_ready);
 
-  // The methods below need the lock.
+  // The caller of the methods below holds the lock.
   bool open_lane();
   void free_lane(size_t lane);
   void send_if_due(size_t lane);
@@ -128,8 +127,8 @@ class SharedPort {
   std::deque<Lane> lanes_;
   std::vector<Device> devices_;
   std::deque<Worker> workers_;  // all workers
-  size_t num_workers_;          // that have not left
-  size_t num_working_;          // that are not idle
+  size_t num_workers_;          // workers that have not returned from work()
+  size_t num_working_;          // workers that are not idle
   size_t open_ = kNoLane;       // the lane in which rows are reserved
   bool is_stopped_ = false;
   SharedStats stats_;

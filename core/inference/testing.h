@@ -1,5 +1,5 @@
 #pragma once
-// Lanes for the native tests: their memory, and a slow, readable way to unpack their rows.
+// Helpers for native tests of lanes.
 
 #include <cstring>
 #include <vector>
@@ -16,7 +16,7 @@ inline std::vector<float> read_row(const RowLayout& layout, const uint8_t* row) 
   return planes;
 }
 
-// The memory of lanes, as a device driver would own it.
+// The memory of lanes, owned by the test in place of a device driver.
 class LaneMemory {
  public:
   LaneMemory(const RowLayout& layout, size_t num_actions, size_t capacity, size_t num_lanes,

@@ -1,4 +1,4 @@
-// What an environment actor does between an answer and a step.
+// The operations of an environment actor between inference and a step.
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
@@ -33,7 +33,7 @@ using Out = nb::ndarray<nb::numpy, T, nb::ndim<Axes>>;
 using Rows = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 using Column = nb::ndarray<nb::c_contig, nb::device::cpu>;
 
-// A new array whose memory Python frees.
+// Returns a new array whose memory Python frees.
 template <class T, size_t Axes>
 Out<T, static_cast<int>(Axes)> make_array(const std::array<size_t, Axes>& shape) {
   size_t size = 1;
@@ -50,7 +50,7 @@ Out<double, 2> uniforms(const std::array<uint64_t, 2>& key, const std::array<uin
   return array;
 }
 
-// The index of the first array with an infinite number or NaN; their count if there is none.
+// Returns the index of the first array with an infinite number or NaN, or the number of arrays.
 size_t first_not_finite(const std::vector<AnyShape<float>>& arrays) {
   for (size_t place = 0; place < arrays.size(); ++place) {
     const float* const values = arrays[place].data();
@@ -75,7 +75,7 @@ std::tuple<Out<int64_t, 2>, Out<float, 1>> draw(const ChoiceDraws& draws,
   return {choices, log_prob};
 }
 
-// Keeps the arrays of the columns alive.
+// A block of steps that keeps the arrays of its columns alive.
 class PyStepColumns {
  public:
   PyStepColumns(const std::vector<std::string>& names, std::vector<Column> columns)
@@ -92,7 +92,7 @@ class PyStepColumns {
     }
   }
 
-  // Writes step t: for each column an array with a row per copy, or one integer for all copies.
+  // Writes step `t`. `rows` has an array with a row per copy, or one integer, for each column.
   void put(size_t t, const nb::list& rows) {
     const size_t num_copies = arrays_[0].shape(0);
     check(t < arrays_[0].shape(1), "step", t, "must be one of the block; correct the caller");
@@ -118,7 +118,7 @@ class PyStepColumns {
   }
 
  private:
-  // numpy bools are bytes that are 0 or 1.
+  // Treats bool as uint8, because a numpy bool is a byte with value 0 or 1.
   static bool is_same(nb::dlpack::dtype a, nb::dlpack::dtype b) {
     const auto code = [](nb::dlpack::dtype d) {
       const auto boolean = static_cast<uint8_t>(nb::dlpack::dtype_code::Bool);
@@ -149,31 +149,33 @@ std::tuple<size_t, std::vector<std::tuple<double, int64_t>>> count(EpisodeCounts
 }  // namespace
 
 void bind_actors(nb::module_& m) {
-  m.def("uniforms", &uniforms, "key"_a, "counter"_a, "num_rows"_a, "row_size"_a,
-        "[num_rows, row_size] float64 in [0, 1), those of numpy's Philox(key, counter), each row "
-        "starting at a new block; core/base/philox64.h.");
+  m.def(
+      "uniforms", &uniforms, "key"_a, "counter"_a, "num_rows"_a, "row_size"_a,
+      "Returns numpy's Philox(key, counter) numbers in [0, 1), [num_rows, row_size] float64. Each "
+      "row starts at a new block; see core/base/philox64.h.");
   m.def("first_not_finite", &first_not_finite, "arrays"_a,
-        "The index of the first array with an infinite number or NaN, or their count.");
+        "Returns the index of the first array with an infinite number or NaN, or their number.");
   nb::class_<ChoiceDraws>(m, "ChoiceDraws",
-                          "Samples choices from logits; core/actors/choice_draws.h.")
+                          "Samples choices from logits; see core/actors/choice_draws.h.")
       .def(nb::init<std::vector<uint32_t>>(), "num_choices"_a)
       .def("draw", &draw, "logits"_a, "uniforms"_a,
-           "[N, K] int64 and their log-probabilities, [N] float32.")
+           "Returns sampled choices [N, K] int64 and their log-probabilities [N] float32.")
       .def(
           "first_out_of_range",
           [](const ChoiceDraws& self,
              const nb::ndarray<const int64_t, nb::c_contig, nb::device::cpu>& choices) {
             return self.first_out_of_range({choices.data(), choices.size()});
           },
-          "choices"_a, "The first row with a choice out of range, or the number of rows.");
-  nb::class_<PyStepColumns>(m, "StepColumns", "Columns of a block; core/actors/step_columns.h.")
+          "choices"_a, "Returns the first row with a choice out of range, or the number of rows.");
+  nb::class_<PyStepColumns>(m, "StepColumns", "Columns of steps; see core/actors/step_columns.h.")
       .def(nb::init<const std::vector<std::string>&, std::vector<Column>>(), "names"_a, "columns"_a)
       .def("put", &PyStepColumns::put, "t"_a, "rows"_a,
-           "Writes a step of every copy; an integer is used for all copies.");
-  nb::class_<EpisodeCounts>(m, "EpisodeCounts", "core/actors/episode_counts.h.")
+           "Writes step t of all copies. An integer in rows applies to all copies.");
+  nb::class_<EpisodeCounts>(m, "EpisodeCounts",
+                            "Returns and lengths of episodes; see core/actors/episode_counts.h.")
       .def(nb::init<size_t>(), "num_copies"_a)
       .def("count", &count, "reward"_a, "terminated"_a, "truncated"_a, "is_reset"_a,
-           "Resets of the step, and return and length of each episode that ended with it.");
+           "Adds a step. Returns its number of resets, and (return, length) of ended episodes.");
 }
 
 }  // namespace tengen

@@ -1,4 +1,4 @@
-// Errors and random streams, for tests and for Python code that must draw the same numbers.
+// Errors, owned descriptors, random streams for tests and for Python code, and Lifeline.
 
 #include <nanobind/stl/array.h>
 
@@ -19,7 +19,7 @@ void bind_base(nb::module_& m) {
   nb::exception<Error>(m, "CoreError", PyExc_ValueError);
   nb::exception<DiskFullError>(m, "DiskFullError", m.attr("CoreError").ptr());
 
-  // Python's fork waits for these calls while it holds the GIL, so they must not need it.
+  // os.fork() waits for these calls while it holds the GIL, so they must release the GIL.
   const nb::call_guard<nb::gil_scoped_release> unlocked;
   m.def("own_descriptor", &own_descriptor, nb::arg("descriptor"), unlocked, "See base/owned.h.");
   m.def("disown_descriptor", &disown_descriptor, nb::arg("descriptor"));
@@ -33,7 +33,7 @@ void bind_base(nb::module_& m) {
       nb::arg("descriptor"), unlocked, "Returns the copy, or -errno.");
   m.def(
       "open_owned",
-      // Bytes, because a path need not be UTF-8.
+      // Takes bytes, because a path may not be UTF-8.
       [=](const nb::bytes& bytes, int flags, int mode) {
         const std::string path(bytes.c_str(), bytes.size());
         const nb::gil_scoped_release here;
@@ -62,9 +62,8 @@ void bind_base(nb::module_& m) {
   nb::class_<Lifeline>(
       m, "Lifeline",
       "Ends this process when the other end of a pipe or socket is closed.\n\n"
-      "The process has ``grace_s`` seconds to exit by itself, not counting time in which it waits\n"
-      "for a CPU; then it is killed, whatever its threads do. It is not killed between ``hold``\n"
-      "and ``release``.")
+      "The process has ``grace_s`` seconds to exit on its own, not counting waits for a CPU, and\n"
+      "is then killed. It is not killed between ``hold`` and ``release``.")
       .def(nb::init<int, double>(), nb::arg("descriptor"), nb::arg("grace_s"))
       .def("hold", &Lifeline::hold)
       .def("release", &Lifeline::release);

@@ -1,5 +1,5 @@
-// The native games for Python: one class Game and one class State for all of them. The virtual
-// calls are only for Python; search is a template over the concrete Game.
+// Bindings of the native games: one Game class and one State class for all games. Only Python uses
+// the virtual calls, because the search is a template over the concrete Game.
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
@@ -172,31 +172,31 @@ std::pair<float, float> returns_of(const AnyState& state) {
 void bind_state(nb::module_& m) {
   nb::class_<AnyState>(m, "State",
                        "A position of a native game.\n\n"
-                       "Threads: one thread at a time; clone() for another.")
-      .def_prop_ro("to_play", &AnyState::to_play, "Side to move: 0 the first player, 1 the second.")
-      .def_prop_ro("ply", &AnyState::ply, "Moves made so far.")
+                       "Threads: one thread at a time; use clone() for another thread.")
+      .def_prop_ro("to_play", &AnyState::to_play, "Side to move: 0 first player, 1 second player.")
+      .def_prop_ro("ply", &AnyState::ply, "Number of moves made so far.")
       .def("legal_actions", &AnyState::legal_actions,
-           "Returns the legal actions in increasing order; empty when the game is over.")
+           "Returns the legal actions in increasing order; empty if the game has ended.")
       .def("apply", &AnyState::apply, nb::arg("action"),
-           "Plays ``action``.\n\nRaises:\n    CoreError: It is illegal.")
+           "Plays ``action``.\n\nRaises:\n    CoreError: ``action`` is illegal.")
       .def("clone", &AnyState::clone, "Returns a copy that shares nothing with this state.")
       .def(
           "is_terminal", [](const AnyState& state) { return state.outcome() != Outcome::kOngoing; },
-          "Returns whether the game is over.")
+          "Returns whether the game has ended.")
       .def("returns", &returns_of,
-           "Returns ``(first, second)``, each player's result in {-1, 0, 1}; the sum is 0.\n\n"
-           "Raises:\n    CoreError: The game is not over.")
+           "Returns the players' results ``(first, second)`` in {-1, 0, 1}; their sum is 0.\n\n"
+           "Raises:\n    CoreError: The game has not ended.")
       .def("observation", &AnyState::observation, nb::arg("symmetry") = 0,
            "Returns the planes ``[C, H, W]`` float32 from the side to move's point of view.\n\n"
-           "A new array. core/games/planes.h lists the planes.\n\n"
-           "Args:\n    symmetry: 0 to num_symmetries - 1; transforms the board.")
+           "Each call returns a new array. core/games/planes.h lists the planes.\n\n"
+           "Args:\n    symmetry: The transformation of the board, 0 to num_symmetries - 1.")
       .def(
           "key",
           [](const AnyState& state) {
             const Key128 key = state.key();
             return std::pair(key.lo, key.hi);
           },
-          "Returns a 128-bit hash ``(lo, hi)`` of everything that the planes depend on.")
+          "Returns a 128-bit hash ``(lo, hi)`` of all state that the planes depend on.")
       .def("__str__", &AnyState::to_string);
 }
 
@@ -205,23 +205,23 @@ void bind_game(nb::module_& m) {
                       "The fixed properties of a native game. Immutable and thread-safe.")
       .def_prop_ro("name", &AnyGame::name, "The name, as in ``tengen train NAME``.")
       .def_prop_ro("num_actions", &AnyGame::num_actions, "Actions are 0 to num_actions - 1.")
-      .def_prop_ro("num_planes", &AnyGame::num_planes, "Observation planes, C.")
-      .def_prop_ro("height", &AnyGame::height, "Rows of a plane, H.")
-      .def_prop_ro("width", &AnyGame::width, "Columns of a plane, W.")
-      .def_prop_ro("max_plies", &AnyGame::max_plies, "The maximum length of a game.")
+      .def_prop_ro("num_planes", &AnyGame::num_planes, "Number of observation planes, C.")
+      .def_prop_ro("height", &AnyGame::height, "Number of rows of a plane, H.")
+      .def_prop_ro("width", &AnyGame::width, "Number of columns of a plane, W.")
+      .def_prop_ro("max_plies", &AnyGame::max_plies, "The maximum length of a game, in plies.")
       .def_prop_ro(
           "policy_layout", [](const AnyGame& game) { return layout_text(game.policy_layout()); },
           "How the policy head maps planes to actions: cells, cells_and_pass, columns or flat.")
       .def_prop_ro("num_symmetries", &AnyGame::num_symmetries,
                    "Number of symmetries of the board; 0 is the identity.")
       .def_prop_ro("max_score", &AnyGame::max_score,
-                   "A number of points that winning margins rarely exceed; 0 in games without\n"
-                   "score and ownership.")
-      .def("new_state", &AnyGame::new_state, nb::arg("variant") = "",
-           "Returns the position before the first move.\n\n"
-           "Args:\n    variant: The name of a variant, with a board that fits and any rules; only\n"
-           "        Go has variants. Empty: the game itself.\n\n"
-           "Raises:\n    CoreError: The game has no such variant.")
+                   "A margin in points that wins rarely exceed; 0 if the game has no score.")
+      .def(
+          "new_state", &AnyGame::new_state, nb::arg("variant") = "",
+          "Returns the position before the first move.\n\n"
+          "Args:\n    variant: The name of a variant, whose board must fit; only Go has variants.\n"
+          "        Empty: the game itself.\n\n"
+          "Raises:\n    CoreError: The game has no such variant.")
       .def("transform_action", &AnyGame::transform_action, nb::arg("action"), nb::arg("symmetry"),
            "Returns the image of ``action`` under ``symmetry``.")
       .def("perft", &AnyGame::perft_from_start, nb::arg("depth"),
@@ -251,7 +251,7 @@ void bind_games(nb::module_& m) {
         const Key128 key = planes_key(planes.data(), planes.size());
         return std::pair(key.lo, key.hi);
       },
-      nb::arg("planes"), "Returns the key of a position of a Python game: that of its planes.");
+      nb::arg("planes"), "Returns the key of a position of a Python game: the hash of its planes.");
   m.def("known_games", &known_games, "Returns every name that make_game accepts.");
 }
 

@@ -1,4 +1,4 @@
-// Functions that only Go has: score and areas of a position, and the rules in a name.
+// Bindings only for Go: scores and areas of positions, and the rules in the name of a game.
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
@@ -54,7 +54,7 @@ class GoPosition {
   Cells<int8_t> owners(const GoAreas& areas) const {
     return cells<int8_t>({{&areas[kGoBlack], 1}, {&areas[kGoWhite], -1}});
   }
-  // Zeros, and the value of each set at its points.
+  // Returns an array with the value of each set at its points, and 0 elsewhere.
   template <class T>
   Cells<T> cells(std::initializer_list<std::pair<const PointSet*, T>> sets) const {
     const auto height = static_cast<size_t>(game_.height());
@@ -98,8 +98,8 @@ void bind_rules(nb::module_& m) {
             new (self) GoRules(make_go_rules(height, width));
           },
           nb::arg("height"), nb::arg("width"), "The default rules on a board of any size.")
-      .def_rw("height", &GoRules::height, "Rows.")
-      .def_rw("width", &GoRules::width, "Columns.")
+      .def_rw("height", &GoRules::height, "Number of rows.")
+      .def_rw("width", &GoRules::width, "Number of columns.")
       .def_prop_rw(
           "ko", [](const GoRules& r) { return kKoNames[static_cast<size_t>(r.ko)]; },
           [](GoRules& r, const std::string& name) { r.ko = ko_of(name); },
@@ -109,11 +109,11 @@ void bind_rules(nb::module_& m) {
           "komi", [](const GoRules& r) { return r.komi_half_points / 2.0; },
           [](GoRules& r, double komi) { r.komi_half_points = half_points_of(komi); },
           "White's komi, in whole or half points.")
-      .def_rw("handicap", &GoRules::handicap, "Black's stones at the start.")
-      .def_rw("max_plies", &GoRules::max_plies, "The maximum length of a game.")
-      .def_prop_ro("name", &go_name, "The name of the game, which is not always valid.");
+      .def_rw("handicap", &GoRules::handicap, "Number of Black's handicap stones.")
+      .def_rw("max_plies", &GoRules::max_plies, "The maximum length of a game, in plies.")
+      .def_prop_ro("name", &go_name, "The name of the game; invalid if the rules are.");
   m.def("parse_go_name", &parse_go_name, nb::arg("name"),
-        "Returns the GoRules of a game's name.\n\nRaises:\n    CoreError: Not a game of Go.");
+        "Returns the rules in ``name``.\n\nRaises:\n    CoreError: ``name`` is not a game of Go.");
   m.def(
       "handicap_points",
       [](int height, int width, int num_stones) {
@@ -125,8 +125,8 @@ void bind_rules(nb::module_& m) {
         return std::vector<int>(points.begin(), points.begin() + num_stones);
       },
       nb::arg("height"), nb::arg("width"), nb::arg("num_stones"),
-      "Returns the fixed points of handicap stones, row * width + column.\n\n"
-      "Raises:\n    CoreError: Too many for the board.");
+      "Returns the fixed points of handicap stones, as row * width + column.\n\n"
+      "Raises:\n    CoreError: ``num_stones`` is below 2 or too large for the board.");
 }
 
 }  // namespace
@@ -139,28 +139,28 @@ void bind_go(nb::module_& m) {
         return max_handicap(rules.height, rules.width);
       },
       nb::arg("name"),
-      "Returns the maximum number of handicap stones on the board of a game; 0: none.\n\n"
-      "Raises:\n    CoreError: Not a game of Go.");
+      "Returns the maximum number of handicap stones on the board of a game; 0 if none fit.\n\n"
+      "Raises:\n    CoreError: ``name`` is not a game of Go.");
   bind_rules(m);
   nb::class_<GoPosition>(m, "GoPosition",
-                         "A position of Go: ownership and ladders.\n\n"
-                         "Threads: shared freely, never changes.")
+                         "The score, ownership and ladders of a Go position.\n\n"
+                         "Immutable and thread-safe.")
       .def(nb::init<const std::string&, const std::vector<int>&>(), nb::arg("name"),
            nb::arg("actions"),
            "Plays ``actions`` from the start of the game ``name``.\n\n"
-           "Raises:\n    CoreError: Not a game of Go, or an action is illegal.")
+           "Raises:\n    CoreError: ``name`` is not a game of Go, or an action is illegal.")
       .def("score", &GoPosition::score,
-           "Returns the first player's area less the second's and komi, for the current board.")
+           "Returns Black's area minus White's area and komi, on the current board.")
       .def("area", &GoPosition::area,
-           "Returns owners ``[H, W]`` int8 by area scoring: 1 first player, -1 second, 0 nobody.")
+           "Returns owners ``[H, W]`` int8 by area scoring: 1 Black, -1 White, 0 neither.")
       .def("is_settled", &GoPosition::is_settled,
-           "Returns whether the game is not over but the owner of every point is settled.")
+           "Returns whether the owner of every point is settled before the game has ended.")
       .def("pass_alive", &GoPosition::pass_alive,
-           "Returns owners ``[H, W]`` int8 of what a player keeps even if it always passes.")
+           "Returns owners ``[H, W]`` int8 of points that a player keeps even if it always passes.")
       .def(
           "ladders", &GoPosition::ladders,
-          "Returns the stones caught in a ladder and the side to move's moves that start a working "
-          "ladder, each ``[H, W]`` bool; see core/games/go/ladders/ladder.h.");
+          "Returns two ``[H, W]`` bool arrays: stones caught in a ladder, and moves of the side to "
+          "move that start a working ladder; see core/games/go/ladders/ladder.h.");
 }
 
 }  // namespace tengen

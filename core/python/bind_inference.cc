@@ -1,4 +1,4 @@
-// Ports, and the shared port, which merges many of them into one batch.
+// Ports, and the shared port, which combines the rows of many ports into batches.
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
@@ -44,11 +44,11 @@ nb::object score_view(nb::handle self) {
   return nb::cast(View<2>(b.score.data(), {b.capacity, 2}, self));
 }
 
-// Rows, policy, value and score of one lane, and the number of its device.
+// The rows, policy, value and score of one lane, and the index of its device.
 using PyLane = std::tuple<Array<uint8_t, 2>, Array<float, 2>, Array<float, 1>,
                           std::optional<Array<float, 2>>, size_t>;
 
-// Keeps the lanes' memory alive.
+// A SharedPort that keeps the memory of its lanes alive.
 class PySharedPort {
  public:
   PySharedPort(const RowLayout& layout, std::vector<PyLane> lanes, size_t num_workers)
@@ -81,7 +81,7 @@ class PySharedPort {
   SharedPort shared_;
 };
 
-// The driver's side of one lane.
+// The driver's interface to one lane.
 struct LaneDriver {
   PySharedPort* port;
   size_t lane;
@@ -117,7 +117,7 @@ void bind_rows(nb::module_& m) {
                     rows.data() + i * layout.num_bytes());
         }
       },
-      "layout"_a, "planes"_a, "rows"_a, "Writes planes [n, C, H, W] float32 as rows.");
+      "layout"_a, "planes"_a, "rows"_a, "Packs planes [n, C, H, W] float32 into rows.");
   m.def(
       "read_rows",
       [](const RowLayout& layout, const Array<const uint8_t, 2>& rows,
@@ -132,7 +132,7 @@ void bind_rows(nb::module_& m) {
       "layout"_a, "rows"_a, "planes"_a, "The inverse of write_rows.");
 }
 
-// Writes random answers, like those of an untrained network, to the first rows of a batch.
+// Writes pseudo-random outputs, as if from an untrained network, to the first rows of a batch.
 void evaluate_at_random(const Array<float, 2>& policy, const Array<float, 1>& value,
                         size_t num_rows, uint64_t seed) {
   if (policy.shape(0) < num_rows || value.shape(0) < num_rows) {
@@ -157,10 +157,10 @@ void bind_port(nb::module_& m) {
           "score", &score_view,
           nb::sig("def score(self) -> Annotated[numpy.typing.NDArray[numpy.float32], "
                   "dict(shape=(None, 2))] | None"),
-          "[capacity, 2] float32, mean and standard deviation in points, a view; None where "
-          "the port does not need it.");
+          "[capacity, 2] float32, mean and standard deviation in points, a view; None if the "
+          "port does not need scores.");
   m.def("evaluate_at_random", &evaluate_at_random, "policy"_a, "value"_a, "num_rows"_a, "seed"_a,
-        "Fills the first rows of policy [N, A] (logits) and value [N] with hashes of the seed.");
+        "Fills num_rows rows of policy [N, A] (logits) and value [N] with hashes of seed.");
 }
 
 void bind_shared_port(nb::module_& m) {
@@ -169,14 +169,14 @@ void bind_shared_port(nb::module_& m) {
       .def_ro("num_batches", &SharedStats::num_batches)
       .def_ro("device_s", &SharedStats::device_s)
       .def_ro("wait_s", &SharedStats::wait_s);
-  nb::class_<LaneDriver>(m, "LaneDriver", "Hands out one lane's batches; see tengen.inference.")
+  nb::class_<LaneDriver>(m, "LaneDriver", "A driver's view of a lane; see tengen.inference.")
       .def(
           "next", [](LaneDriver& self) { return self.port->shared().next(self.lane); },
           nb::call_guard<nb::gil_scoped_release>())
       .def(
           "done", [](LaneDriver& self) { self.port->shared().done(self.lane); },
           nb::call_guard<nb::gil_scoped_release>());
-  nb::class_<PySharedPort>(m, "SharedPort", "Many ports, one device; core/inference/shared_port.h.")
+  nb::class_<PySharedPort>(m, "SharedPort", "Batches rows of ports; see inference/shared_port.h.")
       .def(
           "__init__",
           [](PySharedPort* self, const RowLayout& layout, std::vector<PyLane> lanes,
@@ -184,18 +184,18 @@ void bind_shared_port(nb::module_& m) {
             new (self) PySharedPort(layout, std::move(lanes), num_workers);
           },
           "layout"_a, "lanes"_a, "num_workers"_a,
-          "Lanes are (rows, policy, value, score or None, device number), with equal capacity.")
+          "Lanes are (rows, policy, value, score or None, device index), with equal capacity.")
       .def(
           "work",
           [](PySharedPort& self, const std::vector<Port*>& ports) { self.shared().work(ports); },
           "ports"_a, nb::call_guard<nb::gil_scoped_release>(),
-          "Drives the ports of this thread to their end; blocks.")
+          "Runs the ports of this thread to completion. Blocks.")
       .def(
           "lane", [](PySharedPort& self, size_t lane) { return LaneDriver{&self, lane}; }, "lane"_a,
           nb::keep_alive<0, 1>())
       .def(
           "stop", [](PySharedPort& self) { self.shared().stop(); },
-          nb::call_guard<nb::gil_scoped_release>(), "Ends all work soon. Thread-safe.")
+          nb::call_guard<nb::gil_scoped_release>(), "Makes work() and next() return. Thread-safe.")
       .def_prop_ro("stats", [](PySharedPort& self) { return self.shared().stats(); });
 }
 

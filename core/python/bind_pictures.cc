@@ -1,4 +1,4 @@
-// Conversion of uint8 pictures into network inputs: core/simd/kernels.h.
+// Conversion of uint8 pictures into network inputs; see core/simd/kernels.h.
 
 #include <nanobind/ndarray.h>
 
@@ -48,11 +48,11 @@ void add_pictures(const Pictures& pictures, const Array<uint32_t, 1>& total) {
 
 void bind_pictures(nb::module_& m) {
   m.def("centre_float", &centre_float, nb::arg("pictures").noconvert(), "mean"_a,
-        nb::arg("out").noconvert(), "out = pictures - mean, [N, L]; exact.");
+        nb::arg("out").noconvert(), "Writes pictures - mean to out, [N, L] float32. Exact.");
   m.def("centre_bfloat16", &centre_bfloat16, nb::arg("pictures").noconvert(), "mean"_a,
-        nb::arg("out").noconvert(), "The same in bfloat16, whose bits out is.");
+        nb::arg("out").noconvert(), "Like centre_float, but out has the bits of bfloat16 numbers.");
   m.def("add_pictures", &add_pictures, nb::arg("pictures").noconvert(),
-        nb::arg("total").noconvert(), "total += the sum of the pictures, [L].");
+        nb::arg("total").noconvert(), "Adds the sum of the pictures to total, [L].");
 }
 
 }  // namespace tengen

@@ -39,7 +39,7 @@ std::span<const T> span_of(const Column<T>& column) {
 std::string_view view_of(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
 nb::bytes bytes_of(const std::string& text) { return nb::bytes(text.data(), text.size()); }
 
-// A numpy array that owns the vector.
+// Returns a numpy array that owns the vector.
 template <class T>
 nb::object to_numpy(std::vector<T> values) {
   auto* owned = new std::vector<T>(std::move(values));
@@ -98,7 +98,7 @@ void bind_game_records(nb::module_& m) {
           "__eq__", [](const PlyRecord& a, const PlyRecord& b) { return a == b; },
           nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"));
   nb::class_<GameRecord>(m, "GameRecord",
-                         "One finished game. `outcome`: 1 first, 2 second, 3 draw.")
+                         "One finished game. `outcome`: 1 first player wins, 2 second, 3 draw.")
       .def(nb::init<>())
       .def_rw("generation", &GameRecord::generation)
       .def_rw("game_index", &GameRecord::game_index)
@@ -125,7 +125,7 @@ void bind_game_records(nb::module_& m) {
             r.switches.clear();
             for (const auto& [ply, model] : pairs) r.switches.push_back({ply, model});
           },
-          "(ply, model): the model that played from that searched ply on.")
+          "(ply, model) pairs: each model plays from its searched ply on.")
       .def(
           "__eq__", [](const GameRecord& a, const GameRecord& b) { return a == b; },
           nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"));
@@ -170,7 +170,7 @@ void bind_journal(nb::module_& m) {
       .def("put", &GameSink::put, nb::arg("record"), nb::call_guard<nb::gil_scoped_release>());
   nb::class_<JournalSink, GameSink>(m, "JournalSink", "Stores games in a journal.")
       .def(nb::init<Journal*>(), nb::arg("journal"), nb::keep_alive<1, 2>());
-  nb::class_<GameFrames, GameSink>(m, "GameFrames", "Encoded finished games in memory.")
+  nb::class_<GameFrames, GameSink>(m, "GameFrames", "Collects encoded games in memory.")
       .def(nb::init<>())
       .def(
           "take",
@@ -180,7 +180,7 @@ void bind_journal(nb::module_& m) {
             return frames;
           },
           nb::sig("def take(self) -> list[bytes]"),
-          "Returns the encoded games since the last call, in order of completion.");
+          "Removes and returns the encoded games, in order of completion.");
   m.def(
       "read_journal",
       [](const std::string& path) {
@@ -342,7 +342,7 @@ void bind_rows(nb::module_& m) {
 
 void bind_records(nb::module_& m) {
   nb::exception<SchemaError>(m, "SchemaError", m.attr("CoreError").ptr());
-  nb::class_<PowerLaw>(m, "PowerLaw", "Fields as in records/power_law.h.")
+  nb::class_<PowerLaw>(m, "PowerLaw", "A window size; fields as in records/power_law.h.")
       .def(nb::init<>())
       .def_rw("min_items", &PowerLaw::min_items)
       .def_rw("max_items", &PowerLaw::max_items)

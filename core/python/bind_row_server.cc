@@ -27,7 +27,7 @@ RowColumns columns_of(const std::vector<size_t>& inputs, const std::vector<size_
   return RowColumns(std::move(columns));
 }
 
-// Views of the rows to evaluate, which keep the server, or the session's rows, alive.
+// Returns views of the rows to evaluate, which keep the server or the session alive.
 nb::list arrays_of(nb::handle self) {
   const RowServer& server = nb::cast<const RowServer&>(self);
   const std::shared_ptr<RowSession>& alone = server.alone();
@@ -56,7 +56,7 @@ void bind_row_server(nb::module_& m) {
       .def_ro("device_s", &RowStats::device_s)
       .def_ro("copy_s", &RowStats::copy_s)
       .def_ro("wait_s", &RowStats::wait_s);
-  nb::class_<RowServer>(m, "RowServer", "Rows of many actors; core/inference/row_server.h.")
+  nb::class_<RowServer>(m, "RowServer", "Batches rows of actors; see inference/row_server.h.")
       .def(
           "__init__",
           [](RowServer* self, const std::vector<size_t>& inputs, const std::vector<size_t>& outputs,
@@ -67,12 +67,12 @@ void bind_row_server(nb::module_& m) {
           },
           "inputs"_a, "outputs"_a, "state"_a, nb::kw_only(), "max_rows"_a, "min_rows"_a,
           "max_wait_s"_a, "most_rows"_a, "least_bytes"_a,
-          "Inputs, outputs and state are the bytes per row of each, in the signature's order.")
+          "inputs, outputs and state have the bytes per row of each array, in signature order.")
       .def("add", &RowServer::add, "descriptor"_a, "memory_descriptor"_a, "num_rows"_a,
            nb::call_guard<nb::gil_scoped_release>(),
-           "Takes ownership of a socket, and of a shared memory descriptor or -1. Thread-safe.")
+           "Adds a session. Takes ownership of its socket and shared memory (or -1). Thread-safe.")
       .def("start", &RowServer::start, "Allows batches to start. Thread-safe.")
-      .def("stop", &RowServer::stop, "Ends next() soon. Thread-safe.")
+      .def("stop", &RowServer::stop, "Makes next() return 0 soon. Thread-safe.")
       .def_prop_ro("num_sessions", &RowServer::num_sessions)
       .def_prop_ro("stats", &RowServer::stats)
       .def("next", &RowServer::next, nb::call_guard<nb::gil_scoped_release>(),
@@ -84,11 +84,11 @@ void bind_row_server(nb::module_& m) {
            "Views of the rows to evaluate, as bytes: is_first, inputs, outputs, state.")
       .def("done", &RowServer::done, "version"_a, "model"_a,
            nb::call_guard<nb::gil_scoped_release>(),
-           "Returns the answers of the batch to the actors.")
+           "Sends the outputs of the batch to its actors.")
       .def("refuse", &RowServer::refuse, "reason"_a, nb::call_guard<nb::gil_scoped_release>(),
-           "Sends every actor the reason why there are no answers.")
+           "Sends every actor an error with reason instead of outputs.")
       .def("close", &RowServer::close, nb::call_guard<nb::gil_scoped_release>(),
-           "Ends every session.");
+           "Ends all sessions and rejects new ones.");
 }
 
 }  // namespace tengen

@@ -19,7 +19,7 @@ using namespace nb::literals;
 namespace tengen {
 namespace {
 
-// The whole tree in breadth-first order from the root: one dict per node.
+// Returns the complete tree in breadth-first order, one dict per node.
 nb::list dump_tree(const Tree& tree) {
   nb::list nodes;
   std::vector<Arena::Offset> queue{tree.root()};
@@ -85,8 +85,9 @@ nb::tuple hash_search(const G& game, const std::vector<int>& moves, const Search
   return nb::make_tuple(nb::cast(result), dump_tree(search.tree()));
 }
 
-// The same with the policy minigo. With `clears`, each search except the first is a full ply of
-// self-play: without a tree, and with one more simulation for each visit of its root.
+// Same as hash_search() with the policy minigo. With `clears`, each search except the first is a
+// full ply of self-play: it starts without a tree, and runs one more simulation per visit of the
+// old root.
 template <Game G>
 nb::tuple minigo_hash_search(const G& game, const std::vector<int>& moves,
                              const SearchSettings& settings, const SearchRequest& request,
@@ -176,13 +177,13 @@ void bind_search(nb::module_& m) {
       .def_rw("minigo_virtual_losses", &SearchSettings::minigo_virtual_losses)
       .def_rw("minigo_noise_alpha", &SearchSettings::minigo_noise_alpha);
 
-  nb::class_<LeftOut>(m, "LeftOut", "An action that a player does not take near the root.")
+  nb::class_<LeftOut>(m, "LeftOut", "An action that a player must not take near the root.")
       .def(nb::init<int, int, int>(), "player"_a, "action"_a, "depth"_a)
       .def_ro("player", &LeftOut::player)
       .def_ro("action", &LeftOut::action)
       .def_ro("depth", &LeftOut::depth);
 
-  nb::class_<SearchRequest>(m, "SearchRequest", "The length of a search, and its random streams.")
+  nb::class_<SearchRequest>(m, "SearchRequest", "The length and the random streams of one search.")
       .def(nb::init<>())
       .def_rw("num_simulations", &SearchRequest::num_simulations)
       .def_rw("left_out", &SearchRequest::left_out)
@@ -228,8 +229,8 @@ void bind_search(nb::module_& m) {
               "settings: SearchSettings, request: SearchRequest, "
               "then: collections.abc.Sequence[int] = ...) "
               "-> tuple[SearchResult, list[dict[str, typing.Any]]]"),
-      "Searches the position after `moves` with the hash evaluator, plays `then` one by one with\n"
-      "a search (and tree reuse) after each, and returns (result, nodes) of the last search.");
+      "Searches the position after `moves` with the hash evaluator, then plays the moves `then`\n"
+      "with a search (and tree reuse) after each. Returns (result, nodes) of the last search.");
   m.def(
       "minigo_hash_search",
       [](const std::string& game, const std::vector<int>& moves, const SearchSettings& settings,
@@ -244,9 +245,9 @@ void bind_search(nb::module_& m) {
               "settings: SearchSettings, request: SearchRequest, "
               "then: collections.abc.Sequence[int] = ..., *, clears: bool = False, "
               "may_pass: bool = True) -> tuple[SearchResult, list[dict[str, typing.Any]]]"),
-      "Like hash_search, with the policy minigo. With `clears` a search starts without a tree and\n"
-      "makes one more simulation for each visit that its root had; without `may_pass` no descent\n"
-      "passes while another move is legal.");
+      "Like hash_search, with the policy minigo. With `clears`, a search starts without a tree\n"
+      "and runs one more simulation for each visit that a reused root would have had. Without\n"
+      "`may_pass`, no descent passes if another move is legal.");
   m.def(
       "hash_evaluate",
       [](uint64_t lo, uint64_t hi, int num_actions) {
@@ -258,7 +259,7 @@ void bind_search(nb::module_& m) {
       "lo"_a, "hi"_a, "num_actions"_a,
       nb::sig("def hash_evaluate(lo: int, hi: int, num_actions: int) "
               "-> tuple[list[float], float]"),
-      "(logits, value_to_play) for a position's key.");
+      "Returns (logits, value_to_play) for a position's key.");
   m.def(
       "hash_score",
       [](uint64_t lo, uint64_t hi, float value) {
@@ -267,11 +268,11 @@ void bind_search(nb::module_& m) {
         return std::make_pair(score[0], score[1]);
       },
       "lo"_a, "hi"_a, "value"_a,
-      "(mean, standard deviation) in points that match hash_evaluate().");
+      "Returns (mean, standard deviation) in points that match hash_evaluate().");
   m.def("expected_saturated", &expected_saturated, "mean"_a, "stdev"_a,
-        "E[2 / pi * atan(x)] for a normally distributed x.");
+        "Returns E[2 / pi * atan(x)] for a normally distributed x.");
   m.def("considered_visits", &considered_visits, "num_considered"_a, "num_simulations"_a,
-        "The visit count that each simulation of sequential halving requires.");
+        "Returns the visit count that each simulation of sequential halving requires.");
 
   m.def("kernel_names", [] {
     std::vector<std::string> names;

@@ -79,8 +79,7 @@ void bind_workers(nb::module_& m) {
       .def_rw("reuse_tree", &SelfplaySettings::reuse_tree)
       .def_rw("cache_bytes", &SelfplaySettings::cache_bytes);
 
-  nb::class_<GameQueue>(m, "GameQueue",
-                        "The games of one generation or match, each handed out once.")
+  nb::class_<GameQueue>(m, "GameQueue", "Hands out each game of one generation or match once.")
       .def(
           "__init__",
           [](GameQueue* self, uint64_t seed, uint32_t generation, uint32_t model,
@@ -105,12 +104,12 @@ void bind_workers(nb::module_& m) {
           "unfinished"_a = std::vector<nb::bytes>{},
           "fork_sources"_a = std::vector<std::pair<std::string, std::vector<uint16_t>>>{},
           "openings"_a = std::vector<std::vector<uint16_t>>{},
-          "``variants``: names and weights from which each game is drawn; none: the game itself.\n"
+          "``variants``: names and sampling weights of variants; empty: only the game itself.\n"
           "``unfinished``: games to continue, as returned by ``unfinished()``.\n"
           "``fork_sources``: variant and moves of games to fork from.\n"
           "``openings``: moves of the book's openings.")
       .def("request_snapshot", &GameQueue::request_snapshot,
-           "Asks every worker to keep its games soon. Does not wait. Thread-safe.")
+           "Makes every worker save its unfinished games soon. Does not wait. Thread-safe.")
       .def(
           "unfinished",
           [](const GameQueue& self) {
@@ -121,19 +120,19 @@ void bind_workers(nb::module_& m) {
             return games;
           },
           nb::sig("def unfinished(self) -> list[bytes]"),
-          "Returns the latest states of unfinished games. Thread-safe.")
-      .def("variant", &GameQueue::variant, "index"_a, "The variant of a game.")
-      .def("stop", &GameQueue::stop, "Workers drop their unfinished games and end. Thread-safe.")
+          "Returns the last saved states of unfinished games. Thread-safe.")
+      .def("variant", &GameQueue::variant, "index"_a, "Returns the variant of game ``index``.")
+      .def("stop", &GameQueue::stop, "Makes workers drop unfinished games and end. Thread-safe.")
       .def_prop_ro("num_begun", &GameQueue::num_begun,
-                   "Unfinished games that it was given, to be resumed.")
-      .def_prop_ro("stopped", &GameQueue::stopped, "Whether stop() was called.")
-      .def_prop_ro("num_wanted", &GameQueue::num_wanted, "Games that it was created to hand out.");
+                   "Number of games in ``unfinished`` at construction.")
+      .def_prop_ro("stopped", &GameQueue::stopped, "Whether stop() has been called.")
+      .def_prop_ro("num_wanted", &GameQueue::num_wanted, "Number of games to hand out in total.");
 
   nb::class_<SelfplayPort, Port>(m, "SelfplayPort", "One self-play worker.")
       .def_prop_ro("stats", &SelfplayPort::stats,
-                   "As of the last completed next() or done(). Thread-safe.")
+                   "Statistics up to the last completed next() or done(). Thread-safe.")
       .def("keep_unfinished", &SelfplayPort::keep_unfinished,
-           "Passes its games to the queue's ``unfinished()``; nobody may drive it meanwhile.");
+           "Saves its games for the queue's ``unfinished()``. No thread may drive the port now.");
 
   m.def(
       "make_selfplay_worker",
@@ -164,12 +163,13 @@ void bind_workers(nb::module_& m) {
       },
       "game"_a, "settings"_a, nb::kw_only(), "outcome"_a, "num_variant_bytes"_a, "variant"_a,
       "num_opening_plies"_a, "num_plies"_a, "opening"_a, "action"_a, "root_value"_a,
-      "(games played on in which a player would have resigned, and those it did not lose).");
+      "Returns the number of games that were played on after a player would have resigned, and\n"
+      "the number of those that this player did not lose.");
 }
 
 void bind_sessions(nb::module_& m) {
   nb::class_<SearchSession, Port>(m, "SearchSession",
-                                  "A search driven from outside; a port of one row.")
+                                  "A search driven by its caller; a port of one row.")
       .def("begin", &SearchSession::begin, "moves"_a, "request"_a, "variant"_a = "",
            "keeps_tree"_a = false)
       .def("extend", &SearchSession::extend, "num_simulations"_a)
@@ -184,13 +184,13 @@ void bind_sessions(nb::module_& m) {
         });
       },
       "game"_a, "settings"_a, "cache_bytes"_a = size_t{16} << 20);
-  nb::class_<SharedSession>(m, "SharedSession", "A search driven from outside by several threads.")
+  nb::class_<SharedSession>(m, "SharedSession", "A SearchSession driven by several threads.")
       .def("begin", &SharedSession::begin, "moves"_a, "request"_a, "variant"_a = "",
            "keeps_tree"_a = false)
       .def("extend", &SharedSession::extend, "num_simulations"_a)
       .def("variation", &SharedSession::variation, "action"_a, "max_length"_a)
       .def("port", &SharedSession::port, "index"_a, nb::rv_policy::reference_internal)
-      .def("stop", &SharedSession::stop, "Every next() returns soon. Thread-safe.")
+      .def("stop", &SharedSession::stop, "Makes every next() return soon. Thread-safe.")
       .def_prop_ro("result", &SharedSession::result, nb::rv_policy::copy);
   m.def(
       "make_shared_session",
@@ -217,8 +217,8 @@ void bind_sessions(nb::module_& m) {
       },
       "game"_a, "settings"_a, "evaluator"_a, nb::kw_only(), "num_simulations"_a, "num_searches"_a,
       "num_threads"_a, "batch_rows"_a,
-      "Simulations of `num_searches` searches, each with `num_threads` threads in one tree.\n"
-      "evaluator: null or hash.");
+      "Returns the simulations of `num_searches` searches with `num_threads` threads per tree.\n"
+      "`evaluator` is null or hash.");
   m.def(
       "benchmark_search",
       [](const nb::object& game, const SearchSettings& settings, int num_simulations,
@@ -230,7 +230,7 @@ void bind_sessions(nb::module_& m) {
         });
       },
       "game"_a, "settings"_a, "num_simulations"_a, "num_searches"_a, "encode"_a, "seed"_a = 0,
-      "Simulations of `num_searches` searches with the hash evaluator on this thread.");
+      "Returns the simulations of `num_searches` searches with the hash evaluator on this thread.");
   m.def(
       "mcts_choose",
       [](const nb::object& game, const std::vector<int>& moves, int num_playouts, uint64_t seed) {
@@ -247,7 +247,7 @@ void bind_sessions(nb::module_& m) {
           return Uct(rules, num_playouts).choose(state, rng);
         });
       },
-      "game"_a, "moves"_a, "num_playouts"_a, "seed"_a = 0, "The move of `mcts:N`.");
+      "game"_a, "moves"_a, "num_playouts"_a, "seed"_a = 0, "Returns the move of player `mcts:N`.");
 }
 
 void bind_matches(nb::module_& m) {
@@ -285,7 +285,7 @@ void bind_matches(nb::module_& m) {
             return std::vector<MatchGame>(games.begin() + static_cast<ptrdiff_t>(begin),
                                           games.end());
           },
-          "first"_a, "Finished games in order of completion, from number ``first`` on.")
+          "first"_a, "Returns finished games in order of completion, from index ``first`` on.")
       .def_prop_ro("num_games", [](const MatchRunner& match) { return match.games().size(); });
   m.def(
       "make_match",

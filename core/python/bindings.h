@@ -1,6 +1,6 @@
 #pragma once
-// One bind_<folder> function per folder of the core, plus one each for pictures, for Go and for
-// central inference; module.cc calls them in dependency order.
+// The bind_<folder> function of each folder of the core, and those of pictures, Go and central
+// inference. module.cc calls them in dependency order.
 
 #include <nanobind/nanobind.h>
 

@@ -28,7 +28,7 @@ std::string text_of(const std::vector<size_t>& shape) {
   return text + "]";
 }
 
-// numpy's name of the dtype.
+// Returns numpy's name of the dtype.
 std::string name_of(nb::dlpack::dtype dtype) {
   using Code = nb::dlpack::dtype_code;
   const auto code = static_cast<Code>(dtype.code);
@@ -108,7 +108,7 @@ nb::object number_of(const nb::handle& number, const store::engine::Column& colu
   }
 }
 
-// Returns a numpy array in native byte order, or none.
+// Returns a numpy array in native byte order, or None if `values` cannot be converted.
 nb::object native_array(const nb::handle& values) {
   try {
     const nb::object array = nb::module_::import_("numpy").attr("asarray")(values);
@@ -130,7 +130,7 @@ ColumnReader::Array ColumnReader::find(const nb::handle& columns, size_t index) 
     }
   }
   Array array;
-  // Checked first, because a numpy double is both, and rewards often are.
+  // Numbers are checked first, because a numpy double is both a number and an array.
   if (PyFloat_Check(at.ptr()) || PyLong_Check(at.ptr())) {
     return nb::cast<Array>(number_of(at, schema_.columns()[index]));
   }

@@ -1,5 +1,5 @@
 #pragma once
-// Arrays from Python as the columns of a schema, and batches as arrays.
+// Converts Python arrays to the columns of a schema, and batches to arrays.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -12,14 +12,14 @@
 
 namespace tengen {
 
-// Reads mappings of arrays that follow a schema; a column `a/b` is the entry b of the entry a.
+// Reads nested dicts of arrays that match a schema. Column `a/b` is entry `b` of the dict `a`.
 class ColumnReader {
  public:
   explicit ColumnReader(const store::engine::Schema& schema);
 
-  // Takes `columns`, each of one step or each with a leading axis of steps. What data() names
-  // lives until the next call. Throws Error for a column that is missing, unknown, or of another
-  // dtype or shape.
+  // Reads `columns`. Either all of them have one step, or all have a leading axis of steps. The
+  // pointers of data() are valid until the next call. Throws Error if a column is missing or
+  // unknown, or has another dtype or shape.
   void read(const nanobind::handle& columns);
 
   uint32_t num_steps() const { return num_steps_; }
@@ -35,18 +35,18 @@ class ColumnReader {
   const store::engine::Schema& schema_;
   std::vector<std::vector<nanobind::object>> paths_;
   std::vector<nanobind::dlpack::dtype> dtypes_;
-  size_t num_top_ = 0;  // different first words of the paths
+  size_t num_top_ = 0;  // number of distinct first words of the paths
   std::vector<Array> arrays_;
   std::vector<const std::byte*> data_;
   uint32_t num_steps_ = 1;
   bool has_leading_axis_ = false;
 };
 
-// The dtype of a column. Precondition: a Schema took it.
+// Returns the dtype of a column. Precondition: the column is part of a Schema.
 nanobind::dlpack::dtype dtype_of(const store::engine::Column& column);
 
-// numpy arrays over a buffer that they keep alive: column c at data + offsets[c], its step's shape
-// behind `leading`; nested as the names are.
+// Returns nested dicts of numpy arrays that share `data` and keep it alive. Column c begins at data
+// + offsets[c], and has the shape `leading` followed by the column's shape.
 nanobind::dict to_arrays(const store::engine::Schema& schema, const std::vector<uint64_t>& offsets,
                          const std::shared_ptr<std::byte>& data,
                          const std::vector<size_t>& leading);

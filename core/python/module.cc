@@ -3,7 +3,7 @@
 #include "python/bindings.h"
 
 NB_MODULE(_core, m) {
-  // Objects held by a thread that hangs in an environment are still alive when the process ends.
+  // A thread that hangs in an environment may still hold objects when the process ends.
   nanobind::set_leak_warnings(false);
   m.doc() = "The native core of tengen. Private.";
   tengen::bind_base(m);

@@ -9,8 +9,8 @@
 
 namespace tengen {
 
-// Creates an object that a forked process never destroys: its threads do not exist there, and its
-// files and sessions belong to the parent, which continues to use them.
+// Creates an object that a forked process never destroys, because its threads do not exist there,
+// and the parent continues to use its files and sessions.
 template <class T, class... Args>
 std::shared_ptr<T> make_of_process(Args&&... args) {
   return {new T(std::forward<Args>(args)...), [num_forks = transport::num_forks()](T* one) {

@@ -65,7 +65,7 @@ void read_facts(const nb::object& answer, size_t num_values, std::span<PositionF
   }
 }
 
-// Takes the GIL once per call, for any number of positions. Lets Python exceptions pass through.
+// Acquires the GIL once per call, for any number of positions. Python exceptions propagate.
 class PythonSource final : public StateSource {
  public:
   explicit PythonSource(const nb::object& source)

@@ -1,5 +1,5 @@
 #pragma once
-// Games written in Python for the core: wraps a tengen.games.source.OwnGameSource.
+// Makes games written in Python available to the core: wraps a tengen.games.source.OwnGameSource.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
@@ -12,11 +12,11 @@
 
 namespace tengen {
 
-// The game of an OwnGameSource, with its own positions. Requires the GIL, which is not required to
-// destroy states. Raises the game's exceptions.
+// Returns the game of an OwnGameSource, with its own positions. Requires the GIL, which is not
+// needed to destroy states. Raises the game's exceptions.
 ExternalGame external_game(const nanobind::object& source);
 
-// with_game() for the arguments of bindings: the name of a native game, or an OwnGameSource.
+// Like with_game(), but `game` may also be an OwnGameSource instead of the name of a native game.
 template <class F>
 auto with_any_game(const nanobind::object& game, F&& f) {
   if (nanobind::isinstance<nanobind::str>(game)) {

@@ -11,7 +11,7 @@ namespace nb = nanobind;
 namespace tengen {
 
 std::optional<uint32_t> ReplayWriter::append(const nb::handle& columns, double timeout_s) {
-  num_taken_ = 0;  // also where they are refused
+  num_taken_ = 0;  // also if read() throws
   reader_.read(columns);
   return append_rest(timeout_s);
 }
@@ -40,7 +40,7 @@ std::optional<uint32_t> ReplayWriter::insert_each(uint32_t table, uint32_t num_s
   check(stride >= 1, "stride", stride, "must be at least 1; raise it");
   const uint64_t end = writer_->num_steps();
   const uint32_t wished = count.value_or((num_taken_ + stride - 1) / stride);
-  // Those that do not begin before the writer's first step.
+  // The number of items that begin at or after the writer's first step.
   const uint64_t possible = end < num_steps ? 0 : (end - num_steps) / stride + 1;
   const uint32_t num_items = static_cast<uint32_t>(std::min<uint64_t>(wished, possible));
   if (count && possible == 0) {

@@ -1,5 +1,5 @@
 #pragma once
-// A store's writer as Python has it.
+// The Python interface of a store's writer.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -17,11 +17,11 @@
 
 namespace tengen {
 
-// Reads columns, fills chunks, names items. For one thread, which has the interpreter's lock;
-// calls with a timeout wait without it.
+// Reads columns, fills chunks and inserts items. For one thread, which holds the GIL; calls with a
+// timeout release the GIL while they wait.
 class ReplayWriter {
  public:
-  // One for all items, or one for each.
+  // One priority for all items, or one for each item.
   using Priorities = std::variant<double, Doubles>;
 
   explicit ReplayWriter(std::unique_ptr<store::Writer> writer)
@@ -29,18 +29,19 @@ class ReplayWriter {
   ReplayWriter(const ReplayWriter&) = delete;
   ReplayWriter& operator=(const ReplayWriter&) = delete;
 
-  // How many steps were passed; none where not all were taken in time: append_rest() goes on.
+  // Appends steps and returns their number. Returns nullopt if the timeout expires before all are
+  // appended; append_rest() then continues.
   std::optional<uint32_t> append(const nanobind::handle& columns, double timeout_s);
   std::optional<uint32_t> append_rest(double timeout_s);
 
-  // The last `num_steps` steps as one item, whose number is the next where none is given. False
-  // where the time is over; the same call again then goes on, as for insert_each().
+  // Inserts the last `num_steps` steps as one item. Its number is `sequence`, by default the next
+  // one. Returns false on timeout; the same call then continues, as in insert_each().
   bool insert(uint32_t table, uint32_t num_steps, double priority, std::optional<uint64_t> sequence,
               double timeout_s);
-  // `count` items, of which each begins `stride` steps behind the one before and the last ends
-  // with the last step. Without a count: as many as end at steps of the last append and begin at
-  // steps of this writer; of priorities that are more the last ones. How many; none where the time
-  // is over.
+  // Inserts `count` items. Each begins `stride` steps after the previous one, and the last ends
+  // with the last step. Without `count`, inserts the items that end within the last append; items
+  // before the writer's first step are left out, with their priorities. Returns the number of
+  // items, or nullopt on timeout.
   std::optional<uint32_t> insert_each(uint32_t table, uint32_t num_steps,
                                       const Priorities& priorities, std::optional<uint32_t> count,
                                       uint32_t stride, std::optional<uint64_t> sequence,
@@ -53,7 +54,7 @@ class ReplayWriter {
  private:
   const std::unique_ptr<store::Writer> writer_;
   ColumnReader reader_;
-  uint32_t num_taken_ = 0;  // of the steps that were read last
+  uint32_t num_taken_ = 0;  // appended steps of the last append()
   std::vector<const std::byte*> from_;
 };
 

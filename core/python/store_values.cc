@@ -51,7 +51,7 @@ store::SlabMap map_slabs(const std::string& directory, uint32_t pool, uint32_t s
 store::SessionAddress address_of(int descriptor, const std::string& memory_path,
                                  const store::SessionLayout& layout, const nb::callable& reconnect,
                                  double patience_s) {
-  // Shared, so that copies of the function need no lock.
+  // A shared_ptr, so that copies of the function do not need the GIL.
   const auto call = [held = std::make_shared<nb::callable>(reconnect)] {
     const nb::gil_scoped_acquire acquire;
     const nb::object answer = (*held)();

@@ -1,5 +1,5 @@
 #pragma once
-// Shared by the bindings of the store: deadlines, schemas, batches, and locations of slabs.
+// Helpers of the store bindings: deadlines, schemas, batches, and the memory of slabs.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -19,17 +19,17 @@ namespace tengen {
 
 using Doubles =
     nanobind::ndarray<const double, nanobind::ndim<1>, nanobind::c_contig, nanobind::device::cpu>;
-// Name, dtype and shape.
+// The name, dtype and shape of a column.
 using ColumnTuple = std::tuple<std::string, std::string, std::vector<uint32_t>>;
 
 store::Deadline after(double seconds);
 store::engine::Schema schema_of(const std::vector<ColumnTuple>& columns, uint32_t steps_per_chunk);
-// The slabs of one pool, mapped from the store's directory.
+// Returns the slabs of one pool, mapped from the store's directory.
 store::SlabMap map_slabs(const std::string& directory, uint32_t pool, uint32_t slots_per_slab,
                          uint64_t stride);
 
-// `reconnect` is called by the client's thread while it waits without the GIL. It returns a
-// descriptor, -1 if nobody answers, or the reason why the session is over.
+// The client's thread calls `reconnect` while it waits without the GIL. `reconnect` returns a
+// descriptor, -1 if no store answers, or the reason why the session has ended.
 store::SessionAddress address_of(int descriptor, const std::string& memory_path,
                                  const store::SessionLayout& layout,
                                  const nanobind::callable& reconnect, double patience_s);
@@ -38,10 +38,10 @@ inline std::span<const double> span_of(const Doubles& values) {
   return {values.data(), values.size()};
 }
 
-// Throws Error for priorities that a store would reject, before they end the session.
+// Throws Error if a store would reject a priority, because a rejection would end the session.
 void check_priorities(std::span<const double> priorities);
 
-// A batch, as Python sees it: keys and probabilities are arrays [B].
+// A batch for Python; keys and probabilities are arrays [B].
 struct ReplayBatch {
   ReplayBatch(store::Delivery delivery, nanobind::dict arrays);
 
@@ -52,7 +52,7 @@ struct ReplayBatch {
   nanobind::dict columns;
 };
 
-// Parts of bind_store.
+// Called by bind_store().
 void bind_store_clients(nanobind::module_& m);
 void bind_store_net(nanobind::module_& m);
 

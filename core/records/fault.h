@@ -1,6 +1,6 @@
 #pragma once
-// Named points at which a test can kill the process or simulate a full disk, to show that no step
-// of a durable operation loses data. A disarmed point costs one relaxed load.
+// Fault injection: named points at which a test can kill the process or simulate a full disk, to
+// show that a durable operation loses no data at any step. A disarmed point costs one relaxed load.
 
 #include <cstdint>
 #include <string>
@@ -10,14 +10,14 @@ namespace tengen {
 enum class FaultAction : uint32_t {
   kNone = 0,
   kKill = 1,      // kills this process with SIGKILL
-  kDiskFull = 2,  // throws the Error of a full disk
+  kDiskFull = 2,  // throws a DiskFullError
 };
 
-// Arms `point`; only one point per process is armed at a time. The action happens from the
-// (num_passes + 1)th pass on, until the fault is changed. kNone disarms.
+// Arms `point` instead of the previous point; kNone only disarms. The first `num_passes` passes
+// have no effect, and every later one performs `action`.
 void set_fault(const std::string& point, FaultAction action, uint32_t num_passes);
 
-// Marks a point. Points are named "<thing>.<step just done>".
+// Marks a fault point. `name` has the form "<object>.<completed step>".
 void fault_point(const char* name);
 
 }  // namespace tengen

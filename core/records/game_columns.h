@@ -19,10 +19,10 @@ struct GameColumns {
   std::vector<uint16_t> num_opening_plies;
   std::vector<uint16_t> num_plies;
   std::vector<uint16_t> num_switches;
-  // One entry per change of the model.
+  // One entry per ModelSwitch.
   std::vector<uint16_t> switch_ply;
   std::vector<uint32_t> switch_model;
-  // One entry per byte of a variant's name.
+  // One entry per byte of a variant name.
   std::vector<uint8_t> variant;
   // One entry per opening ply.
   std::vector<uint16_t> opening;
@@ -39,9 +39,9 @@ struct GameColumns {
   std::vector<uint16_t> policy_mass;
 };
 
-// Decodes the records of one generation. The games are sorted by game_index, whatever the order of
-// `frames`; of several with one index the first is kept. Throws Error for a damaged record or
-// another generation.
+// Decodes the records of one generation and sorts the games by game_index. If several frames have
+// the same game_index, keeps the first. Throws Error if a record is damaged or from another
+// generation.
 GameColumns merge_games(const std::vector<std::string_view>& frames, uint32_t generation);
 
 }  // namespace tengen

@@ -1,5 +1,5 @@
 #pragma once
-// Encoded finished games in memory: for a process that passes its games to another one's journal.
+// Collects encoded games in memory, for a process that sends its games to a journal elsewhere.
 
 #include <mutex>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace tengen {
 
-// Thread-safe. Nothing here is durable.
+// Thread-safe. The games are not durable.
 class GameFrames final : public GameSink {
  public:
   void put(const GameRecord& record) override {
@@ -19,7 +19,7 @@ class GameFrames final : public GameSink {
     frames_.push_back(std::move(frame));
   }
 
-  // Returns the games since the last call, encoded, in order of completion.
+  // Removes and returns the encoded games, in order of completion.
   std::vector<std::string> take() {
     const std::scoped_lock lock(mutex_);
     return std::exchange(frames_, {});

@@ -1,5 +1,5 @@
 #pragma once
-// The destination of finished games. Self-play depends on nothing else of the store.
+// The destination of finished games. Self-play depends on no other part of the store.
 
 #include "records/game_record.h"
 
@@ -8,8 +8,8 @@ namespace tengen {
 class GameSink {
  public:
   virtual ~GameSink() = default;
-  // Takes one finished game. Thread-safe. May block if the sink is behind. Throws Error if the game
-  // cannot be stored (for example on a full disk); the caller then keeps it.
+  // Stores one finished game. Thread-safe. May block until earlier games are stored. Throws Error
+  // if the game cannot be stored (for example on a full disk); the caller then keeps the game.
   virtual void put(const GameRecord& record) = 0;
 };
 

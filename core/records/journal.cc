@@ -15,13 +15,13 @@ namespace {
 
 constexpr std::string_view kMagic = "TENGENJL";
 constexpr size_t kFixedHeaderBytes = 20;
-// Starts every frame, so that after damage the next complete frame can be found independently.
+// Starts every frame, so that a reader can find the next complete frame after damage.
 constexpr std::string_view kFrameMark = "TNGF";
 constexpr size_t kFrameHeaderBytes = 12;
 constexpr uint32_t kMaxFrameBytes = 1u << 30;
 constexpr uint32_t kMaxMetaBytes = 1u << 20;
-// Marks without a complete frame may claim this multiple of the file's bytes in total, which is
-// more than damage to a real journal would cause.
+// Limits the total length of frames with a wrong checksum, as a multiple of the file's size. Damage
+// to a real journal stays below this limit.
 constexpr uint64_t kMaxClaims = 16;
 
 std::string header_bytes(const std::string& meta) {
@@ -42,13 +42,13 @@ void append_frame(std::string* out, std::string_view payload) {
   out->append(payload);
 }
 
-// A journal being read. Throws Error if it has too many false marks.
+// Finds the complete frames of a journal. Throws Error if too many marks start no complete frame.
 class FrameFinder {
  public:
   FrameFinder(const std::string& path, std::string_view file)
       : path_(path), file_(file), claims_left_(kMaxClaims * file.size()) {}
 
-  // The payload of the complete frame at `at`, if there is one.
+  // Returns the payload of the complete frame at `at`, if there is one.
   std::optional<std::string_view> payload_at(size_t at) {
     const auto length = claim_at(at);
     if (!length) return std::nullopt;
@@ -63,7 +63,7 @@ class FrameFinder {
     return std::nullopt;
   }
 
-  // The position of the first complete frame from `at` on, or the end of the file.
+  // Returns the position of the first complete frame from `at` on, or the end of the file.
   size_t next_frame(size_t at) {
     for (at = file_.find(kFrameMark, at); at != std::string_view::npos;
          at = file_.find(kFrameMark, at + 1)) {
@@ -73,7 +73,7 @@ class FrameFinder {
   }
 
  private:
-  // The length claimed by a frame header at `at`, if the file has that many bytes.
+  // Returns the length in the frame header at `at`, if the file has that many bytes.
   std::optional<uint32_t> claim_at(size_t at) const {
     if (file_.size() - at < kFrameHeaderBytes) return std::nullopt;
     if (file_.substr(at, kFrameMark.size()) != kFrameMark) return std::nullopt;
@@ -87,7 +87,7 @@ class FrameFinder {
   uint64_t claims_left_;
 };
 
-// Uses another name until the header is durable, so that a reader never sees an incomplete file.
+// Uses a temporary name until the header is durable, so that no reader sees an incomplete file.
 File create_journal(const std::string& path, const std::string& meta) {
   if (meta.size() > kMaxMetaBytes) {
     throw Error("meta (" + std::to_string(meta.size()) +
@@ -169,15 +169,15 @@ uint64_t Journal::num_durable() const {
   return num_durable_;
 }
 
-// Returns the error, or null. A group that failed is written again completely, at the same
-// position: after a failed sync the system may have dropped the pages, so only syncing again could
-// lie.
+// Returns the error, or null. The caller writes a failed group again completely, at the same
+// position: the system may drop the pages after a failed sync, so a second sync could succeed
+// although the data is lost.
 std::exception_ptr Journal::write_group(const std::deque<std::string>& group) {
   std::string bytes;
   try {
     for (const std::string& payload : group) append_frame(&bytes, payload);
     fault_point("journal.group_gathered");
-    const size_t half = bytes.size() / 2;  // so that a test can be killed in the middle of a frame
+    const size_t half = bytes.size() / 2;  // so that a test can kill the process in between
     file_.write(size_bytes_, std::string_view(bytes).substr(0, half));
     fault_point("journal.group_half_written");
     file_.write(size_bytes_ + half, std::string_view(bytes).substr(half));

@@ -1,7 +1,7 @@
 #pragma once
-// The open segment: an append-only file of checksummed frames, each of which becomes durable.
+// The journal, an open segment: an append-only file of checksummed frames.
 //
-// File: magic "TENGENJL", u32 schema, u32 meta length, u32 CRC-32C of all of those and the meta,
+// File: magic "TENGENJL", u32 schema, u32 meta length, u32 CRC-32C of these fields and the meta,
 // meta (JSON text), then frames of "TNGF", u32 length, u32 CRC-32C of length and payload, payload.
 // All little-endian. The file gets its name only when its header is durable.
 
@@ -23,14 +23,14 @@ namespace tengen {
 
 inline constexpr uint32_t kJournalSchema = 2;
 
-// Thrown for a file with a schema that this build cannot read.
+// Thrown if this build cannot read the schema of a file.
 class SchemaError : public Error {
  public:
   using Error::Error;
 };
 
-// Appends frames from many threads. One writer thread writes all queued frames and syncs them once
-// (group commit), so callers wait for the disk only in flush().
+// Appends frames from many threads. One writer thread writes all queued frames with one sync (group
+// commit), so callers wait for the disk only in flush() or if the queue is full.
 class Journal {
  public:
   // Creates the file at `path`, which must not exist. append() waits while more than
@@ -38,20 +38,20 @@ class Journal {
   Journal(const std::string& path, const std::string& meta, uint64_t max_queue_bytes = 64 << 20);
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
-  // Like close(), but ignores a failure: call close() if frames matter.
+  // Like close(), but ignores a failure and may lose frames. Call close() first.
   ~Journal();
 
   // Queues one frame of 1 byte to 1 GiB. Thread-safe. Blocks while the queue is full. After a write
-  // failure it throws that error until a flush() succeeds; this frame is then not queued.
+  // failure, throws its error and queues nothing until the next flush().
   void append(std::string payload);
-  // Blocks until every queued frame is durable. After a failure it retries the write. Throws Error
-  // with the disk's reason, or DiskFullError if it is full; the frames stay queued.
+  // Blocks until every queued frame is durable. Retries a failed write. Throws Error with the
+  // system's reason, or DiskFullError if the disk is full; the frames then stay queued.
   void flush();
   // Flushes, then accepts no more frames. Idempotent.
   void close();
 
   uint64_t num_appended() const;
-  // The number of frames that survive a power failure: the first num_durable() queued.
+  // The number of frames, in order of append(), that survive a power failure.
   uint64_t num_durable() const;
   const std::string& path() const { return path_; }
 
@@ -76,9 +76,9 @@ class Journal {
   std::thread writer_;
 };
 
-// Bytes of a journal that are not a complete frame. At the end they were cut short by a kill and
-// never reported as durable. Before complete frames they are damage, or a group of frames whose
-// pages were written out of order at a power failure.
+// Bytes of a journal that belong to no complete frame. A gap at the end is a write that a kill cut
+// short, so it was never reported as durable. A gap before complete frames is damage, or a group
+// whose pages were written out of order at a power failure.
 struct JournalGap {
   uint64_t offset = 0;
   uint64_t num_bytes = 0;
@@ -92,7 +92,7 @@ struct JournalContents {
 };
 
 // Reads a journal without changing it; a journal that is being written may end in a gap. Throws
-// Error if it is not a journal or its header is damaged, SchemaError for another schema.
+// Error if the file is not a journal or its header is damaged, SchemaError for another schema.
 JournalContents read_journal(const std::string& path);
 
 // Stores games in a journal.

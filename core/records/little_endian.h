@@ -1,5 +1,5 @@
 #pragma once
-// Explicit little-endian encoding on any machine, for everything on disk.
+// Little-endian encoding on every machine, for all files.
 
 #include <bit>
 #include <cstdint>

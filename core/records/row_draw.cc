@@ -9,7 +9,7 @@
 namespace tengen {
 namespace {
 
-// `place_of` returns the offset of the next row within the range.
+// `place_of(i)` returns the offset of the i-th sample within the range.
 template <class PlaceOf>
 RowDraw draw(size_t num_rows, const RowRange& range, Rng symmetries, PlaceOf&& place_of) {
   RowDraw draw;

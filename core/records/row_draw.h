@@ -7,24 +7,24 @@
 
 namespace tengen {
 
-// Row numbers, and a symmetry for each.
+// Sampled row numbers, with a symmetry for each row.
 struct RowDraw {
   std::vector<int64_t> rows;
   std::vector<uint8_t> symmetries;
 };
 
-// The newest rows of a run: `size` >= 1 of them from `first_row` on, and `num_symmetries` >= 1.
+// The window: `size` >= 1 rows from `first_row` on, of a game with `num_symmetries` >= 1.
 struct RowRange {
   uint64_t first_row = 0;
   uint32_t size = 1;
   uint32_t num_symmetries = 1;
 };
 
-// Draws `num_rows` rows and symmetries uniformly, with replacement. A pure function.
+// Samples `num_rows` rows and symmetries uniformly, with replacement. A pure function.
 RowDraw draw_rows(uint64_t seed, uint64_t step, size_t num_rows, const RowRange& range);
 
-// Elements `offset` to `offset + num_rows` of a random permutation of the range, which must have
-// that many: a part of pass `number` over it, in which each row occurs once. Also pure.
+// Returns `num_rows` rows of pass `number`, from `offset` on. A pass is a random permutation of
+// `range`. Throws Error if fewer rows are left. A pure function.
 RowDraw draw_rows_of_pass(uint64_t seed, uint64_t number, uint32_t offset, size_t num_rows,
                           const RowRange& range);
 

@@ -32,8 +32,8 @@ class RowsOf final : public GameRows {
  private:
   using State = typename G::State;
 
-  // Checks that every move and target is legal, so that fill_row() need not. A game may stop early
-  // (resigned, adjudicated); a game that reached its end must have the matching result.
+  // Checks that every move and target is legal, so that fill_row() does not check again. A game may
+  // stop early (resigned, adjudicated); otherwise its outcome must be the recorded one.
   void replay_games(RowSegment& segment) const override {
     segment.to_play.resize(segment.action.size());
     for (size_t game = 0; game < segment.outcome.size(); ++game) {
@@ -187,8 +187,8 @@ class RowsOf final : public GameRows {
     }
   }
 
-  // Without a target (weight 0) the policy is uniform over the legal actions, so that a cross
-  // entropy multiplied by that weight is exactly 0.
+  // Without a policy target (weight 0), the policy is uniform over the legal actions, so that the
+  // cross entropy is finite and its product with the weight is exactly 0.
   void fill_policy(const RowSegment& segment, uint32_t ply, const State& state, int symmetry,
                    size_t at, const BatchView& out, uint16_t* scratch) const {
     const size_t num_actions = static_cast<size_t>(game_.num_actions());
@@ -209,7 +209,7 @@ class RowsOf final : public GameRows {
     add_policy(segment, ply, images, policy);
   }
 
-  // Adds the policy target of a ply, if it has one, to an array of zeros.
+  // Adds the policy target of `ply`, if it exists, to `policy`, which is then all zeros.
   static void add_policy(const RowSegment& segment, uint32_t ply, const uint16_t* images,
                          float* policy) {
     const uint32_t first = segment.first_entry[ply];

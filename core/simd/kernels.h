@@ -1,11 +1,10 @@
 #pragma once
-// Vector kernels of the search, and for positions and screens on their way to a network. Each is
-// compiled once per instruction set and chosen when the module loads. Every variant works on blocks
-// of 16 lanes, reduced in one fixed order and without fused multiply-add, so all variants return
-// the same bits.
+// Vector kernels for the search and for the inputs of networks. Each kernel is compiled once per
+// instruction set, and a variant is chosen at run time. All variants process blocks of 16 lanes,
+// reduce them in the same order and use no fused multiply-add, so they return identical bits.
 //
-// Inputs may be read up to kOverread floats past their end (these lanes are then ignored); their
-// buffers must have that much slack.
+// Kernels may read, and ignore, up to kOverread floats past the end of an input, so input buffers
+// need that much padding.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,45 +17,44 @@ inline constexpr int kOverread = kLanes - 1;
 struct Kernels {
   const char* name;  // "baseline", "avx2", "avx512"
 
-  // out[i] = exp(x[i] - max x) / sum. n >= 1; out may be x; writes out up to a whole block.
+  // out[i] = exp(x[i] - max x) / sum. n >= 1. `out` may be `x`. Writes complete blocks.
   void (*softmax)(const float* x, int n, float* out);
 
-  // out[i] = exp(x[i]), relative error below 2e-7 in [-87, 88], clamped. Writes whole blocks.
+  // out[i] = exp(x[i]), relative error below 2e-7 in [-87, 88], clamped. Writes complete blocks.
   void (*exp)(const float* x, int n, float* out);
 
-  // The index of the largest of x[0..n), the lowest if several are equal. n >= 1.
+  // Returns the index of the largest of x[0..n), the lowest one in case of a tie. n >= 1.
   int (*argmax)(const float* x, int n);
 
-  // The index of the largest sum[i] / visits[i] + scale * prior[i] / (1 + visits[i]) and, in
-  // *score, its value; the lowest index if several are equal. n >= 1, visits[i] > 0.
+  // Returns the index of the largest sum[i] / visits[i] + scale * prior[i] / (1 + visits[i]), the
+  // lowest one in case of a tie, and writes the value to *score. n >= 1, visits[i] > 0.
   int (*best_edge)(const float* prior, const float* visits, const float* sum, int n, float scale,
                    float* score);
 
-  // The same with in_flight[i] >= 0 further visits in flight: they count as visits in the
-  // exploration term, and an edge without any other visit has the value `lost`. n >= 1, visits[i]
-  // >= 0.
+  // Same as best_edge with in_flight[i] >= 0 further visits in flight, which count only in the
+  // exploration term. An edge with visits[i] = 0 has the value `lost`. n >= 1, visits[i] >= 0.
   int (*best_edge_in_flight)(const float* prior, const float* visits, const float* sum,
                              const float* in_flight, int n, float scale, float lost, float* score);
 
-  // out[r * n + i] = x[r * n + i] - mean[i] for `num_rows` pictures of n bytes, which is exact in
-  // both types. Reads and writes nothing else.
+  // out[r * n + i] = x[r * n + i] - mean[i] for `num_rows` pictures of n bytes, exact in both
+  // output types. Reads and writes no padding.
   void (*centre_float)(const uint8_t* x, const uint8_t* mean, size_t n, size_t num_rows,
                        float* out);
   void (*centre_bfloat16)(const uint8_t* x, const uint8_t* mean, size_t n, size_t num_rows,
                           uint16_t* out);
 
-  // Bit i % 8 of bits[i / 8] = whether x[i] is not 0; a NaN counts as 0. Unused bits of the last
-  // byte are 0. Reads and writes nothing else.
+  // Sets bit i % 8 of bits[i / 8] to x[i] != 0, which is true for a NaN. Unused bits of the last
+  // byte are 0. Reads and writes no padding.
   void (*nonzero_bits)(const float* x, size_t n, uint8_t* bits);
 
   // total[i] += the sum over r of x[r * n + i].
   void (*add_bytes)(const uint8_t* x, size_t n, size_t num_rows, uint32_t* total);
 };
 
-// The variant for this processor. Thread-safe; never blocks after the first call.
+// Returns the fastest variant for this processor. Thread-safe. Does not block after the first call.
 const Kernels& kernels();
 
-// A variant by name, or null if this processor does not support it. For tests.
+// Returns a variant by name, or null if this processor does not support it. For tests.
 const Kernels* kernels_by_name(const char* name);
 
 }  // namespace tengen::simd

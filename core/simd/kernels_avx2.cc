@@ -1,4 +1,4 @@
-// Compiled with the instruction set's flags (CMakeLists.txt); empty on other processors.
+// Compiled with the flags for AVX2 (CMakeLists.txt). Empty on processors other than x86-64.
 #if defined(__x86_64__) || defined(_M_X64)
 #define TENGEN_KERNEL_SET avx2
 #define TENGEN_KERNEL_NAME "avx2"

@@ -1,6 +1,6 @@
-// The implementation of every kernel variant. Included once by each kernels_<set>.cc, which defines
-// TENGEN_KERNEL_SET (its namespace) and TENGEN_VECTOR_BYTES (its widest vector) and is compiled for
-// that instruction set.
+// The implementation of all kernel variants. Each kernels_<set>.cc defines TENGEN_KERNEL_SET (a
+// namespace) and TENGEN_VECTOR_BYTES (the size of the widest vector), includes this file, and is
+// compiled for one instruction set.
 
 #include <cstdint>
 #include <cstring>
@@ -12,7 +12,7 @@
 
 #include "simd/kernels.h"
 
-#pragma GCC diagnostic ignored "-Wpsabi"  // no vector is passed in a call: everything is inlined
+#pragma GCC diagnostic ignored "-Wpsabi"  // every call with a vector is inlined
 
 namespace tengen::simd::TENGEN_KERNEL_SET {
 namespace {
@@ -42,7 +42,7 @@ inline Floats maximum(Floats a, Floats b) { return choose(a > b, a, b); }
   return p * power_of_two(k);
 }
 
-// Lanes at or past n become `other`.
+// Replaces the lanes from index n on by `other`; the index of the first lane is `begin`.
 inline Floats keep_first(Floats v, int begin, int n, float other) {
   return choose(splat<int32_t>(n) > indices_from(begin), v, splat(other));
 }
@@ -66,14 +66,14 @@ void exp(const float* x, int n, float* out) {
   for (int i = 0; i < n; i += kLanes) store(out + i, exponential(load(x + i)));
 }
 
-// The first index of the largest lane, given each lane's best value (never NaN) and its index.
+// Returns the lowest `index` of the lanes with the largest `best`, which is never NaN.
 inline int first_best(Floats best, Ints index, float* score) {
   *score = reduce_max(best);
   return reduce_min(
       choose(best == splat(*score), index, splat(std::numeric_limits<int32_t>::max())));
 }
 
-// The first index of the largest score; score_of(i) returns those of i to i + 15.
+// Returns the lowest index of the largest score. score_of(i) returns the scores of i to i + 15.
 template <class F>
 inline int first_largest(int n, float* score, F&& score_of) {
   Floats best = splat(kMinusInfinity);
@@ -108,7 +108,7 @@ int best_edge_in_flight(const float* prior, const float* visits, const float* su
   });
 }
 
-// Loops that compilers vectorize well themselves.
+// Plain loops, because compilers vectorize them well.
 void centre_float(const uint8_t* x, const uint8_t* mean, size_t n, size_t num_rows, float* out) {
   for (size_t r = 0; r < num_rows; ++r, x += n, out += n)
     for (size_t i = 0; i < n; ++i) out[i] = static_cast<float>(x[i] - mean[i]);
@@ -118,7 +118,7 @@ void centre_bfloat16(const uint8_t* x, const uint8_t* mean, size_t n, size_t num
                      uint16_t* out) {
   for (size_t r = 0; r < num_rows; ++r, x += n, out += n) {
     for (size_t i = 0; i < n; ++i) {
-      // Few enough digits that the lower half of the float is zero.
+      // The difference has at most 8 significant bits, so the lower half of the float is 0.
       const float value = static_cast<float>(x[i] - mean[i]);
       uint32_t bits;
       std::memcpy(&bits, &value, sizeof(bits));

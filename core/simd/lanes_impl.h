@@ -1,8 +1,8 @@
-// Sixteen lanes as native vectors, as many as the instruction set needs. Included by kernels_impl.h
-// inside its anonymous namespace, so that no set ever runs another's code.
+// Vectors of sixteen lanes, composed of native vectors of the instruction set. kernels_impl.h
+// includes this file inside its anonymous namespace, so that no variant runs code of another one.
 //
-// Compilers split a vector that is wider than the machine's, but do comparisons and selections lane
-// by lane: on AVX2 this made a search three times slower.
+// Compilers also accept vectors wider than the processor's, but then compare and select lane by
+// lane, which made a search three times slower on AVX2.
 
 template <class Lane>
 struct Lanes {
@@ -16,7 +16,7 @@ struct Lanes {
 using Floats = Lanes<float>;
 using Ints = Lanes<int32_t>;
 
-// part[i] of the result = f(part[i] of each argument).
+// Applies `f` to the parts: out.part[i] = f(in.part[i]...).
 template <class Out, class F, class... In>
 [[gnu::always_inline]] inline Out each(F f, const In&... in) {
   Out out;
@@ -25,7 +25,7 @@ template <class Out, class F, class... In>
   return out;
 }
 
-// Subtracts zero instead of adding it: this returns the number itself, including its sign.
+// Returns `x` in all lanes. Subtracts zero instead of adding it, because only that preserves -0.
 template <class T>
 inline Lanes<T> splat(T x) {
   return each<Lanes<T>>([=](auto zero) { return x - zero; }, Lanes<T>{});
@@ -48,7 +48,7 @@ inline Floats operator+(Floats a, float b) { return a + splat(b); }
 inline Floats operator-(Floats a, float b) { return a - splat(b); }
 inline Floats operator*(Floats a, float b) { return a * splat(b); }
 
-// True lanes are -1 and false ones 0, like the results of machine comparisons.
+// Comparisons return -1 for true and 0 for false, like the instructions of the processor.
 template <class T>
 inline Ints operator>(Lanes<T> a, Lanes<T> b) {
   return each<Ints>([](auto u, auto v) { return u > v; }, a, b);
@@ -63,7 +63,7 @@ inline Lanes<T> choose(Ints where, Lanes<T> a, Lanes<T> b) {
   return each<Lanes<T>>([](auto w, auto u, auto v) { return w ? u : v; }, where, a, b);
 }
 
-// Part by part, because a copy of the whole would go through memory.
+// Copies part by part, because one copy of all parts would go through memory.
 template <class T>
 [[gnu::always_inline]] inline Lanes<T> read(const T* p) {
   Lanes<T> v;
@@ -82,7 +82,7 @@ inline Ints indices_from(int begin) {
   return read(kFirst) + splat(static_cast<int32_t>(begin));
 }
 
-// Bit i: whether lane i is not 0; a NaN counts as 0.
+// Returns a mask whose bit i is set if lane i is not 0. A NaN is not 0.
 inline uint32_t nonzero(const Floats& v) {
 #if defined(__x86_64__) && TENGEN_VECTOR_BYTES == 64
   return _mm512_cmp_ps_mask(v.part[0], Floats::Native{}, _CMP_NEQ_UQ);
@@ -104,7 +104,7 @@ inline uint32_t nonzero(const Floats& v) {
 #endif
 }
 
-// 2^k for integer k in [-126, 127].
+// Returns 2^k for integer k in [-126, 127].
 inline Floats power_of_two(Floats k) {
   return each<Floats>(
       [](auto v) {
@@ -114,7 +114,7 @@ inline Floats power_of_two(Floats k) {
       k);
 }
 
-// Halves the lanes four times: one order of reduction for every instruction set.
+// Reduces the lanes to one in four steps, in the same order for every instruction set.
 template <class T, class F>
 [[gnu::always_inline]] inline T halve(Lanes<T> v, F&& combine) {
 #pragma GCC unroll 4

@@ -1,21 +1,21 @@
 """tengen trains agents by reinforcement learning at the full speed of the machine.
 
-Everything meets at one centre, batched inference::
+Batched inference is the centre of every run::
 
     while not stopped:                             # tengen.train(task) runs this
         for slot in slots:                         # actors: games or environments
-            features = slot.step()                 # search or policy asks for a value
-            answers = inference(features)          # one model, one batch, many callers
-            experience = slot.accept(answers)      # a finished game, an unroll
-            store.insert(experience)               # durable at once
+            features = slot.step()                 # search or policy needs outputs
+            outputs = inference(features)          # one model, one batch, many callers
+            experience = slot.accept(outputs)      # a finished game or an unroll
+            store.insert(experience)               # durable immediately
         for batch in store.sample(window):         # learner: loss, step, checkpoint
             learner.step(batch)
-        if gate.accepts(learner.candidate()):      # every one, or by a match
+        if gate.accepts(learner.candidate()):      # all, or depending on a match
             inference.use(models.publish())        # immutable and numbered
 
 ``tengen.train`` trains an agent. ``tengen.load`` returns a player of a game, or an
 agent that acts in an environment. ``tengen.games.make`` returns a game. Importing this
-package imports no torch.
+package does not import torch.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tengen.play import load as load
     from tengen.recipes import train as train
 
-# Public name -> the module that holds it, imported when the name is first used.
+# Maps each public name to its module, which is imported when the name is first used.
 _LAZY = {"games": "", "load": "tengen.play", "train": "tengen.recipes"}
 
 

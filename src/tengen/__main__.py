@@ -1,4 +1,4 @@
-"""``python -m tengen`` is ``tengen``."""
+"""Runs the command ``tengen`` for ``python -m tengen``."""
 
 from __future__ import annotations
 

@@ -7,13 +7,13 @@ A range is declared with its field and the field's docstring::
         num_simulations: int = bounded(64, 1, 65_535, "64 is usual")
         \"\"\"Simulations of a search.\"\"\"
         share: float = bounded(1.0, 0, 1, "use 1", above=True)
-        \"\"\"Share of the searches that are full.\"\"\"
+        \"\"\"Share of full searches.\"\"\"
 
         def __post_init__(self) -> None:
             check_fields(self)
 
-``__post_init__`` checks rules between several fields after ``check_fields``. ``tengen
-recipes TASK`` shows the ranges.
+Checks that involve several fields follow ``check_fields`` in ``__post_init__``.
+``tengen recipes TASK`` shows the ranges.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ class Bounds:
     """The declared range of a field."""
 
     low: float | None
-    """The least value; None for no bound."""
+    """The minimum; None for no bound."""
     high: float | None
-    """The greatest value; None for no bound."""
+    """The maximum; None for no bound."""
     above: bool
-    """Whether the value must be above ``low``, and not ``low`` itself."""
+    """Whether ``low`` itself is out of range."""
     below: bool
-    """Whether the value must be below ``high``, and not ``high`` itself."""
+    """Whether ``high`` itself is out of range."""
     rule: str
     """The rule and the advice, for error messages."""
 
     def hold(self, value: float) -> bool:
-        """Returns whether a value is in the range; NaN is in no range."""
+        """Returns whether ``value`` is in the range. NaN never is."""
         over = self.low is None or (
             value > self.low if self.above else value >= self.low
         )
@@ -80,18 +80,18 @@ def bounded(
 ) -> Any:
     """Returns a dataclass field with a range, which ``check_fields`` checks.
 
-    None is in every range. Each entry of a tuple must be in the range. A field of type
-    int takes only whole numbers. ``high`` infinity with ``below`` means any finite
-    number.
+    ``check_fields`` accepts None, checks each entry of a tuple, and accepts only
+    integers for a field of type int. An infinite ``high`` with ``below`` allows all
+    finite numbers.
 
     Args:
         default: The field's default.
-        low: The least value; None for no bound.
-        high: The greatest value; None for no bound.
-        hint: The advice for a value out of range, after ``must be 1 to 64; ``.
-        above: Whether ``low`` itself is refused.
-        below: Whether ``high`` itself is refused.
-        rule: The whole rule and advice, where the usual words do not fit.
+        low: The minimum; None for no bound.
+        high: The maximum; None for no bound.
+        hint: The advice in the error message, after ``must be 1 to 64; ``.
+        above: Whether ``low`` itself is out of range.
+        below: Whether ``high`` itself is out of range.
+        rule: The rule and the advice for the message; empty for the usual ones.
     """
     told = Bounds(low, high, above, below, rule)
     if not rule:
@@ -100,9 +100,9 @@ def bounded(
 
 
 def bounds(cls: type) -> dict[str, Bounds]:
-    """Returns the ranges of a config's fields, for each field that declares one.
+    """Returns the declared ranges of a config's fields, by name.
 
-    A subclass that only gives a field another default keeps the field's range.
+    A field keeps its range if a subclass changes only its default.
     """
     found: dict[str, Bounds] = {}
     for base in reversed(cls.__mro__):
@@ -115,10 +115,10 @@ def bounds(cls: type) -> dict[str, Bounds]:
 
 
 def check_fields(cfg: Any) -> None:
-    """Raises UsageError unless each field is in its range or its ``Literal``.
+    """Raises UsageError if a field is out of its range or not in its ``Literal``.
 
-    Called in ``__post_init__``. Checks the Literal fields first, then ranges in the
-    order of the fields.
+    Call this in ``__post_init__``. Checks the Literal fields first, then the ranges in
+    the order of the fields.
     """
     check_literals(cfg)
     kinds = field_types(type(cfg))
@@ -129,7 +129,7 @@ def check_fields(cfg: Any) -> None:
         for entry in value if isinstance(value, tuple) else (value,):
             if entry is None:
                 continue
-            # Only int, as in JSON: numpy's whole numbers could not be saved.
+            # Accepts only int, because numpy integers cannot be saved as JSON.
             is_right = not is_whole or isinstance(entry, int)
             check(is_right, name, entry, "must be a whole number; write it as an int")
             check(told.hold(entry), name, entry, told.rule)

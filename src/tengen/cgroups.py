@@ -1,4 +1,4 @@
-"""The CPU time and memory that this process may use, by its cgroups and machine."""
+"""CPU and memory limits of this process, from its cgroups and the machine."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ __all__ = ["available_memory_bytes", "memory_limit_bytes", "quota_cores"]
 _CGROUPS = Path("/sys/fs/cgroup")
 _MEMBERSHIP = Path("/proc/self/cgroup")
 _MEMINFO = Path("/proc/meminfo")
-# A cgroup v1 memory limit above this is the kernel's way to write "none".
+# A cgroup v1 memory limit above this number stands for no limit.
 _NO_LIMIT_BYTES = 1 << 60
 
 
 def quota_cores(
     membership: Path = _MEMBERSHIP, cgroups: Path = _CGROUPS
 ) -> float | None:
-    """Returns the CPU quota in cores, or None where there is none.
+    """Returns the CPU quota in cores, or None if there is no quota.
 
     Args:
-        membership: The process's cgroups, ``/proc/self/cgroup``.
-        cgroups: Where cgroups are mounted.
+        membership: The file with the process's cgroups.
+        cgroups: The folder where cgroups are mounted.
     """
     quotas = []
     for folder in _folders(membership, cgroups, "cpu"):
@@ -36,11 +36,11 @@ def quota_cores(
 
 
 def memory_limit_bytes(membership: Path = _MEMBERSHIP, cgroups: Path = _CGROUPS) -> int:
-    """Returns the memory this process may use: the machine's, or less by cgroup.
+    """Returns the memory limit of this process, from the machine and its cgroups.
 
     Args:
-        membership: The process's cgroups, ``/proc/self/cgroup``.
-        cgroups: Where cgroups are mounted.
+        membership: The file with the process's cgroups.
+        cgroups: The folder where cgroups are mounted.
     """
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for folder in _folders(membership, cgroups, "memory"):
@@ -54,13 +54,13 @@ def memory_limit_bytes(membership: Path = _MEMBERSHIP, cgroups: Path = _CGROUPS)
 def available_memory_bytes(
     membership: Path = _MEMBERSHIP, cgroups: Path = _CGROUPS
 ) -> int:
-    """Returns the memory that this process may still take, counting caches as free.
+    """Returns the memory that this process can still allocate, including file caches.
 
-    If the system does not say, all the memory that the process may use.
+    If the system does not report usage, returns the memory limit.
 
     Args:
-        membership: The process's cgroups, ``/proc/self/cgroup``.
-        cgroups: Where cgroups (version 2) are mounted.
+        membership: The file with the process's cgroups.
+        cgroups: The folder where cgroups (version 2) are mounted.
     """
     found = [memory_limit_bytes()]
     for line in _lines(_MEMINFO):
@@ -77,10 +77,10 @@ def available_memory_bytes(
 
 
 def _folders(membership: Path, cgroups: Path, controller: str) -> list[Path]:
-    """Returns the cgroup folders, own one first, that may limit ``controller``.
+    """Returns the cgroup folders that may limit ``controller``.
 
-    A container may see its own cgroup as the root, whatever membership says, so every
-    ancestor is looked at and an absent one is passed over.
+    A container may see its own cgroup as the root, although ``membership`` has a longer
+    path. So all ancestors are included, and folders that do not exist are skipped.
     """
     folders = [cgroups, cgroups / controller]
     for line in _lines(membership):

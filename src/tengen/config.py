@@ -1,4 +1,4 @@
-"""Strict configs: frozen dataclasses to and from JSON.
+"""Strict configs: frozen dataclasses that convert to and from JSON.
 
 A component's config lives beside the component and looks like this::
 
@@ -7,7 +7,7 @@ A component's config lives beside the component and looks like this::
         \"\"\"Settings of one search.\"\"\"
 
         num_simulations: int = 64
-        \"\"\"Simulations a move, at least 1.\"\"\"
+        \"\"\"Simulations per move, at least 1.\"\"\"
 
         def __post_init__(self) -> None:
             check(self.num_simulations >= 1, "num_simulations", self.num_simulations,
@@ -58,12 +58,12 @@ T = TypeVar("T")
 
 
 def check(ok: bool, name: str, value: object, rule: str) -> None:
-    """Raises UsageError ``<name> (<value>) <rule>`` unless ``ok``.
+    """Raises UsageError ``<name> (<value>) <rule>`` if ``ok`` is false.
 
     Args:
         ok: Whether the rule holds.
         name: The field's name in the config.
-        value: Its value.
+        value: The field's value.
         rule: The rule and the advice, such as ``must be positive; raise it``.
     """
     if not ok:
@@ -78,7 +78,7 @@ def check_range(
 
 
 def check_whole(name: str, value: object, low: int, high: int) -> None:
-    """Raises UsageError unless ``value`` is a whole number from low to high."""
+    """Raises UsageError unless ``value`` is an integer from ``low`` to ``high``."""
     if not isinstance(value, int):
         check(False, name, value, "must be a whole number; write it as an int")
         return
@@ -86,9 +86,9 @@ def check_whole(name: str, value: object, low: int, high: int) -> None:
 
 
 def check_literals(cfg: Any) -> None:
-    """Raises UsageError unless each ``Literal`` field of ``cfg`` has a value of it.
+    """Raises UsageError if a ``Literal`` field of ``cfg`` has a value outside its type.
 
-    Called in ``__post_init__``, because Python itself does not check Literals.
+    Call this in ``__post_init__``, because Python does not check Literals.
     """
     for name, kind in field_types(type(cfg)).items():
         if get_origin(kind) is Literal:
@@ -125,11 +125,11 @@ def from_dict(cls: type[T], data: Mapping[str, Any], where: str = "") -> T:
     Args:
         cls: A dataclass.
         data: Its fields; nested configs are mappings.
-        where: Dotted path of ``data`` in its file, put before names in messages.
+        where: The dotted path of ``data`` in its file, a prefix of names in messages.
 
     Raises:
-        UsageError: A key is unknown, is missing or has the wrong type, or the
-            config's own checks refuse a value.
+        UsageError: A key is unknown, is missing or has the wrong type, or the config's
+            own checks reject a value.
     """
     if not isinstance(data, Mapping):
         raise UsageError(
@@ -157,9 +157,9 @@ def from_dict(cls: type[T], data: Mapping[str, Any], where: str = "") -> T:
 
 
 def field_docs(cls: type) -> dict[str, str]:
-    """Returns the docstring under each field of a config, one line each.
+    """Returns the docstring below each field of a config, joined to one line.
 
-    Blocks on reading the source file.
+    Blocks while it reads the source file.
     """
     docs: dict[str, str] = {}
     for base in reversed(cls.__mro__):
@@ -187,8 +187,8 @@ def _plain(value: Any) -> Any:
     return value
 
 
-# Each model's meta.json is read as a config, several times a second where agents learn
-# fast; finding the types of fields took three quarters of that time.
+# Caches field types, which take three quarters of the time to parse a config. Fast
+# agents parse a model's meta.json several times a second.
 _known_types: dict[type, dict[str, Any]] = {}
 
 
@@ -208,7 +208,7 @@ def _is_required(field: dataclasses.Field[Any]) -> bool:
 def join(where: str, name: str) -> str:
     """Returns the dotted path of a name below ``where``, which may be empty.
 
-    A key in a file may be any text; in a message it becomes one short line.
+    A long or unprintable name is shortened to one line for messages.
     """
     if len(name) > 60 or not name.isprintable():
         name = shown(name)
@@ -216,13 +216,13 @@ def join(where: str, name: str) -> str:
 
 
 def shown(value: object) -> str:
-    """Returns a value as text for a message."""
+    """Returns ``value`` as text for a message, at most 60 characters."""
     text = json.dumps(value) if isinstance(value, str) else repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _located(error: UsageError, where: str) -> UsageError:
-    """Puts the dotted path before a field name in an error of ``__post_init__``."""
+    """Returns an error of ``__post_init__`` with the dotted path before its field."""
     return UsageError(f"{where}.{error}" if where else str(error))
 
 
@@ -271,7 +271,7 @@ def family_of(kind: Any) -> type[OpenConfig] | None:
 
 
 def _check_literal(args: Sequence[Any], value: Any, path: str) -> None:
-    # bool is an int in Python: True must not pass for 1.
+    # Compares types too, because True == 1 in Python.
     if any(value == arg and type(value) is type(arg) for arg in args):
         return
     if isinstance(value, str) and all(isinstance(arg, str) for arg in args):
@@ -291,7 +291,7 @@ def _convert_scalar(kind: Any, value: Any, path: str) -> Any:
     if kind is float and isinstance(value, (int, float)) and type(value) is not bool:
         try:
             number = float(value)
-        except OverflowError:  # a whole number of hundreds of digits
+        except OverflowError:  # an integer with hundreds of digits
             number = math.inf
         if not math.isfinite(number):
             _refuse(path, value, "a finite number")
@@ -350,7 +350,7 @@ def _convert_union(args: tuple[Any, ...], value: Any, path: str) -> Any:
 def config_of_kind(
     configs: Sequence[Any], value: Mapping[str, Any], path: str
 ) -> type[Any]:
-    """Returns the config whose ``kind`` is the value's; the first is the default."""
+    """Returns the config with the ``kind`` in ``value``, by default the first."""
     if len(configs) == 1:
         return typing.cast("type[Any]", configs[0])
     known: dict[str, type[Any]] = {

@@ -1,7 +1,7 @@
-"""What pip knows of tengen: its name, its checkout, and lines that install packages.
+"""The distribution of tengen: its name, its checkout, and pip commands.
 
-On the public index the name ``tengen`` belongs to another project, so that the
-distribution is ``tengen-rl``; the import and the command are ``tengen``.
+On the public index the name ``tengen`` belongs to another project, so the distribution
+is called ``tengen-rl``. The package and the command are called ``tengen``.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from urllib.parse import unquote, urlsplit
 __all__ = ["DISTRIBUTION", "checkout", "pip_install", "pip_install_extra"]
 
 DISTRIBUTION = "tengen-rl"
-"""The name that pip and package indexes have for tengen."""
+"""The name of tengen for pip and package indexes."""
 
 
 def pip_install(*words: str) -> str:
-    """Returns the shell line that installs packages for this Python.
+    """Returns the shell command that installs packages for this Python.
 
-    The line calls this environment's own pip. If tengen was installed from a checkout
-    that is still there, the line takes the versions that the checkout was tested with.
+    The command runs this environment's pip. If tengen was installed from a checkout
+    that still exists, the command pins the versions that were tested with it.
 
     Args:
         words: Requirements and options of ``pip install``.
@@ -42,16 +42,15 @@ def pip_install(*words: str) -> str:
 
 
 def pip_install_extra(extra: str) -> str:
-    """Returns the shell line that installs the packages of one of tengen's extras.
+    """Returns the shell command that installs the packages of an extra of tengen.
 
-    pip keeps the tengen that is installed, from wherever it came, and looks for no
-    other.
+    pip keeps the installed version of tengen, regardless of its source.
     """
     return pip_install(f"{DISTRIBUTION}[{extra}]")
 
 
 def checkout() -> Path | None:
-    """Returns the folder that pip installed tengen from; None if it was no folder."""
+    """Returns the folder that pip installed tengen from; None for an index or URL."""
     try:
         record = metadata.distribution(DISTRIBUTION).read_text("direct_url.json")
     except metadata.PackageNotFoundError:
@@ -63,7 +62,7 @@ def checkout() -> Path | None:
 
 
 def _short(path: Path) -> str:
-    """Returns a path from the working directory if it lies below it."""
+    """Returns ``path``, relative if it is inside the working directory."""
     path = Path(os.path.abspath(path))
     here = Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)

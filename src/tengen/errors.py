@@ -1,7 +1,7 @@
-"""The exceptions of tengen, and the one form of their messages.
+"""The exceptions of tengen, and the form of their messages.
 
 A message is one line: ``<name> (<value>) <rule>; <what to do>``. The command line
-prints it after ``tengen:`` and leaves with the exception's exit code.
+prints it after ``tengen:`` and exits with the exception's exit code.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 
-# The most names in a message that lists the known ones.
+# The maximum number of known names that a message lists.
 _MOST_NAMES = 20
 _MOST_CHARACTERS = 200
 
@@ -33,33 +33,33 @@ class TengenError(Exception):
     """The base of every error that tengen raises on purpose.
 
     Attributes:
-        exit_code: What the process returns when nobody handles the error.
+        exit_code: The exit code of the process if the error is not handled.
     """
 
     exit_code = 1
 
 
 class UsageError(TengenError):
-    """Bad usage: a command, a config, a model or a run directory that is refused."""
+    """Invalid usage: a command, config, model or run directory was rejected."""
 
     exit_code = 2
 
 
 class TengenWarning(UserWarning):
-    """Something continues, but not as asked. The command line shows its one line."""
+    """An operation continues, but not as requested. The command line shows one line."""
 
 
 class RunError(TengenError):
-    """A failure while running: a full disk, a dead role, a damaged file."""
+    """A failure at run time, such as a full disk, a dead role or a damaged file."""
 
     exit_code = 1
 
 
 class DiskFullError(RunError):
-    """The disk is full; the same call succeeds once there is room.
+    """The disk is full. The same call succeeds when there is enough space.
 
     Attributes:
-        needed_bytes: How many bytes are needed; 0 where that is not known.
+        needed_bytes: The number of bytes needed; 0 if unknown.
     """
 
     def __init__(self, message: str, needed_bytes: int = 0) -> None:
@@ -70,18 +70,18 @@ class DiskFullError(RunError):
 class EnvError(RunError):
     """An environment raised, or returned values that its spaces do not allow.
 
-    New copies of the environment may work, so an actor that is a process of its own is
-    started again.
+    New copies of the environment may work, so an actor with its own process is
+    restarted.
     """
 
 
 def os_reason(error: OSError) -> str:
-    """Returns why the system refused, as a phrase for use inside a message."""
+    """Returns the system's reason for ``error``, as a phrase for a message."""
     return (error.strerror or str(error)).lower()
 
 
 def refusal(error: BaseException) -> TengenError | None:
-    """Returns an error of tengen, its core or the system, in the one form of messages.
+    """Returns an error of tengen, its core or the system as a TengenError.
 
     Returns:
         The error to report; None for any other exception, which is a bug and needs its
@@ -94,7 +94,7 @@ def refusal(error: BaseException) -> TengenError | None:
         return (DiskFullError if is_full else RunError)(_os_message(error))
     if isinstance(error, MemoryError):
         return RunError("memory (all of it) is used up; ask for less, or free some")
-    torch = sys.modules.get("torch")  # not loaded, it raised nothing
+    torch = sys.modules.get("torch")  # not loaded: not its error
     if torch is not None and isinstance(error, torch.OutOfMemoryError):
         return RunError(
             "device memory (all of it) is used up; free some, or ask for less"
@@ -113,16 +113,16 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
     """Returns the advice for an unknown name.
 
     Args:
-        name: What was asked for.
-        known: Every name that would have been accepted.
-        otherwise: The advice where no name is near; empty lists the known names.
+        name: The unknown name.
+        known: The valid names.
+        otherwise: The advice if no name is similar; empty to list the known names.
 
     Returns:
-        ``did you mean "x"?`` if one is near, else ``otherwise`` if given, else ``known:
-        a, b, c`` or, for more than twenty names, ``the nearest of 42: a, b, c``.
+        ``did you mean "x"?`` for a similar name, else ``otherwise`` if given, else
+        ``known: a, b, c`` or, for over twenty names, ``the nearest of 42: a, b, c``.
     """
     names = sorted(known)
-    name = name[:_MOST_CHARACTERS]  # longer than any known name, and slow to compare
+    name = name[:_MOST_CHARACTERS]  # no known name is longer, and comparing is slow
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if near:
         return f'did you mean "{near[0]}"?'

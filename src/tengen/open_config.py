@@ -1,7 +1,7 @@
-"""Config families that are open: a new kind is one new file, registered in no list.
+"""Open config families: to add a kind, add a file; no list has to be changed.
 
-A family is a base class that names a package. Its kinds are the dataclasses in the
-package's modules that derive from the base class, each with its own ``kind``::
+A family is a base class with a package. Its kinds are the dataclasses in the package's
+modules that derive from the base class. Each has its own ``kind``::
 
     class NetConfig(OpenConfig, package="tengen.nets"): ...
 
@@ -10,8 +10,8 @@ package's modules that derive from the base class, each with its own ``kind``::
     class MlpConfig(NetConfig):
         kind: Literal["mlp"] = "mlp"
 
-A field of type ``NetConfig`` then takes ``{"kind": "mlp", ...}``. The package's modules
-are imported to find a kind, so they import nothing that is slow.
+A field of type ``NetConfig`` then takes ``{"kind": "mlp", ...}``. Looking up a kind
+imports all modules of the package, so these must import quickly.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class OpenConfig:
     _kinds: ClassVar[dict[str, type[Any]]]
 
     def __init_subclass__(cls, *, package: str | None = None) -> None:
-        """Begins a family, or adds a kind to it."""
+        """Creates a family if ``package`` is given; otherwise adds a kind."""
         super().__init_subclass__()
         if package is not None:
             cls._package, cls._kinds = package, {}
@@ -58,11 +58,11 @@ class OpenConfig:
         """Returns the class of a kind.
 
         Args:
-            kind: The kind that a file or a person named.
-            path: The dotted path of the kind, for the message.
+            kind: The kind from a file or from the user.
+            path: The dotted path of the kind, for the error message.
 
         Raises:
-            UsageError: There is no such kind.
+            UsageError: The family has no such kind.
         """
         known = cls.kinds()
         if kind is None:

@@ -1,4 +1,4 @@
-"""``--set path.to.field=value`` on a config."""
+"""Applies ``--set path.to.field=value`` to a config."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def override(cfg: T, settings: Sequence[str]) -> T:
 
     Args:
         cfg: A config.
-        settings: ``path.to.field=value``. A value is read as JSON, else as a Python
-            literal, else as text. Setting the ``kind`` of a union switches to that
+        settings: ``path.to.field=value``. A value is parsed as JSON, else as a Python
+            literal, else taken as text. Setting the ``kind`` of a union selects that
             config with its defaults, so it must come first.
 
     Raises:
-        UsageError: A setting is malformed, unknown or refused.
+        UsageError: A setting is malformed, unknown or rejected.
     """
     data: dict[str, Any] = to_dict(cfg)
     for setting in settings:
@@ -57,7 +57,7 @@ def _parse(text: str) -> Any:
 
 
 def _assign(cls: type, data: dict[str, Any], path: str, value: Any) -> None:
-    """Puts ``value`` at ``path`` in the plain form of a config of type ``cls``."""
+    """Sets ``path`` to ``value`` in ``data``, the plain form of a ``cls``."""
     names = path.split(".")
     config: Any = cls
     for depth, name in enumerate(names):
@@ -86,7 +86,7 @@ def _assign(cls: type, data: dict[str, Any], path: str, value: Any) -> None:
 
 
 def _paths_to(name: str, data: Mapping[str, Any], where: str) -> list[str]:
-    """Returns the paths of all fields with this name in the configs below ``where``."""
+    """Returns the paths of all fields called ``name`` in ``data`` at ``where``."""
     found = []
     for key, value in data.items():
         path = join(where, key)
@@ -98,7 +98,7 @@ def _paths_to(name: str, data: Mapping[str, Any], where: str) -> list[str]:
 
 
 def _nested_config(kind: Any, data: Mapping[str, Any], path: str) -> type | None:
-    """Returns the config class that ``data`` at ``path`` holds; None for a dict."""
+    """Returns the config class of ``data`` at ``path``, or None if it is a dict."""
     if not dataclasses.is_dataclass(kind) and (family := family_of(kind)) is not None:
         return family.of_kind(data.get("kind"), join(path, "kind"))
     members = (kind, *get_args(kind))

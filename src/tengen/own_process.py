@@ -1,4 +1,4 @@
-"""Whether this process is tengen's own: then tengen may end it."""
+"""Whether tengen owns this process, so that tengen may end it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _is_own = False
 
 
 def mark_own_process() -> None:
-    """Says that this process runs a command of tengen, or roles, and nothing else.
+    """Declares that this process runs only a tengen command or roles.
 
-    Its exit then skips the garbage collection of all that was imported, which takes a
-    fifth of the time that importing torch does.
+    Its exit then skips the garbage collection of all imported objects, which takes a
+    fifth of the time of importing torch.
     """
     global _is_own
     _is_own = True
@@ -22,5 +22,5 @@ def mark_own_process() -> None:
 
 
 def is_own_process() -> bool:
-    """Returns whether it is; else tengen is a library of somebody's program."""
+    """Returns whether tengen owns the process and is not a library of a program."""
     return _is_own

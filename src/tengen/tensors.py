@@ -1,7 +1,7 @@
-"""Named tensors: the inputs, outputs and state of a network, declared once.
+"""Signatures: the named inputs, outputs and state tensors of a network.
 
-Ports, backends, the wire, the recurrent state and the columns of experience are made
-from a ``Signature``, so shapes and names are derived from it everywhere.
+Ports, backends, messages, the recurrent state and the columns of experience derive
+their names and shapes from a ``Signature``.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ __all__ = [
 ]
 
 FRAMES = "frames/"
-"""Prefix of the names of states that hold the last values of an input, ``[S - 1, ...]``
-with the newest last. Where the inputs are stored, such a state need not be."""
+"""Name prefix of state tensors with the previous values of an input, ``[S - 1, ...]``,
+newest last. They do not have to be stored if the inputs are stored."""
 
 QUANTILES = "quantiles"
-"""The output ``[K, A]`` with K quantiles of the return of each of A actions, at the
-midpoints of K equal fractions."""
+"""Name of the output ``[K, A]`` with K quantiles of the return of each of A actions, at
+the midpoints of K equal fractions."""
 
 SCALED_POLICY = "scaled_policy"
-"""The output ``[2 K]`` with means and logarithms of deviations of K real numbers. Those
-with bounds far from -1 and 1 are on a scale where their bounds are -2 and 2, the others
-in the environment's units."""
+"""Name of the output ``[2 K]`` with the means and log standard deviations of K real
+numbers. Numbers with bounds far from -1 and 1 are scaled so that the bounds are -2 and
+2; the other numbers are in the environment's units."""
 
 FRACTIONS = "fractions"
-"""An input ``[M]`` that no signature names: a learner may ask for ``QUANTILES`` ``[M,
-A]`` at these fractions, in (0, 1)."""
+"""Name of an input ``[M]`` that is not part of signatures. With it a learner requests
+``QUANTILES`` ``[M, A]`` at M fractions in (0, 1)."""
 
 _MAX_AXES = 8
 _MAX_SCORE = 10_000
@@ -54,9 +54,9 @@ class TensorSpec:
     """The dtype and shape of one row of a tensor."""
 
     dtype: str = "float32"
-    """The name of numpy's bool type, or of one of its integer or float types."""
+    """The name of a bool, integer or float type of numpy."""
     shape: tuple[int, ...] = ()
-    """The shape of a row, without the axis of rows; () is a single number."""
+    """The shape of one row; () for a single number."""
 
     def __post_init__(self) -> None:
         """Checks the fields.
@@ -86,43 +86,43 @@ class TensorSpec:
 
     @property
     def num_entries(self) -> int:
-        """How many numbers one row has."""
+        """Number of entries in one row."""
         return math.prod(self.shape)
 
     @property
     def num_bytes(self) -> int:
-        """Bytes of one row."""
+        """Size of one row in bytes."""
         return self.num_entries * np.dtype(self.dtype).itemsize
 
     def zeros(self, *rows: int) -> NDArray[np.generic]:
-        """Returns zeros ``[*rows, *shape]``."""
+        """Returns an array of zeros, ``[*rows, *shape]``."""
         return np.zeros((*rows, *self.shape), self.dtype)
 
 
 @dataclass(frozen=True, kw_only=True)
 class BoardSpec:
-    """What a signature says of a board game's positions and actions beyond shapes."""
+    """The shapes of a board game's positions and actions."""
 
     num_planes: int
-    """Planes C of an observation; plane 0 is 1 on the board and 0 beyond it."""
+    """Number of planes C of an observation. Plane 0 is 1 on the board and 0 outside."""
     height: int
-    """Rows H of a plane."""
+    """Number of rows H of a plane."""
     width: int
-    """Columns W of a plane."""
+    """Number of columns W of a plane."""
     num_actions: int
-    """Policy logits A."""
+    """Number of actions A, and of policy logits."""
     policy_layout: PolicyLayout = "flat"
-    """How actions map to the board: one for each cell (row * width + column), cells and
-    a last action for pass, one for each column, or no relation (flat)."""
+    """How actions map to the board: one action per cell (row * width + column), cells
+    and finally a pass, one action per column, or no relation (flat)."""
     max_score: int = 0
-    """A bound of the points by which a game is won, rarely exceeded; 0 for games
-    without a score and owners of cells."""
+    """A margin in points that wins rarely exceed; 0 for games without score and
+    ownership."""
 
     def __post_init__(self) -> None:
         """Checks the fields against each other.
 
         Raises:
-            UsageError: A count is not positive, or the layout does not give A.
+            UsageError: A count is not positive, or the layout implies another A.
         """
         check_literals(self)
         check_range("max_score", self.max_score, 0, _MAX_SCORE)
@@ -145,10 +145,10 @@ class BoardSpec:
 
     @property
     def signature(self) -> Signature:
-        """The signature that search needs: planes in, policy and value out.
+        """The signature for a search: planes as input, policy and value as outputs.
 
-        ``policy`` ``[A]`` are logits, ``value`` ``[]`` is p(win) - p(loss) in [-1, 1],
-        for the side to move.
+        ``policy`` ``[A]`` contains logits, ``value`` ``[]`` is p(win) - p(loss) in [-1,
+        1], for the side to move.
         """
         shape = (self.num_planes, self.height, self.width)
         return Signature(
@@ -163,18 +163,18 @@ class BoardSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class Signature:
-    """Named tensors, each a dtype and a shape a row."""
+    """The named tensors of a network, with the dtype and row shape of each tensor."""
 
     inputs: dict[str, TensorSpec]
-    """The inputs of a row."""
+    """The input tensors by name."""
     outputs: dict[str, TensorSpec]
-    """The outputs of a row."""
+    """The output tensors by name."""
     state: dict[str, TensorSpec] = field(default_factory=dict)
-    """What a network keeps from one row to the next row of the same slot; zeros where
-    an episode begins. Empty for a network without memory. Also empty in the signature
-    that an agent asks for, since the network decides whether it has memory."""
+    """The recurrent state, kept from one row to the next row of the same slot, and zero
+    at the start of an episode. Empty for a network without memory, and in an agent's
+    signature, because the network decides whether it has memory."""
     board: BoardSpec | None = None
-    """What a board game's network needs besides; None elsewhere."""
+    """The board game of the network; None for environments."""
 
     def __post_init__(self) -> None:
         """Checks the names.

@@ -1,7 +1,7 @@
 """Losses as pure functions of tensors.
 
-Time suffixes as in the field: ``_tm1`` is at the state that an action was taken in,
-``_t`` at the next one. Legend: T time, B batch, A actions.
+Time suffixes: ``_tm1`` marks values at the state in which an action was taken, ``_t``
+at the next state. Legend: T time, B batch, A actions.
 """
 
 from __future__ import annotations

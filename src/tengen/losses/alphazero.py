@@ -3,9 +3,9 @@
 Source: Silver et al. 2018, "A general reinforcement learning algorithm that masters
 chess, shogi, and Go through self-play", equation (1).
 
-Differs from the paper: the value is a distribution over win, draw and loss, trained by
-cross-entropy, or by the squared error of its mean as in the paper; the value's target
-may mix in the search's value; rows have weights. The paper's third term, L2, is the
+Differs from the paper: the value is a distribution over win, draw and loss, trained
+with cross-entropy, or with the squared error of its mean as in the paper; the value
+target may include the search's value; rows have weights. The paper's L2 term is the
 optimizer's weight decay.
 
 Legend: B batch, A actions. Values are those of the side to move.
@@ -29,19 +29,19 @@ __all__ = [
 def policy_cross_entropy(
     policy_logits: Tensor, legal: Tensor | None, policy_target: Tensor
 ) -> Tensor:
-    """Returns ``[B]`` float32, each row's cross-entropy over its legal actions.
+    """Returns the cross-entropy of each row over its legal actions, ``[B]`` float32.
 
     Args:
         policy_logits: ``[B, A]`` float32.
         legal: ``[B, A]`` uint8 or bool, nonzero where an action is legal; None for the
             cross-entropy over all actions.
-        policy_target: ``[B, A]`` float32, sums to 1 over legal actions; a row of
-            zeros gives a loss of zero.
+        policy_target: ``[B, A]`` float32; each row sums to 1 over its legal actions, or
+            is zero for a loss of zero.
     """
     if legal is None:
         return -(policy_target * policy_logits.log_softmax(dim=1)).sum(dim=1)
     is_legal = legal.bool()
-    # The lowest finite number and not -inf: 0 * -inf would make the loss NaN.
+    # The lowest finite number instead of -inf, because 0 * -inf would be NaN.
     lowest = torch.finfo(policy_logits.dtype).min
     log_policy = policy_logits.masked_fill(~is_legal, lowest).log_softmax(dim=1)
     return -(policy_target * log_policy.masked_fill(~is_legal, 0.0)).sum(dim=1)
@@ -53,11 +53,11 @@ def value_cross_entropy(
     search_value: Tensor,
     search_value_share: float,
 ) -> Tensor:
-    """Returns ``[B]`` float32, the cross-entropy to a mix of outcome and search value.
+    """Returns the cross-entropy to a mix of outcome and search value, ``[B]`` float32.
 
-    The search gives a mean v but no probability of a draw. Its distribution of win,
-    draw and loss is taken to be ((1 + v) / 2, 0, (1 - v) / 2). After a drawn game it is
-    the distribution of mean v with the most draws, whose probability is 1 - abs(v).
+    The search estimates a mean v but no probability of a draw. Its distribution of win,
+    draw and loss is assumed to be ((1 + v) / 2, 0, (1 - v) / 2). In a drawn game, the
+    probability of a draw is assumed to be 1 - abs(v), the maximum for the mean v.
 
     Args:
         value_logits: ``[B, 3]`` float32 logits of win, draw, loss.
@@ -78,7 +78,7 @@ def value_squared_error(
     search_value: Tensor,
     search_value_share: float,
 ) -> Tensor:
-    """Returns ``[B]`` float32, the squared error of the mean p(win) - p(loss).
+    """Returns the squared error of the mean p(win) - p(loss), ``[B]`` float32.
 
     The target is the outcome, 1, 0 or -1, mixed with the search's value. For logits
     ``(2x, -inf, 0)`` the mean is tanh(x).
@@ -99,13 +99,13 @@ def value_squared_error(
 def policy_accuracy(
     policy_logits: Tensor, legal: Tensor, policy_target: Tensor, weight: Tensor
 ) -> Tensor:
-    """Returns the share of rows whose likeliest legal action is the target's, ``[]``.
+    """Returns the share of rows whose most likely legal action is the target's, ``[]``.
 
     Args:
         policy_logits: ``[B, A]`` float32.
         legal: ``[B, A]`` uint8 or bool, nonzero where an action is legal.
         policy_target: ``[B, A]`` float32.
-        weight: ``[B]`` float32; a row without any counts for nothing.
+        weight: ``[B]`` float32; rows with weight 0 are ignored.
     """
     lowest = torch.finfo(policy_logits.dtype).min
     best = policy_logits.masked_fill(~legal.bool(), lowest).argmax(dim=1)
@@ -114,17 +114,17 @@ def policy_accuracy(
 
 @torch.no_grad()
 def value_accuracy(value_logits: Tensor, outcome: Tensor, weight: Tensor) -> Tensor:
-    """Returns the share of rows whose likeliest result is the game's, ``[]``.
+    """Returns the share of rows whose most likely result is the outcome, ``[]``.
 
     Args:
         value_logits: ``[B, 3]`` float32 logits of win, draw, loss.
         outcome: ``[B, 3]`` float32 distribution of win, draw, loss.
-        weight: ``[B]`` float32; a row without any counts for nothing.
+        weight: ``[B]`` float32; rows with weight 0 are ignored.
     """
     return _mean(value_logits.argmax(dim=1) == outcome.argmax(dim=1), weight)
 
 
 def _mean(is_right: Tensor, weight: Tensor) -> Tensor:
-    """Returns the weighted mean, 0 where no row has a weight."""
+    """Returns the weighted mean, or 0 if all weights are 0."""
     tiny = torch.finfo(weight.dtype).tiny
     return (is_right * weight).sum() / weight.sum().clamp_min(tiny)

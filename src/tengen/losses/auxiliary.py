@@ -1,12 +1,12 @@
 """Losses of the auxiliary heads, which are used only in training.
 
 Source: Wu 2019, "Accelerating Self-Play Learning in Go", appendix B; KataGo
-(lightvector/KataGo) for values at several horizons and the lead. Differs from them: the
-value at a horizon is one logit, and neither the spread of the score nor the network's
-own errors are estimated.
+(lightvector/KataGo) for values at several horizons and the lead. Differs from both: the
+value at a horizon is one logit, and the standard deviation of the score and the
+network's own errors are not estimated.
 
-Legend: B batch, A actions, N horizons, H W board, S points of the score. Everything is
-from the side to move.
+Legend: B batch, A actions, N horizons, H W board, S points of the score. All values are
+for the side to move.
 """
 
 from __future__ import annotations
@@ -25,19 +25,18 @@ __all__ = [
     "score_losses",
 ]
 
-# Errors in points up to which the Huber losses of mean score and lead are squared;
-# beyond, they are linear.
+# The Huber losses of mean score and lead are linear beyond these errors, in points.
 _MEAN_SCORE_POINTS = 12.0
 _LEAD_POINTS = 8.0
 
 
 def reply_cross_entropy(logits: Tensor, board: Tensor, reply: Tensor) -> Tensor:
-    """Returns ``[B]`` float32, the cross-entropy over the actions on the board.
+    """Returns the cross-entropy over the actions on the board, ``[B]`` float32.
 
     Args:
         logits: ``[B, A]`` float32.
         board: ``[B, H, W]`` float32, 1 on the board.
-        reply: ``[B, A]`` float32, sums to 1, or zeros for a loss of zero.
+        reply: ``[B, A]`` float32; each row sums to 1, or is zero for a loss of zero.
     """
     num_cells = board.shape[1] * board.shape[2]
     if logits.shape[1] in (num_cells, num_cells + 1):
@@ -46,12 +45,12 @@ def reply_cross_entropy(logits: Tensor, board: Tensor, reply: Tensor) -> Tensor:
         cells = logits[:, :num_cells].masked_fill(is_beyond, lowest)
         logits = torch.cat([cells, logits[:, num_cells:]], dim=1)
     log_policy = logits.log_softmax(dim=1)
-    # Beyond the board the target is 0 and the logarithm may be infinite.
+    # Clamped, because off the board the target is 0 and the logarithm may be -inf.
     return -(reply * log_policy.clamp_min(-1e4)).sum(dim=1)
 
 
 def horizon_cross_entropy(logits: Tensor, values: Tensor) -> Tensor:
-    """Returns ``[B]`` float32, the mean cross-entropy over the horizons.
+    """Returns the mean cross-entropy over the horizons, ``[B]`` float32.
 
     Args:
         logits: ``[B, N]`` float32.
@@ -64,12 +63,12 @@ def horizon_cross_entropy(logits: Tensor, values: Tensor) -> Tensor:
 
 
 def ownership_cross_entropy(logits: Tensor, board: Tensor, owners: Tensor) -> Tensor:
-    """Returns ``[B]`` float32, the mean cross-entropy over the cells of each board.
+    """Returns the mean cross-entropy over the cells of each board, ``[B]`` float32.
 
     Args:
         logits: ``[B, H, W]`` float32.
         board: ``[B, H, W]`` float32, 1 on the board.
-        owners: ``[B, H, W]`` float32 in [-1, 1], 1 for the side to move, 0 for nobody.
+        owners: ``[B, H, W]`` float32 in [-1, 1], 1 for the side to move, 0 for neither.
     """
     loss = functional.binary_cross_entropy_with_logits(
         logits, (1.0 + owners) / 2.0, reduction="none"
@@ -78,14 +77,15 @@ def ownership_cross_entropy(logits: Tensor, board: Tensor, owners: Tensor) -> Te
 
 
 def score_distribution(score: Tensor, num_points: int) -> Tensor:
-    """Returns ``[B, 2 * num_points]`` float32, a score as a distribution over points.
+    """Returns scores as distributions over points, ``[B, 2 * num_points]`` float32.
 
-    Entry i is i - num_points + 0.5 points. A score between two entries is divided
-    between them in proportion; a score beyond the last entry counts as the last.
+    Entry i is the probability of i - num_points + 0.5 points. A score between two
+    entries is divided linearly between them; a score out of range counts as the nearest
+    entry.
 
     Args:
         score: ``[B]`` float32 points.
-        num_points: S.
+        num_points: S; scores range from 0.5 - S to S - 0.5.
     """
     place = (score + num_points - 0.5).clamp(0.0, 2.0 * num_points - 1.0)
     lower = place.floor()
@@ -97,10 +97,10 @@ def score_distribution(score: Tensor, num_points: int) -> Tensor:
 
 
 def score_losses(logits: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns two losses ``[B]`` float32, of the distribution and of its sums.
+    """Returns losses of the distribution and of its cumulative sums, ``[B]`` float32.
 
     The first is a cross-entropy. The second is the sum of squared differences between
-    the cumulative distributions, so that scores near the right one cost little.
+    the cumulative distributions, so scores close to the target have a small loss.
 
     Args:
         logits: ``[B, 2S]`` float32.
@@ -113,7 +113,7 @@ def score_losses(logits: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def mean_score_huber(mean_score: Tensor, score: Tensor) -> Tensor:
-    """Returns ``[B]`` float32, half the squared error in points, linear beyond 12.
+    """Returns half the squared error in points, linear beyond 12, ``[B]`` float32.
 
     Args:
         mean_score: ``[B]`` float32 points.
@@ -125,7 +125,7 @@ def mean_score_huber(mean_score: Tensor, score: Tensor) -> Tensor:
 
 
 def lead_huber(lead: Tensor, target: Tensor) -> Tensor:
-    """Returns ``[B]`` float32, half the squared error in points, linear beyond 8.
+    """Returns half the squared error in points, linear beyond 8, ``[B]`` float32.
 
     Args:
         lead: ``[B]`` float32 points.

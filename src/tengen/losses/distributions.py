@@ -1,16 +1,16 @@
 """Log-probabilities and entropies of actions, from the flat outputs of a policy.
 
-A policy answers one row of numbers, ``[..., L]`` float32. For choices the row holds
-the logits of every part, one part after the other; for real numbers it holds their
-means, then the logarithms of their standard deviations. Parts are independent, so
-their log-probabilities and their entropies add up.
+A policy outputs rows of numbers, ``[..., L]`` float32. For discrete actions a row
+contains the logits of all parts, one part after another; for real numbers it contains
+their means, then the logarithms of their standard deviations. Parts are independent, so
+log-probabilities and entropies are summed over parts.
 
-``tengen.actors.action_draws`` has the same distributions in numpy, for actors, which
-draw actions: the two modules must match.
+``tengen.actors.action_draws`` implements the same distributions in numpy for actors,
+which sample actions. The two modules must match.
 
 Differs from most papers on continuous control: actions may be scaled by their bounds,
-and are not squashed. The actor clips the action that it gives to the environment, and
-stores the action that it drew, whose density is the Gaussian's.
+and are not squashed. The actor clips the sampled action for the environment, but stores
+it unclipped, because its density is the Gaussian's.
 
 Legend: L outputs, K parts or numbers of an action.
 """
@@ -32,8 +32,8 @@ __all__ = ["Categorical", "DiagonalGaussian", "Distribution", "make_distribution
 # Bounds of the logarithm of a standard deviation, as in soft actor-critic.
 _MIN_LOG_STD, _MAX_LOG_STD = -20.0, 2.0
 
-# No log-probability is below this, so that their sums are finite and a weight of 0
-# removes a row: 0 * -inf would be NaN.
+# The minimum log-probability. It is finite, so that a weight of 0 removes a row,
+# because 0 * -inf would be NaN.
 _LOWEST = -1e30
 
 
@@ -41,7 +41,7 @@ class Distribution(Protocol):
     """The distribution of actions that a policy's outputs parametrise."""
 
     def log_prob(self, outputs: Tensor, actions: Tensor) -> Tensor:
-        """Returns ``[...]``, log-probabilities or log-densities in nats, finite.
+        """Returns finite log-probabilities or log-densities in nats, ``[...]``.
 
         Args:
             outputs: ``[..., L]`` float32.
@@ -49,7 +49,7 @@ class Distribution(Protocol):
         """
 
     def entropy(self, outputs: Tensor) -> Tensor:
-        """Returns ``[...]``, entropies in nats; those of densities may be negative.
+        """Returns entropies in nats, ``[...]``; negative for some densities.
 
         Args:
             outputs: ``[..., L]`` float32.
@@ -57,13 +57,13 @@ class Distribution(Protocol):
 
 
 class Categorical:
-    """One choice or several independent ones; L is the sum of ``num_choices``."""
+    """One or several independent discrete choices; L is the sum of ``num_choices``."""
 
     def __init__(self, num_choices: Sequence[int], shape: tuple[int, ...]) -> None:
-        """Makes the distribution.
+        """Creates the distribution.
 
         Args:
-            num_choices: Choices of each part, at least 1.
+            num_choices: Number of choices of each part, at least 1.
             shape: Shape of one action: () for one part, or ``(K,)``.
         """
         self._num_choices = list(num_choices)
@@ -94,21 +94,21 @@ class Categorical:
 
 
 class DiagonalGaussian:
-    """Independent real numbers; L is 2K, or 2 where an action is one number.
+    """Independent real numbers; L is 2K, or 2 if an action is one number.
 
-    Densities are those of the numbers before they are scaled.
+    Densities are those of the unscaled numbers.
     """
 
     def __init__(self, shape: tuple[int, ...], scale: Scale | None = None) -> None:
-        """Makes the distribution.
+        """Creates the distribution.
 
         Args:
             shape: Shape of one action: () for one number, or ``(K,)``.
-            scale: The policy's scale, by which drawn numbers become actions; None where
-                they are actions.
+            scale: The scale that converts sampled numbers to actions; None for no
+                conversion.
         """
         self._is_scalar = shape == ()
-        # In float32 a middle far from 0 would be another one than the actor's.
+        # float64 as in the actor: float32 would round a middle far from 0 differently.
         self._scale = (
             None
             if scale is None
@@ -138,9 +138,9 @@ def make_distribution(
     """Returns the distribution of the actions of an environment.
 
     Args:
-        num_choices: Choices of each part; empty where actions are real numbers.
+        num_choices: Number of choices of each part; empty if actions are real numbers.
         shape: Shape of one action: () or ``(K,)``.
-        scale: See ``DiagonalGaussian``; for real numbers alone.
+        scale: See ``DiagonalGaussian``; only for real numbers.
     """
     if num_choices:
         return Categorical(num_choices, shape)

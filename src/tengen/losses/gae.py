@@ -1,12 +1,12 @@
-"""Generalized advantage estimation over rows that may hold ends of episodes.
+"""Generalized advantage estimation for traces that may contain ends of episodes.
 
 Source: Schulman et al. 2016, "High-Dimensional Continuous Control Using Generalized
 Advantage Estimation", equation (16).
 
-Differs from the paper: a trace may hold several episodes and may be cut before an
+Differs from the paper: a trace may contain several episodes and may be cut before an
 episode ends.
 
-Legend: T time, B batch. Everything is float32 and time-major.
+Legend: T time, B batch. All tensors are float32 and time-major.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ class GaeTargets(NamedTuple):
     """The targets of the policy loss and the baseline loss, without gradient."""
 
     advantages: Tensor
-    """``[T, B]``, 0 in rows that reset."""
+    """``[T, B]``, 0 in reset steps."""
     returns: Tensor
-    """``[T, B]`` targets of the baseline: advantages plus values; with ratios the
-    targets of V-trace."""
+    """``[T, B]`` targets of the baseline: advantages plus values; with ratios, the
+    V-trace targets."""
 
 
 def gae_targets(
@@ -39,21 +39,20 @@ def gae_targets(
     trace_lambda: float,
     ratio: Tensor | None = None,
 ) -> GaeTargets:
-    """Returns advantages and returns of one trace a column.
+    """Returns the advantages and returns of traces, one trace per column.
 
     Within an episode::
 
         delta[t] = reward[t] + discount * v[t + 1] - v[t]
         advantage[t] = delta[t] + discount * trace_lambda * advantage[t + 1]
 
-    A terminated row takes v[t + 1] and advantage[t + 1] as 0. A truncated row is
-    followed by a row that resets, whose v is that of the final observation and whose
-    advantage is 0: so the truncated row is bootstrapped from the final observation, and
-    no trace passes from an episode to the one before it. The last row is bootstrapped
-    from v[T].
+    In a terminated row, v[t + 1] and advantage[t + 1] count as 0. A truncated row is
+    followed by a reset step, whose v is the value of the final observation and whose
+    advantage is 0. So the truncated row bootstraps from the final observation, and no
+    advantage propagates to an earlier episode. The last row bootstraps from v[T].
 
-    With ratios, only min(1, ratio) of a row's advantage counts in its return and is
-    handed on to the row before it::
+    With ratios, a row's advantage is multiplied by min(1, ratio) in its return and
+    before it propagates to the previous row::
 
         advantage[t] = delta[t] + discount * trace_lambda * handed_on[t + 1]
         handed_on[t] = min(1, ratio[t]) * advantage[t]
@@ -61,9 +60,9 @@ def gae_targets(
     Args:
         v: ``[T + 1, B]`` values of the observations.
         reward: ``[T, B]`` rewards of the actions.
-        terminated: ``[T, B]`` bool or uint8, nonzero where the action ended the task.
-        is_reset: ``[T, B]`` or ``[T + 1, B]`` bool or uint8, nonzero where a row is no
-            transition; row T is not read.
+        terminated: ``[T, B]`` bool or uint8, nonzero where the episode terminated.
+        is_reset: ``[T, B]`` or ``[T + 1, B]`` bool or uint8, nonzero in reset steps;
+            row T is ignored.
         discount: Discount of one step, in [0, 1].
         trace_lambda: In [0, 1]; 0 looks one step ahead, 1 to the end of the trace.
         ratio: ``[T, B]`` probability ratios pi(a) / mu(a) of the actions, at least 0;

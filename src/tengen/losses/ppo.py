@@ -1,14 +1,14 @@
-"""The losses of proximal policy optimization, and measures of how far a step went.
+"""The losses of proximal policy optimization, and statistics of policy updates.
 
 Source: Schulman et al. 2017, "Proximal Policy Optimization Algorithms", equation (7).
 The clipped value loss is that of the authors' code (openai/baselines, ppo2), the
 estimate of the KL divergence from Schulman 2020, "Approximating KL Divergence", k3.
 
 Differs from the paper: advantages may be normalised, and the probability ratio is at
-most e^20 and carries no gradient there.
+most e^20 and has no gradient at that limit.
 
-Legend: T time, B batch. Everything is float32; every function works row by row, except
-``normalise``. ``behaviour`` marks the actor's values at the time it acted.
+Legend: T time, B batch. All tensors are float32. Rows are independent, except in
+``normalise`` and ``explained_variance``. ``behaviour`` marks the actor's values.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = [
     "normalise",
 ]
 
-# An infinite ratio would make the gradient NaN even where the clip removes the ratio.
+# An infinite ratio would make the gradient NaN even if the clip removes the ratio.
 _MAX_LOG_RATIO = 20.0
 
 
@@ -37,14 +37,14 @@ def clipped_surrogate_loss(
     advantages: Tensor,
     clip_ratio: float,
 ) -> Tensor:
-    """Returns ``[T, B]``, minus the lesser of ratio and clipped ratio times advantage.
+    """Returns -min(ratio * advantage, clipped ratio * advantage), ``[T, B]``.
 
     Args:
-        log_prob_tm1: ``[T, B]`` of the actions taken, under the learner's policy.
-        behaviour_log_prob_tm1: ``[T, B]`` of the same under the actor's, no gradient.
+        log_prob_tm1: ``[T, B]`` log-probabilities of actions in the learner's policy.
+        behaviour_log_prob_tm1: ``[T, B]`` the same in the actor's policy, no gradient.
         advantages: ``[T, B]``, no gradient.
-        clip_ratio: How far from 1 the ratio may go before its gradient is cut off,
-            above 0.
+        clip_ratio: The maximum difference of the ratio from 1, above 0; beyond it the
+            gradient is cut off.
     """
     advantages = advantages.detach()
     ratio = _log_ratio(log_prob_tm1, behaviour_log_prob_tm1).exp()
@@ -58,14 +58,14 @@ def clipped_value_loss(
     returns: Tensor,
     clip_value: float | None,
 ) -> Tensor:
-    """Returns ``[T, B]``, half the squared error, at least that of the clipped value.
+    """Returns half the squared error of value or clipped value, the larger, ``[T, B]``.
 
     Args:
         v_tm1: ``[T, B]`` values.
-        behaviour_v_tm1: ``[T, B]`` values before the steps on this batch, the learner's
-            or the actor's.
+        behaviour_v_tm1: ``[T, B]`` values of the learner or the actor, from before the
+            learner steps on this batch.
         returns: ``[T, B]`` targets.
-        clip_value: How far a value may go from ``behaviour_v_tm1``, above 0; None for
+        clip_value: The maximum difference from ``behaviour_v_tm1``, above 0; None for
             no clip, which gives ``baseline_loss``.
     """
     loss = baseline_loss(v_tm1, returns)
@@ -77,11 +77,11 @@ def clipped_value_loss(
 
 
 def normalise(advantages: Tensor, is_live: Tensor) -> Tensor:
-    """Returns ``[T, B]`` with mean 0 and standard deviation 1 over the live rows.
+    """Returns advantages with mean 0 and deviation 1 over the live rows, ``[T, B]``.
 
     Args:
         advantages: ``[T, B]``.
-        is_live: ``[T, B]`` bool, whether a row is a transition; others become 0.
+        is_live: ``[T, B]`` bool, true for transitions; other rows become 0.
     """
     num_rows = is_live.sum().clamp_min(1)
     mean = torch.where(is_live, advantages, 0.0).sum() / num_rows
@@ -91,11 +91,11 @@ def normalise(advantages: Tensor, is_live: Tensor) -> Tensor:
 
 
 def approximate_kl(log_prob_tm1: Tensor, behaviour_log_prob_tm1: Tensor) -> Tensor:
-    """Returns ``[T, B]`` at least 0, whose mean estimates KL(actor, learner) in nats.
+    """Returns nonnegative estimates of KL(actor, learner) in nats, ``[T, B]``.
 
     Args:
-        log_prob_tm1: ``[T, B]`` of the actions taken, under the learner's policy.
-        behaviour_log_prob_tm1: ``[T, B]`` of the same under the actor's.
+        log_prob_tm1: ``[T, B]`` log-probabilities of actions in the learner's policy.
+        behaviour_log_prob_tm1: ``[T, B]`` the same in the actor's policy.
     """
     log_ratio = _log_ratio(log_prob_tm1, behaviour_log_prob_tm1).detach()
     return log_ratio.expm1() - log_ratio
@@ -104,11 +104,11 @@ def approximate_kl(log_prob_tm1: Tensor, behaviour_log_prob_tm1: Tensor) -> Tens
 def is_clipped(
     log_prob_tm1: Tensor, behaviour_log_prob_tm1: Tensor, clip_ratio: float
 ) -> Tensor:
-    """Returns ``[T, B]`` bool, whether the ratio is beyond the clip on either side.
+    """Returns whether the ratio is outside the clipping range, ``[T, B]`` bool.
 
     Args:
-        log_prob_tm1: ``[T, B]`` of the actions taken, under the learner's policy.
-        behaviour_log_prob_tm1: ``[T, B]`` of the same under the actor's.
+        log_prob_tm1: ``[T, B]`` log-probabilities of actions in the learner's policy.
+        behaviour_log_prob_tm1: ``[T, B]`` the same in the actor's policy.
         clip_ratio: As in ``clipped_surrogate_loss``.
     """
     log_ratio = _log_ratio(log_prob_tm1, behaviour_log_prob_tm1).detach()
@@ -116,18 +116,18 @@ def is_clipped(
 
 
 def explained_variance(values: Tensor, returns: Tensor) -> Tensor:
-    """Returns a scalar, 1 minus var(returns - values) / var(returns).
+    """Returns 1 - var(returns - values) / var(returns), a scalar.
 
-    1 is a perfect prediction; 0 is one no better than a constant.
+    1 is a perfect prediction; 0 is no better than a constant.
 
     Args:
         values: ``[N]``, the predictions.
-        returns: ``[N]``. Where they do not vary, the result is 0.
+        returns: ``[N]``. If they are all equal, the result is 0.
     """
     errors = returns - values
     left = (errors - errors.mean()).square().mean()
     total = (returns - returns.mean()).square().mean()
-    # Without any rows the total is NaN, which is not above 0 either.
+    # Without rows the total is NaN, so the comparison is false.
     return torch.where(total > 0, 1.0 - left / total, torch.zeros_like(total))
 
 

@@ -1,16 +1,16 @@
-"""Q-learning: n-step targets, double Q values, duelling heads, errors and their loss.
+"""Q-learning: n-step targets, double Q values, duelling heads, TD errors and losses.
 
 Sources: van Hasselt et al. 2016, "Deep Reinforcement Learning with Double Q-learning";
 Wang et al. 2016, "Dueling Network Architectures for Deep Reinforcement Learning",
 equation (9); Kapturowski et al. 2019, "Recurrent Experience Replay in Distributed
 Reinforcement Learning", section 2.3 (n-step targets of rescaled values); Dabney et al.
 2018, "Implicit Quantile Networks for Distributional Reinforcement Learning"
-(arXiv:1806.06923), equations 3 and 4 (the loss of quantiles).
+(arXiv:1806.06923), equations 3 and 4 (the quantile loss).
 
-Differs from the papers: a sequence may hold several episodes, and truncated episodes
-are bootstrapped from their final observation.
+Differs from the papers: a sequence may contain several episodes, and truncated episodes
+bootstrap from their final observation.
 
-Legend: T time, B batch, A actions, N quantiles, M quantiles of targets. Everything is
+Legend: T time, B batch, A actions, N quantiles, M quantiles of targets. All tensors are
 float32 and time-major.
 """
 
@@ -43,29 +43,28 @@ def n_step_targets(
     discount: float,
     rescaling_epsilon: float | None = None,
 ) -> Tensor:
-    """Returns ``[T, B]`` without gradient, the targets of the actions' Q values.
+    """Returns the targets of the actions' Q values, ``[T, B]`` without gradient.
 
     With n = num_steps, within an episode::
 
         target[t] = reward[t] + ... + discount^(n - 1) * reward[t + n - 1]
                     + discount^n * bootstrap[t + n]
 
-    The sum stops before n rewards in three places: at a row that terminated, with no
-    bootstrap; at a row that was truncated, where a row that resets follows, with the
-    bootstrap of the final observation; and at the last row, with bootstrap[T]. In a row
-    that resets the target is 0 and must not be learned.
+    The sum has fewer than n rewards in three cases: it ends at a terminated row without
+    a bootstrap; at a truncated row, which a reset step follows, with the bootstrap of
+    the final observation; and at the last row with bootstrap[T]. In a reset step the
+    target is 0 and must not be learned.
 
     Args:
         reward: ``[T, B]`` rewards of the actions.
-        terminated: ``[T, B]`` bool or uint8, nonzero where the action ended the task.
-        is_reset: ``[T, B]`` or ``[T + 1, B]`` bool or uint8, nonzero where a row is no
-            transition; row T is not read.
-        bootstrap: ``[T + 1, B]`` values of the observations; row 0 is not read.
+        terminated: ``[T, B]`` bool or uint8, nonzero where the episode terminated.
+        is_reset: ``[T, B]`` or ``[T + 1, B]`` bool or uint8, nonzero in reset steps;
+            row T is ignored.
+        bootstrap: ``[T + 1, B]`` values of the observations; row 0 is ignored.
         num_steps: n, at least 1.
         discount: Discount of one step, in [0, 1].
-        rescaling_epsilon: Epsilon of ``signed_hyperbolic``, where bootstraps and
-            targets are on the rescaled scale; rewards never are. None where values are
-            not rescaled.
+        rescaling_epsilon: Epsilon of ``signed_hyperbolic`` if bootstraps and targets
+            are rescaled; rewards never are. None for no rescaling.
     """
     with torch.no_grad():
         value_t = bootstrap[1:]
@@ -73,8 +72,7 @@ def n_step_targets(
             value_t = signed_parabolic(value_t, rescaling_epsilon)
         is_live = is_reset[: len(reward)] == 0
         goes_on = discount * (terminated == 0).to(reward.dtype)
-        # Where the next row is no transition, the target bootstraps from what was
-        # reached.
+        # If the next row is a reset step, the target bootstraps from the state reached.
         is_cut = torch.cat([~is_live[1:], torch.ones_like(is_live[:1])])
         follows = value_t
         for _ in range(num_steps):
@@ -86,28 +84,28 @@ def n_step_targets(
 
 
 def double_q_values(q_online: Tensor, q_target: Tensor) -> Tensor:
-    """Returns ``[...]`` without gradient, the target's value of the online's choice.
+    """Returns the target network's values of the online network's actions, ``[...]``.
 
     Args:
         q_online: ``[..., A]``, the online network's values, which choose the action.
-        q_target: ``[..., A]``, the target network's values, of which one is returned.
+        q_target: ``[..., A]``, the target network's values; no gradient reaches them.
     """
     best = q_online.argmax(-1, keepdim=True)
     return q_target.detach().gather(-1, best).squeeze(-1)
 
 
 def dueling(value: Tensor, advantage: Tensor) -> Tensor:
-    """Returns ``[..., A]`` Q values whose mean over actions is the value.
+    """Returns Q values whose mean over actions is ``value``, ``[..., A]``.
 
     Args:
         value: ``[...]``.
-        advantage: ``[..., A]``; only differences between actions count.
+        advantage: ``[..., A]``; only differences between actions matter.
     """
     return value[..., None] + advantage - advantage.mean(-1, keepdim=True)
 
 
 def td_errors(q_tm1: Tensor, a_tm1: Tensor, targets: Tensor) -> Tensor:
-    """Returns ``[T, B]``, fixed targets minus the Q values of the actions taken.
+    """Returns fixed targets minus the Q values of the actions taken, ``[T, B]``.
 
     Args:
         q_tm1: ``[T, B, A]``.
@@ -118,11 +116,11 @@ def td_errors(q_tm1: Tensor, a_tm1: Tensor, targets: Tensor) -> Tensor:
 
 
 def td_loss(errors: Tensor, huber_delta: float | None = None) -> Tensor:
-    """Returns ``[T, B]``, half the squared errors, linear beyond ``huber_delta``.
+    """Returns half the squared errors, linear beyond ``huber_delta``, ``[T, B]``.
 
     Args:
         errors: ``[T, B]``.
-        huber_delta: Above 0; None for squares everywhere.
+        huber_delta: Above 0; None for no linear part.
     """
     if huber_delta is None:
         return 0.5 * errors.square()
@@ -132,15 +130,14 @@ def td_loss(errors: Tensor, huber_delta: float | None = None) -> Tensor:
 
 
 def sequence_priorities(td_errors: Tensor, is_learned: Tensor, eta: float) -> Tensor:
-    """Returns ``[B]`` float32, eta times the largest error plus 1 - eta times the mean.
+    """Returns eta * largest error + (1 - eta) * mean error, ``[B]`` float32.
 
-    Errors are absolute values. A sequence in which no row counts has priority 0.
+    Errors are absolute values. A sequence without learned rows has priority 0.
 
     Args:
         td_errors: ``[T, B]`` float32.
-        is_learned: ``[T, B]`` bool, whether a row counts; false in burn-in and where a
-            row resets.
-        eta: Share of the largest error, in [0, 1]; 0.9 in the paper.
+        is_learned: ``[T, B]`` bool; false in burn-in and in reset steps.
+        eta: Weight of the largest error, in [0, 1]; 0.9 in the paper.
     """
     sizes = torch.where(is_learned, td_errors.detach().abs(), 0.0)
     means = sizes.sum(0) / is_learned.sum(0).clamp_min(1)
@@ -148,7 +145,7 @@ def sequence_priorities(td_errors: Tensor, is_learned: Tensor, eta: float) -> Te
 
 
 def signed_hyperbolic(x: Tensor, epsilon: float) -> Tensor:
-    """Returns h(x) = sign(x) (sqrt(|x| + 1) - 1) + epsilon x, of the shape of x.
+    """Returns h(x) = sign(x) (sqrt(|x| + 1) - 1) + epsilon x, with the shape of x.
 
     Args:
         x: Float32 of any shape.
@@ -159,15 +156,15 @@ def signed_hyperbolic(x: Tensor, epsilon: float) -> Tensor:
 
 
 def signed_parabolic(y: Tensor, epsilon: float) -> Tensor:
-    """Returns the x whose ``signed_hyperbolic`` is y, of the shape of y.
+    """Returns the x whose ``signed_hyperbolic`` is y, with the shape of y.
 
     Args:
         y: Float32 of any shape.
         epsilon: As in ``signed_hyperbolic``.
     """
-    # With u = sqrt(|x| + 1) - 1: |x| = u (u + 2) and |y| = epsilon u (u + 2) + u, so
-    # u is the root of epsilon u^2 + (1 + 2 epsilon) u - |y|, written without the
-    # difference: u = 2 |y| / divisor.
+    # With u = sqrt(|x| + 1) - 1: |x| = u (u + 2) and |y| = epsilon u (u + 2) + u, so u
+    # is the root of epsilon u^2 + (1 + 2 epsilon) u - |y|, written without a
+    # subtraction: u = 2 |y| / divisor.
     size, slope = y.abs(), 1.0 + 2.0 * epsilon
     divisor = slope + (slope * slope + 4.0 * epsilon * size).sqrt()
     return 2.0 * y / divisor * (2.0 * size / divisor + 2.0)
@@ -176,11 +173,11 @@ def signed_parabolic(y: Tensor, epsilon: float) -> Tensor:
 def quantile_huber_loss(
     quantiles: Tensor, fractions: Tensor, targets: Tensor
 ) -> Tensor:
-    """Returns ``[B]``, the loss summed over quantiles and averaged over targets.
+    """Returns the loss summed over quantiles and averaged over targets, ``[B]``.
 
     With u = target - quantile, the loss of each pair is ``|fraction - 1[u < 0]| *
-    Huber(u)``, linear beyond errors of 1: a quantile with fraction 0.9 is pulled up
-    nine times as hard as down.
+    Huber(u)``, linear beyond errors of 1. So for fraction 0.9, targets above the
+    quantile have nine times the weight of targets below.
 
     Args:
         quantiles: ``[B, N]``.

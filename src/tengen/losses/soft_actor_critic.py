@@ -1,4 +1,4 @@
-"""The losses of soft actor-critic, for real and for discrete actions.
+"""The losses of soft actor-critic, for continuous and discrete actions.
 
 Source: Haarnoja et al. 2018, "Soft Actor-Critic Algorithms and Applications"
 (arXiv:1812.05905), equations 5 to 7 and 18; for discrete actions Christodoulou 2019,
@@ -28,9 +28,9 @@ _MIN_LOG_STD, _MAX_LOG_STD = -20.0, 2.0
 
 
 def squashed_sample(outputs: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns actions within -1 and 1, and their log-densities.
+    """Returns sampled actions in [-1, 1], and their log-densities.
 
-    A number is ``tanh(mean + std * noise)``, so that gradients reach the policy.
+    Each number is ``tanh(mean + std * noise)``, so gradients reach the policy.
 
     Args:
         outputs: ``[..., 2K]`` means, then logarithms of standard deviations.
@@ -44,18 +44,18 @@ def squashed_sample(outputs: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
     log_std = log_std.clamp(_MIN_LOG_STD, _MAX_LOG_STD)
     before = mean + log_std.exp() * noise
     log_density = -0.5 * noise.square() - log_std - 0.5 * math.log(2 * math.pi)
-    # log(1 - tanh(u)^2) without the loss of digits where tanh(u) is nearly 1.
+    # log(1 - tanh(u)^2), without a loss of precision if tanh(u) is almost 1.
     slope = 2.0 * (math.log(2.0) - before - functional.softplus(-2.0 * before))
     return before.tanh(), (log_density - slope).sum(-1)
 
 
 def soft_values(q: Tensor, log_policy: Tensor, temperature: Tensor) -> Tensor:
-    """Returns ``[B]``, the values of states by the least critic, entropy included.
+    """Returns state values from the minimum of the critics, with entropy, ``[B]``.
 
     Args:
-        q: ``[C, B]`` of one drawn action each, or ``[C, B, A]`` of all actions.
+        q: ``[C, B]`` of one sampled action per state, or ``[C, B, A]`` of all actions.
         log_policy: ``[B]`` or ``[B, A]``, in nats.
-        temperature: ``[]``, the reward that a nat of entropy is worth.
+        temperature: ``[]``, the weight of entropy in reward per nat.
     """
     values = q.min(0).values - temperature * log_policy
     if values.dim() == 1:
@@ -66,12 +66,12 @@ def soft_values(q: Tensor, log_policy: Tensor, temperature: Tensor) -> Tensor:
 def soft_targets(
     *, reward: Tensor, terminated: Tensor, value_t: Tensor, discount: float
 ) -> Tensor:
-    """Returns ``[B]`` without gradient, the critics' targets.
+    """Returns the targets of the critics, ``[B]`` without gradient.
 
     Args:
         reward: ``[B]``.
-        terminated: ``[B]`` bool or uint8, nonzero where nothing follows.
-        value_t: ``[B]`` ``soft_values`` of the states reached, by target critics.
+        terminated: ``[B]`` bool or uint8, nonzero where the episode terminated.
+        value_t: ``[B]`` ``soft_values`` of the states reached, from target critics.
         discount: Discount of one step, in [0, 1].
     """
     goes_on = (terminated == 0).to(reward.dtype)
@@ -79,7 +79,7 @@ def soft_targets(
 
 
 def critic_loss(q: Tensor, targets: Tensor) -> Tensor:
-    """Returns ``[B]``, half the squared errors of all critics, added up.
+    """Returns half the sum of the critics' squared errors, ``[B]``.
 
     Args:
         q: ``[C, B]`` of the actions taken.
@@ -91,11 +91,11 @@ def critic_loss(q: Tensor, targets: Tensor) -> Tensor:
 def temperature_loss(
     log_temperature: Tensor, entropy: Tensor, target_entropy: float
 ) -> Tensor:
-    """Returns ``[B]``; its gradient raises the temperature below the target entropy.
+    """Returns a loss that raises the temperature below the target entropy, ``[B]``.
 
     Args:
         log_temperature: ``[]``, natural logarithm.
-        entropy: ``[B]`` nats of the policy, or of one draw; no gradient reaches it.
-        target_entropy: Nats.
+        entropy: ``[B]`` of the policy or of one sample, in nats; no gradient.
+        target_entropy: In nats.
     """
     return torch.exp(log_temperature) * (entropy.detach() - target_entropy)

@@ -1,4 +1,4 @@
-"""V-trace targets, and the losses for a learner whose policy is ahead of the actor's.
+"""V-trace targets, which correct for policy lag, and the baseline loss.
 
 Source: Espeholt et al. 2018, "IMPALA: Scalable Distributed Deep-RL with
 Importance Weighted Actor-Learner Architectures", sections 4.1 and 4.2.
@@ -7,7 +7,7 @@ Differs from the paper: the policy gradient has its own clip, and the values of 
 states reached are a separate argument, because after a truncation the next row is not
 the next state.
 
-Legend: T time, B batch, A actions. Everything is float32 and time-major.
+Legend: T time, B batch, A actions. All tensors are float32 and time-major.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def vtrace_targets(
     clip_c: float = 1.0,
     clip_pg_rho: float = 1.0,
 ) -> VtraceTargets:
-    """Returns the V-trace targets of one trace a column.
+    """Returns the V-trace targets of traces, one trace per column.
 
     With rho = min(clip_rho, rho_tm1) and c = trace_lambda * min(clip_c, rho_tm1)::
 
@@ -53,11 +53,10 @@ def vtrace_targets(
         vs_tm1 = v_tm1 + delta + discount_t * c * (vs_t - v_t)
         pg_advantage = min(clip_pg_rho, rho_tm1) * (r_t + discount_t * vs_t - v_tm1)
 
-    where vs_t is the next row's vs_tm1, and v_t at the end of the trace. An episode can
-    end inside the trace in two ways. For a terminated episode the discount is 0, so
-    that nothing beyond it counts. For a truncated episode the next row has rho 0, so
-    that the target bootstraps from v_t and no trace passes. The row that resets an
-    environment is such a row, since no action was taken in it.
+    where vs_t is the next row's vs_tm1, or v_t at the end of the trace. If an episode
+    terminates inside the trace, its discount is 0, so later rows have no effect. If an
+    episode is truncated, the next row is a reset step with rho 0, because no action was
+    taken, so the target bootstraps from v_t and the trace ends.
 
     Args:
         v_tm1: ``[T, B]`` values of the states acted in.
@@ -68,7 +67,8 @@ def vtrace_targets(
             0; pi is the learner's policy and mu the actor's.
         trace_lambda: Mixing of the traces, in [0, 1] (remark 2 of the paper).
         clip_rho: The paper's rho bar; it determines which value function is learned.
-        clip_c: The paper's c bar, at most ``clip_rho``; it determines how fast.
+        clip_c: The paper's c bar, at most ``clip_rho``; it determines the speed of
+            learning.
         clip_pg_rho: Clip of the importance weights of the policy gradient.
     """
     with torch.no_grad():
@@ -90,7 +90,7 @@ def vtrace_targets(
 
 
 def baseline_loss(v_tm1: Tensor, vs_tm1: Tensor) -> Tensor:
-    """Returns ``[T, B]``, half the squared error to fixed targets.
+    """Returns half the squared error relative to fixed targets, ``[T, B]``.
 
     Args:
         v_tm1: ``[T, B]`` values.

@@ -1,7 +1,7 @@
 """Settings of tree search, and the levels that players choose from.
 
-The search itself is C++ (core/search) and runs inside self-play workers, matches and
-sessions. ``tests/oracle/search/`` is the same search in plain Python, to be read.
+The search is written in C++ (core/search) and runs in self-play workers, matches and
+sessions. ``tests/oracle/search/`` has the same search in readable Python.
 """
 
 from tengen.search.play_config import Level, PlayConfig, PlayPrecision, draw_seed

@@ -1,4 +1,4 @@
-"""How a trained player searches: in matches, ratings and gates, and against people."""
+"""Search settings of trained players, in matches and gates and against people."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Level", "PlayConfig", "PlayPrecision", "draw_seed"]
 
 PlayPrecision = Literal["run", "fp32", "bf16", "int8"]
 
-# Fields of a search that a player never reads, for it does not explore.
+# Search fields that a player never uses, because it does not explore.
 _EXPLORING = (
     "noise_alpha_total",
     "noise_weight",
@@ -29,40 +29,39 @@ _EXPLORING = (
 
 @dataclass(frozen=True, kw_only=True)
 class PlayConfig:
-    """How a trained player searches; the caller says how long it thinks.
+    """Search settings of a trained player; the caller sets the number of simulations.
 
-    The defaults are what every player did before runs had these settings, so that runs
-    and models of that time still play the same. Recipes choose stronger settings.
+    The defaults are the behaviour before runs had these settings, so that older runs
+    and models play as before. Recipes choose stronger settings.
     """
 
     search: SearchConfig = field(default_factory=SearchConfig)
-    """How the player searches. A player does not explore, so the settings of root
-    noise, the root's temperature and forced playouts must keep their defaults."""
+    """The settings of the search. A player does not explore, so root noise, root
+    temperature and forced playouts must keep their defaults."""
     precision: PlayPrecision = "fp32"
-    """Arithmetic of the trunk on a CPU. ``run``: the precision of the run's self-play,
-    which a trial and a check of the rounding chose. A model that loses too much by int8
-    plays in bf16, and a precision that this CPU does not compute natively becomes
-    fp32."""
+    """Precision of the trunk on a CPU. ``run``: the precision of the run's self-play,
+    which was chosen by a speed trial and a check of rounding errors. A model that loses
+    too much strength in int8 plays in bf16, and fp32 replaces a precision that this CPU
+    does not support natively."""
     keeps_tree: bool = False
-    """Whether a search by PUCT in matches, ratings and gates starts from the subtree
-    that the player's last search left, whose visits count towards the simulations.
-    Against people trees are kept unless ``--fresh`` is given. A search by minigo always
-    keeps its tree, and makes all its simulations besides the kept visits: with it this
-    field stays false."""
+    """Whether a PUCT search in matches, ratings and gates reuses the tree of the
+    player's last search; its visits count as simulations. Against people, trees are
+    reused unless ``--fresh`` is given. A minigo search always reuses its tree, and its
+    visits do not count as simulations; this field must then be false."""
 
     batch_rows: int = bounded(0, 0, 64)
-    """Most leaves that each thread of one search gathers for the network; fewer if the
-    leaves of all threads would be more than 1/32 of the simulations. 0: 8 where several
-    threads search one tree, 1 where one thread does. A larger batch costs less time a
-    leaf, but the search goes on without the values of leaves in flight. Games in
-    Python, and games that a match plays side by side, gather 1. In matches a search by
-    minigo gathers ``search.minigo_virtual_losses``, and this field stays 0."""
+    """Maximum number of leaves in a batch of one search thread; fewer if the leaves of
+    all threads would exceed 1/32 of the simulations. 0: 8 if several threads search one
+    tree, otherwise 1. A larger batch takes less time per leaf, but the search continues
+    without the values of leaves in flight. Games written in Python and parallel games
+    of a match use 1. In matches, minigo uses ``search.minigo_virtual_losses``, and this
+    field must be 0."""
 
     def in_precision(self, precision: str) -> PlayConfig:
         """Returns these settings with ``run`` replaced by the run's precision.
 
         Args:
-            precision: The run's precision; ``auto`` where none is chosen yet, which
+            precision: The run's precision. ``auto``, if none has been chosen yet,
                 becomes fp32.
         """
         if self.precision != "run":
@@ -74,8 +73,8 @@ class PlayConfig:
         """Checks the fields.
 
         Raises:
-            UsageError: A field has an unknown value, or one that only self-play reads
-                is set.
+            UsageError: A field has an invalid value, or a field only for self-play is
+                set.
         """
         check_fields(self)
         usual = SearchConfig()
@@ -99,10 +98,10 @@ _MASK = (1 << 64) - 1
 
 
 def draw_seed(*numbers: int) -> int:
-    """Returns one seed made from several numbers, such as match, game and ply."""
+    """Returns a seed that depends on several numbers, such as match, game and ply."""
     seed = 0
     for number in numbers:
-        # Spreads neighbouring numbers, as splitmix64 does.
+        # Mixes the bits as splitmix64 does.
         seed = (seed + number + 0x9E3779B97F4A7C15) & _MASK
         seed = ((seed ^ (seed >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
         seed = ((seed ^ (seed >> 27)) * 0x94D049BB133111EB) & _MASK
@@ -112,17 +111,16 @@ def draw_seed(*numbers: int) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Level:
-    """One level of strength of a model.
+    """A strength level of a model.
 
-    A strong level searches and plays the best move found. A weak level draws its move
-    from the network's policy, the more evenly the higher its temperature.
+    A strong level searches and plays the best move found. A weak level samples its move
+    from the network's policy; a higher temperature makes the policy more uniform.
     """
 
     simulations: int = bounded(1, 1, MAX_SIMULATIONS)
-    """Simulations of each move."""
+    """Simulations per move."""
     temperature: float = bounded(0.0, 0.0, 100.0)
-    """Temperature of the policy that moves are drawn from; 0: the best move, without a
-    draw."""
+    """Temperature of the policy that moves are sampled from; 0 plays the best move."""
 
     def __post_init__(self) -> None:
         """Checks the fields.
@@ -143,10 +141,9 @@ class Level:
 
         Args:
             actions: The legal actions, in any order.
-            priors: The network's probability of each, in [0, 1].
-            best: The action that a search plays, which is returned if the temperature
-                is 0.
-            seed: Seed of the draw; the same seed gives the same action.
+            priors: The network's probability of each action, in [0, 1].
+            best: The best action of a search, returned if the temperature is 0.
+            seed: Random seed; the same seed gives the same action.
         """
         if self.temperature == 0:
             return best
@@ -154,7 +151,7 @@ class Level:
         most = max(prior for _, prior in rows)
         if not most > 0:
             return best
-        # Relative to the most likely action, whose power is never 0.
+        # Relative to the largest prior, so that at least one weight does not underflow.
         weights = [(prior / most) ** (1 / self.temperature) for _, prior in rows]
         (drawn,) = random.Random(seed).choices([a for a, _ in rows], weights)
         return drawn

@@ -1,4 +1,4 @@
-"""Settings of a search; one set serves self-play, matches and play."""
+"""Settings of a tree search, for self-play, matches and play."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tengen.config import check, fill_native
 __all__ = ["MAX_SIMULATIONS", "SearchConfig"]
 
 MAX_SIMULATIONS = 1 << 24
-"""Most simulations of one search; as the core has it."""
+"""Maximum number of simulations of one search, the same as in the core."""
 
-# The largest value of every real-valued field: results stay far below float32's limit.
+# The maximum of every real-valued field, far below the limit of float32.
 _MOST = 1e6
 _NATIVE_POLICY = {
     "puct": RootPolicy.PUCT,
@@ -27,127 +27,127 @@ _MAX_LEAVES = 256
 
 @dataclass(frozen=True, kw_only=True)
 class SearchConfig:
-    """How a search works; the caller says how many simulations it makes.
+    """Settings of a tree search; the caller sets the number of simulations.
 
-    The native twin is ``SearchSettings`` in core/search/settings.h; the two list the
-    same fields. `tests/oracle/search/` shows what every field does. A field
-    that the policy does not read must keep its default.
+    ``SearchSettings`` in core/search/settings.h has the same fields.
+    `tests/oracle/search/` shows the effect of every field. A field that the policy does
+    not use must keep its default.
     """
 
     policy: Literal["puct", "gumbel", "minigo"] = "puct"
-    """``puct``: AlphaZero's rule, for 100 simulations a move and more. ``gumbel``:
-    sequential halving at the root, which improves the policy from 2 simulations on
+    """``puct``: AlphaZero's rule, for 100 or more simulations per move. ``gumbel``:
+    sequential halving at the root, which improves the policy with 2 or more simulations
     (Danihelka et al. 2022). ``minigo``: the search of the MLPerf benchmark minigo, for
     self-play and matches in native games, see `tests/oracle/search/minigo.py`."""
 
     cpuct: float = bounded(1.1, 0, rule="must not be negative; raise it")
-    """PUCT: exploration where few children were visited, at least 0 (KataGo's 1.1;
-    AlphaZero's c_init is 1.25)."""
+    """PUCT: exploration in nodes with few visits, at least 0 (KataGo: 1.1; AlphaZero's
+    c_init: 1.25)."""
 
     cpuct_log: float = bounded(0.45, 0, rule="must not be negative; raise it")
-    """PUCT: how fast exploration grows with the logarithm of the visits, at least 0;
-    0 keeps it constant (KataGo's 0.45; AlphaZero's is 1)."""
+    """PUCT: growth of exploration with the logarithm of the visits, at least 0; 0 for
+    none (KataGo: 0.45; AlphaZero: 1)."""
 
     cpuct_base: float = bounded(500.0, 0, above=True, hint="raise it")
-    """PUCT: visits at which the growth by ``cpuct_log`` sets in, above 0 (KataGo's 500;
-    AlphaZero's c_base is 19652)."""
+    """PUCT: number of visits at which the growth by ``cpuct_log`` starts, above 0
+    (KataGo: 500; AlphaZero's c_base: 19652)."""
 
     cpuct_stdev_scale: float = bounded(
         0.0, 0, 1, "0 keeps exploration the same in every node"
     )
     """PUCT: exploration is multiplied by 1 + cpuct_stdev_scale * (s / 0.4 - 1), where s
-    is the standard deviation of a node's values; 0 to 1, 0 for no such factor (KataGo's
-    0.85 in play, 0 in self-play)."""
+    is the standard deviation of a node's values; 0 to 1, 0 for no factor (KataGo: 0.85
+    in play, 0 in self-play)."""
 
     fpu_reduction: float = bounded(0.2, 0, rule="must not be negative; raise it")
     """PUCT: the value of an unvisited child is its parent's value minus fpu_reduction *
-    sqrt(sum of the visited children's priors); at least 0 (KataGo's 0.2)."""
+    sqrt(sum of the visited children's priors); at least 0 (KataGo: 0.2)."""
 
     root_fpu_reduction: float = bounded(0.0, 0, rule="must not be negative; raise it")
-    """PUCT: ``fpu_reduction`` at the root, at least 0. With root noise use 0, or a move
-    that the noise favours may never be tried (KataGo's 0 in self-play)."""
+    """PUCT: ``fpu_reduction`` at the root, at least 0. Use 0 with root noise, otherwise
+    moves that the noise favours may get no visit (KataGo: 0 in self-play)."""
 
     root_symmetries: bool = False
-    """PUCT, Gumbel: whether the root's priors and value are the mean over all
-    symmetries of the board, not those of one symmetry. This costs seven evaluations
-    more a search. The root of a kept tree gets new priors and keeps its visits."""
+    """PUCT, Gumbel: whether the root's priors and value are averaged over all
+    symmetries of the board. This takes up to seven more evaluations per search. A
+    reused root gets new priors and keeps its visits."""
 
     noise_alpha_total: float = bounded(10.83, 0, above=True, hint="raise it")
     """PUCT, exploring: total concentration of the Dirichlet noise on the root prior,
-    spread evenly over the legal moves; above 0. 10.83 is AlphaZero's 0.03 on the 361
-    points of Go (KataGo)."""
+    spread evenly over the legal moves; above 0. 10.83 is AlphaZero's 0.03 times the 361
+    points of Go (as in KataGo)."""
 
     noise_weight: float = bounded(0.25, 0, 1, "0 is no noise")
-    """PUCT, minigo, exploring: share of the noise in the root prior, 0 to 1
-    (AlphaGo Zero's 0.25; the benchmark's is 0.3)."""
+    """PUCT, minigo, exploring: share of the noise in the root prior, 0 to 1 (AlphaGo
+    Zero: 0.25; the benchmark: 0.3)."""
 
     noise_shaped: bool = False
-    """PUCT, exploring: whether half of ``noise_alpha_total`` goes to the moves whose
-    prior is not far below the others', instead of evenly to all (KataGo does so)."""
+    """PUCT, exploring: whether half of ``noise_alpha_total`` goes to moves with a prior
+    not far below the other priors, instead of to all moves evenly (as in KataGo)."""
 
     root_temperature: float = bounded(1.0, 0, above=True, hint="raise it")
-    """PUCT, exploring: the root prior becomes prior^(1/T) before the noise; above 0, a
-    value above 1 flattens the prior (KataGo begins at 1.25)."""
+    """PUCT, exploring: temperature T of the root prior, which becomes prior^(1/T)
+    before the noise; above 0, above 1 flattens the prior (KataGo starts at 1.25)."""
 
     forced_playouts: float = bounded(0.0, 0, rule="must not be negative; raise it")
     """PUCT, exploring: a visited root move gets at least sqrt(forced_playouts * prior *
-    N) visits, where N is the visits of all root moves. The policy target leaves out all
-    visits that the move's value does not justify. 0 for none, else above 0 (KataGo's
-    2). They did not pay on 7x7, see docs/howto/train/go.md."""
+    N) visits, where N is the number of visits of all root moves. The policy target
+    excludes visits that the move's value does not justify. 0 for none (KataGo: 2).
+    Forced playouts did not help on 7x7, see docs/howto/train/go.md."""
 
     lcb_stdevs: float = bounded(0.0, 0, rule="must not be negative; raise it")
     """PUCT: the best action is the one with the highest lower confidence bound, the
     mean value minus lcb_stdevs standard errors, among the actions with at least 15 % of
-    the most visits. 0 takes the action with the most visits (KataGo's 5 in play)."""
+    the maximum visit count. 0 selects the action with the most visits (KataGo: 5 in
+    play)."""
 
     score_weight: float = bounded(0.0, 0, 1, "0 does without")
-    """PUCT, Gumbel: how much the final score counts beside the result, in games with a
-    score; 0 to 1, 0 for not at all (KataGo's 0.4). The search maximises win minus loss,
-    plus score_weight times a function of the expected score. The function goes from -1
-    to 1 and is steepest near the score that the root expects. Needs a network with
-    ``net.auxiliary=true``. Values that are reported and learned stay win minus loss."""
+    """PUCT, Gumbel: weight of the final score, in games with a score; 0 to 1, 0 for
+    none (KataGo: 0.4). The search maximises win minus loss, plus score_weight times a
+    function of the expected score. The function ranges from -1 to 1 and is steepest
+    near the root's expected score. Requires a network with ``net.auxiliary=true``.
+    Reported values and value targets remain win minus loss."""
 
     score_center_zero_weight: float = bounded(0.25, 0, 1, "0 does without")
-    """PUCT, Gumbel: how far the steepest point of the score's function is moved from
-    the root's expected score towards zero, as a share of the score, 0 to 1. With 0 a
-    side that is far ahead plays for the next point as in a close game (KataGo's
-    0.25)."""
+    """PUCT, Gumbel: shift of the steepest point of the score function from the root's
+    expected score towards zero, as a share of that score, 0 to 1. With 0, a side that
+    is far ahead values the next point as in a close game (KataGo: 0.25)."""
 
     score_scale: float = bounded(0.5, 0, above=True, hint="raise it")
-    """PUCT, Gumbel: how many points lift the score's function from 0 to a half, as a
-    multiple of the board's side; above 0 (KataGo's 0.5)."""
+    """PUCT, Gumbel: number of points that raise the score function from 0 to 1/2, as a
+    multiple of the board's side; above 0 (KataGo: 0.5)."""
 
     gumbel_considered: int = bounded(16, 1, 65535, "16 is the paper's")
-    """Gumbel: actions that sequential halving begins with, at least 1; fewer where
-    the simulations or the legal moves are fewer (the paper's m = 16)."""
+    """Gumbel: number of actions at the start of sequential halving, at least 1; fewer
+    if there are fewer simulations or legal moves (the paper's m = 16)."""
 
     gumbel_visit: float = bounded(50.0, 0, rule="must not be negative; raise it")
-    """Gumbel: c_visit in sigma(q) = (c_visit + most visits of a child) * c_scale * q,
-    at least 0 (the paper's 50)."""
+    """Gumbel: c_visit in sigma(q) = (c_visit + maximum visits of a child) * c_scale *
+    q, at least 0 (the paper: 50)."""
 
     gumbel_scale: float = bounded(1.0, 0, above=True, hint="raise it")
-    """Gumbel: c_scale in sigma, above 0, for values in [-1, 1] (the paper's 1)."""
+    """Gumbel: c_scale in sigma, above 0, for values in [-1, 1] (the paper: 1)."""
 
     minigo_c_init: float = bounded(1.25, 0, rule="must not be negative; raise it")
-    """Minigo: exploration where a node has few visits, at least 0; the factor of the
+    """Minigo: exploration in nodes with few visits, at least 0; the factor of the
     exploration term is 2 * (minigo_c_init + ln((1 + N + minigo_c_base) /
-    minigo_c_base)), where N is the node's visits (the benchmark's 1.25)."""
+    minigo_c_base)), where N is the node's visit count (the benchmark: 1.25)."""
 
     minigo_c_base: float = bounded(19652.0, 0, above=True, hint="raise it")
-    """Minigo: visits at which the factor at ``minigo_c_init`` begins to grow, above 0
-    (the benchmark's 19652)."""
+    """Minigo: number of visits at which the factor in ``minigo_c_init`` starts to grow,
+    above 0 (the benchmark: 19652)."""
 
     minigo_value_penalty: float = bounded(0.2, 0, 2, "the benchmark's is 0.2")
-    """Minigo: each move begins with a value that counts as one visit: the position's
-    own value minus minigo_value_penalty, not below -1; 0 to 2 (the benchmark's 0.2)."""
+    """Minigo: each move has an initial value, which counts as one visit: the position's
+    value minus minigo_value_penalty, at least -1; 0 to 2 (the benchmark: 0.2)."""
 
     minigo_virtual_losses: int = bounded(4, 1, _MAX_LEAVES, "the benchmark's is 4")
-    """Minigo: simulations of one tree that wait for the network at the same time, 1 to
-    256. Each has a virtual loss on its path (the benchmark's 4)."""
+    """Minigo: number of simulations of one tree that wait for inference together, 1 to
+    256. Each one adds a virtual loss to its path (the benchmark: 4)."""
 
     minigo_noise_alpha: float = bounded(0.03, 0, above=True, hint="raise it")
-    """Minigo, exploring: concentration of the Dirichlet noise for each legal move, not
-    the total over all of them; above 0 (the benchmark's 0.03)."""
+    """Minigo, exploring: concentration of the Dirichlet noise per legal move, not in
+    total; above 0 (the benchmark: 0.03)."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -159,13 +159,13 @@ class SearchConfig:
         self._refuse_unread()
 
     def check_scores(self, has_scores: bool) -> None:
-        """Checks that evaluations have a score if the settings read one.
+        """Checks that evaluations have a score if the settings use the score.
 
         Args:
-            has_scores: Whether evaluations come with the expected final score.
+            has_scores: Whether evaluations contain the expected final score.
 
         Raises:
-            UsageError: The settings read the score, and evaluations have none.
+            UsageError: The settings use the score, but evaluations have none.
         """
         check(
             has_scores or self.score_weight == 0,
@@ -176,13 +176,13 @@ class SearchConfig:
         )
 
     def check_game(self, is_external: bool) -> None:
-        """Checks that the policy can search a game.
+        """Checks that ``policy`` supports a game.
 
         Args:
-            is_external: Whether Python makes the game's moves.
+            is_external: Whether the game is written in Python.
 
         Raises:
-            UsageError: It cannot.
+            UsageError: ``policy`` does not support the game.
         """
         check(
             not is_external or self.policy != "minigo",
@@ -192,10 +192,10 @@ class SearchConfig:
         )
 
     def check_single(self) -> None:
-        """Checks that the policy can search a position outside self-play and matches.
+        """Checks that ``policy`` can be used outside self-play and matches.
 
         Raises:
-            UsageError: It cannot.
+            UsageError: ``policy`` is only for self-play and matches.
         """
         check(
             self.policy != "minigo",
@@ -206,21 +206,21 @@ class SearchConfig:
         )
 
     def point_utility(self, num_points: int) -> float:
-        """Returns the most by which one more point raises what a search maximises.
+        """Returns the maximum utility of one additional point of the score.
 
         Args:
-            num_points: Cells of the board.
+            num_points: Number of cells of the board.
         """
         width = self.score_scale * math.sqrt(num_points)
         return self.score_weight * 2 / math.pi / width
 
     @property
     def leaves_at_once(self) -> int:
-        """The most leaves of one search that wait for the network at the same time."""
+        """Maximum number of leaves of one search that wait for inference together."""
         return self.minigo_virtual_losses if self.policy == "minigo" else 1
 
     def _refuse_unread(self) -> None:
-        """Refuses a setting that the policy does not read."""
+        """Raises UsageError if a field that the policy does not use is set."""
         for field in fields(self):
             readers = _readers(field.name)
             if self.policy in readers:
@@ -233,13 +233,13 @@ class SearchConfig:
             check(value == default, field.name, value, rule)
 
     def to_native(self) -> SearchSettings:
-        """Returns the same settings for the native search; a fresh object."""
+        """Returns a new object with the same settings for the native search."""
         policy = _NATIVE_POLICY[self.policy]
         return fill_native(self, SearchSettings(), policy=policy)
 
 
 def _readers(name: str) -> tuple[str, ...]:
-    """Returns the policies that read a field."""
+    """Returns the policies that use the field ``name``."""
     if name == "policy":
         return tuple(_NATIVE_POLICY)
     if name == "root_symmetries" or name.startswith("score_"):
