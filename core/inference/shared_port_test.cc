@@ -213,16 +213,6 @@ void check_batches(const std::vector<std::vector<int>>& sizes,
   TENGEN_CHECK(batches == expected);
 }
 
-// One worker with one port: nobody else can add a row, so its batch starts immediately.
-void check_lone_worker() {
-  Setup setup;
-  setup.num_workers = 1;
-  setup.ports_per_worker = 1;
-  setup.num_lanes = 1;
-  setup.capacity = 64;
-  check_answers(setup);
-}
-
 class FailingPort final : public Port {
  public:
   int next() override { throw Error("disk (full) must have room; free some"); }
@@ -319,7 +309,6 @@ int main() {
   two_devices.num_devices = 2;
   two_devices.ports_per_worker = 4;
   check_answers(two_devices);
-  check_lone_worker();
   check_two_under_way();
   // An idle device gets a quarter of a batch, but no less while the worker is still working.
   check_batches({{1}, {1}, {8}}, {2, 8});

@@ -1,6 +1,5 @@
 // Search settings and results, a search with the hash evaluator for tests, and the vector kernels.
 
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -125,20 +124,6 @@ nb::tuple minigo_hash_search(const G& game, const std::vector<int>& moves,
     game.apply(state, then[played++]);
   }
   return nb::make_tuple(nb::cast(result), dump_tree(search.tree()));
-}
-
-using Floats = nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-std::vector<float> padded(const Floats& x) {
-  std::vector<float> copy(x.size() + simd::kOverread, -1e30f);
-  std::copy_n(x.data(), x.size(), copy.data());
-  return copy;
-}
-
-const simd::Kernels& kernel_set(const std::string& name) {
-  const simd::Kernels* table = simd::kernels_by_name(name.c_str());
-  if (table == nullptr) throw Error("kernels (" + name + ") must be ones that this processor has");
-  return *table;
 }
 
 }  // namespace
@@ -282,32 +267,6 @@ void bind_search(nb::module_& m) {
     return names;
   });
   m.def("kernel_name", [] { return std::string(simd::kernels().name); });
-  m.def("kernel_softmax", [](const std::string& set, const Floats& x) {
-    std::vector<float> values = padded(x);
-    kernel_set(set).softmax(values.data(), static_cast<int>(x.size()), values.data());
-    values.resize(x.size());
-    return values;
-  });
-  m.def("kernel_argmax", [](const std::string& set, const Floats& x) {
-    return kernel_set(set).argmax(padded(x).data(), static_cast<int>(x.size()));
-  });
-  m.def("kernel_best_edge", [](const std::string& set, const Floats& prior, const Floats& visits,
-                               const Floats& sum, float scale) {
-    float score;
-    const int index =
-        kernel_set(set).best_edge(padded(prior).data(), padded(visits).data(), padded(sum).data(),
-                                  static_cast<int>(prior.size()), scale, &score);
-    return std::make_pair(index, score);
-  });
-  m.def("kernel_best_edge_in_flight",
-        [](const std::string& set, const Floats& prior, const Floats& visits, const Floats& sum,
-           const Floats& in_flight, float scale, float lost) {
-          float score;
-          const int index = kernel_set(set).best_edge_in_flight(
-              padded(prior).data(), padded(visits).data(), padded(sum).data(),
-              padded(in_flight).data(), static_cast<int>(prior.size()), scale, lost, &score);
-          return std::make_pair(index, score);
-        });
 }
 
 }  // namespace tengen

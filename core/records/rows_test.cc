@@ -107,22 +107,6 @@ struct Batch {
   std::vector<uint8_t> legal;
 };
 
-void test_worked_rows() {
-  RowsOf<Counting> rows{Counting()};
-  const GameColumns columns = segment();
-  TENGEN_CHECK(rows.add_segment(view_of(columns)) == 2);
-  Batch batch(2);
-  const std::vector<int64_t> numbers = {1, 0};
-  const std::vector<uint8_t> symmetries = {0, 0};
-  rows.fill(numbers, symmetries, batch.view());
-  TENGEN_CHECK((batch.planes == std::vector<float>{3, 3, 1, 1}));
-  TENGEN_CHECK((batch.legal == std::vector<uint8_t>{1, 1, 1, 1}));
-  TENGEN_CHECK((batch.policy == std::vector<float>{0.5f, 0.5f, 0.25f, 0.75f}));
-  TENGEN_CHECK((batch.policy_weight == std::vector<float>{0, 1}));
-  TENGEN_CHECK((batch.outcome == std::vector<float>{1, 0, 0, 0, 0, 1}));
-  TENGEN_CHECK((batch.search_value == std::vector<float>{1.0f, -0.5f}));
-}
-
 void test_fill_beside_add_and_drop() {
   RowsOf<Counting> rows{Counting()};
   const GameColumns columns = segment();
@@ -150,7 +134,6 @@ void test_fill_beside_add_and_drop() {
 }  // namespace
 
 int main() {
-  test_worked_rows();
   test_fill_beside_add_and_drop();
   return 0;
 }

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <numeric>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "base/hash.h"
@@ -143,6 +144,19 @@ std::vector<GameRecord> play(const G& game, SelfplaySettings settings, const Set
   }
   for (std::thread& thread : threads) thread.join();
   return sink->sorted();
+}
+
+// Threads, slots and the size of the cache do not affect the games of a generation.
+template <Game G>
+void check_same_games(const G& game, const SelfplaySettings& settings, Setup setup,
+                      const std::vector<GameRecord>& expected) {
+  for (const auto& [num_threads, num_slots, cache_bytes] :
+       {std::tuple{1, 16, 1 << 16}, {1, 1, 1 << 10}, {3, 16, 1 << 10}, {3, 4, 0}}) {
+    setup.num_threads = num_threads;
+    setup.num_slots = num_slots;
+    setup.cache_bytes = static_cast<uint64_t>(cache_bytes);
+    TENGEN_CHECK(play(game, settings, setup, static_cast<uint32_t>(expected.size())) == expected);
+  }
 }
 
 }  // namespace tengen

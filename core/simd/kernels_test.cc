@@ -94,6 +94,37 @@ void check_best_edge(const simd::Kernels& set, Rng& rng, int n, int kind) {
   TENGEN_CHECK(score == scores[static_cast<size_t>(best)]);
 }
 
+// Edges without a visit are worth `lost`, and visits in flight count as visits of the others.
+void check_edges_in_flight(const simd::Kernels& set, Rng& rng, int n) {
+  const std::vector<float> prior = values(rng, n, 0);
+  std::vector<float> sum = values(rng, n, 2);
+  std::vector<float> visits = values(rng, n, 1);
+  const std::vector<float> none(visits.size(), 0.0f);
+  std::vector<float> in_flight = values(rng, n, 1);
+  const float scale = static_cast<float>(rng.uniform());
+  const float lost = -1.25f;
+  for (const bool is_quiet : {false, true}) {
+    std::vector<float> scores;
+    for (size_t i = 0; i < static_cast<size_t>(n); ++i) {
+      if (is_quiet) visits[i] += 1.0f;
+      if (visits[i] == 0.0f) sum[i] = 0.0f;
+      const float mean = visits[i] > 0.0f ? sum[i] / visits[i] : lost;
+      const float others = is_quiet ? 0.0f : in_flight[i];
+      scores.push_back(mean + prior[i] * scale / (visits[i] + others + 1.0f));
+    }
+    float score;
+    const float* flying = is_quiet ? none.data() : in_flight.data();
+    const int best = set.best_edge_in_flight(prior.data(), visits.data(), sum.data(), flying, n,
+                                             scale, lost, &score);
+    TENGEN_CHECK(best == first_largest(scores, n));
+    TENGEN_CHECK(score == scores[static_cast<size_t>(best)]);
+    if (!is_quiet) continue;
+    float alone;
+    TENGEN_CHECK(best == set.best_edge(prior.data(), visits.data(), sum.data(), n, scale, &alone));
+    TENGEN_CHECK(score == alone);
+  }
+}
+
 void check_set(const simd::Kernels& set, const simd::Kernels& baseline) {
   Rng rng(1, 0, 0, 0, Purpose::kTest);
   check_exp(set, baseline, rng);
@@ -104,10 +135,15 @@ void check_set(const simd::Kernels& set, const simd::Kernels& baseline) {
       check_softmax(set, baseline, x, n);
       check_best_edge(set, rng, n, kind);
     }
+    check_edges_in_flight(set, rng, n);
   }
   // If all are minus infinity, the first.
   const std::vector<float> none(20 + simd::kOverread, -kInfinity);
   TENGEN_CHECK(set.argmax(none.data(), 20) == 0);
+  const std::vector<float> ones(20 + simd::kOverread, 1.0f);
+  float score;
+  TENGEN_CHECK(set.best_edge(ones.data(), ones.data(), none.data(), 20, 1.0f, &score) == 0);
+  TENGEN_CHECK(score == -kInfinity);
 }
 
 void check_bytes(const simd::Kernels& set, Rng& rng, size_t n) {

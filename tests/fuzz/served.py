@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import socket
 from dataclasses import dataclass
 from typing import Any
@@ -50,48 +52,27 @@ def ask_raw(site: Site, request: bytes) -> Answer:
 def paths_of(site: Site) -> list[tuple[str, list[str]]]:
     """Every route of the application, with its methods: a new one is here too."""
     app: Any = site.application.asgi
-    routes = [route for route in app._app.routes if isinstance(route, Route)]
-    assert len(routes) == len(app._app.routes)
+    routes = [route for route in app.app.routes if isinstance(route, Route)]
+    assert len(routes) == len(app.app.routes)
     return [(route.path, sorted(route.methods or {"GET"})) for route in routes]
 
 
+NAMES = """
+tictactoe CartPole outside link secret.txt .. . %2e%2e ..%2f..%2fsecret.txt ....// ~
+%2fetc%2fpasswd run.json %00 secret.mp4 link.mp4 episode-0.mp4 final-1 final-9 app.js
+gate-000004 gate-000009 selfplay-0.1.000001 selfplay-0.1.000009 0 1 -1 %ff%fe %0d%0aX
+index.html ..%5c.. %252e%252e%252fsecret.txt
+"""
 PARTS = st.one_of(
-    st.sampled_from(
-        [
-            *("tictactoe", "CartPole", "outside", "link", "secret.txt", "..", "."),
-            *("%2e%2e", "..%2f..%2fsecret.txt", "%2fetc%2fpasswd", "run.json", "%00"),
-            *(
-                "secret.mp4",
-                "link.mp4",
-                "episode-0.mp4",
-                "final-1",
-                "final-9",
-                "app.js",
-            ),
-            *("gate-000004", "gate-000009", "selfplay-0.1.000001", "0", "1", "-1"),
-            *(
-                "selfplay-0.1.000009",
-                "9" * 30,
-                "%ff%fe",
-                "a" * 3000,
-                "\u0663",
-                "%0d%0aX",
-            ),
-            *("index.html", "....//", "..%5c..", "%252e%252e%252fsecret.txt", "", "~"),
-        ]
-    ),
+    st.sampled_from([*NAMES.split(), "", "9" * 30, "a" * 3000, "\u0663"]),
     st.text(max_size=8),
 )
+RANGES = ("bytes=0-3", "bytes=-1", "bytes=9-2", "x")
 HEADERS = st.lists(
     st.one_of(
         st.sampled_from(
             [
-                *(
-                    "Range: bytes=0-3",
-                    "Range: bytes=-1",
-                    "Range: bytes=9-2",
-                    "Range: x",
-                ),
+                *(f"Range: {range_}" for range_ in RANGES),
                 "Range: bytes=0-0,1-1,2-2," + ",".join(["5-9"] * 200),
                 "Range: bytes=99999999999999999999999-",
                 *("Accept-Encoding: gzip", "Accept-Encoding: \xff", "If-None-Match: *"),
@@ -112,22 +93,10 @@ METHODS = st.sampled_from(
 QUERIES = st.one_of(
     st.just(""),
     st.sampled_from(
-        [
-            *(
-                "?epoch=9&num_points=99999999",
-                "?epoch=-1",
-                "?token=wrong",
-                "?v=1",
-                "?%",
-            ),
-            *(
-                "?num_points=%D9%A3",
-                "?token=%00",
-                "?token=" + "x" * 3000,
-                "?" + "a&" * 500,
-            ),
-        ]
+        ["?epoch=9&num_points=99999999", "?epoch=-1", "?token=wrong", "?v=1"]
     ),
+    st.sampled_from(["?%", "?num_points=%D9%A3", "?token=%00"]),
+    st.sampled_from(["?token=" + "x" * 3000, "?" + "a&" * 500]),
     st.text(max_size=10).map("?{}".format),
 )
 JSON = st.recursive(
@@ -149,9 +118,6 @@ JSON = st.recursive(
 @st.composite
 def requests(draw: st.DrawFn, routes: list[tuple[str, list[str]]]) -> tuple[str, bytes]:
     """Draws a route and the bytes of a request for it, or for nothing."""
-    import json
-    import re
-
     path, methods = draw(st.sampled_from(routes))
     filled = re.sub(r"\{[^}]*\}", lambda _: draw(PARTS), path)
     method = draw(st.one_of(st.sampled_from(methods), METHODS))

@@ -22,6 +22,7 @@ from tengen.learners.checkpoint import read_model
 from tengen.learners.checkpoint_json import write_checkpoint_json
 from tengen.store.configs.store_config import StoreConfig
 from tests.fuzz.surfaces import SURFACES, _make_learner
+from tests.refusals import refused
 
 ROOT = Path(__file__).parents[2]
 TIMES = os.environ.get("TENGEN_FUZZ_TIMES")
@@ -58,12 +59,12 @@ def test_what_was_found_is_refused_in_one_line(tmp_path: Path) -> None:
     """Inputs that once were a traceback, or a message of many lines."""
     deep = tmp_path / "store.json"
     deep.write_text("[" * 200_000)
-    with pytest.raises(UsageError, match="is no JSON"):
+    with refused(UsageError, str(deep)):
         StoreConfig.read(deep)
     for key in ("a\nb", "x" * 5000):
-        with pytest.raises(UsageError) as refused:
+        with pytest.raises(UsageError) as caught:
             from_dict(StoreConfig, {key: 1}, "store")
-        text = str(refused.value)
+        text = str(caught.value)
         assert "\n" not in text
         assert len(text) < 300
 
@@ -75,5 +76,5 @@ def test_a_checkpoint_without_a_field_is_damaged(tmp_path: Path) -> None:
     for name in ("num_samples", "num_steps", "extra", "sha256", "optimizer"):
         rest = {key: whole[key] for key in whole if key not in (name, "json_sha256")}
         write_checkpoint_json(path.parent, rest)
-        with pytest.raises(RunError, match="is damaged"):
+        with refused(RunError, "damaged"):
             read_model(path.parent)

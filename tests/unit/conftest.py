@@ -115,15 +115,40 @@ def make_counting_env() -> Callable[..., Any]:
     return make
 
 
+def make_run(
+    path: Any, task: str, agent: str, net: Any, models: Any, **meta: Any
+) -> Any:
+    """Makes a run of models (number, weights as tensors), exported by ``exporter``."""
+    from tengen.models import ModelMeta, publish_model
+    from tengen.run import RunDirectory
+
+    exporter, config = meta.pop("exporter", None), meta.pop("config", {})
+    run = RunDirectory.create_or_resume(path)
+    run.write_run({"config": config})
+    for number, state in models:
+        about = ModelMeta(
+            task=task,
+            agent=agent,
+            net=net,
+            generation=number,
+            num_steps=number,
+            num_samples=0,
+            sha256={},
+            **meta,
+        )
+        tensors = {name: tensor.numpy() for name, tensor in state.items()}
+        publish_model(run.models.entry(number), about, tensors, exporter)
+    return run
+
+
 @pytest.fixture(scope="session")
 def publish_run() -> Callable[..., Any]:
     """Makes a run of a game whose models are untrained."""
     import torch
 
     from tengen import games
-    from tengen.models import ModelExporter, ModelMeta, publish_model
+    from tengen.models import ModelExporter
     from tengen.nets import ResNetConfig, board_of
-    from tengen.run import RunDirectory
 
     def make(
         path: Any,
@@ -131,41 +156,21 @@ def publish_run() -> Callable[..., Any]:
         numbers: Any = (0,),
         *,
         play: Any = None,
-        auxiliary: bool = False,
-        mixed_sizes: bool = False,
         exports: bool = True,
+        **heads: bool,
     ) -> Any:
-        run = RunDirectory.create_or_resume(path)
-        run.write_run({"config": {}})
-        game = games.make(task)
-        features = board_of(game)
-        net = ResNetConfig(
-            num_blocks=2,
-            num_channels=8,
-            head_channels=4,
-            auxiliary=auxiliary,
-            mixed_sizes=mixed_sizes,
-        )
-        signature = net.signature(features.signature)
+        net = ResNetConfig(num_blocks=2, num_channels=8, head_channels=4, **heads)
+        signature = net.signature(board_of(games.make(task)).signature)
         # An export takes seconds; without one torch plays.
         exporter = ModelExporter() if exports else None
-        for number in numbers:
+
+        def weights(number: int) -> Any:
             torch.manual_seed(number)
-            state = net.build(signature).state_dict()
-            meta = ModelMeta(
-                task=task,
-                agent="alphazero",
-                net=net,
-                signature=signature,
-                generation=number,
-                num_steps=number,
-                num_samples=0,
-                play=play,
-                sha256={},
-            )
-            tensors = {name: tensor.numpy() for name, tensor in state.items()}
-            publish_model(run.models.entry(number), meta, tensors, exporter)
-        return run
+            return net.build(signature).state_dict()
+
+        models = ((number, weights(number)) for number in numbers)
+        about = {"signature": signature, "play": play, "exporter": exporter}
+        return make_run(path, task, "alphazero", net, models, **about)
 
     return make
 
@@ -181,9 +186,7 @@ def publish_agent() -> Callable[..., Any]:
 
     from tengen import games
     from tengen.agents import Agent
-    from tengen.models import ModelMeta, publish_model
     from tengen.nets import MlpConfig
-    from tengen.run import RunDirectory
 
     def make(
         path: Any,
@@ -198,26 +201,17 @@ def publish_agent() -> Callable[..., Any]:
         games.allow(task)
         net = MlpConfig(num_layers=1, num_units=16, lstm_units=lstm_units)
         signature = net.signature(agent.signature(task))
-        run = RunDirectory.create_or_resume(path)
-        run.write_run({"config": {"task": task}})
-        for number in numbers:
+
+        def weights(number: int) -> Any:
             rng = torch.Generator().manual_seed(number)
             state = net.build(signature).state_dict()
-            meta = ModelMeta(
-                task=task,
-                agent=kind,
-                net=net,
-                signature=signature,
-                generation=number,
-                num_steps=number,
-                num_samples=0,
-                sha256={},
-            )
-            tensors = {
-                name: 2 * torch.randn(tensor.shape, generator=rng).numpy()
+            return {
+                name: 2 * torch.randn(tensor.shape, generator=rng)
                 for name, tensor in state.items()
             }
-            publish_model(run.models.entry(number), meta, tensors, None)
-        return run
+
+        models = ((number, weights(number)) for number in numbers)
+        about = {"signature": signature, "config": {"task": task}}
+        return make_run(path, task, kind, net, models, **about)
 
     return make

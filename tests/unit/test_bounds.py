@@ -12,6 +12,7 @@ from tengen.bounds import bounded, bounds, check_fields
 from tengen.config import from_dict
 from tengen.errors import UsageError
 from tengen.overrides import override
+from tests.refusals import refused
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,9 +61,7 @@ def test_the_ends_of_a_range_are_in_it() -> None:
 def test_defaults_and_settings_are_those_of_any_field() -> None:
     assert from_dict(Actor, {}) == Actor()
     assert override(Actor(), ["num_envs=8"]).num_envs == 8
-    with pytest.raises(
-        UsageError, match=r"^num_envs \(true\) must be a whole|^num_env"
-    ):
+    with refused(UsageError, "num_envs ("):
         override(Actor(), ["num_envs=true"])
 
 
@@ -92,7 +91,7 @@ def test_a_subclass_with_another_default_keeps_the_range():
         size: int = 2
 
     assert Other().size == 2
-    with pytest.raises(UsageError, match=r"size \(5\) must be 1 to 4"):
+    with refused(UsageError, "size (5)"):
         Other(size=5)
-    with pytest.raises(UsageError, match=r"size \(2.5\) must be a whole number"):
+    with refused(UsageError, "size (2.5)"):
         Other(size=2.5)  # type: ignore[arg-type]

@@ -19,6 +19,7 @@ from tengen.errors import UsageError
 from tengen.models import ModelMeta
 from tengen.overrides import override
 from tengen.roles import RunConfig
+from tests.refusals import refused
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +64,7 @@ class Run:
     gate: Puct | None = None
 
 
-def refused(cls, data) -> str:
+def line_of(cls, data) -> str:
     with pytest.raises(UsageError) as error:
         from_dict(cls, data)
     message = str(error.value)
@@ -89,20 +90,27 @@ def test_defaults_fill_missing_keys():
     assert run == Run(task="go/9", search=Search(num_simulations=8))
 
 
-def test_unknown_key_is_refused_with_the_nearest_and_the_path():
-    message = refused(Run, {"task": "x", "search": {"num_simulation": 8}})
-    assert message == (
-        'search.num_simulation (8) is not a known key; did you mean "num_simulations"?'
-    )
-
-
-def test_missing_required_key():
-    assert refused(Run, {}) == "task (nothing) is required; give it a value"
-
-
 @pytest.mark.parametrize(
     ("data", "start"),
     [
+        ({}, "task (nothing) is required"),
+        (
+            {"task": "x", "search": {"num_simulation": 8}},
+            'search.num_simulation (8) is not a known key; did you mean "num_simul',
+        ),
+        ({"task": "x", "mode": "asynch"}, 'mode ("asynch") is not known; did you mean'),
+        (
+            {"task": "x", "search": {"policy": {"kind": "gumble"}}},
+            'search.policy.kind ("gumble") is not known; did you mean "gumbel"?',
+        ),
+        (
+            {"task": "x", "search": {"policy": {"kind": "puct", "num_considered": 4}}},
+            "search.policy.num_considered (4) is not",
+        ),
+        (
+            {"task": "x", "search": {"policy": {"c_init": -1}}},
+            "search.policy.c_init (-1.0) must not be negative; raise it, or leave it",
+        ),
         ({"task": 3}, "task (3) must be text"),
         ({"task": "x", "search": 3}, "search (3) must be a mapping"),
         (
@@ -130,8 +138,8 @@ def test_missing_required_key():
         ),
     ],
 )
-def test_wrong_types_are_refused(data, start):
-    assert refused(Run, data).startswith(start)
+def test_what_does_not_fit_is_refused(data, start):
+    assert line_of(Run, data).startswith(start)
 
 
 def test_int_passes_for_float_and_becomes_one():
@@ -140,28 +148,9 @@ def test_int_passes_for_float_and_becomes_one():
     assert isinstance(limit, float)
 
 
-def test_literal_is_refused_with_the_nearest():
-    message = refused(Run, {"task": "x", "mode": "asynch"})
-    assert message == 'mode ("asynch") is not known; did you mean "async"?'
-
-
 def test_union_is_told_apart_by_kind():
     data = {"task": "x", "search": {"policy": {"kind": "gumbel"}}}
     assert from_dict(Run, data).search.policy == Gumbel()
-    data = {"task": "x", "search": {"policy": {"kind": "gumble"}}}
-    assert refused(Run, data) == (
-        'search.policy.kind ("gumble") is not known; did you mean "gumbel"?'
-    )
-    data = {"task": "x", "search": {"policy": {"kind": "puct", "num_considered": 4}}}
-    assert refused(Run, data).startswith("search.policy.num_considered (4) is not")
-
-
-def test_own_checks_get_the_dotted_path():
-    data = {"task": "x", "search": {"policy": {"c_init": -1}}}
-    assert refused(Run, data) == (
-        "search.policy.c_init (-1.0) must not be negative; raise it, or leave it out "
-        "for the default"
-    )
 
 
 def test_override_reads_literals_and_words():
@@ -234,12 +223,6 @@ def test_override_refuses(setting, start):
     assert str(error.value).startswith(start)
 
 
-def test_override_leaves_the_original_alone():
-    run = Run(task="x")
-    override(run, ["search.num_simulations=1"])
-    assert run == Run(task="x")
-
-
 def configs_in(cls):
     """Every config class that a field of ``cls`` may hold, and ``cls``."""
     members = list(typing.get_type_hints(cls).values())
@@ -264,9 +247,7 @@ def test_every_literal_is_checked_in_a_config_built_by_hand(cls):
     }
     for name, hint in typing.get_type_hints(cls).items():
         if typing.get_origin(hint) is Literal:
-            with pytest.raises(
-                UsageError, match=rf'^{name} \("nonsense"\) is not known'
-            ):
+            with refused(UsageError, f'{name} ("nonsense")'):
                 cls(**{**required, name: "nonsense"})
 
 
@@ -276,7 +257,7 @@ def test_a_literal_is_neither_another_type_nor_none():
         size: Literal[1, 2] = 1
 
     for value in (True, None, 3, "1"):
-        with pytest.raises(UsageError, match=r"must be one of 1, 2; change it"):
+        with refused(UsageError, "size (", "1, 2"):
             check_literals(Sizes(size=value))
     check_literals(Sizes(size=2))
 
@@ -285,7 +266,7 @@ def test_a_range_has_its_ends():
     for value in (1, 4):
         check_range("n", value, 1, 4)
     for value in (0, 5, math.nan):
-        with pytest.raises(UsageError, match=rf"n \({value}\) must be 1 to 4; more"):
+        with refused(UsageError, f"n ({value})", "more"):
             check_range("n", value, 1, 4, "more")
 
 

@@ -117,13 +117,6 @@ def test_pip_knows_tengen_by_a_name_of_its_own() -> None:
     assert "tengen.cli:main" in [script.value for script in scripts]
 
 
-def test_what_an_index_shows_is_there() -> None:
-    about = metadata.metadata(DISTRIBUTION)
-    assert "reinforcement learning" in about["Summary"].lower()
-    assert "reinforcement learning" in about["Keywords"]
-    assert "Programming Language :: Python :: 3.11" in about.get_all("Classifier", [])
-
-
 def test_every_line_for_pip_is_made_in_one_place() -> None:
     wrong = [
         f"{path.relative_to(ROOT)}: {line.strip()}"

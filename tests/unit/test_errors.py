@@ -1,3 +1,4 @@
+import pytest
 import torch
 
 from tengen.errors import RunError, TengenError, UsageError, did_you_mean, refusal
@@ -17,14 +18,19 @@ def test_what_torch_says_of_a_full_gpu_is_one_line():
     assert refusal(RuntimeError("a bug")) is None
 
 
-def test_advice_is_the_nearest_name():
-    names = ["num_games", "num_steps", "seed"]
-    assert did_you_mean("num_game", names) == 'did you mean "num_games"?'
-
-
-def test_advice_lists_the_names_when_none_is_near():
-    assert did_you_mean("zzz", ["b", "a"]) == "known: a, b"
-    assert did_you_mean("zzz", []) == "known: none"
+@pytest.mark.parametrize(
+    ("word", "names", "advice"),
+    [
+        ("num_game", ["num_games", "num_steps", "seed"], 'did you mean "num_games"?'),
+        ("zzz", ["b", "a"], "known: a, b"),
+        ("zzz", [], "known: none"),
+    ],
+)
+def test_advice_is_the_nearest_name_or_lists_them(word, names, advice):
+    assert did_you_mean(word, names) == advice
+    # The caller's own advice, where there are too many.
+    own = advice if "mean" in advice else "list them"
+    assert did_you_mean(word, names, "list them") == own
 
 
 def test_advice_names_three_of_many():
@@ -32,8 +38,3 @@ def test_advice_names_three_of_many():
     advice = did_you_mean("x", names)
     assert advice.startswith("the nearest of 42: popgym/Task")
     assert len(advice.split(", ")) == 3
-
-
-def test_advice_for_too_many_names_is_the_callers():
-    assert did_you_mean("zzz", ["b", "a"], "list them") == "list them"
-    assert did_you_mean("aab", ["aaa"], "list them") == 'did you mean "aaa"?'

@@ -107,43 +107,34 @@ def test_the_packages_of_the_tests_build_nothing_again(checkout: Path) -> None:
 
 
 @without_gpu
+@pytest.mark.parametrize("code", ["0", "1"])
 def test_without_a_gpu_torch_alone_comes_from_the_index_of_cpu_builds(
-    checkout: Path,
+    checkout: Path, code: str
 ) -> None:
-    torch, rest = install(checkout)
+    """Or from pip's own, where that index is not reached."""
+    torch, rest = install(checkout, INDEX_CODE=code)
     assert CPU_INDEX in torch
     assert "--no-deps" in torch
     assert torch.endswith(" torch")
     assert "index-url" not in rest
-
-
-@without_gpu
-def test_an_index_of_cpu_builds_that_is_not_reached_is_done_without(
-    checkout: Path,
-) -> None:
-    torch, rest = install(checkout, INDEX_CODE="1")
-    assert CPU_INDEX in torch
     assert rest.endswith(".[envs,serve]")
 
 
 @pytest.mark.parametrize(
-    "config",
+    "environment",
     [
-        "global.index-url='https://mirror/simple'",
-        "user.extra-index-url='https://more/simple'",
-        ":env:.find-links='/opt/wheels'",
-        "install.no-index='true'",
+        # An index that pip is configured for is the only one, and TORCH may be typed.
+        {"CONFIG": "global.timeout='60'\nglobal.index-url='https://mirror/simple'"},
+        {"CONFIG": "global.timeout='60'\nuser.extra-index-url='https://more/simple'"},
+        {"CONFIG": "global.timeout='60'\n:env:.find-links='/opt/wheels'"},
+        {"CONFIG": "global.timeout='60'\ninstall.no-index='true'"},
+        {"TORCH": "default"},
     ],
 )
-def test_an_index_that_pip_is_configured_for_is_the_only_one(
-    checkout: Path, config: str
+def test_pips_own_index_is_the_only_one(
+    checkout: Path, environment: dict[str, str]
 ) -> None:
-    (line,) = install(checkout, CONFIG=f"global.timeout='60'\n{config}")
-    assert "index-url" not in line
-
-
-def test_where_torch_comes_from_can_be_typed(checkout: Path) -> None:
-    (line,) = install(checkout, TORCH="default")
+    (line,) = install(checkout, **environment)
     assert "index-url" not in line
 
 

@@ -36,14 +36,6 @@ void check_errors() {
   const auto source = std::make_shared<TicTacToeSource>();
   const ExternalGame game(source);
   auto state = game.initial_state();
-  const auto throws = [&](auto&& f) {
-    try {
-      f();
-    } catch (const Error&) {
-      return true;
-    }
-    return false;
-  };
   TENGEN_CHECK(throws([&] { game.apply(state, 9); }));
   source->is_broken = true;
   for (int i = 0; i < 3; ++i) TENGEN_CHECK(throws([&] { game.apply(state, 4); }));

@@ -12,58 +12,11 @@ using namespace tengen;
 
 namespace {
 
-// E[2 / pi * atan(mean + stdev * Z)] by Simpson's rule on a grid that is fine enough for every
-// stdev here.
-double integrate(double mean, double stdev) {
-  constexpr int kSteps = 40000;
-  constexpr double kReach = 8.0;
-  const double step = 2.0 * kReach / kSteps;
-  double sum = 0.0;
-  for (int i = 0; i <= kSteps; ++i) {
-    const double z = -kReach + i * step;
-    const double weight = i == 0 || i == kSteps ? 1.0 : i % 2 == 1 ? 4.0 : 2.0;
-    sum += weight * std::exp(-0.5 * z * z) * std::atan(mean + stdev * z);
-  }
-  return M_2_PI * sum * step / 3.0 / std::sqrt(2.0 * M_PI);
-}
-
-void check_expectation() {
-  for (const double stdev : {0.0, 0.1, 0.5, 0.69, 0.71, 1.0, 2.2, 5.0, 12.0, 20.0}) {
-    for (const double mean : {-40.0, -3.0, -1.0, -0.1, 0.0, 0.3, 1.0, 7.0, 25.0}) {
-      const double found = expected_saturated(mean, stdev);
-      TENGEN_CHECK(std::abs(found - integrate(mean, stdev)) < 1e-3);
-      TENGEN_CHECK(std::abs(found + expected_saturated(-mean, stdev)) < 1e-12);
-    }
-  }
-  TENGEN_CHECK(std::abs(expected_saturated(1.0, 0.0) - 0.5) < 1e-12);
-  // Beyond the documented range it is still a mean of values in [-1, 1], and roughly right.
-  TENGEN_CHECK(std::abs(expected_saturated(50.0, 100.0) - integrate(50.0, 100.0)) < 0.02);
-}
-
 SearchSettings scored_settings(RootPolicy policy = RootPolicy::kPuct) {
   SearchSettings settings;
   settings.policy = policy;
   settings.score_weight = 0.4f;
   return settings;
-}
-
-// 81 cells, so that one width is 4.5 points.
-void check_utility() {
-  ScoreUtility utility(scored_settings());
-  const auto is = [&](float score, int to_play, float expected) {
-    return std::abs(utility(0.25f, score, 0.0f, to_play) - (0.25f + 0.4f * expected)) < 1e-6f;
-  };
-  utility.center(81, 0.0);
-  TENGEN_CHECK(is(0.0f, 0, 0.0f) && is(4.5f, 0, 0.5f) && is(4.5f, 1, 0.5f) && is(-4.5f, 1, -0.5f));
-  utility.center(81, 12.0);  // three quarters of it
-  TENGEN_CHECK(is(9.0f, 0, 0.0f) && is(13.5f, 0, 0.5f) && is(-9.0f, 1, 0.0f));
-  utility.center(81, -40.0);  // a quarter would be more than one width
-  TENGEN_CHECK(is(-35.5f, 0, 0.0f) && is(35.5f, 1, 0.0f) && is(-40.0f, 0, -0.5f));
-  // An uncertain score has a utility closer to the middle.
-  TENGEN_CHECK(utility(0.0f, -31.0f, 3.0f, 0) < utility(0.0f, -31.0f, 0.0f, 0));
-  TENGEN_CHECK(utility(0.0f, -31.0f, 3.0f, 0) > 0.0f);
-  const ScoreUtility off{SearchSettings()};
-  TENGEN_CHECK(!off.counts() && off(0.25f, 30.0f, 1.0f, 0) == 0.25f);
 }
 
 void run(Search<ScoredGame>& search, const ScoredGame& game, const ScoredGame::State& state,
@@ -131,31 +84,6 @@ void check_trees(RootPolicy policy) {
   TENGEN_CHECK(num_proven > 100);
 }
 
-// Scores that are kept but do not count change nothing; scores that are not kept cost no memory.
-void check_kept_scores() {
-  const ScoredGame game(3);
-  const auto state = game.initial_state();
-  Search<ScoredGame> plain(game, SearchSettings());
-  Search<ScoredGame> keeping(game, SearchSettings());
-  SearchRequest request = request_of(60);
-  run(plain, game, state, request);
-  request.keep_scores = true;
-  run(keeping, game, state, request);
-  SearchResult a;
-  SearchResult b;
-  plain.finish(a);
-  keeping.finish(b);
-  TENGEN_CHECK(!a.has_scores && b.has_scores);
-  TENGEN_CHECK(a.root_score_to_play == 0.0f && b.root_score_to_play != 0.0f);
-  TENGEN_CHECK(std::abs(a.root_value_to_play - b.root_value_to_play) < 1e-6f);
-  for (size_t i = 0; i < a.actions.size(); ++i) {
-    TENGEN_CHECK(a.actions[i].visits == b.actions[i].visits);
-    TENGEN_CHECK(std::abs(a.actions[i].value_to_play - b.actions[i].value_to_play) < 1e-5f);
-  }
-  static_assert(sizeof(Node) == 56 && sizeof(NodeScore) == 24);
-  TENGEN_CHECK(plain.tree().used_bytes() < keeping.tree().used_bytes());
-}
-
 void check_misuse() {
   const RandomGame without(1);
   TENGEN_CHECK(throws([&] { Search<RandomGame>(without, scored_settings()); }));
@@ -172,10 +100,7 @@ void check_misuse() {
 }  // namespace
 
 int main() {
-  check_expectation();
-  check_utility();
   for (const RootPolicy policy : {RootPolicy::kPuct, RootPolicy::kGumbel}) check_trees(policy);
-  check_kept_scores();
   check_misuse();
   return 0;
 }

@@ -126,52 +126,6 @@ void check_random_games() {
   TENGEN_CHECK(num_solved > 17);
 }
 
-// The exact value of a position for player 0.
-float solve(const TicTacToe& game, const TicTacToe::State& state) {
-  const Outcome outcome = game.outcome(state);
-  if (outcome != Outcome::kOngoing) return value_to_first(outcome);
-  uint16_t legal[9];
-  const int n = game.legal_actions(state, legal);
-  const float sign = game.to_play(state) == 0 ? 1.0f : -1.0f;
-  float best = -1.0f;
-  for (int i = 0; i < n; ++i) {
-    TicTacToe::State next = state;
-    game.apply(next, legal[i]);
-    best = std::max(best, sign * solve(game, next));
-  }
-  return sign * best;
-}
-
-// Positions along random games: proofs are right, and near the end the best move is found (a search
-// keeps visiting a proven draw while it looks better than the open moves).
-void check_tictactoe() {
-  const TicTacToe game;
-  SharedSearch<TicTacToe> search(game, SearchSettings(), 4, 2);
-  int num_positions = 0;
-  int num_proven = 0;
-  for (uint32_t round = 0; round < 30; ++round) {
-    auto state = game.initial_state();
-    Rng rng(3, 0, round, 0, Purpose::kTest);
-    while (game.outcome(state) == Outcome::kOngoing) {
-      check_search(search, game, state, 4, 400);
-      SearchResult result;
-      search.finish(result);
-      const float exact = to_player(solve(game, state), game.to_play(state));
-      if (result.proof != Proof::kUnknown) TENGEN_CHECK(result.root_value_to_play == exact);
-      if (result.actions.size() <= 5) {
-        TicTacToe::State next = state;
-        game.apply(next, result.best_action);
-        TENGEN_CHECK(to_player(solve(game, next), game.to_play(state)) == exact);
-        ++num_positions;
-        num_proven += result.proof != Proof::kUnknown;
-      }
-      const auto drawn = rng.below(static_cast<uint32_t>(result.actions.size()));
-      game.apply(state, result.actions[drawn].action);
-    }
-  }
-  TENGEN_CHECK(4 * num_proven > 3 * num_positions);
-}
-
 // Descents in flight spread out, also over children without a visit: five descents of one thread
 // find five leaves, although the prior alone would send all of them to one.
 void check_spread() {
@@ -342,7 +296,6 @@ int main() {
   }
   check_big_board();
   check_random_games();
-  check_tictactoe();
   check_spread();
   check_blocked();
   check_news();

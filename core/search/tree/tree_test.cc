@@ -8,6 +8,7 @@
 #include "base/testing.h"
 #include "search/check_request.h"
 #include "search/selection/lower_bound.h"
+#include "search/tree/variation.h"
 
 using namespace tengen;
 
@@ -37,125 +38,6 @@ void check_arena() {
     *arena.at<float>(last) = 1.0f;
     TENGEN_CHECK(simd::kernels().argmax(arena.at<float>(last), 1) == 0);
   }
-}
-
-// A node with `num_legal` actions 10, 12, ... and random priors with ties.
-Arena::Offset add_expanded(Tree& tree, int num_legal, Rng& rng) {
-  const Arena::Offset offset = tree.add_node(static_cast<int>(rng.below(2)));
-  std::vector<uint16_t> actions;
-  std::vector<float> priors;
-  for (int i = 0; i < num_legal; ++i) {
-    actions.push_back(static_cast<uint16_t>(10 + 2 * i));
-    priors.push_back(static_cast<float>(rng.below(50)) / 64.0f);
-  }
-  tree.expand(offset, actions.data(), priors.data(), num_legal);
-  return offset;
-}
-
-// Edges are created in order of prior; existing ones survive growth of block and arena.
-void check_edges(int num_legal, Rng& rng) {
-  Tree tree;
-  const Arena::Offset root = add_expanded(tree, num_legal, rng);
-  std::vector<float> priors(tree.priors(tree.node(root)), tree.priors(tree.node(root)) + num_legal);
-  std::vector<int> order;
-  for (int i = 0; i < num_legal; ++i) order.push_back(i);
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-    return priors[static_cast<size_t>(a)] > priors[static_cast<size_t>(b)];
-  });
-  float mass = 0.0f;
-  for (int i = 0; i < num_legal; ++i) {
-    const int legal_index = order[static_cast<size_t>(i)];
-    const float prior = priors[static_cast<size_t>(legal_index)];
-    TENGEN_CHECK(tree.node(root).next_index == legal_index);
-    TENGEN_CHECK(tree.node(root).next_prior == prior);
-    TENGEN_CHECK(tree.add_edge(root, legal_index) == i);
-    mass += prior;
-    const Edges edges = tree.edges(tree.node(root));
-    edges.visits[i] = static_cast<float>(i);
-    edges.value_sum[i] = -static_cast<float>(i);
-    const Arena::Offset child = tree.add_node(1);
-    tree.edges(tree.node(root)).child[i] = child;
-    tree.node(child).visits = static_cast<uint32_t>(i);
-  }
-  const Node& node = tree.node(root);
-  TENGEN_CHECK(node.next_prior < 0.0f && node.num_edges == num_legal);
-  TENGEN_CHECK(node.visited_prior == mass && node.capacity == num_legal);
-  const Edges edges = tree.edges(node);
-  for (int i = 0; i < num_legal; ++i) {
-    const int legal_index = order[static_cast<size_t>(i)];
-    TENGEN_CHECK(edges.legal_index[i] == legal_index);
-    TENGEN_CHECK(tree.actions(node)[legal_index] == 10 + 2 * legal_index);
-    TENGEN_CHECK(edges.prior[i] == priors[static_cast<size_t>(legal_index)]);
-    TENGEN_CHECK(edges.visits[i] == static_cast<float>(i));
-    TENGEN_CHECK(edges.value_sum[i] == -static_cast<float>(i));
-    TENGEN_CHECK(tree.node(edges.child[i]).visits == static_cast<uint32_t>(i));
-  }
-}
-
-void check_set_priors(Rng& rng) {
-  Tree tree;
-  const Arena::Offset root = add_expanded(tree, 9, rng);
-  for (const int legal_index : {4, 2}) {
-    tree.edges(tree.node(root)).child[tree.add_edge(root, legal_index)] = tree.add_node(0);
-  }
-  const std::vector<float> priors = {0.1f, 0.05f, 0.3f, 0.05f, 0.1f, 0.05f, 0.05f, 0.25f, 0.05f};
-  tree.set_priors(root, priors.data());
-  const Node& node = tree.node(root);
-  TENGEN_CHECK(tree.edges(node).prior[0] == 0.1f && tree.edges(node).prior[1] == 0.3f);
-  TENGEN_CHECK(node.visited_prior == 0.1f + 0.3f);
-  TENGEN_CHECK(node.next_index == 7 && node.next_prior == 0.25f);
-}
-
-void grow_random(Tree& tree, Arena::Offset offset, int depth, Rng& rng) {
-  tree.node(offset).visits = rng.next32();
-  if (depth == 0) return;
-  const int num_edges = static_cast<int>(rng.below(6));
-  for (int i = 0; i < num_edges; ++i) {
-    const int edge = tree.add_edge(offset, tree.node(offset).next_index);
-    const Arena::Offset child = add_expanded(tree, 6, rng);
-    tree.edges(tree.node(offset)).child[edge] = child;
-    grow_random(tree, child, depth - 1, rng);
-  }
-}
-
-void check_same(const Tree& a, Arena::Offset node_a, const Tree& b, Arena::Offset node_b) {
-  const Node& x = a.node(node_a);
-  const Node& y = b.node(node_b);
-  TENGEN_CHECK(x.visits == y.visits && x.to_play == y.to_play && x.num_edges == y.num_edges);
-  TENGEN_CHECK(x.num_legal == y.num_legal && x.next_index == y.next_index);
-  TENGEN_CHECK(x.next_prior == y.next_prior && x.visited_prior == y.visited_prior);
-  TENGEN_CHECK(std::equal(a.priors(x), a.priors(x) + x.num_legal, b.priors(y)));
-  TENGEN_CHECK(std::equal(a.actions(x), a.actions(x) + x.num_legal, b.actions(y)));
-  for (int i = 0; i < x.num_edges; ++i) {
-    TENGEN_CHECK(a.edges(x).prior[i] == b.edges(y).prior[i]);
-    TENGEN_CHECK(a.edges(x).legal_index[i] == b.edges(y).legal_index[i]);
-    check_same(a, a.edges(x).child[i], b, b.edges(y).child[i]);
-  }
-}
-
-// An adopted subtree equals its source, contains nothing else, and can grow.
-void check_adopt(Rng& rng) {
-  Tree tree;
-  tree.set_root(add_expanded(tree, 6, rng));
-  grow_random(tree, tree.root(), 5, rng);
-  Tree adopted;
-  adopted.adopt(tree, tree.root());
-  check_same(tree, tree.root(), adopted, adopted.root());
-  TENGEN_CHECK(adopted.used_bytes() <= tree.used_bytes());
-  const Node& root = tree.node(tree.root());
-  for (int i = 0; i < root.num_edges; ++i) {
-    const Arena::Offset child = tree.edges(root).child[i];
-    adopted.adopt(tree, child);
-    check_same(tree, child, adopted, adopted.root());
-    while (adopted.node(adopted.root()).next_prior >= 0.0f) {
-      const int edge = adopted.add_edge(adopted.root(), adopted.node(adopted.root()).next_index);
-      const Arena::Offset added = add_expanded(adopted, 6, rng);
-      adopted.edges(adopted.node(adopted.root())).child[edge] = added;
-    }
-    TENGEN_CHECK(adopted.node(adopted.root()).num_edges == 6);
-  }
-  adopted.clear();
-  TENGEN_CHECK(adopted.root() == Arena::kNull);
 }
 
 // With the maximum number of visits of a search, mean, variance, standard error, lower bound and
@@ -195,16 +77,51 @@ void check_many_visits() {
   TENGEN_CHECK(std::abs(score.score_sum / count - 300.0 * mean) < 1e-5);  // each was rounded
 }
 
+// Adds a node below an edge: `legal` actions, the first `visits.size()` of them visited.
+Arena::Offset grow(Tree& tree, Arena::Offset node, const std::vector<uint16_t>& legal,
+                   const std::vector<int>& visits) {
+  const std::vector<float> prior(legal.size(), 0.1f);
+  tree.expand(node, legal.data(), prior.data(), static_cast<int>(legal.size()));
+  for (size_t i = 0; i < visits.size(); ++i) {
+    const int edge = tree.add_edge(node, static_cast<int>(i));
+    const Arena::Offset child = tree.add_node(0);
+    tree.edges(tree.node(node)).child[edge] = child;
+    tree.edges(tree.node(node)).visits[edge] = static_cast<float>(visits[i]);
+  }
+  return node;
+}
+
+Arena::Offset child_of(const Tree& tree, Arena::Offset node, int edge) {
+  return tree.edges(tree.node(node)).child[edge];
+}
+
+// Worked by hand: 7 -> 3 (5 visits, first of two with as many) -> nothing; 9 -> 2 -> nothing.
+void check_worked_tree() {
+  Tree tree;
+  TENGEN_CHECK(principal_variation(tree, 7, 5).empty());
+  tree.set_root(tree.add_node(0));
+  TENGEN_CHECK(principal_variation(tree, 7, 5).empty());
+  grow(tree, tree.root(), {7, 8, 9, 10}, {4, 0, 20});
+  const Arena::Offset seven = grow(tree, child_of(tree, tree.root(), 0), {1, 3, 4}, {2, 5, 5});
+  grow(tree, child_of(tree, seven, 1), {6}, {});
+  const Arena::Offset nine = grow(tree, child_of(tree, tree.root(), 2), {2, 5}, {9, 1});
+  grow(tree, child_of(tree, nine, 0), {5}, {0});
+  const auto variation = [&](int action, size_t length) {
+    return principal_variation(tree, action, length);
+  };
+  TENGEN_CHECK((variation(7, 5) == std::vector<int>{7, 3}));
+  TENGEN_CHECK((variation(9, 5) == std::vector<int>{9, 2}));
+  TENGEN_CHECK((variation(9, 1) == std::vector<int>{9}));
+  TENGEN_CHECK(variation(8, 5).empty());   // an edge without a visit
+  TENGEN_CHECK(variation(10, 5).empty());  // no edge
+  TENGEN_CHECK(variation(11, 5).empty());  // not legal
+}
+
 }  // namespace
 
 int main() {
   check_arena();
   check_many_visits();
-  Rng rng(2, 0, 0, 0, Purpose::kTest);
-  for (const int num_legal : {1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 225, 362}) {
-    check_edges(num_legal, rng);
-  }
-  check_set_priors(rng);
-  for (int i = 0; i < 20; ++i) check_adopt(rng);
+  check_worked_tree();
   return 0;
 }

@@ -6,6 +6,7 @@
 #include "base/testing.h"
 #include "games/connect4/connect4.h"
 #include "games/gomoku/gomoku.h"
+#include "search/testing.h"
 #include "selfplay/match/match.h"
 #include "selfplay/session/session.h"
 #include "selfplay/session/shared_session.h"
@@ -19,12 +20,6 @@ SearchSettings mean_settings() {
   SearchSettings settings;
   settings.root_symmetries = true;
   return settings;
-}
-
-SearchRequest request_of(int num_simulations) {
-  SearchRequest request;
-  request.num_simulations = num_simulations;
-  return request;
 }
 
 // Answers the rows of a port with a network without symmetry, and counts them.
@@ -157,12 +152,7 @@ void check_many_games() {
   Setup setup;
   setup.cache_bytes = 0;
   const std::vector<GameRecord> games = play(game, settings, setup, 20);
-  for (const int num_slots : {1, 16}) {
-    Setup other = setup;
-    other.num_slots = num_slots;
-    other.num_threads = 2;
-    TENGEN_CHECK(play(game, settings, other, 20) == games);
-  }
+  check_same_games(game, settings, setup, games);
   SelfplaySettings without = settings;
   without.search.root_symmetries = false;
   TENGEN_CHECK(play(game, without, setup, 20) != games);

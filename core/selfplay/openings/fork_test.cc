@@ -147,15 +147,7 @@ void check_forks(const G& game, const Setup& first) {
     num_best_of_three += tried.size() == 3;
   }
   TENGEN_CHECK(num_best_of_three > 20);
-  for (const int num_threads : {1, 3}) {
-    for (const int num_slots : {1, 16}) {
-      Setup other = setup;
-      other.num_threads = num_threads;
-      other.num_slots = num_slots;
-      other.cache_bytes = 1 << 10;
-      TENGEN_CHECK(play(game, settings, other, 40) == records);
-    }
-  }
+  check_same_games(game, settings, setup, records);
 }
 
 void check_foreign_sources() {
@@ -163,16 +155,10 @@ void check_foreign_sources() {
   settings.late_fork_share = 1.0f;
   Setup setup;
   setup.fork_sources = {{"", std::vector<uint16_t>(9, 3)}};  // column 3 has space for six
-  bool threw = false;
   Generation generation{7, 3, 2, 50, {}, false, {}, {}, setup.fork_sources};
   SelfplayWorker<Connect4> worker(Connect4{}, settings, std::make_shared<GameQueue>(generation),
                                   std::make_shared<MemorySink>());
-  try {
-    drive(worker);
-  } catch (const Error& error) {
-    threw = std::string(error.what()).find("must be legal in connect4") != std::string::npos;
-  }
-  TENGEN_CHECK(threw);
+  TENGEN_CHECK(throws([&] { drive(worker); }));
 }
 
 }  // namespace

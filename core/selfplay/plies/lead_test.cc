@@ -8,9 +8,6 @@
 
 #include "base/hash.h"
 #include "base/testing.h"
-#include "games/connect4/connect4.h"
-#include "games/go/testing.h"
-#include "games/testing.h"
 
 using namespace tengen;
 
@@ -34,17 +31,6 @@ Found find_lead(const Value& value, int lowest, int highest) {
     lead.accept(value(given));
   }
   return {lead.points(), static_cast<int>(asked.size()) - 1};
-}
-
-// If the value is linear, the lead is its zero, wherever that is.
-void check_linear() {
-  for (int quarters = -290; quarters <= 290; ++quarters) {
-    const float points = static_cast<float>(quarters) / 4.0f;
-    const auto value = [points](int given) {
-      return std::clamp((points - static_cast<float>(given) / 2.0f) / 10.0f, -1.0f, 1.0f);
-    };
-    TENGEN_CHECK(std::abs(find_lead(value, -178, 148).points - points) < 1e-4f);
-  }
 }
 
 // One side wins by this many half points: the score with komi, if the other side has nothing.
@@ -112,81 +98,12 @@ void check_noise() {
   }
 }
 
-// A position with points given away equals that of a game with that komi.
-void check_given() {
-  const auto komi_name = [](const std::string& rule, int half_points) {
-    GoRules rules = parse_go_name("go/4" + rule);
-    rules.komi_half_points = half_points;
-    return go_name(rules);
-  };
-  std::vector<uint16_t> actions(17);
-  std::vector<uint16_t> other_actions(17);
-  for (const std::string rule : {"", "/situational", "/simple"}) {
-    const Go game = go_game(komi_name(rule, 9));
-    for (uint64_t index = 0; index < 40; ++index) {
-      Rng rng(1, 0, index, 0, Purpose::kTest);
-      const int from = static_cast<int>(rng.below(12));
-      const int given = static_cast<int>(rng.below(41)) - 20;
-      const int komi = from % 2 == 0 ? 9 + given : 9 - given;
-      GoState other = game.initial_state(komi_name(rule, komi));
-      GoState state = game.initial_state();
-      for (int ply = 0;; ++ply) {
-        if (ply == from) {
-          const float own = encoded(game, state, 0)[kGoKomiPlane * 16];
-          const Key128 key = game.key(state);
-          state = with_given(game, state, given);
-          const float lost = own - encoded(game, state, 0)[kGoKomiPlane * 16];
-          TENGEN_CHECK(std::abs(lost * kGoKomiScale - static_cast<float>(given) / 2.0f) < 1e-4f);
-          TENGEN_CHECK((game.key(state) == key) == (given == 0));
-        }
-        const int num_legal = game.legal_actions(other, other_actions.data());
-        if (ply >= from) {
-          TENGEN_CHECK(game.key(state) == game.key(other));
-          TENGEN_CHECK(encoded(game, state, 3) == encoded(game, other, 3));
-          TENGEN_CHECK(game.outcome(state) == game.outcome(other));
-          TENGEN_CHECK(game.legal_actions(state, actions.data()) == num_legal);
-          TENGEN_CHECK(
-              std::equal(actions.begin(), actions.begin() + num_legal, other_actions.begin()));
-        }
-        if (num_legal == 0) break;
-        const uint16_t action = other_actions[rng.below(static_cast<uint32_t>(num_legal))];
-        game.apply(state, action);
-        game.apply(other, action);
-      }
-    }
-  }
-}
-
-// The bounds of the search: with more than the whole board given away, the other side wins.
-void check_ends() {
-  const Go game = go_game("go/4/komi=3.5");
-  for (const bool second : {false, true}) {
-    GoState state = game.initial_state();
-    if (second) game.apply(state, 5);
-    // A board of 16 points with komi 3.5.
-    const int highest = second ? 32 + 7 + 1 : 32 - 7 + 1;
-    const int lowest = second ? -32 + 7 - 1 : -32 - 7 - 1;
-    for (const float value : {1.0f, -1.0f}) {
-      LeadBisection lead;
-      begin_lead(game, state, value, lead);
-      while (lead.is_waiting()) lead.accept(value);
-      const int end = value > 0.0f ? highest : lowest;
-      TENGEN_CHECK(lead.points() == static_cast<float>(end) / 2.0f - 0.25f * value);
-    }
-  }
-}
-
-static_assert(HasKomi<Go> && !HasKomi<Connect4>);
-
 }  // namespace
 
 int main() {
-  check_linear();
   check_steps();
   check_flat();
   check_far_komi();
   check_noise();
-  check_given();
-  check_ends();
   return 0;
 }

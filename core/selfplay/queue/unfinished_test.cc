@@ -2,6 +2,7 @@
 
 #include "selfplay/queue/unfinished.h"
 
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -40,19 +41,19 @@ Played play_for(const G& game, const SelfplaySettings& settings, const Generatio
                 int num_batches) {
   const auto queue = std::make_shared<GameQueue>(generation);
   const auto sink = std::make_shared<MemorySink>();
-  SelfplayWorker<G> worker(game, settings, queue, sink);
+  const auto worker = make_selfplay_worker(game, settings, queue, sink);
   while (num_batches-- != 0) {
-    const int num_rows = worker.next();
+    const int num_rows = worker->next();
     if (num_rows == 0) break;
-    for (int row = 0; row < num_rows; ++row) evaluate_row(worker.buffers(), row);
-    worker.done();
+    for (int row = 0; row < num_rows; ++row) evaluate_row(worker->buffers(), row);
+    worker->done();
   }
   // Alternates between the two ways to keep games.
   if (num_batches % 2 == 0) {
-    worker.keep_unfinished();
+    worker->keep_unfinished();
   } else {
     queue->request_snapshot();
-    worker.next();
+    worker->next();
   }
   return {sink->sorted(), queue->unfinished()};
 }
@@ -62,7 +63,9 @@ void check_interrupted(const G& game, const SelfplaySettings& settings) {
   Generation generation{7, 3, 2, 12, {}, false, {}, {}};
   const std::vector<GameRecord> expected = play_for(game, settings, generation, -1).records;
   TENGEN_CHECK(expected.size() == 12);
+  const bool is_minigo = settings.search.policy == RootPolicy::kMinigo;
   size_t num_gone_on_with = 0;
+  size_t num_with_extra = 0;  // whose next full search makes up for visits
   // Interrupted repeatedly, at different points.
   std::vector<GameRecord> found;
   for (int round = 0; found.size() < 12; ++round) {
@@ -76,38 +79,34 @@ void check_interrupted(const G& game, const SelfplaySettings& settings) {
     for (const std::string& bytes : part.unfinished) {
       const UnfinishedGame begun = decode_unfinished_game(bytes);
       TENGEN_CHECK(encode(begun) == bytes);
-      TENGEN_CHECK(begun.record.outcome == Outcome::kOngoing && !begun.record.plies.empty());
+      TENGEN_CHECK(begun.record.outcome == Outcome::kOngoing);
+      TENGEN_CHECK(is_minigo || !begun.record.plies.empty());
+      num_with_extra += begun.num_extra_simulations > 0;
     }
     generation.unfinished = part.unfinished;
   }
-  TENGEN_CHECK(num_gone_on_with > 12);
+  TENGEN_CHECK(num_gone_on_with > 12 && (num_with_extra > 8) == is_minigo);
   std::sort(found.begin(), found.end(),
             [](const auto& a, const auto& b) { return a.game_index < b.game_index; });
   TENGEN_CHECK(found == expected);
 }
 
 // If a newer model continues a game, the record has the model and the first ply that it plays.
-void check_switches() {
+void check_switches(const SelfplaySettings& settings) {
   const Connect4 game;
-  const SelfplaySettings settings = make_settings(RootPolicy::kPuct, 0.0f);
   Generation generation{7, 3, 2, 4, {}, false, {}, {}};
   Played part = play_for(game, settings, generation, 60);
   TENGEN_CHECK(!part.unfinished.empty());
   generation.model = 5;
   generation.unfinished = part.unfinished;
   for (const GameRecord& record : part.records) generation.finished.push_back(record.game_index);
-  std::vector<size_t> begun(4, 0);
-  for (const std::string& bytes : part.unfinished) {
-    const GameRecord record = decode_unfinished_game(bytes).record;
-    begun[record.game_index] = record.plies.size();
-  }
   for (const GameRecord& record : play_for(game, settings, generation, -1).records) {
-    const size_t ply = begun[record.game_index];
-    if (ply == 0) {
+    const UnfinishedGame* begun = GameQueue(generation).begun(record.game_index);
+    if (begun == nullptr) {
       TENGEN_CHECK(record.model == 5 && record.switches.empty());
     } else {
-      const std::vector<ModelSwitch> one = {{static_cast<uint16_t>(ply), 5}};
-      TENGEN_CHECK(record.model == 2 && record.switches == one);
+      const auto ply = static_cast<uint16_t>(begun->record.plies.size());
+      TENGEN_CHECK((record.model == 2 && record.switches == std::vector<ModelSwitch>{{ply, 5}}));
     }
     TENGEN_CHECK(decode(encode(record)) == record);
   }
@@ -139,6 +138,29 @@ void check_bad_bytes() {
   TENGEN_CHECK(GameQueue({1, 1, 0, 9, {3}, false, {}, {third}}).num_begun() == 0);
 }
 
+void check_bad_extras() {
+  UnfinishedGame game;
+  game.record.plies.resize(1);
+  game.notes.resize(1);
+  game.num_extra_simulations = 7;
+  const std::string bytes = encode(game);
+  TENGEN_CHECK(decode_unfinished_game(bytes).num_extra_simulations == 7);
+  game.num_extra_simulations = 0;
+  const std::string without = encode(game);
+  TENGEN_CHECK(decode_unfinished_game(without).num_extra_simulations == 0);
+  TENGEN_CHECK(bytes.substr(6) == without);
+  for (const uint32_t num : {0u, kMaxSimulations + 1u, UINT32_MAX}) {
+    std::string bad = bytes;
+    std::memcpy(bad.data() + 2, &num, sizeof(num));
+    TENGEN_CHECK(throws([&] { decode_unfinished_game(bad); }));
+  }
+  TENGEN_CHECK(throws([&] { decode_unfinished_game(bytes.substr(0, 5)); }));
+  // Two of them; and the earlier format, with a root's value.
+  TENGEN_CHECK(throws([&] { decode_unfinished_game(bytes.substr(0, 6) + bytes); }));
+  const std::string former = std::string("\xff\xff\3\0\0\0\0\0\0\0", 10) + without;
+  TENGEN_CHECK(throws([&] { decode_unfinished_game(former); }));
+}
+
 }  // namespace
 
 int main() {
@@ -148,7 +170,17 @@ int main() {
   of_go.lead_share = 0.5f;
   of_go.lead_simulations = 1;
   check_interrupted(go_game("go/4"), of_go);
-  check_switches();
+  SelfplaySettings minigo = make_settings(RootPolicy::kMinigo, 0.0f);
+  minigo.search.noise_weight = 0.3f;
+  minigo.full_simulations = 20;
+  minigo.policy_opening_plies = 0.0f;
+  minigo.settled_playout_share = 0.0f;
+  check_interrupted(Connect4(), minigo);
+  check_interrupted(go_game("go/4/nosuicide"), minigo);
+  for (const auto& settings : {make_settings(RootPolicy::kPuct, 0.0f), minigo}) {
+    check_switches(settings);
+  }
   check_bad_bytes();
+  check_bad_extras();
   return 0;
 }

@@ -3,17 +3,12 @@
 #include "base/testing.h"
 #include "games/gomoku/gomoku.h"
 #include "games/tictactoe/tictactoe.h"
+#include "search/testing.h"
 #include "selfplay/testing.h"
 
 using namespace tengen;
 
 namespace {
-
-SearchRequest request_of(int num_simulations) {
-  SearchRequest request;
-  request.num_simulations = num_simulations;
-  return request;
-}
 
 // A network with the symmetries of the board: the logit of a cell depends on the stones in its row
 // and column and on its distance to the centre.
@@ -71,44 +66,6 @@ void check_symmetries(const G& game, const std::vector<int>& moves) {
     TENGEN_CHECK(result.actions[i].prior == expected.actions[i].prior);
   }
   TENGEN_CHECK(result.best_action == expected.best_action);
-}
-
-// A search in slices equals one in a single call, and its variations can be played.
-template <Game G>
-void check_slices(const G& game, const std::vector<int>& moves) {
-  GameSession<G> whole(game, SearchSettings(), 1 << 16);
-  GameSession<G> sliced(game, SearchSettings(), 1 << 16);
-  whole.begin(moves, request_of(200), "");
-  drive(whole);
-  sliced.begin(moves, request_of(3), "");
-  drive(sliced);
-  for (const int num_simulations : {4, 50, 50, 200}) {
-    sliced.extend(num_simulations);
-    drive(sliced);
-    TENGEN_CHECK(sliced.result().num_simulations == static_cast<uint32_t>(num_simulations));
-  }
-  for (size_t i = 0; i < whole.result().actions.size(); ++i) {
-    const ActionResult& action = whole.result().actions[i];
-    TENGEN_CHECK(action.visits == sliced.result().actions[i].visits);
-    TENGEN_CHECK(action.value_to_play == sliced.result().actions[i].value_to_play);
-    const std::vector<int> variation = whole.variation(action.action, 6);
-    TENGEN_CHECK(variation == sliced.variation(action.action, 6));
-    TENGEN_CHECK(variation.size() <= 6 && variation.empty() == (action.visits == 0));
-    auto state = position_after(game, "", moves);
-    for (size_t ply = 0; ply < variation.size(); ++ply) {
-      TENGEN_CHECK(ply > 0 || variation[ply] == action.action);
-      TENGEN_CHECK(game.is_legal(state, variation[ply]));
-      game.apply(state, variation[ply]);
-    }
-    TENGEN_CHECK(whole.variation(action.action, 0).empty());
-  }
-  TENGEN_CHECK(throws([&] { sliced.extend(-1); }));
-  SearchSettings gumbel;
-  gumbel.policy = RootPolicy::kGumbel;
-  GameSession<G> scheduled(game, gumbel, 1 << 16);
-  scheduled.begin(moves, request_of(10), "");
-  drive(scheduled);
-  TENGEN_CHECK(throws([&] { scheduled.extend(20); }));
 }
 
 // Visits of all actions, which equal the search's simulations.
@@ -197,8 +154,6 @@ int main() {
   check_symmetries(TicTacToe(), {4, 0, 5});
   check_symmetries(Gomoku(7), {24, 8, 25});
   check_symmetries(Gomoku(9, true), {0, 1, 2, 12});
-  check_slices(TicTacToe(), {4});
-  check_slices(Gomoku(7), {24, 8});
   check_kept_tree(Gomoku(7));
   check_kept_tree(Gomoku(9));
   check_misuse();

@@ -6,17 +6,12 @@
 #include "base/testing.h"
 #include "games/gomoku/gomoku.h"
 #include "games/tictactoe/tictactoe.h"
+#include "search/testing.h"
 #include "selfplay/testing.h"
 
 using namespace tengen;
 
 namespace {
-
-SearchRequest request_of(int num_simulations) {
-  SearchRequest request;
-  request.num_simulations = num_simulations;
-  return request;
-}
 
 void drive_all(SharedSession& session, int num_threads) {
   std::vector<std::thread> threads;
@@ -24,41 +19,6 @@ void drive_all(SharedSession& session, int num_threads) {
     threads.emplace_back([&, i] { drive(session.port(i)); });
   }
   for (auto& thread : threads) thread.join();
-}
-
-// One port of one row equals the single-threaded session.
-void check_one_thread() {
-  const Gomoku game(9);
-  GameSession<Gomoku> alone(game, SearchSettings(), 1 << 16);
-  SharedGameSession<Gomoku> shared(game, SearchSettings(), 1, 1, 1 << 16);
-  for (const std::vector<int>& moves : {std::vector<int>{}, {40, 41, 31}}) {
-    alone.begin(moves, request_of(300), "");
-    drive(alone);
-    shared.begin(moves, request_of(300), "");
-    drive_all(shared, 1);
-    for (size_t i = 0; i < alone.result().actions.size(); ++i) {
-      TENGEN_CHECK(alone.result().actions[i].visits == shared.result().actions[i].visits);
-    }
-  }
-}
-
-// Slices have the requested length with any number of threads; stop() in between has no effect.
-void check_slices() {
-  const Gomoku game(9);
-  SharedGameSession<Gomoku> session(game, SearchSettings(), 3, 2, 1 << 16);
-  session.begin({40}, request_of(0), "");
-  for (const int num_simulations : {0, 1, 40, 40, 500}) {
-    session.extend(num_simulations);
-    drive_all(session, 3);
-    session.stop();
-    const SearchResult& result = session.result();
-    TENGEN_CHECK(result.num_simulations == static_cast<uint32_t>(num_simulations));
-    uint32_t visits = 0;
-    for (const ActionResult& action : result.actions) visits += action.visits;
-    TENGEN_CHECK(visits == result.num_simulations);
-  }
-  const std::vector<int> variation = session.variation(session.result().best_action, 9);
-  TENGEN_CHECK(variation.size() >= 2 && variation[0] == session.result().best_action);
 }
 
 // Many short searches, with and without a cache, on one session.
@@ -141,18 +101,12 @@ void check_given_up() {
   session.begin({}, request_of(1 << 20), "");
   session.stop();
   drive_all(session, 2);
-  try {
-    session.result();
-    TENGEN_CHECK(false);
-  } catch (const Error&) {
-  }
+  TENGEN_CHECK(throws([&] { session.result(); }));
 }
 
 }  // namespace
 
 int main() {
-  check_one_thread();
-  check_slices();
   for (const size_t cache_bytes : {size_t{0}, size_t{1} << 16}) {
     check_many(TicTacToe(), cache_bytes);
     check_many(Gomoku(7), cache_bytes);

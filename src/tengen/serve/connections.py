@@ -8,11 +8,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 __all__ = ["Connection"]
 
-_MAX_CONNECTIONS = 256
-_REQUEST_S = 20.0
-"""Seconds for a whole request, from the connection or its first byte on."""
-_UNREAD_S = 20.0
-"""Seconds in which a client must read some of what waits for it."""
 _FULL = b"server (full) answers as many requests as it can; try again\n"
 
 
@@ -25,6 +20,10 @@ class Connection(H11Protocol):
     those who may not ask at once, so only clients that it lets in can hold connections
     for long.
     """
+
+    max_connections = 256
+    request_s = 20.0  # for a whole request, from the connection or its first byte on
+    unread_s = 20.0  # in which a client must read some of what waits for it
 
     _late: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
@@ -45,7 +44,7 @@ class Connection(H11Protocol):
             for one in self.connections
             if isinstance(one, Connection) and not one._is_over
         ]
-        if len(living) <= _MAX_CONNECTIONS:
+        if len(living) <= self.max_connections:
             return
         idle = [one for one in living if one is not self and one._is_idle]
         if idle:
@@ -79,7 +78,7 @@ class Connection(H11Protocol):
         """Waits for the client to read."""
         super().pause_writing()
         self._end_unread()
-        self._unread = self.loop.call_later(_UNREAD_S, self._end)
+        self._unread = self.loop.call_later(self.unread_s, self._end)
 
     def resume_writing(self) -> None:
         """Goes on, as the client has read."""
@@ -91,7 +90,7 @@ class Connection(H11Protocol):
         return self.cycle is None or self.cycle.response_complete
 
     def _begin_request(self) -> None:
-        self._late = self.loop.call_later(_REQUEST_S, self._end)
+        self._late = self.loop.call_later(self.request_s, self._end)
 
     def _end_request(self) -> None:
         if self._late is not None:

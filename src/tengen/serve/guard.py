@@ -56,7 +56,7 @@ class Guard:
         any_address: bool,
         token: str,
     ) -> None:
-        self._app = app
+        self.app = app
         self._names = {name.lower() for name in names}
         self._any_address = any_address
         self._token = token
@@ -65,7 +65,7 @@ class Guard:
         """Answers one request."""
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
-                await self._app(scope, receive, send)
+                await self.app(scope, receive, send)
             return
 
         async def send_guarded(message: Message) -> None:
@@ -80,7 +80,7 @@ class Guard:
         if reply is not None:
             await reply(scope, receive, send_guarded)
             return
-        await self._app(scope, receive, send_guarded)
+        await self.app(scope, receive, send_guarded)
 
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         host = headers.get("host", "")

@@ -103,7 +103,7 @@ def test_a_run_of_that_name_wins(tmp_path, monkeypatch, publish_run):
     ],
 )
 def test_an_unknown_name_is_one_line(word, words):
-    with pytest.raises(UsageError, match=re.escape(words)):
+    with refused(UsageError, words):
         resolve_model(word)
 
 
@@ -139,23 +139,23 @@ def test_a_damaged_file_is_one_line(copied, file, capsys):
 def test_a_wrong_manifest_is_refused(copied, changed, words):
     path = copied / "player.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **changed}))
-    with pytest.raises(UsageError, match=re.escape(words)):
+    with refused(UsageError, words):
         resolve_model("bundled:tictactoe")
 
 
 def test_what_is_not_json_or_missing_is_refused(copied):
     (copied / "player.json").write_bytes(b"{")
-    with pytest.raises(UsageError, match="install tengen again"):
+    with refused(UsageError, "player.json"):
         resolve_model("bundled:tictactoe")
     (copied / "player.json").unlink()
-    with pytest.raises(UsageError, match="is not known"):
+    with refused(UsageError, "tictactoe"):
         resolve_model("bundled:tictactoe")
 
 
 def test_a_file_beyond_all_bounds_is_not_read(copied):
     with (copied / "model.onnx").open("ab") as file:
         file.truncate(1 << 40)
-    with pytest.raises(UsageError, match="must have at most"):
+    with refused(UsageError, "model.onnx"):
         resolve_model("bundled:tictactoe")
 
 

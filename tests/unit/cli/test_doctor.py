@@ -21,13 +21,28 @@ Usage = namedtuple("Usage", "total used free")
 NOT_TOLD = {"docs", "plots", "test"}
 
 
-def test_it_prints_a_line_a_check_and_the_fixes(capsys, monkeypatch):
+@pytest.fixture
+def answers(monkeypatch):
+    """Has functions of a module answer as they would on another machine."""
+
+    def answer(module, **functions):
+        for name, function in functions.items():
+            monkeypatch.setattr(module, name, function)
+
+    return answer
+
+
+def absent(name):
+    raise doctor.metadata.PackageNotFoundError(name)
+
+
+def test_it_prints_a_line_a_check_and_the_fixes(capsys, answers):
     found = {
         "memory": Finding("0.0 GiB", "bad", "give more"),
         "[ray]": Finding("no ray", "absent", "pip install 'tengen-rl[ray]'"),
         "core": Finding("there"),
     }
-    monkeypatch.setattr(doctor, "examine", lambda: found)
+    answers(doctor, examine=lambda: found)
     report = doctor.doctor(argparse.Namespace(json=False))
     assert capsys.readouterr().out.splitlines() == [
         "BAD memory  0.0 GiB",
@@ -49,9 +64,9 @@ def test_it_prints_a_line_a_check_and_the_fixes(capsys, monkeypatch):
     assert capsys.readouterr().out == ""
 
 
-def test_a_machine_that_is_too_small(monkeypatch):
-    monkeypatch.setattr(doctor, "memory_limit_bytes", lambda: 2**20)
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(64 << 20, 0, 2**20))
+def test_a_machine_that_is_too_small(answers):
+    answers(doctor, memory_limit_bytes=lambda: 2**20)
+    answers(shutil, disk_usage=lambda path: Usage(64 << 20, 0, 2**20))
     found = doctor.check_machine()
     assert found["memory"].text == "0.0 GiB (at least 2)"
     assert {found[name].state for name in ("memory", "disk")} == {"bad"}
@@ -59,28 +74,28 @@ def test_a_machine_that_is_too_small(monkeypatch):
     assert "--shm-size" in found["shared memory"].fix
 
 
-def test_the_cores_are_those_of_the_quota(monkeypatch):
-    monkeypatch.setattr(doctor, "quota_cores", lambda: 1.5)
-    monkeypatch.setattr(doctor, "available_cores", lambda: 1)
+def test_the_cores_are_those_of_the_quota(answers):
+    answers(doctor, quota_cores=lambda: 1.5)
+    answers(doctor, available_cores=lambda: 1)
     assert "1 of " in doctor.cores().text
     assert "a quota of 1.5" in doctor.cores().text
 
 
-def test_the_kernels_and_why_no_others(monkeypatch):
+def test_the_kernels_and_why_no_others(answers):
     core = importlib.import_module("tengen._core")
-    monkeypatch.setattr(core, "kernel_name", lambda: "avx2")
-    monkeypatch.setattr(doctor.platform, "machine", lambda: "x86_64")
+    answers(core, kernel_name=lambda: "avx2")
+    answers(doctor.platform, machine=lambda: "x86_64")
     has = {"avx2", "fma", "bmi1", "bmi2", "avx512f"}
-    monkeypatch.setattr(doctor, "cpu_features", lambda: frozenset(has))
+    answers(doctor, cpu_features=lambda: frozenset(has))
     assert doctor.kernels().text == (
         "avx2: not avx512: it has no avx512bw avx512dq avx512vl avx512cd; "
         "the processor has avx2 fma bmi1 bmi2"
     )
 
 
-def test_it_survives_a_core_that_is_absent(monkeypatch):
+def test_it_survives_a_core_that_is_absent(monkeypatch, answers):
     monkeypatch.setitem(sys.modules, "tengen._core", None)
-    monkeypatch.setattr(doctor, "check_required", dict)
+    answers(doctor, check_required=dict)
     found = doctor.examine()
     assert found["core"].state == "bad"
     assert "make setup" in found["core"].fix
@@ -101,14 +116,14 @@ def test_packages_that_are_absent_or_broken(monkeypatch, tmp_path):
     assert doctor.package("copiedlibrary").state == "ok"
 
 
-def test_extras_are_those_that_pip_knows(monkeypatch):
+def test_extras_are_those_that_pip_knows(answers):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     assert set(doctor.EXTRAS) == set(extras) - NOT_TOLD
     wanted = [
         f"{text}; extra == '{name}'" for name, all_ in extras.items() for text in all_
     ]
-    monkeypatch.setattr(doctor.metadata, "requires", lambda name: wanted)
+    answers(doctor.metadata, requires=lambda name: wanted)
     there = {"gymnasium": "1.2", "starlette": "1", "uvicorn": "2"}
 
     def version(name):
@@ -116,7 +131,7 @@ def test_extras_are_those_that_pip_knows(monkeypatch):
             raise doctor.metadata.PackageNotFoundError(name)
         return there[name]
 
-    monkeypatch.setattr(doctor.metadata, "version", version)
+    answers(doctor.metadata, version=version)
     found = doctor.check_extras()
     assert found["[serve]"] == Finding("starlette 1, uvicorn 2: tengen serve")
     assert found["[atari]"] == Finding(
@@ -124,19 +139,16 @@ def test_extras_are_those_that_pip_knows(monkeypatch):
     )
 
 
-def test_an_extra_that_the_installed_tengen_has_not_is_told_as_such(monkeypatch):
-    monkeypatch.setattr(doctor.metadata, "requires", lambda name: ["numpy>=2"])
+def test_an_extra_that_the_installed_tengen_has_not_is_told_as_such(answers):
+    answers(doctor.metadata, requires=lambda name: ["numpy>=2"])
     found = doctor.check_extras()["[serve]"]
     assert found.state == "absent"
     assert found.text.startswith("not an extra of the tengen that pip installed")
     assert found.fix.startswith("install tengen again")
 
 
-def test_no_advice_brings_the_project_that_has_the_name_on_pypi(monkeypatch):
-    def absent(name):
-        raise doctor.metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(doctor.metadata, "requires", absent)
+def test_no_advice_brings_the_project_that_has_the_name_on_pypi(answers):
+    answers(doctor.metadata, requires=absent)
     assert "pip install tengen" not in doctor.check_extras()["extras"].fix
 
 
@@ -148,16 +160,16 @@ def test_no_advice_brings_the_project_that_has_the_name_on_pypi(monkeypatch):
         (False, (), "torch, fp32 or bf16", pip_install("openvino")),
     ],
 )
-def test_what_inference_computes_by(monkeypatch, has, native, text, fix):
-    monkeypatch.setattr(openvino_backend, "is_installed", lambda: has)
-    monkeypatch.setattr(openvino_backend, "supported_precisions", lambda: native)
+def test_what_inference_computes_by(answers, has, native, text, fix):
+    answers(openvino_backend, is_installed=lambda: has)
+    answers(openvino_backend, supported_precisions=lambda: native)
     found = doctor.check_choices()["inference"]
     assert found.text.startswith(text)
     assert found.fix == fix
 
 
-def test_a_gpu_that_torch_does_not_see(monkeypatch):
-    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
+def test_a_gpu_that_torch_does_not_see(answers):
+    answers(shutil, which=lambda name: f"/usr/bin/{name}")
     found = doctor.check_choices()["device"]
     assert found.state == "absent"
     assert found.text.startswith("cpu: there is a")

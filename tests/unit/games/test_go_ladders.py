@@ -1,17 +1,13 @@
 """Ladders against those that are read move by move on boards of text."""
 
 import random
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-from tengen import _core
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "oracle"))
 from slow_go import SlowGo, choose, rows_of
 from slow_ladders import ladders
+
+from tengen import _core
 
 # Games by board, and how many plies lie between the positions that are compared.
 SHORT = {"3": (20, 2), "5": (30, 3), "3x6": (20, 3), "7": (16, 7), "9": (8, 12)}

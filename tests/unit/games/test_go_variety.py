@@ -106,24 +106,24 @@ def test_every_game_is_one_that_the_tasks_game_holds():
 @pytest.mark.parametrize(
     ("task", "fields", "message"),
     [
-        ("connect4", {"komi_stdev": 1.0}, r"variety \(of connect4\) must be left out"),
+        ("connect4", {"komi_stdev": 1.0}, "variety (of connect4)"),
         (
             "go/9/nosuicide/planes=minigo",
             {"komi_stdev": 1.0},
-            r"variety \(of go/9/nosuicide/planes=minigo\) must be left out with these",
+            "variety (of go/9/nosuicide/planes=minigo)",
         ),
-        ("go/9", {"boards": ("10",)}, r"variant \(go/10\) must fit go/9"),
-        ("go/9", {"boards": ("nine",)}, r"task \(go/nine\) must be"),
-        ("go/9", {"boards": ("9x9",)}, r"must be written go/9"),
-        ("go/9", {"boards": ("9",), "board_weights": (1.0, 1.0)}, "one for each"),
-        ("go/9", {"boards": ("9",), "board_weights": (0.0,)}, "must be above 0"),
-        ("go/9", {"komi_stdev": -1.0}, "must be 0 to 100"),
-        ("go/9", {"komi_wide_share": 1.5}, "must be 0 to 1"),
-        ("go/9", {"ko": ("super",)}, r"ko \(super\) must be one of positional"),
+        ("go/9", {"boards": ("10",)}, "variant (go/10)"),
+        ("go/9", {"boards": ("nine",)}, "task (go/nine)"),
+        ("go/9", {"boards": ("9x9",)}, "go/9x9"),
+        ("go/9", {"boards": ("9",), "board_weights": (1.0, 1.0)}, "board_weights"),
+        ("go/9", {"boards": ("9",), "board_weights": (0.0,)}, "board_weights"),
+        ("go/9", {"komi_stdev": -1.0}, "komi_stdev (-1.0)"),
+        ("go/9", {"komi_wide_share": 1.5}, "komi_wide_share (1.5)"),
+        ("go/9", {"ko": ("super",)}, "ko (super)"),
     ],
 )
 def test_what_does_not_fit_is_said(task, fields, message):
-    with pytest.raises(UsageError, match=message):
+    with refused(UsageError, message):
         variants_of(task, GoVariety(**fields))
 
 

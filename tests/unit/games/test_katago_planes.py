@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
-
-from tengen.errors import UsageError
-from tengen.games import Framed, make
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "oracle"))
 from katago_golden import golden_games
+
+from tengen.games import Framed, make
 
 GAMES = list(golden_games())
 
@@ -60,8 +54,3 @@ def test_positions_with_one_key_have_the_same_planes(name):
             assert shown.setdefault(state.key(), planes) == planes
             state.apply(int(rng.choice(state.legal_actions())))
     assert len(shown) > 100
-
-
-def test_other_names_of_planes_are_refused():
-    with pytest.raises(UsageError, match="planes=katago"):
-        make("go/9/planes=other")

@@ -1,16 +1,9 @@
 """The planes of ``/planes=minigo`` against those made from the moves by flood fill."""
 
 import random
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-from tengen import _core, games
-from tengen.errors import UsageError
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "oracle"))
 from slow_go import SlowGo, choose
 from slow_minigo_planes import (
     captures,
@@ -19,6 +12,8 @@ from slow_minigo_planes import (
     minigo_planes,
     planes_of,
 )
+
+from tengen import _core, games
 
 PART = "/planes=minigo"
 # Boards with how many games of at most how many plies.
@@ -142,23 +137,6 @@ def test_keys_are_equal_where_planes_and_moves_are():
         assert len(by_key) > 100
 
 
-def test_moves_are_as_without_the_part():
-    plain, shown = games.make("go/5/nosuicide"), games.make(f"go/5/nosuicide{PART}")
-    assert (plain.max_plies, plain.num_symmetries) == (50, 8)
-    assert (shown.max_plies, shown.num_symmetries) == (50, 8)
-    for index in range(20):
-        rng = random.Random(index)
-        state, other = plain.new_state(), shown.new_state()
-        while not state.is_terminal():
-            legal = state.legal_actions()
-            assert other.legal_actions() == legal
-            assert str(other) == str(state)
-            move = rng.choice(legal)
-            state.apply(move)
-            other.apply(move)
-        assert other.is_terminal()
-
-
 def test_a_smaller_board_lies_in_the_corner_of_the_planes():
     large = games.make(f"go/7{PART}")
     for board in ("5", "3x6"):
@@ -192,37 +170,3 @@ def test_a_variant_has_the_planes_of_its_game(name, variant):
         f"variant ({variant}) must have the planes of {name}; end its name as that one "
         f"ends"
     )
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        f"go/7/nosuicide{PART}",
-        f"go/2x19{PART}",
-        f"go/9/situational/nosuicide/komi=-6.5/handicap=9/plies=1444{PART}",
-    ],
-)
-def test_names_come_back(name):
-    game = games.make(name)
-    assert game.name == name
-    assert _core.parse_go_name(name).name == name
-    assert game.num_planes == 14
-    assert game.new_state().observation().shape == (14, game.height, game.width)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "go/9/planes=",
-        "go/9/planes=tengen",
-        "go/9/planes=minigo/nosuicide",
-        "go/9/planes=minigo/plies=60",
-        "go/9/planes=minigo/planes=minigo",
-        "go/9/planes=minigo2",
-    ],
-)
-def test_names_that_are_refused(name):
-    with pytest.raises(
-        UsageError, match=r"in this order: .*/planes=minigo or /planes=katago; correct"
-    ):
-        games.make(name)

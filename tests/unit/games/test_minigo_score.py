@@ -9,9 +9,6 @@ from slow_go import SlowGo
 from slow_minigo_score import kept, minigo_area, minigo_score
 
 from tengen import _core, games
-from tengen.actors import SelfplayConfig
-from tengen.search import SearchConfig
-from tests.oracle.slow_minigo_games import evaluate_planes
 
 SUFFIX = "/nosuicide/planes=minigo"
 
@@ -141,39 +138,3 @@ def test_random_games(size, num_games):
         assert state.returns()[0] == np.sign(score)
     assert num_kept > num_games
     assert num_dead > 0
-
-
-def searched_games(name, num_games, **fields):
-    config = SelfplayConfig(
-        search=SearchConfig(policy="minigo", minigo_c_init=2.5),
-        full_simulations=12,
-        cheap_simulations=4,
-        full_probability=0.25,
-        soft_pick_plies=10,
-        resign_from=1.0,
-        **fields,
-    )
-    queue = _core.GameQueue(seed=3, generation=1, model=0, num_games=num_games)
-    frames = _core.GameFrames()
-    port = _core.make_selfplay_worker(name, config.to_native(), queue, frames)
-    while num_rows := port.next():
-        policy, value = evaluate_planes(port.planes[:num_rows])
-        port.policy[:num_rows], port.value[:num_rows] = policy, value
-        port.done()
-    return [_core.decode_game(frame) for frame in frames.take()]
-
-
-@pytest.mark.parametrize(("size", "num_games"), [(5, 10), (7, 5), (9, 2)])
-@pytest.mark.parametrize("playout", [0.0, 1.0], ids=["settled", "played out"])
-def test_searched_games(size, num_games, playout):
-    """Outcomes of self-play are signs of the slow scores of the last boards."""
-    name = f"go/{size}{SUFFIX}"
-    num_settled = num_dead = 0
-    for record in searched_games(name, num_games, settled_playout_share=playout):
-        slow = slow_game(name, [ply.action for ply in record.plies])
-        num_dead += check_position(name, slow)
-        num_settled += not slow.is_terminal()
-        score = minigo_score(slow.text(), size, 7.5)
-        assert record.outcome == (1 if score > 0 else 2)
-    assert num_dead > 0
-    assert playout == 0 or num_settled == 0

@@ -77,15 +77,6 @@ def test_it_is_the_game_of_openspiel(name):
     assert any(movers) == (name in TWICE_IN_A_ROW)
 
 
-@pytest.mark.parametrize("name", GAMES)
-def test_it_keeps_the_protocol(name, capsys):
-    words = ["game", "check", f"openspiel/{name}", "--games", "1", "--json"]
-    assert cli.main(words) == 0
-    report = json.loads(capsys.readouterr().out)
-    assert sum(report["results"]) == 1
-    assert report["plies"][0] > 2
-
-
 def test_what_a_tensor_leaves_out_is_warned_of(capsys):
     """The tensor of quoridor does not say where a wall begins."""
     words = ["game", "check", "openspiel/quoridor", "--games", "4"]

@@ -63,7 +63,6 @@ CASES = [
         )
     ),
 ]
-NAMES = [f"{method}-{i}" for i, (method, _, _) in enumerate(CASES)]
 
 
 class Zeros:
@@ -93,29 +92,28 @@ def checked(message, refused):
     assert "\n" not in text
 
 
-@pytest.mark.parametrize(("method", "wrong", "message"), CASES, ids=NAMES)
+@pytest.mark.parametrize(
+    ("method", "wrong", "message"),
+    CASES,
+    ids=[f"{method}-{i}" for i, (method, _, _) in enumerate(CASES)],
+)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_self_play_names_the_method(method, wrong, message, tmp_path):
+def test_all_that_plays_names_the_method(method, wrong, message, tmp_path):
     game = PythonGame(late(method, wrong), "broken:Late")
+    with pytest.raises(UsageError) as refused:
+        check_own_game(late(method, wrong), num_games=20)
+    checked(message, refused)
     queue = _core.GameQueue(seed=1, generation=1, model=0, num_games=50)
     sink = Nowhere(tmp_path / "games").sink
     config = SelfplayConfig(full_simulations=16, num_slots=4)
     with pytest.raises(UsageError) as refused:
         play_generation(game, config, Zeros(), queue, sink, num_threads=2)
     checked(message, refused)
-
-
-@pytest.mark.parametrize(
-    ("method", "wrong", "message"),
-    [case for case in CASES if case[0] != "to_play"],
-    ids=[name for name in NAMES if not name.startswith("to_play")],
-)
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_a_match_names_the_method(method, wrong, message):
-    game = PythonGame(late(method, wrong), "broken:Late")
-    with pytest.raises(UsageError) as refused:
-        play_match(game, MctsPlayer(30), RandomPlayer(), num_games=20, num_threads=2)
-    checked(message, refused)
+    if method != "to_play":
+        players = (MctsPlayer(30), RandomPlayer())
+        with pytest.raises(UsageError) as refused:
+            play_match(game, *players, num_games=20, num_threads=2)
+        checked(message, refused)
 
 
 def test_chance_in_apply_breaks_the_protocol():
@@ -190,9 +188,9 @@ def test_a_game_without_end_is_named():
             return state
 
     source = OwnGameSource(PythonGame(Endless(), "broken:Endless"))
-    with pytest.raises(UsageError, match=r"Endless.is_terminal \(False\) must be True"):
+    with refused(UsageError, "Endless.is_terminal (False)"):
         _core.mcts_choose(source, [], 5)
-    with pytest.raises(UsageError, match=r"Endless.is_terminal \(False\) must be True"):
+    with refused(UsageError, "Endless.is_terminal (False)"):
         _core.mcts_choose(source, [0] * 9, 5)
 
 
@@ -207,7 +205,7 @@ def test_a_game_that_changes_its_answers_is_named():
             return planes[1:] if self.asked == 10 else planes
 
     source = OwnGameSource(PythonGame(Moody(), "broken:Moody"))
-    with pytest.raises(UsageError, match=r"Moody \(ply \d\) must answer the same"):
+    with refused(UsageError, "Moody (ply "):
         _core.mcts_choose(source, [], 30)
 
 
@@ -215,7 +213,7 @@ def test_an_illegal_move_of_the_caller_is_refused():
     source = OwnGameSource(PythonGame(TicTacToe(), "own_games:TicTacToe"))
     with refused(_core.CoreError, "move (9)"):
         _core.mcts_choose(source, [9], 3)
-    with pytest.raises(_core.CoreError, match="must be legal"):
+    with refused(_core.CoreError, "legal"):
         _core.mcts_choose(source, [4, 4], 3)
 
 
@@ -226,25 +224,25 @@ def leaves(*_):
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_a_game_cannot_leave_the_process(tmp_path):
     game = PythonGame(late("apply", leaves), "broken:Late")
-    line = r"^Late.apply \(ply 3\) must not raise; it raised SystemExit: 7$"
-    with pytest.raises(UsageError, match=line):
+    line = "Late.apply (ply 3) must not raise; it raised SystemExit: 7"
+    with refused(UsageError, line):
         check_own_game(game.own)
-    with pytest.raises(UsageError, match=line):
+    with refused(UsageError, line):
         _core.mcts_choose(OwnGameSource(game), [0, 1, 2], 5)
-    with pytest.raises(UsageError, match=line):
+    with refused(UsageError, line):
         play_match(game, MctsPlayer(30), RandomPlayer(), num_games=2, num_threads=1)
     state = game.new_state()
     for action in (0, 1, 2):
         state.apply(action)
-    with pytest.raises(UsageError, match=line):
+    with refused(UsageError, line):
         state.apply(3)
 
 
 @pytest.mark.parametrize("name", ["num_actions", "num_symmetries", "apply"])
 def test_an_attribute_cannot_leave_the_process(name):
     broken = type("Broken", (TicTacToe,), {name: property(leaves)})()
-    line = rf"^Broken.{name} \(attribute\) must not raise; it raised SystemExit: 7$"
-    with pytest.raises(UsageError, match=line):
+    line = f"Broken.{name} (attribute) must not raise; it raised SystemExit: 7"
+    with refused(UsageError, line):
         check_own_game(broken)
 
 

@@ -70,12 +70,12 @@ def test_the_adapter_refuses_what_native_games_refuse(hex_game):
     state = play(hex_game.new_state(), [7])
     with refused(CoreError, "action (7)"):
         state.apply(7)
-    with pytest.raises(CoreError, match="need a finished game"):
+    with refused(CoreError, "returns"):
         state.returns()
     with refused(CoreError, "symmetry (2)"):
         state.observation(2)
     finished = play(hex_game.new_state(), [0, 4, 5, 9, 10, 14, 15, 19, 20])
-    with pytest.raises(CoreError, match="cannot be played in a finished game"):
+    with refused(CoreError, "action (1)"):
         finished.apply(1)
 
 
@@ -173,20 +173,9 @@ def returning(value):
         (broken(max_plies=3), "Nim.is_terminal (False) must be True"),
         (broken(policy_layout="grid"), "Nim.policy_layout ('grid') must be one of"),
         (broken(policy_layout="columns"), "Nim.policy_layout ('columns') must have 7"),
-        (broken(to_play=returning(2)), "Nim.to_play (2) must be 0 or 1"),
         (broken(to_play=returning(1.0)), "Nim.to_play (1.0) must be 0 or 1"),
-        (broken(legal_actions=returning([1, 0])), "Nim.legal_actions ([1, 0]) must be"),
-        (broken(legal_actions=returning([0, 0])), "must be increasing"),
-        (broken(legal_actions=returning([0, 2])), "must be 0 to 1"),
-        (broken(legal_actions=returning([-1, 0])), "must be 0 to 1"),
-        (broken(legal_actions=returning([])), "must not be empty before"),
-        (broken(legal_actions=returning([0.0])), "must be integers"),
-        (broken(legal_actions=returning(None)), "Nim.legal_actions (None) must be"),
         (broken(is_terminal=returning(0)), "Nim.is_terminal (0) must be a bool"),
-        (broken(returns=returning(1)), "Nim.returns (1) must be two numbers"),
-        (broken(returns=returning((1, 1))), "Nim.returns ((1, 1)) must be (1, -1)"),
         (broken(returns=returning((0.5, -0.5))), "must be (1, -1), (-1, 1) or (0, 0)"),
-        (broken(observation=returning([[[1.0]]])), "Nim.observation (a list) must be"),
         (broken(observation=returning(np.ones(3, np.float32))), "must be [C, H, W]"),
         (broken(observation=returning(np.ones((1, 2, 3)))), "must be float32"),
         (
@@ -211,14 +200,6 @@ def test_a_broken_game_is_told_which_method_and_what(game, message):
     assert message in str(refused.value)
     assert "; " in str(refused.value)
     assert "\n" not in str(refused.value)
-
-
-def test_an_exception_in_a_method_is_named():
-    def apply(_, state, action):
-        raise KeyError(action)
-
-    with pytest.raises(UsageError, match=r"Nim\.apply \(ply 0\) must not raise"):
-        games.check_own_game(broken(apply=apply))
 
 
 def test_square_symmetries_number_as_the_core_does():

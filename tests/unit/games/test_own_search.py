@@ -68,7 +68,7 @@ class Neighbours:
         self.value[:num_rows] = crowded.sum(axis=(1, 2)) / 256
 
 
-def selfplay(game, path, num_games=12, **settings):
+def selfplay(game, path, num_games=8, **settings):
     """Plays a generation and returns the encoded games in order, and the counts."""
     settings = {"full_simulations": 24, "num_slots": 8, **settings}
     queue = _core.GameQueue(seed=5, generation=1, model=0, num_games=num_games)
@@ -106,14 +106,7 @@ def test_self_play_is_that_of_the_native_game(own, native, settings, tmp_path):
     frames, _ = selfplay(source, tmp_path / "own", **settings)
     expected, _ = selfplay(native, tmp_path / "native", **settings)
     assert frames == expected
-    assert len(frames) == 12
-
-
-def test_games_do_not_depend_on_slots(tmp_path):
-    source = games.core_game(games.make("own_games:TicTacToe"))
-    one, _ = selfplay(source, tmp_path / "1", num_slots=1)
-    many, _ = selfplay(source, tmp_path / "5", num_slots=5)
-    assert one == many
+    assert len(frames) == 8
 
 
 @pytest.mark.parametrize(("own", "native"), PAIRS)
@@ -198,7 +191,7 @@ def test_moves_are_made_many_at_a_time(tmp_path):
 
 def test_positions_that_are_over_are_forgotten(tmp_path):
     most = []
-    for num_games in (4, 16):
+    for num_games in (3, 8):
         source = Recorder(ConnectFour())
         settings = {"num_slots": 2, "full_simulations": 16, "num_games": num_games}
         selfplay(source, tmp_path / str(num_games), **settings)
@@ -219,15 +212,13 @@ def test_minigo_searches_games_of_the_core_alone():
     native = SelfplayConfig(search=SearchConfig(policy="minigo")).to_native()
     source = games.core_game(games.make("own_games:TicTacToe"))
     queue = _core.GameQueue(seed=0, generation=0, model=0, num_games=1)
-    line = (
-        r"search\.policy \(minigo\) must be puct or gumbel for a game that Python plays"
-    )
-    with pytest.raises(_core.CoreError, match=line):
+    line = "search.policy (minigo)"
+    with refused(_core.CoreError, line):
         _core.make_selfplay_worker(source, native, queue, _core.GameFrames())
     player = _core.MatchPlayer()
     player.kind = _core.PlayerKind.NETWORK
     player.search = native.search
-    with pytest.raises(_core.CoreError, match=line):
+    with refused(_core.CoreError, line):
         _core.make_match(
             source, player, player, queue, num_slots=1, num_opening_plies=0
         )

@@ -13,6 +13,7 @@ from tengen import _core, games
 from tengen.errors import UsageError
 from tengen.games.sgf import GoRecord, read_sgf, replay, setup_moves, write_sgf
 from tengen.games.sgf.tree import MAX_CHARACTERS
+from tests.refusals import refused
 
 GAME = (
     "(;FF[4]GM[1]CA[UTF-8]SZ[9]KM[6.5]RU[Tromp-Taylor]PB[Bo\\]b]PW[Wen]RE[W+R]C[a\n b]"
@@ -68,46 +69,66 @@ def test_the_root_says_the_game(root, name):
     assert read_sgf(write_sgf(record)) == record
 
 
-def test_handicap_stones_that_nobody_wrote():
-    record = read_sgf("(;GM[1]SZ[9]HA[2]KM[0];W[ee];B[aa])")
-    assert record.game == "go/9/komi=0/handicap=2"
-    assert record.moves == (40, 0)
-    assert record == read_sgf("(;SZ[9]HA[2]AB[gc][cg]KM[0];W[ee];B[aa])")
-    assert read_sgf("(;SZ[9]HA[3])").game == "go/9/handicap=3"
-    # Where they are Black's first moves they are that.
-    record = read_sgf("(;SZ[9]HA[2];B[gc];B[cg];W[ee];B[aa])")
-    assert record.moves == (24, 81, 56, 40, 0)
-    # With other stones they are stones, too.
-    record = read_sgf("(;SZ[9]HA[2]AW[ee];W[aa])")
-    assert record.black_stones == (24, 56)
-    assert record.white_stones == (40,)
-
-
-def test_passes_that_nobody_wrote():
-    text = "(;SZ[5];B[aa]C[one];B[bb];W[cc]C[three];W[dd];B[])"
-    record = read_sgf(text)
-    assert record.moves == (0, 25, 6, 12, 25, 18, 25)
-    assert record.comments == ("one", "", "", "three", "", "", "")
-    assert read_sgf(write_sgf(record)) == record
-
-
 @pytest.mark.parametrize(
-    ("moves", "actions"),
+    ("text", "expected"),
     [
+        # Handicap stones that nobody wrote.
+        (
+            "(;GM[1]SZ[9]HA[2]KM[0];W[ee];B[aa])",
+            {"game": "go/9/komi=0/handicap=2", "moves": (40, 0)},
+        ),
+        (
+            "(;SZ[9]HA[2]AB[gc][cg]KM[0];W[ee];B[aa])",
+            {"game": "go/9/komi=0/handicap=2", "moves": (40, 0), "first_player": 1},
+        ),
+        ("(;SZ[9]HA[3])", {"game": "go/9/handicap=3", "first_player": 1}),
+        # Where they are Black's first moves they are that.
+        ("(;SZ[9]HA[2];B[gc];B[cg];W[ee];B[aa])", {"moves": (24, 81, 56, 40, 0)}),
+        # With other stones they are stones, too.
+        (
+            "(;SZ[9]HA[2]AW[ee];W[aa])",
+            {"black_stones": (24, 56), "white_stones": (40,)},
+        ),
+        # Passes that nobody wrote.
+        (
+            "(;SZ[5];B[aa]C[one];B[bb];W[cc]C[three];W[dd];B[])",
+            {
+                "moves": (0, 25, 6, 12, 25, 18, 25),
+                "comments": ("one", "", "", "three", "", "", ""),
+            },
+        ),
         # Two passes before another stone are none, whoever sets it.
-        (";B[aa];W[];B[];W[bb]", (0, 6)),
-        (";B[aa];W[];B[];B[bb]", (0, 25, 6)),
-        (";B[];W[];B[aa]", (0,)),
+        ("(;SZ[5];B[aa];W[];B[];W[bb])", {"moves": (0, 6)}),
+        ("(;SZ[5];B[aa];W[];B[];B[bb])", {"moves": (0, 25, 6)}),
+        ("(;SZ[5];B[];W[];B[aa])", {"moves": (0,)}),
         # Servers write three.
-        (";B[aa];W[];B[];W[]", (0, 25, 25)),
-        (";B[aa];W[];B[];W[];B[bb]", (0, 25, 6)),
+        ("(;SZ[5];B[aa];W[];B[];W[])", {"moves": (0, 25, 25)}),
+        ("(;SZ[5];B[aa];W[];B[];W[];B[bb])", {"moves": (0, 25, 6)}),
         # A pass before a stone of the same side, and one out of turn.
-        (";B[aa];W[];W[bb]", (0, 6)),
-        (";B[aa];B[];W[bb]", (0, 6)),
+        ("(;SZ[5];B[aa];W[];W[bb])", {"moves": (0, 6)}),
+        ("(;SZ[5];B[aa];B[];W[bb])", {"moves": (0, 6)}),
+        # What is said of passes stays.
+        (
+            "(;SZ[5];B[aa]C[a];W[]C[b];B[]C[c];W[]C[d];W[bb]C[e];W[]C[f];B[cc])",
+            {"moves": (0, 6, 12), "comments": ("a", "b\nc\nd\ne\nf", "")},
+        ),
+        # A later node may speak of the game; what the root says holds.
+        (
+            "(;SZ[9];B[aa];KM[5.5]RU[Japanese]PB[x];W[bb]RE[W+R])",
+            {"game": "go/9/komi=5.5", "black": "x", "result": "W+R"},
+        ),
+        ("(;SZ[9]KM[0];KM[5.5]SZ[9])", {"game": "go/9/komi=0"}),
+        # Text around a game.
+        ("From: a (b)\n\n(\n;SZ[9];B[aa])\n-- \n(c)", {"moves": (0,)}),
+        ("hello (;-) (;SZ[9];B[aa]) bye (; - )", {"moves": (0,)}),
+        # One child is no variation.
+        ("(;SZ[9];B[aa](;W[bb](;B[cc])))", {"moves": (0, 10, 20)}),
     ],
 )
-def test_passes_that_are_none(moves, actions):
-    assert read_sgf(f"(;SZ[5]{moves})").moves == actions
+def test_what_is_read(text, expected):
+    record = read_sgf(text)
+    assert {name: getattr(record, name) for name in expected} == expected
+    assert read_sgf(write_sgf(record)) == record
 
 
 def test_the_first_moves_of_a_file():
@@ -125,33 +146,13 @@ def test_the_first_moves_of_a_file():
 def test_many_moves_are_no_hang(node):
     names = map("".join, itertools.product(string.ascii_uppercase[2:], repeat=3))
     root = ";SZ[5]" + "".join(f"{name}[]" for name in names)
-    num_nodes = (MAX_CHARACTERS - len(root)) // len(node) - 4
+    num_nodes = (MAX_CHARACTERS // 2 - len(root)) // len(node) - 4
     text = f"({root};B[ee]{node * num_nodes})"
     began = time.process_time()
     with contextlib.suppress(UsageError):
         read_sgf(text)
-    # A reader that copies what it has at every node takes 45 s and more, this one 2.
-    assert time.process_time() - began < 20
-
-
-def test_what_is_said_of_passes_stays():
-    text = "(;SZ[5];B[aa]C[a];W[]C[b];B[]C[c];W[]C[d];W[bb]C[e];W[]C[f];B[cc])"
-    record = read_sgf(text)
-    assert record.moves == (0, 6, 12)
-    assert record.comments == ("a", "b\nc\nd\ne\nf", "")
-
-
-def test_a_later_node_may_speak_of_the_game():
-    record = read_sgf("(;SZ[9];B[aa];KM[5.5]RU[Japanese]PB[x];W[bb]RE[W+R])")
-    assert record.game == "go/9/komi=5.5"
-    assert (record.black, record.result) == ("x", "W+R")
-    # What the root says holds.
-    assert read_sgf("(;SZ[9]KM[0];KM[5.5]SZ[9])").game == "go/9/komi=0"
-
-
-def test_text_around_a_game():
-    assert read_sgf("From: a (b)\n\n(\n;SZ[9];B[aa])\n-- \n(c)").moves == (0,)
-    assert read_sgf("hello (;-) (;SZ[9];B[aa]) bye (; - )").moves == (0,)
+    # A reader that copies what it has at every node takes 11 s and more, this one 1.
+    assert time.process_time() - began < 6
 
 
 def test_stones_that_are_no_handicap_are_kept():
@@ -190,7 +191,7 @@ def test_stones_become_moves(cells, first):
         game="go/4", first_player=first, black_stones=black, white_stones=white
     )
     if not all(has_liberty(cells, point) for point in (*black, *white)):
-        with pytest.raises(UsageError, match=r"SGF setup"):
+        with refused(UsageError, "SGF setup"):
             setup_moves(record)
         return
     moves = setup_moves(record)
@@ -286,8 +287,6 @@ def test_what_is_refused(text, message):
 def test_the_main_line_is_read_where_it_is_asked_for():
     text = "(;SZ[9];B[aa](;W[bb](;B[cc])(;B[dd]))(;W[ee];B[ff]))"
     assert read_sgf(text, main_line=True).moves == (0, 10, 20)
-    # One child is no variation.
-    assert read_sgf("(;SZ[9];B[aa](;W[bb](;B[cc])))").moves == (0, 10, 20)
 
 
 @pytest.mark.parametrize(
@@ -306,42 +305,12 @@ def test_results(name, moves, result):
 
 
 @pytest.mark.parametrize(
-    ("charset", "name"),
-    [
-        *((charset, "\u4e2d") for charset in ("UTF-8", "GB2312", "Shift_JIS", "Big5")),
-        ("windows-1251", "\u0416"),
-        ("KOI8-R", "\u0416"),
-    ],
-)
-def test_charsets(charset, name):
-    text = f"(;CA[{charset}]SZ[9]PB[{name}])"
-    assert read_sgf(text.encode(charset)).black == name
-
-
-@pytest.mark.parametrize(
     "charset", ["", " ", "rot13", "UTF-16", "utf-7", "unicode_escape", "x" * 99, "\xe9"]
 )
 def test_a_charset_that_is_none_is_passed_over(charset):
     text = f"(;CA[{charset}]SZ[9]C[\\x41]PB[\u0416])"
     record = read_sgf(text.encode())
     assert (record.black, record.comment) == ("\u0416", "x41")
-
-
-def test_a_charset_that_would_eat_brackets_is_passed_over():
-    text = "(;CA[GB18030]SZ[9]PB[\u4e2d];B[ee])"
-    assert "]" not in "\u4e2d]".encode().decode("GB18030")
-    assert read_sgf(text.encode()).moves == (40,)
-    assert read_sgf(text.encode()).black == "\u4e2d"
-    # What is both is what it says to be.
-    both = "\u4e00"
-    assert both.encode("GBK").decode() != both
-    assert read_sgf(text.replace("\u4e2d", both).encode("GBK")).black == both
-
-
-def test_bytes_without_a_charset():
-    assert read_sgf("(;SZ[9]PB[\u00e9])".encode()).black == "\u00e9"
-    assert read_sgf("(;SZ[9]PB[\u00e9])".encode("latin-1")).black == "\u00e9"
-    assert read_sgf(b"\xef\xbb\xbf (;SZ[9])\n").game == "go/9"
 
 
 def random_game(name, seed, num_moves):

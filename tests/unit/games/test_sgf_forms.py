@@ -8,6 +8,7 @@ import pytest
 from tengen import _core, games
 from tengen.errors import UsageError
 from tengen.games.sgf import read_sgf, replay, write_sgf
+from tests.refusals import refused
 
 FORMS = {
     "KGS": (
@@ -258,23 +259,23 @@ def test_stones_after_the_moves_that_are_read_are_nobodys_business():
     text = "(;SZ[9];B[cc];W[dd];AB[ee];B[zz])"
     for num_moves, moves in ((0, ()), (1, (20,)), (2, (20, 30))):
         assert read_sgf(text, num_moves=num_moves).moves == moves
-    with pytest.raises(UsageError, match=r"SGF AB \(ee\) must change nothing"):
+    with refused(UsageError, "SGF AB (ee)"):
         read_sgf(text)
 
 
 @pytest.mark.parametrize(
     ("text", "changes"),
     [
-        ("(;SZ[9];B[cc];AW[cc])", r"AW \(cc\)"),
-        ("(;SZ[9];B[cc];AE[cc])", r"AE \(cc\)"),
-        ("(;SZ[9];B[cc];AB[cc]AE[cc])", r"AE \(cc\)"),
-        ("(;SZ[9]AW[ba];B[aa];W[ab];AB[aa])", r"AB \(aa\)"),
-        ("(;SZ[9];B[cc];W[dd]AW[ee])", r"AW \(ee\)"),
-        ("(;SZ[9];B[cc];AB[cc];W[dd];AB[cc]AW[ee])", r"AW \(ee\)"),
+        ("(;SZ[9];B[cc];AW[cc])", "AW (cc)"),
+        ("(;SZ[9];B[cc];AE[cc])", "AE (cc)"),
+        ("(;SZ[9];B[cc];AB[cc]AE[cc])", "AE (cc)"),
+        ("(;SZ[9]AW[ba];B[aa];W[ab];AB[aa])", "AB (aa)"),
+        ("(;SZ[9];B[cc];W[dd]AW[ee])", "AW (ee)"),
+        ("(;SZ[9];B[cc];AB[cc];W[dd];AB[cc]AW[ee])", "AW (ee)"),
     ],
 )
 def test_stones_after_a_move_that_change_the_position_refuse_a_file(text, changes):
-    with pytest.raises(UsageError, match=changes):
+    with refused(UsageError, changes):
         read_sgf(text)
 
 
@@ -306,7 +307,7 @@ def test_a_move_that_superko_forbids_is_read_where_no_superko_is_said():
         assert record.moves == tuple(moves)
         assert record.game == "go/2/simple"
         assert read_sgf(write_sgf(record)) == record
-    with pytest.raises(UsageError, match="must be legal"):
+    with refused(UsageError, "legal"):
         read_sgf(f"(;SZ[2]RU[Tromp-Taylor]{line})")
-    with pytest.raises(UsageError, match="must be legal"):
+    with refused(UsageError, "legal"):
         read_sgf("(;SZ[9];B[aa];W[aa])")

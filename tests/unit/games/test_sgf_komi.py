@@ -5,56 +5,28 @@ import pytest
 from tengen import _core, games
 from tengen.games.sgf import GoRecord, read_sgf, write_sgf
 
+# What is written, and the points that are meant, by the properties before it.
+KOMI = {
+    "SZ[9]": (
+        "375=7.5 350=7 325=6.5 275=5.5 -375=-7.5 81=81 81.0=81 3.75=7.5 3,75=7.5 "
+        "2.75=5.5 -3.75=-7.5 650=6.5 750.0=7.5 100.0=2 100=2 6,5=6.5 .5=0.5 -,5=-0.5 "
+        "3.5=3.5"
+    ),
+    "AP[foxwq]SZ[9]": "0=0 50=0.5 275=5.5 325=6.5 350=7 375=7.5",
+    "AP[foxwq]SZ[19]": "0=0 50=0.5 275=5.5 325=6.5 350=7 375=7.5",
+    "": "50=50 274=274 275=5.5 275.0=275 361=361",
+}
+
 
 @pytest.mark.parametrize(
-    ("komi", "points"),
-    [
-        ("375", 7.5),
-        ("350", 7),
-        ("325", 6.5),
-        ("275", 5.5),
-        ("-375", -7.5),
-        ("81", 81),
-        ("81.0", 81),
-        ("3.75", 7.5),
-        ("3,75", 7.5),
-        ("2.75", 5.5),
-        ("-3.75", -7.5),
-        ("650", 6.5),
-        ("750.0", 7.5),
-        ("100.0", 2),
-        ("100", 2),
-        ("6,5", 6.5),
-        (".5", 0.5),
-        ("-,5", -0.5),
-        ("3.5", 3.5),
-    ],
+    ("root", "komi", "points"),
+    [(root, *one.split("=")) for root, text in KOMI.items() for one in text.split()],
 )
-def test_komi_as_servers_write_it(komi, points):
-    record = read_sgf(f"(;SZ[9]KM[{komi}])")
-    assert _core.parse_go_name(record.game).komi == points
+def test_komi_as_servers_write_it(root, komi, points):
+    record = read_sgf(f"(;{root}KM[{komi}])")
+    assert _core.parse_go_name(record.game).komi == float(points)
     assert read_sgf(write_sgf(record)) == record
     assert record.notes == ()
-
-
-@pytest.mark.parametrize(
-    ("komi", "points"),
-    [("0", 0), ("50", 0.5), ("275", 5.5), ("325", 6.5), ("350", 7), ("375", 7.5)],
-)
-@pytest.mark.parametrize("size", [9, 19])
-def test_komi_as_fox_writes_it(komi, points, size):
-    record = read_sgf(f"(;AP[foxwq]SZ[{size}]KM[{komi}])")
-    assert _core.parse_go_name(record.game).komi == points
-
-
-@pytest.mark.parametrize(
-    ("komi", "points"),
-    [("50", 50), ("274", 274), ("275", 5.5), ("275.0", 275), ("361", 361)],
-)
-def test_komi_of_a_large_board(komi, points):
-    record = read_sgf(f"(;KM[{komi}])")
-    assert _core.parse_go_name(record.game).komi == points
-    assert read_sgf(write_sgf(record)) == record
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 import gzip
 import re
-import sys
-from pathlib import Path
 
 import numpy as np
 import openvino
@@ -11,8 +9,6 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "oracle"))
 from katago_files import tiny_network, write_network
 from katago_golden import FOLDER, NETWORKS, golden_games
 
@@ -20,6 +16,7 @@ from tengen.errors import UsageError
 from tengen.katago.network import read_network
 from tengen.models import ModelExporter
 from tengen.tensors import BoardSpec
+from tests.refusals import refused
 
 TOLERANCE = 1e-4
 GAMES = list(golden_games())
@@ -226,7 +223,7 @@ def test_names_and_packing_are_checked(tmp_path):
     packed = gzip.compress(SMALL)
     assert "is damaged" in refusal(tmp_path, packed[:-30], "net.bin.gz")
     assert "is damaged" in refusal(tmp_path, packed[:-4] + b"oops", "net.bin.gz")
-    with pytest.raises(UsageError, match="cannot be read"):
+    with refused(UsageError, "none.bin.gz"):
         read_network(tmp_path / "none.bin.gz")
 
 

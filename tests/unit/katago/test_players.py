@@ -1,13 +1,10 @@
 """``katago:FILE`` wherever a model is named."""
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "oracle"))
 from katago_golden import golden_games
 
 from tengen import load
@@ -18,6 +15,7 @@ from tengen.games import make
 from tengen.inference import allocate, search_outputs
 from tengen.models import INT8_FILE, can_quantise, resolve_model
 from tengen.play import Player
+from tests.refusals import refused
 
 FILE = Path(__file__).parents[2] / "golden" / "katago" / "tiny-v8.bin.gz"
 WORD = f"katago:{FILE}"
@@ -102,7 +100,7 @@ def test_what_plays_answers_as_katago_does():
     ],
 )
 def test_a_wrong_file_is_one_line(word, said):
-    with pytest.raises(UsageError, match=said.replace(")", r"\)")):
+    with refused(UsageError, said):
         resolve_model(word)
 
 
@@ -110,7 +108,7 @@ def test_damage_leaves_nothing_behind(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     path = tmp_path / "cut.bin.gz"
     path.write_bytes(FILE.read_bytes()[:-100])
-    with pytest.raises(UsageError, match="is damaged"):
+    with refused(UsageError, str(path), "damaged"):
         resolve_model(f"katago:{path}")
     assert list(tmp_path.iterdir()) == [path]
 

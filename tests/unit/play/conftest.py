@@ -1,4 +1,5 @@
 import dataclasses
+import io
 
 import pytest
 
@@ -19,3 +20,24 @@ def make_player(hash_player):
         return Player(model)
 
     return make
+
+
+@pytest.fixture
+def type_in(monkeypatch):
+    """Puts lines, or what stands for a terminal, where commands read them."""
+
+    def put(text):
+        stdin = io.StringIO(text) if isinstance(text, str) else text
+        monkeypatch.setattr("sys.stdin", stdin)
+
+    return put
+
+
+@pytest.fixture
+def give_cores(monkeypatch):
+    """Has the process believe that it has so many cores."""
+
+    def give(count):
+        monkeypatch.setattr("tengen.run.machine.available_cores", lambda: count)
+
+    return give

@@ -6,14 +6,23 @@ from tengen.play.session.session import LineReader
 
 
 class Talk:
-    """The two ends of a session: give ``lines`` and ``write`` to its engine."""
+    """An engine of a protocol, and the two ends of its session."""
 
-    def __init__(self):
+    def __init__(self, engine, commands, player, simulations=8, threads=1, **settings):
         self.text = ""
         self.is_written = threading.Condition()
         self.lines = LineReader(self._read)
         self._chunks = []
         self._given = threading.Semaphore(0)
+        self.engine = engine(
+            player,
+            commands,
+            simulations=simulations,
+            threads=threads,
+            write=self.write,
+            lines=self.lines,
+            **settings,
+        )
 
     def say(self, chunk):
         """Sends bytes; nothing ends the input."""

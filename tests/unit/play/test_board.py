@@ -68,33 +68,37 @@ def test_every_action_is_read_as_it_is_written(task):
         assert board.read(board.write(action)) == action
 
 
-@pytest.mark.parametrize("text", ["e5", "E5", " e 5 ", "e,5", "5 5", "5,5", "05 5"])
-def test_forms_of_a_cell(text):
-    # The middle of a board of nine: column e, fifth row from the bottom.
-    assert make_board_text(games.make("gomoku/9")).read(text) == 4 * 9 + 4
+# What is read as the middle of a board of nine, column e and the fifth row from below;
+# and what is no cell or column of a board.
+READ = {
+    ("gomoku/9", 40): ["e5", "E5", " e 5 ", "e,5", "5 5", "5,5", "05 5"],
+    ("gomoku/9", None): [
+        "",
+        "e",
+        "5",
+        "z5",
+        "e0",
+        "e10",
+        "0 5",
+        "10 1",
+        "e5e5",
+        "-1 1",
+    ],
+    ("connect4", None): ["", "7", "-1", "a1", "1 1", "1.5", "\u0663", "hello"],
+}
 
 
-@pytest.mark.parametrize(
-    "text", ["", "e", "5", "z5", "e0", "e10", "0 5", "10 1", "e5e5", "-1 1", "hello"]
-)
-def test_no_cells(text):
-    assert make_board_text(games.make("gomoku/9")).read(text) is None
-
-
-@pytest.mark.parametrize("text", ["", "7", "-1", "a1", "1 1", "1.5", "\u0663"])
-def test_no_columns(text):
-    assert make_board_text(games.make("connect4")).read(text) is None
+@pytest.mark.parametrize(("task", "action"), READ)
+def test_forms_of_a_cell(task, action):
+    board = make_board_text(games.make(task))
+    for text in READ[task, action]:
+        assert board.read(text) == action, text
 
 
 def test_go_has_no_column_i():
     board = make_board_text(games.make("go/9x13"))
-    assert [board.write(action) for action in (7, 8, 12, 116, 117)] == [
-        "H9",
-        "J9",
-        "N9",
-        "N1",
-        "pass",
-    ]
+    written = [board.write(action) for action in (7, 8, 12, 116, 117)]
+    assert written == ["H9", "J9", "N9", "N1", "pass"]
     assert board.read("j9") == board.read("J9") == board.read("9 9") == 8
     assert board.read("i9") is None
     assert board.read("o9") is None

@@ -10,9 +10,7 @@ from tengen.errors import RunError, UsageError
 from tengen.evaluation import play_match
 from tengen.evaluation.players import RandomPlayer
 from tengen.games import read_book
-from tengen.overrides import override
 from tengen.play.book import _key, _policy, find_openings
-from tengen.recipes import make_config
 from tengen.recipes.run import train_task
 from tengen.roles import read_config, run_book
 from tengen.run import RunDirectory
@@ -55,7 +53,7 @@ def test_openings_that_are_not_there_are_told(make_player):
     with refused(RunError, "openings (20)"):
         find(make_player("connect4"), num_plies=1, num_openings=20)
     # Every line of so many plies is over.
-    with pytest.raises(RunError, match=r"only 0 different ones of 9 plies"):
+    with refused(RunError, "openings (2)"):
         find(make_player("tictactoe"), num_plies=9, num_openings=2)
 
 
@@ -89,7 +87,7 @@ def test_a_match_plays_each_opening_by_both_sides(book_file):
     book = read_book(book_file, GAME)
     random = RandomPlayer()
 
-    def openings(num_games, seed):
+    def openings(num_games, seed, opening_plies=0):
         report = play_match(
             GAME,
             random,
@@ -97,7 +95,7 @@ def test_a_match_plays_each_opening_by_both_sides(book_file):
             num_games=num_games,
             seed=seed,
             num_threads=2,
-            opening_plies=0,
+            opening_plies=opening_plies,
             book=book,
         )
         return [game.moves[: game.num_opening_plies] for game in report.games]
@@ -106,16 +104,23 @@ def test_a_match_plays_each_opening_by_both_sides(book_file):
     assert played[::2] == played[1::2]
     assert sorted(played[::2]) == sorted(book.openings)
     assert openings(28, 0)[14:] == played
+    # Random plies come behind them.
+    longer = openings(14, 0, opening_plies=2)
+    assert [moves[:2] for moves in longer] == played
+    assert {len(moves) for moves in longer} == {4}
     assert {tuple(openings(14, seed)) for seed in range(4)} != {tuple(played)}
 
 
-@pytest.fixture
-def model(publish_run, tmp_path):
-    publish_run(tmp_path / "run", "tictactoe")
-    return str(tmp_path / "run")
+@pytest.fixture(scope="module")
+def model(publish_run, tmp_path_factory):
+    path = tmp_path_factory.mktemp("runs") / "ttt"
+    return str(publish_run(path, "tictactoe", exports=False).path)
 
 
 def test_the_commands_make_a_book_and_play_it(model, tmp_path, capsys):
+    absent = tmp_path / "absent" / "book"
+    assert main(["book", "nowhere", str(absent)]) == 2
+    assert str(absent) in capsys.readouterr().err
     out = tmp_path / "book.json"
     words = ["--openings", "3", "--plies", "2", "--within", "1", "--simulations", "20"]
     assert main(["book", model, str(out), *words]) == 0
@@ -135,11 +140,11 @@ def test_the_commands_make_a_book_and_play_it(model, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        (["--plies", "9"], "plies (9) must be 1 to 8"),
-        (["--openings", "0"], "openings (0) must be 1 to 65536"),
-        (["--within", "nan"], "within (nan) must be in [0, 1]"),
-        (["--temperature", "0"], "temperature (0.0) must be above 0"),
-        (["--simulations", "0"], "simulations (0) must be 1 to"),
+        (["--plies", "9"], "plies (9)"),
+        (["--openings", "0"], "openings (0)"),
+        (["--within", "nan"], "within (nan)"),
+        (["--temperature", "0"], "temperature (0.0)"),
+        (["--simulations", "0"], "simulations (0)"),
     ],
 )
 def test_bad_words_are_refused_before_anything_is_written(
@@ -149,8 +154,6 @@ def test_bad_words_are_refused_before_anything_is_written(
     assert main(["book", model, str(out), *words]) == 2
     assert error in capsys.readouterr().err
     assert not out.exists()
-    assert main(["book", "nowhere", str(tmp_path / "absent" / "book")]) == 2
-    assert "must be in a folder that exists" in capsys.readouterr().err
 
 
 def train(out, *settings):
@@ -171,7 +174,7 @@ def test_a_run_keeps_a_copy_of_its_book(book_file, tmp_path):
     train(out, "agent.rating.book=true")
     assert run_book(read_config(run), run) == book
     (out / "books" / f"{book.digest}.json").write_text("{}")
-    with pytest.raises(RunError, match="is damaged"):
+    with refused(RunError, book.digest):
         run_book(read_config(run), run)
 
 
@@ -190,8 +193,3 @@ def test_a_book_that_does_not_fit_makes_no_run(tmp_path, settings, error):
         train(tmp_path / "run", *settings)
     assert error in str(refusal.value)
     assert not (tmp_path / "run").exists()
-
-
-def test_the_settings_are_there():
-    changes = ["agent.book=x", "agent.gate.kind=match", "agent.gate.book=true"]
-    assert override(make_config("connect4", None, None), changes).agent.gate.book

@@ -41,7 +41,7 @@ def test_a_score_is_the_same_with_films(tmp_path, publish_agent, evaluate, task)
 
     pytest.importorskip("ale_py" if task.startswith("atari/") else "pygame")
     run = publish_agent(tmp_path / "run", task)
-    words = [run.path, "--episodes", 4, "--max-steps", 60, "--task", task]
+    words = [run.path, "--episodes", 4, "--max-steps", 30, "--task", task]
     report = evaluate(*words, "--video", tmp_path / "films")
     films = report.pop("films")
     assert report == evaluate(*words)

@@ -38,7 +38,6 @@ def test_slices_are_the_whole_search(make_player, task):
     assert len(seen.actions[0].variation) >= 2
     # What comes next begins afresh, by the same searcher.
     assert player.analyse(moves, simulations=90) == whole
-    assert len(player._searchers) == 1
 
 
 def test_a_new_search_knows_the_network_alone(make_player):
@@ -59,8 +58,8 @@ def test_a_certain_result_grows_no_more(make_player):
         assert search.analysis().best_action == 2
 
 
-def test_threads_grow_one_tree(make_player, monkeypatch):
-    monkeypatch.setattr("tengen.run.machine.available_cores", lambda: 3)
+def test_threads_grow_one_tree(make_player, give_cores):
+    give_cores(3)
     with make_player("go/5").begin([], 300, threads=3) as search:
         for total in (1, 50, 300):
             search.grow(total - search.num_simulations)
@@ -74,15 +73,14 @@ def test_a_search_that_fails_is_not_kept(make_player):
     with contextlib.suppress(KeyboardInterrupt), player.begin([]) as search:
         search.grow(5)
         raise KeyboardInterrupt
-    assert player._searchers == {}
     assert player.analyse([], 50) == whole
 
 
 def test_what_is_refused(make_player, hash_player):
     player = make_player("connect4")
-    with pytest.raises(UsageError, match="simulations"), player.begin([], 0):
+    with refused(UsageError, "simulations (0)"), player.begin([], 0):
         pass
-    with pytest.raises(_core.CoreError, match="must be legal"), player.begin([9]):
+    with refused(_core.CoreError, "legal"), player.begin([9]):
         pass
     play = PlayConfig(search=SearchConfig(policy="gumbel"))
     model = dataclasses.replace(hash_player("connect4"), play=play)
@@ -94,7 +92,7 @@ def test_what_is_refused(make_player, hash_player):
     with player.begin([]) as search:
         player.close()
         search.grow(3)
-    with pytest.raises(UsageError, match="closed"), player.begin([]):
+    with refused(UsageError, "player (hash)"), player.begin([]):
         pass
 
 
@@ -108,5 +106,5 @@ def test_a_model_plays_other_komi(make_player):
     assert other.analyse([], 30) != player.analyse([], 30)
     with refused(UsageError, "game (go/6)"):
         player.playing("go/6")
-    with pytest.raises(UsageError, match="task"):
+    with refused(UsageError, "task (go/40)"):
         player.playing("go/40")

@@ -1,8 +1,6 @@
 """Real models from disk: by run, by number and by directory."""
 
-import io
 import json
-import re
 
 import pytest
 
@@ -14,6 +12,7 @@ from tengen.inference.openvino_backend import supported_precisions
 from tengen.play.loading import load_player
 from tengen.search import PlayConfig, SearchConfig
 from tests.host_device import HostDevice
+from tests.refusals import refused
 
 pytestmark = pytest.mark.precision
 
@@ -36,8 +35,8 @@ def test_the_three_ways_to_name_a_model(run):
         assert player.analyse([4, 0], simulations=50) != answers[0]
 
 
-def test_more_threads_compile_the_same_model_again(run, monkeypatch):
-    monkeypatch.setattr("tengen.run.machine.available_cores", lambda: 3)
+def test_more_threads_compile_the_same_model_again(run, give_cores):
+    give_cores(3)
     with tengen.load(f"{run.path}@3") as player:
         before = player.analyse([4, 0], simulations=50)
         many = player.analyse([4, 0], simulations=50, threads=3)
@@ -49,7 +48,7 @@ def test_more_threads_compile_the_same_model_again(run, monkeypatch):
 
 
 def test_a_missing_number_is_named(run):
-    with pytest.raises(UsageError, match=r"@5\) is not published"):
+    with refused(UsageError, "@5)"):
         tengen.load(f"{run.path}@5")
 
 
@@ -86,8 +85,8 @@ def test_the_settings_of_a_search_reach_the_side_that_they_name(run, capsys):
 
 def test_a_model_plays_as_its_run_says(tmp_path, publish_run, capsys):
     play = PlayConfig(search=SearchConfig(cpuct=1000.0, lcb_stdevs=1000.0))
-    said = publish_run(tmp_path / "said", "tictactoe", (17,), play=play)
-    silent = publish_run(tmp_path / "silent", "tictactoe", (17,))
+    said = publish_run(tmp_path / "said", "tictactoe", (17,), play=play, exports=False)
+    silent = publish_run(tmp_path / "silent", "tictactoe", (17,), exports=False)
     with tengen.load(said.path) as player, tengen.load(silent.path, play) as told:
         assert player.analyse([4], 50) == told.analyse([4], 50)
     with tengen.load(said.path, PlayConfig()) as told, tengen.load(silent.path) as old:
@@ -111,7 +110,7 @@ def player_of(run):
 
 def test_a_tree_is_kept_by_commands_and_not_by_a_library(tmp_path, publish_run):
     """Whatever the run says of matches."""
-    run = publish_run(tmp_path / "r", "gomoku/5", play=PlayConfig())
+    run = publish_run(tmp_path / "r", "gomoku/5", play=PlayConfig(), exports=False)
     with tengen.load(run.path) as player:
         fresh = player.analyse([12, 7], 40)
         player.analyse([12], 400)
@@ -133,9 +132,9 @@ def test_a_precision_of_the_trunk(run, precision):
     assert found == ("fp32" if is_wide else "bf16")
 
 
-def test_a_player_searches_as_it_was_told(run, monkeypatch, capsys):
+def test_a_player_searches_as_it_was_told(run, type_in, capsys):
     def answer(*words):
-        monkeypatch.setattr("sys.stdin", io.StringIO("a1\nquit\n"))
+        type_in("a1\nquit\n")
         words = ("--threads", "1", *words, "--json")
         assert cli.main(["play", f"{run.path}@17", *words]) == 0
         return json.loads(capsys.readouterr().out.splitlines()[-1])["moves"]
@@ -188,8 +187,8 @@ def gpus(monkeypatch):
     return asked
 
 
-def test_a_model_plays_on_the_device_that_is_asked_for(run, gpus, monkeypatch):
-    monkeypatch.setattr("tengen.run.machine.available_cores", lambda: 3)
+def test_a_model_plays_on_the_device_that_is_asked_for(run, gpus, give_cores):
+    give_cores(3)
     with tengen.load(run.path, devices="cpu") as player:
         expected = player.analyse([4, 0], simulations=50)
     assert gpus == []
@@ -201,12 +200,12 @@ def test_a_model_plays_on_the_device_that_is_asked_for(run, gpus, monkeypatch):
     assert found.value_to_play == pytest.approx(expected.value_to_play, abs=1e-4)
 
 
-def test_the_commands_that_play_take_devices(run, gpus, monkeypatch, capsys):
+def test_the_commands_that_play_take_devices(run, gpus, type_in, capsys):
     words = ["match", str(run.path), "random", "--games", "2", "--simulations", "4"]
     assert cli.main([*words, "--devices", "cuda:0", "--threads", "1"]) == 0
     assert set(gpus) == {"cuda:0"}
     gpus.clear()
-    monkeypatch.setattr("sys.stdin", io.StringIO("quit\n"))
+    type_in("quit\n")
     assert cli.main(["play", str(run.path), "--devices", "cuda:1"]) == 0
     assert set(gpus) == {"cuda:1"}
     capsys.readouterr()
@@ -229,7 +228,7 @@ def test_a_search_for_self_play_and_matches_is_refused(tmp_path, publish_run, ca
     play = PlayConfig(search=SearchConfig(policy="minigo"))
     run = publish_run(tmp_path / "run", "go/4", play=play)
     line = "search.policy (minigo) must be puct or gumbel where positions are searched"
-    with pytest.raises(UsageError, match=re.escape(line)):
+    with refused(UsageError, line):
         tengen.load(str(run.path))
     for command in ("play", "gtp"):
         assert cli.main([command, str(run.path)]) == 2

@@ -1,13 +1,11 @@
 """Hex of examples/own_game.py, played as anyone's own game is."""
 
-import io
 import json
 import sys
 from pathlib import Path
 
 import pytest
 
-import tengen
 from tengen import cli
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -20,7 +18,7 @@ WALK = ("c5", "c4", "c3", "c2", "c1")
 def run(tmp_path, publish_run, monkeypatch):
     monkeypatch.chdir(EXAMPLES)
     monkeypatch.syspath_prepend(str(EXAMPLES))
-    return publish_run(tmp_path / "hex", "own_game:Hex")
+    return publish_run(tmp_path / "hex", "own_game:Hex", exports=False)
 
 
 def joined(moves):
@@ -35,20 +33,11 @@ def joined(moves):
     return game.is_terminal(state), game.is_joined(state, 1)
 
 
-def test_a_loaded_model_plays_an_own_game_to_its_end(run):
-    with tengen.load(run.path, task="own_game:Hex") as player:
-        assert player.game.name == "own_game:Hex"
-        moves = []
-        while not joined(moves)[0]:
-            moves.append(player.choose(moves, simulations=4))
-    assert len(set(moves)) == len(moves) >= 5
-
-
-def test_a_scripted_game_on_the_terminal(run, monkeypatch, capsys):
+def test_a_scripted_game_on_the_terminal(run, type_in, capsys):
     # Every cell is tried: those taken by then are refused with a line each.
     cells = [f"{column}{row}" for column in "abcde" for row in range(1, 6)]
     script = "\n".join([*WALK, *cells, "quit"]) + "\n"
-    monkeypatch.setattr("sys.stdin", io.StringIO(script))
+    type_in(script)
     command = ["play", str(run.path), "--simulations", "2", "--json"]
     command += ["--task", "own_game:Hex"]
     assert cli.main(command) == 0
@@ -70,7 +59,7 @@ def test_without_its_module_the_game_is_named(
     monkeypatch.syspath_prepend(str(tmp_path))
     module = tmp_path / "moved_game.py"
     module.write_text((EXAMPLES / "own_game.py").read_text())
-    run = publish_run(tmp_path / "run", "moved_game:Hex")
+    run = publish_run(tmp_path / "run", "moved_game:Hex", exports=False)
     module.unlink()
     monkeypatch.delitem(sys.modules, "moved_game")
     assert cli.main(["play", str(run.path), "--task", "moved_game:Hex"]) == 2

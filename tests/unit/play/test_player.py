@@ -7,7 +7,7 @@ from tengen import _core, games
 from tengen.errors import TengenWarning, UsageError
 from tengen.play import Analysis
 from tests.refusals import refused
-from tests.unit.conftest import PLAIN
+from tests.unit.conftest import PLAIN, HashBackend
 
 
 @pytest.mark.parametrize("task", ["tictactoe", "connect4", "gomoku/9"])
@@ -63,14 +63,16 @@ def test_without_kept_trees_a_question_is_asked_anew(make_player):
     assert player.analyse(line, 3).num_simulations == 3
 
 
-def test_a_whole_game_with_kept_trees_has_legal_moves(make_player):
-    player = make_player("connect4", keeps_tree=True)
+@pytest.mark.parametrize("keeps_tree", [False, True])
+def test_a_whole_game_has_legal_moves(make_player, keeps_tree):
+    player = make_player("connect4", keeps_tree=keeps_tree)
     state, moves = player.game.new_state(), []
     while not state.is_terminal():
         analysis = player.analyse(moves, simulations=60)
         assert analysis.num_simulations >= 60 or analysis.is_proven
         state.apply(analysis.best_action)
         moves.append(analysis.best_action)
+    assert sum(state.returns()) == 0.0
 
 
 def test_a_win_at_hand_is_taken_and_proven(make_player):
@@ -83,27 +85,17 @@ def test_a_win_at_hand_is_taken_and_proven(make_player):
     assert player.choose([0, 3, 1, 4], simulations=64) == 2
 
 
-def test_a_game_against_itself_ends(make_player):
-    player = make_player("connect4")
-    state, moves = player.game.new_state(), []
-    while not state.is_terminal():
-        action = player.choose(moves, simulations=16)
-        state.apply(action)
-        moves.append(action)
-    assert sum(state.returns()) == 0.0
-
-
 @pytest.mark.parametrize(
     ("moves", "message"),
     [
-        ([0, 0], r"moves\[1\] \(0\) must be legal"),
-        ([9], r"moves\[0\] \(9\) must be legal"),
-        ([0, 3, 1, 4, 2], "not over"),
+        ([0, 0], "moves[1] (0)"),
+        ([9], "moves[0] (9)"),
+        ([0, 3, 1, 4, 2], "over"),
     ],
 )
 def test_bad_moves_are_refused_and_do_no_harm(make_player, moves, message):
     player = make_player("tictactoe")
-    with pytest.raises(_core.CoreError, match=message):
+    with refused(_core.CoreError, message):
         player.choose(moves)
     assert player.choose([]) == make_player("tictactoe").choose([])
 
@@ -119,8 +111,8 @@ def test_bad_numbers_are_refused(make_player):
 
 
 @pytest.fixture
-def four_cores(monkeypatch):
-    monkeypatch.setattr("tengen.run.machine.available_cores", lambda: 4)
+def four_cores(give_cores):
+    give_cores(4)
 
 
 @pytest.mark.parametrize("threads", [2, 4])
@@ -138,8 +130,9 @@ def test_threads_share_one_search(make_player, four_cores, threads):
 
 def test_threads_beyond_the_cores_are_said_and_not_used(make_player, four_cores):
     player = make_player("tictactoe")
-    with pytest.warns(TengenWarning, match=r"threads \(9\) must be at most 4, "):
+    with pytest.warns(TengenWarning) as told:
         assert player.analyse([], 50, threads=9).num_simulations == 50
+    assert "threads (9)" in str(told[0].message)
 
 
 def test_a_closed_player_says_so(make_player):
@@ -175,7 +168,7 @@ class FailsOnce:
 
 def test_an_interrupted_search_does_not_spoil_the_next(make_player):
     whole = make_player("connect4")
-    player = make_player("connect4", FailsOnce(whole._model.backend))
+    player = make_player("connect4", FailsOnce(HashBackend()))
     with pytest.raises(KeyboardInterrupt):
         player.choose([3])
     assert player.analyse([3]) == whole.analyse([3])
@@ -205,5 +198,5 @@ def test_load_refuses_what_is_no_model(word):
 
 
 def test_load_refuses_what_is_not_there(tmp_path):
-    with pytest.raises(UsageError, match="neither a run directory"):
+    with refused(UsageError, "model ("):
         tengen.load(tmp_path / "none")

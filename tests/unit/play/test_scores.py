@@ -19,13 +19,13 @@ COUNTS = SearchConfig(score_weight=0.4)
 def scored(tmp_path_factory, publish_run):
     """A run of Go whose untrained models estimate the score."""
     path = tmp_path_factory.mktemp("runs") / "scored"
-    return publish_run(path, "go/5", (0, 1), auxiliary=True)
+    return publish_run(path, "go/5", (0, 1), auxiliary=True, exports=False)
 
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory, publish_run):
     """A run of Go whose untrained model does not."""
-    return publish_run(tmp_path_factory.mktemp("runs") / "plain", "go/5")
+    return publish_run(tmp_path_factory.mktemp("runs") / "plain", "go/5", exports=False)
 
 
 def test_analysis_has_scores_where_the_model_has(scored, plain):

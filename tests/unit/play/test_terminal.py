@@ -1,5 +1,14 @@
+"""``tengen play`` on a terminal: what is typed, what is shown, and the moves by then.
+
+In the dialogues a line is what is typed, some of what is then shown, and the moves of
+the game afterwards. ``nothing`` is shown nothing, and ``!`` comes before all of one
+line. The first line says what a dialogue shows, and in brackets the game, if it is not
+tic-tac-toe, or ``second`` where the opponent begins.
+"""
+
 import io
 import json
+import re
 import types
 
 import numpy as np
@@ -10,14 +19,83 @@ from tengen.games.python_game import PythonGame
 from tengen.play import Analysis
 from tengen.play.command import Session, value_bar
 
+DIALOGUES = r"""
+a move is answered
+b2                 | first plays a3 | 4 0
+
+the opponent may begin [second]
+2 2                | first plays b3 | 0 4 1
+
+columns are typed as numbers [connect4]
+3                  | first plays 0 | 3 0
+
+wrong input gets one line
+b2                 | first plays a3 | 4 0
+zz                 | ! "zz" is neither a move nor a command | 4 0
+d4                 | ! "d4" is neither a move | 4 0
+a3                 | ! a3 cannot be played here | 4 0
+{50 times x}       | ! xxx... | 4 0
+{5000 times 9}     | ! 999... | 4 0
+-1                 | ! is neither a move | 4 0
+b 1e9              | ! is neither a move | 4 0
+b\u0662                 | ! is neither a move | 4 0
+\0                 | ! is neither a move | 4 0
+                   | nothing | 4 0
+
+what is no column is no move [connect4]
+{5000 times 9}     | ! is neither a move nor a command |
+7                  | ! is neither a move nor a command |
+-1                 | ! is neither a move nor a command |
+1.5                | ! is neither a move nor a command |
+\u0663                  | ! is neither a move nor a command |
+3 3                | ! is neither a move nor a command |
+1_0                | ! is neither a move nor a command |
+
+a game that is won is over, and its last move may be taken back
+b2                 | first plays a3 | 4 0
+c3                 | first plays b3 | 4 0 2 1
+c1                 | first plays a2 | 4 0 2 1 8 3
+c2                 | you win | 4 0 2 1 8 3 5
+a1                 | the game is over | 4 0 2 1 8 3 5
+hint               | the game is over | 4 0 2 1 8 3 5
+analyse            | the game is over | 4 0 2 1 8 3 5
+swap               | the game is over | 4 0 2 1 8 3 5
+undo               | a b c | 4 0 2 1 8 3
+
+losing is said
+a1                 | first plays a3 | 6 0
+b1                 | first plays b3 | 6 0 7 1
+b2                 | you lose | 6 0 7 1 4 2
+
+undo takes back a move and its answer
+undo               | no move of yours |
+b2                 | first plays a3 | 4 0
+c3                 | first plays b3 | 4 0 2 1
+u                  | a b c | 4 0
+undo               | a b c |
+
+undo keeps the opponent's first move [second]
+b2                 | first plays b3 | 0 4 1
+undo               | a b c | 0
+
+swap changes sides, and the first move was then the opponent's
+b2                 | first plays a3 | 4 0
+swap               | you are O now | 4 0 1
+undo               | a b c | 4
+
+new begins again [second]
+b2                 | first plays b3 | 0 4 1
+new                | first plays a3 | 0
+"""
+
 
 class FirstLegal:
     """Plays the first legal action, sure that it wins."""
 
     name = "first"
 
-    def __init__(self, task):
-        self.game = games.make(task)
+    def __init__(self, game):
+        self.game = game
         self.asked = []
 
     def analyse(self, moves, simulations=64, seed=0, threads=1):
@@ -38,39 +116,54 @@ class FirstLegal:
         return Analysis(0.8, rows[0].action, simulations, False, rows)
 
 
-@pytest.fixture
-def sit():
-    """Sits down at a board; returns (session, lines shown)."""
-
-    def make(task="tictactoe", first=True, simulations=7):
-        shown = []
-        session = Session(
-            FirstLegal(task),
-            shown.append,
-            simulations=simulations,
-            person_is_first=first,
-        )
-        session.start()
-        return session, shown
-
-    return make
+def sit(opponent=None, first=True, simulations=7):
+    """Sits down at a board; returns the session, and what it shows."""
+    opponent, shown = opponent or FirstLegal(games.make("tictactoe")), []
+    session = Session(
+        opponent, shown.append, simulations=simulations, person_is_first=first
+    )
+    session.start()
+    return session, shown
 
 
-def test_a_move_is_answered(sit):
+def times(match):
+    count, letter = match[1].split(" times ")
+    return int(count) * letter
+
+
+@pytest.mark.parametrize(
+    "dialogue",
+    DIALOGUES.strip().split("\n\n"),
+    ids=lambda dialogue: dialogue.partition("\n")[0],
+)
+def test_a_dialogue(dialogue):
+    title, *lines = dialogue.split("\n")
+    given = re.findall(r"\[(.*)\]$", title)
+    task = "connect4" if given == ["connect4"] else "tictactoe"
+    session, shown = sit(FirstLegal(games.make(task)), given != ["second"])
+    for line in lines:
+        typed, wanted, moves = (part.strip() for part in line.split("|"))
+        typed = re.sub(r"\{(.*)\}", times, typed)
+        typed = typed.encode().decode("unicode_escape")
+        before = len(shown)
+        session.feed(typed)
+        told = shown[before:]
+        if wanted == "nothing":
+            assert told == []
+        elif wanted.startswith("! "):
+            assert len(told) == 1
+            assert "\n" not in told[0]
+        assert wanted == "nothing" or wanted.removeprefix("! ") in "".join(told)
+        assert session.moves == [int(move) for move in moves.split()]
+
+
+def test_the_last_stone_is_marked():
     session, shown = sit()
     session.feed("b2")
-    assert session.moves == [4, 0]
-    assert any("first plays a3" in text for text in shown)
     assert "(X)" not in shown[-1]
     assert "(O)" in shown[-1]
-
-
-def test_the_opponent_may_begin(sit):
-    session, shown = sit(first=False)
-    assert session.moves == [0]
+    _, shown = sit(first=False)
     assert "you are O" in shown[0]
-    session.feed("2 2")
-    assert session.moves == [0, 4, 1]
 
 
 class TwoMovesEach:
@@ -103,10 +196,8 @@ class TwoMovesEach:
         return f"taken {state}"
 
 
-def test_who_is_to_move_moves_again(sit, monkeypatch):
-    game = PythonGame(TwoMovesEach(), "two moves each")
-    monkeypatch.setattr(games, "make", lambda task: game)
-    session, shown = sit("two moves each")
+def test_who_is_to_move_moves_again():
+    session, shown = sit(FirstLegal(PythonGame(TwoMovesEach(), "two moves each")))
     session.feed("1")
     assert session.moves == [1]
     assert "taken (1,)" in shown[-1]  # the board, for the person's second move
@@ -119,58 +210,10 @@ def test_who_is_to_move_moves_again(sit, monkeypatch):
     assert shown[-1] == "a draw"
 
 
-def test_columns_are_typed_as_numbers(sit):
-    session, _ = sit("connect4")
-    session.feed("3")
-    assert session.moves == [3, 0]
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("zz", '"zz" is neither a move nor a command'),
-        ("d4", '"d4" is neither a move'),
-        ("a3", "a3 cannot be played here"),
-        ("x" * 50, "xxx..."),
-        ("9" * 5000, "999..."),
-        ("-1", "is neither a move"),
-        ("b 1e9", "is neither a move"),
-        ("b\u0662", "is neither a move"),
-        ("\0", "is neither a move"),
-    ],
-)
-def test_wrong_input_gets_one_line(sit, line, message):
-    session, shown = sit()
-    session.feed("b2")  # the opponent answers a3
-    before = len(shown)
-    session.feed(line)
-    assert len(shown) == before + 1
-    assert message in shown[-1]
-    assert "\n" not in shown[-1]
-    assert session.moves == [4, 0]
-
-
-def test_an_empty_line_is_nothing(sit):
-    session, shown = sit()
-    before = len(shown)
-    session.feed("  ")
-    assert len(shown) == before
-
-
-@pytest.mark.parametrize("line", ["9" * 5000, "7", "-1", "1.5", "\u0663", "3 3", "1_0"])
-def test_what_is_no_column_is_no_move(sit, line):
-    session, shown = sit("connect4")
-    session.feed(line)
-    assert "is neither a move nor a command" in shown[-1]
-    assert session.moves == []
-
-
-def test_a_game_to_its_end(sit):
-    session, shown = sit()
-    for line in ("b2", "c3", "c1"):  # O takes a3, b3, and then a2
+def test_the_report_and_the_prompt_of_a_game_that_is_over():
+    session, _ = sit()
+    for line in ("b2", "c3", "c1", "c2"):
         session.feed(line)
-    session.feed("c2")
-    assert shown[-1] == "you win"
     assert session.report() == {
         "game": "tictactoe",
         "moves": [4, 0, 2, 1, 8, 3, 5],
@@ -178,57 +221,21 @@ def test_a_game_to_its_end(sit):
         "finished": True,
         "score": 1.0,
     }
-    for line in ("a1", "hint", "analyse", "swap"):
-        session.feed(line)
-        assert "the game is over" in shown[-1]
     assert session.prompt == "new, undo or quit: "
     session.feed("undo")
-    assert session.moves == [4, 0, 2, 1, 8, 3]
     assert session.prompt == "X: "
-
-
-def test_losing_is_said(sit):
-    session, shown = sit()
-    for line in ("a1", "b1", "b2"):  # O takes a3, b3 and c3
-        session.feed(line)
-    assert shown[-1] == "you lose"
-    assert session.report()["score"] == 0.0
-
-
-def test_undo_takes_back_a_move_and_its_answer(sit):
-    session, shown = sit()
-    session.feed("undo")
-    assert "no move of yours" in shown[-1]
-    session.feed("b2")
-    session.feed("c3")
-    session.feed("u")
-    assert session.moves == [4, 0]
-    session.feed("undo")
-    assert session.moves == []
-    second, _ = sit(first=False)
-    second.feed("b2")
-    second.feed("undo")
-    assert second.moves == [0]
-
-
-def test_swap_changes_sides(sit):
-    session, shown = sit()
-    session.feed("b2")
     session.feed("swap")
-    assert "you are O now" in "".join(shown)
-    assert session.moves == [4, 0, 1]
     assert session.report()["person"] == "second"
-    session.feed("undo")  # its own first move as O was the opponent's choice
-    assert session.moves == [4]
 
 
-def test_hint_and_analyse_ask_and_do_not_move(sit):
-    session, shown = sit(simulations=33)
+def test_hint_and_analyse_ask_and_do_not_move():
+    opponent = FirstLegal(games.make("tictactoe"))
+    session, shown = sit(opponent, simulations=33)
     session.feed("hint")
     assert shown[-1].startswith("try a3   you [")
     session.feed("analyse")
     assert session.moves == []
-    assert session._opponent.asked[-2:] == [([], 33), ([], 33)]
+    assert opponent.asked[-2:] == [([], 33), ([], 33)]
     lines = shown[-7:]
     assert "90%" in lines[0]
     assert lines[1].split() == ["move", "visits", "prior", "after", "it", "you", "win"]
@@ -236,24 +243,13 @@ def test_hint_and_analyse_ask_and_do_not_move(sit):
     assert "not tried" in lines[-1]
 
 
-def test_new_begins_again(sit):
-    session, _ = sit(first=False)
-    session.feed("b2")
-    session.feed("new")
-    assert session.moves == [0]
-
-
-def test_help_names_every_command(sit):
+def test_help_names_every_command_and_quit_leaves():
     session, shown = sit()
     session.feed("help")
     text = "\n".join(shown)
     for word in ("hint", "analyse", "undo", "swap", "new", "board", "help", "quit"):
         assert f"  {word} " in text
     assert '"b2" (or "2 2")' in text
-
-
-def test_quit(sit):
-    session, _ = sit()
     session.feed("QUIT")
     assert session.is_over
 
@@ -273,19 +269,12 @@ def test_value_bar(value, text):
 
 
 @pytest.fixture
-def piped(monkeypatch, make_player, capsys):
-    """Runs ``tengen play`` with lines on stdin."""
-    monkeypatch.setattr(
-        "tengen.play.command.load_player",
-        lambda word, *_, is_fresh, level: make_player(
-            "connect4", keeps_tree=not is_fresh
-        ),
-    )
+def piped(type_in, capsys):
+    """Runs ``tengen play`` with lines on stdin, or with what stands for stdin."""
 
     def run(text, *words):
-        stdin = io.StringIO(text) if isinstance(text, str) else text
-        monkeypatch.setattr("sys.stdin", stdin)
-        code = cli.main(["play", "RUN", "--simulations", "8", *words])
+        type_in(text)
+        code = cli.main(["play", "connect4", "--simulations", "8", *words])
         return code, capsys.readouterr()
 
     return run
@@ -303,12 +292,6 @@ def test_piped_lines_play_a_game(piped):
     assert "\033" not in captured.out
 
 
-def test_the_end_of_input_leaves(piped):
-    code, captured = piped("3\n")
-    assert code == 0
-    assert "hash plays" in captured.out
-
-
 def test_bytes_that_are_no_text_are_refused_like_other_nonsense(piped):
     stdin = io.TextIOWrapper(io.BytesIO(b"\xff\xfe\n3\n\xe9"), encoding="utf-8")
     code, captured = piped(stdin, "--json")
@@ -317,14 +300,15 @@ def test_bytes_that_are_no_text_are_refused_like_other_nonsense(piped):
     assert json.loads(captured.out.splitlines()[-1])["moves"][0] == 3
 
 
-def test_no_input_at_all_leaves(piped):
-    code, captured = piped(None)
+@pytest.mark.parametrize("stdin", ["3\n", None])
+def test_the_end_of_input_leaves(piped, stdin):
+    code, captured = piped(stdin)
     assert code == 0
-    assert "you are X" in captured.out
+    assert "connect4 plays" in captured.out or "you are X" in captured.out
 
 
 def test_bad_options(piped):
     assert piped("", "--first", "--second")[0] == 2
     code, captured = piped("", "--simulations", "0")
     assert code == 2
-    assert "simulations (0) must be 1 to" in captured.err
+    assert "simulations (0)" in captured.err

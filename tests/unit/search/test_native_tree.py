@@ -1,6 +1,7 @@
 """The native search builds the reference's trees, node by node."""
 
 import random
+from pathlib import Path
 
 import pytest
 
@@ -8,33 +9,28 @@ from tengen import _core
 from tengen.search import SearchConfig
 
 POLICIES = ("puct", "gumbel")
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+SMALL = [
+    ("tictactoe", num_plies, num_simulations)
+    for num_plies in (0, 1, 4)
+    for num_simulations in (0, 1, 2, 5, 33, 150, 800)
+] + [
+    ("connect4", num_plies, num_simulations)
+    for num_plies in (0, 7, 20)
+    for num_simulations in (1, 16, 200)
+]
 
 
 @pytest.mark.parametrize("explore", [False, True])
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("num_simulations", [0, 1, 2, 5, 33, 150, 800])
-@pytest.mark.parametrize("num_plies", [0, 1, 4])
-def test_tictactoe(twin, moves_to, num_plies, num_simulations, policy, explore):
+@pytest.mark.parametrize(("name", "num_plies", "num_simulations"), SMALL)
+def test_small_games(twin, moves_to, name, num_plies, num_simulations, policy, explore):
     for seed in range(2 if num_simulations < 800 else 1):
         twin(
-            "tictactoe",
-            moves_to("tictactoe", num_plies, seed),
-            SearchConfig(policy=policy),
-            num_simulations=num_simulations,
-            explore=explore,
-            seed=seed,
-        ).check()
-
-
-@pytest.mark.parametrize("explore", [False, True])
-@pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("num_simulations", [1, 16, 200])
-@pytest.mark.parametrize("num_plies", [0, 7, 20])
-def test_connect4(twin, moves_to, num_plies, num_simulations, policy, explore):
-    for seed in range(2):
-        twin(
-            "connect4",
-            moves_to("connect4", num_plies, seed),
+            name,
+            moves_to(name, num_plies, seed),
             SearchConfig(policy=policy),
             num_simulations=num_simulations,
             explore=explore,
@@ -142,3 +138,22 @@ def test_reuse_counts_what_is_kept():
     assert 10 < kept < 100
     assert second.num_simulations == 100 - kept
     assert nodes[0]["visits"] == 101
+
+
+@pytest.mark.parametrize("explore", [False, True])
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(("num_plies", "num_simulations"), [(0, 40), (6, 100)])
+def test_a_game_in_python(
+    twin, moves_to, monkeypatch, num_plies, num_simulations, policy, explore
+):
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    moves = moves_to("own_game:Hex", num_plies + 1, 0)
+    twin(
+        "own_game:Hex",
+        moves[:num_plies],
+        SearchConfig(policy=policy),
+        then=moves[num_plies:],  # a second search, on the subtree that is left
+        num_simulations=num_simulations,
+        explore=explore,
+        seed=3,
+    ).check()

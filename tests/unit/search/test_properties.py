@@ -10,121 +10,35 @@ from tests.refusals import refused
 POLICIES = ("puct", "gumbel")
 
 
-def moves_of(board, name):
-    """Moves, in some order, to a text board of X (first) and O, rows from the top."""
-    rows = [line.split() for line in board.strip().splitlines()]
-    width = len(rows[0])
-    cells = {"X": [], "O": []}
-    for row, line in enumerate(rows):
-        for column, stone in enumerate(line):
-            if stone in cells:
-                cells[stone].append(row * width + column)
-    if name == "connect4":
-        return stacked(rows)
-    moves = []
-    for turn in range(len(cells["X"]) + len(cells["O"])):
-        moves.append(cells["XO"[turn % 2]][turn // 2])
-    return moves
-
-
-def stacked(rows):
-    """An order in which the stones of a Connect Four board can fall."""
-    columns = [[row[c] for row in reversed(rows) if row[c] != "."] for c in range(7)]
-    num_stones = sum(map(len, columns))
-
-    def search(heights, turn):
-        if turn == num_stones:
-            return []
-        for column, height in enumerate(heights):
-            stones = columns[column]
-            if height < len(stones) and stones[height] == "XO"[turn % 2]:
-                taller = (*heights[:column], height + 1, *heights[column + 1 :])
-                rest = search(taller, turn + 1)
-                if rest is not None:
-                    return [column, *rest]
-        return None
-
-    return search((0,) * 7, 0)
-
-
-CONNECT4_WIN = """
-. . . . . . .
-. . . . . . .
-. . . . . . .
-. . . . . . .
-. O O O . . .
-. X X X . . .
-"""
-CONNECT4_BLOCK = """
-. . . . . . .
-. . . . . . .
-. . . . . . .
-X . . . . . .
-X . . . . O .
-X . . . . O .
-"""
-CONNECT4_DOUBLE = """
-. . . . . . .
-. . . . . . .
-. . . . . . .
-. . . . . . .
-. . . O . . .
-. . X X . . O
-"""
-TICTACTOE_WIN = """
-X X .
-O O .
-. . .
-"""
-TICTACTOE_BLOCK = """
-X X .
-. O .
-. . .
-"""
-TICTACTOE_FORK = """
-X . .
-. O .
-O . X
-"""
-GOMOKU_WIN = """
-. . . . . . .
-. O O . . . .
-. . . . . . .
-. . X X X X .
-. . . . . . .
-. O . . . O .
-. . . . . . .
-"""
-GOMOKU_BLOCK = """
-. . . . . . .
-. O . . . . .
-. . . . . . .
-O X X X X . .
-. . . . . . .
-. O . . . . .
-. . . . . . .
-"""
+# The second player is to move: at a row of two or three, which it has to block.
+BLOCKS = [
+    ("tictactoe", [0, 4, 1], 2),
+    ("connect4", [0, 5, 0, 5, 0], 0),
+    ("gomoku/7", [22, 8, 23, 21, 24, 36, 25], 26),
+]
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize(
-    ("name", "board", "winning", "num_simulations"),
+    ("name", "moves", "winning", "num_simulations"),
     [
-        ("tictactoe", TICTACTOE_WIN, {2}, 20),
-        ("connect4", CONNECT4_WIN, {0, 4}, 30),
-        # Three in a row open at both ends.
-        ("connect4", CONNECT4_DOUBLE, {1, 4}, 3000),
-        ("tictactoe", TICTACTOE_FORK, {2}, 600),
-        ("gomoku/7", GOMOKU_WIN, {22, 27}, 200),
+        ("tictactoe", [0, 3, 1, 4], {2}, 20),
+        ("connect4", [1, 1, 2, 2, 3, 3], {0, 4}, 30),
+        # Two beside each other on the bottom row, open at both ends.
+        ("connect4", [2, 6, 3, 3], {1, 4}, 3000),
+        # A fork: three corners.
+        ("tictactoe", [0, 4, 8, 6], {2}, 600),
+        # Four in a row, open at both ends.
+        ("gomoku/7", [23, 8, 24, 9, 25, 36, 26, 40], {22, 27}, 200),
     ],
 )
 def test_a_forced_win_is_proven_and_played(
-    twin, name, board, winning, num_simulations, policy
+    twin, name, moves, winning, num_simulations, policy
 ):
     considered = {"gumbel_considered": 64} if policy == "gumbel" else {}
     search = twin(
         name,
-        moves_of(board, name),
+        moves,
         SearchConfig(policy=policy, **considered),
         num_simulations=num_simulations,
     )
@@ -137,16 +51,10 @@ def test_a_forced_win_is_proven_and_played(
         assert result.num_simulations < num_simulations
 
 
-@pytest.mark.parametrize(
-    ("name", "board", "block", "num_simulations"),
-    [
-        ("tictactoe", TICTACTOE_BLOCK, 2, 3000),
-        ("connect4", CONNECT4_BLOCK, 0, 3000),
-        ("gomoku/7", GOMOKU_BLOCK, 26, 40000),
-    ],
-)
-def test_block_or_lose(twin, name, board, block, num_simulations):
-    search = twin(name, moves_of(board, name), num_simulations=num_simulations)
+@pytest.mark.parametrize(("name", "moves", "block"), BLOCKS)
+def test_block_or_lose(twin, name, moves, block):
+    num_simulations = 40_000 if name == "gomoku/7" else 3000
+    search = twin(name, moves, num_simulations=num_simulations)
     assert search.state().to_play == 1
     result, _ = search.native()
     assert result.best_action == block
@@ -156,12 +64,9 @@ def test_block_or_lose(twin, name, board, block, num_simulations):
     assert all(a.policy == 0.0 for a in lost)
 
 
-@pytest.mark.parametrize(
-    ("name", "board", "block"),
-    [("tictactoe", TICTACTOE_BLOCK, 2), ("connect4", CONNECT4_BLOCK, 0)],
-)
-def test_gumbel_blocks(twin, name, board, block):
-    position = twin(name, moves_of(board, name)).state()
+@pytest.mark.parametrize(("name", "moves", "block"), BLOCKS[:2])
+def test_gumbel_blocks(twin, name, moves, block):
+    position = twin(name, moves).state()
     search = ReferenceSearch(
         SearchConfig(policy="gumbel"), lambda state: ([0.0] * 9, 0.0)
     )
@@ -182,29 +87,6 @@ def test_tictactoe_is_proven_a_draw(twin, moves):
     drawn = {a.action for a in result.actions if a.proof == Proof.DRAW}
     assert result.best_action in drawn
     assert {a.action for a in result.actions if a.policy > 0} == drawn
-
-
-@pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("num_simulations", [0, 1, 2, 16, 64])
-def test_sums(twin, moves_to, num_simulations, policy):
-    for name in ("tictactoe", "connect4", "gomoku/9"):
-        for seed in range(5):
-            search = twin(
-                name,
-                moves_to(name, 3, seed),
-                SearchConfig(policy=policy),
-                num_simulations=num_simulations,
-                explore=True,
-                seed=seed,
-            )
-            result, nodes = search.native()
-            assert sum(a.visits for a in result.actions) == result.num_simulations
-            assert sum(a.policy for a in result.actions) == pytest.approx(1, abs=1e-5)
-            assert sum(a.prior for a in result.actions) == pytest.approx(1, abs=1e-5)
-            assert result.proof or result.num_simulations == num_simulations
-            assert nodes[0]["visits"] == 1 + result.num_simulations
-            legal = search.state().legal_actions()
-            assert [a.action for a in result.actions] == legal
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -269,7 +151,7 @@ def test_noise_draws_differ_by_ply(twin):
 @pytest.mark.parametrize("policy", POLICIES)
 def test_finished_positions_and_bad_budgets_are_refused(twin, policy):
     config = SearchConfig(policy=policy)
-    with pytest.raises(_core.CoreError, match="must not be finished"):
+    with refused(_core.CoreError, "finished"):
         twin("tictactoe", [0, 3, 1, 4, 2], config).native()
     with refused(_core.CoreError, "num_simulations (-1)"):
         twin("tictactoe", [], config, num_simulations=-1).native()
@@ -294,43 +176,3 @@ def test_gumbel_finds_more_than_its_prior(twin):
         mean = sum(a.value_to_play for a in visited) / len(visited)
         gains.append(chosen.value_to_play - mean)
     assert sum(gains) / len(gains) > 0.3
-
-
-def test_the_reference_plays_own_games():
-    """Nim: take one stone or two; whoever takes the last one wins."""
-
-    class Nim:
-        num_actions = 2
-        max_plies = 10
-
-        def __init__(self, stones=7, ply=0):
-            self.stones, self.ply = stones, ply
-
-        to_play = property(lambda self: self.ply % 2)
-
-        def clone(self):
-            return Nim(self.stones, self.ply)
-
-        def legal_actions(self):
-            return [a for a in range(2) if a < self.stones]
-
-        def apply(self, action):
-            self.stones -= action + 1
-            self.ply += 1
-
-        def is_terminal(self):
-            return self.stones == 0
-
-        def returns(self):
-            winner = 1 - self.to_play
-            return (1.0, -1.0) if winner == 0 else (-1.0, 1.0)
-
-    for policy in POLICIES:
-        for stones in range(1, 12):
-            search = ReferenceSearch(
-                SearchConfig(policy=policy), lambda state: ([0.0, 0.0], 0.0)
-            )
-            result = search.search(Nim(stones), num_simulations=500)
-            assert result.proof == (Proof.LOSS if stones % 3 == 0 else Proof.WIN)
-            if stones % 3:
-                assert result.best_action == stones % 3 - 1

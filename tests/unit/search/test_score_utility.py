@@ -1,14 +1,11 @@
 """The utility of the score: by hand, and native against reference on games of Go."""
 
-import math
-
 import numpy as np
 import pytest
 
-from tengen import _core, games
+from tengen import _core
 from tengen.errors import UsageError
 from tengen.search import SearchConfig
-from tests.oracle.search import ReferenceSearch
 from tests.oracle.search.score import ScoreUtility, expected_saturated
 from tests.refusals import refused
 
@@ -122,7 +119,7 @@ def test_a_weight_of_nothing_in_a_kept_tree_is_none(twin):
                 "go/3",
                 config=SearchConfig(score_weight=weight),
                 then=then,
-                num_simulations=600,
+                num_simulations=300,
             ).check()
             for weight in (0.0, 1e-12)
         )
@@ -171,41 +168,11 @@ def test_among_equal_values_the_greater_score_is_played(policy):
     assert kept.actions[12].score_to_play == pytest.approx(4.0)
 
 
-def test_reference_prefers_the_greater_score():
-    game = games.make("go/5")
-
-    def score(state):
-        planes = state.observation()
-        return 4.0 * float(planes[1, 2, 2] - planes[2, 2, 2]), 1.0
-
-    for weight, wanted in ((0.4, True), (0.0, False)):
-        search = ReferenceSearch(
-            SearchConfig(score_weight=weight),
-            lambda state: ([0.0] * game.num_actions, 0.0),
-            estimate_score=score,
-            board_side=5,
-        )
-        result = search.search(game.new_state(), num_simulations=60)
-        assert (result.best_action == 12) is wanted
-
-
-def test_hashed_scores_agree_with_values():
-    scores = [
-        _core.hash_score(*key, value)
-        for value in (-1.0, 0.0, 1.0)
-        for key in ((i, i * 77) for i in range(200))
-    ]
-    means = np.array(scores).reshape(3, 200, 2).mean(1)
-    assert list(means[:, 0]) == pytest.approx([-8, 0, 8], abs=1.2)
-    assert all(0 <= stdev < 16 for _, stdev in scores)
-    assert math.isfinite(means.sum())
-
-
 def test_a_game_without_a_score_is_refused():
     native = SearchConfig(score_weight=0.4).to_native()
     with refused(_core.CoreError, "search.score_weight (0.4"):
         _core.make_session("connect4", native)
-    with pytest.raises(_core.CoreError, match="has no score"):
+    with refused(_core.CoreError, "search.score_weight (0.4"):
         _core.make_shared_session("connect4", native, num_threads=2, batch_rows=1)
 
 

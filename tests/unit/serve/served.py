@@ -76,6 +76,7 @@ def serving(
     folder: Path = Path("runs"),
     names: Sequence[str] = ("localhost", "127.0.0.1"),
     any_address: bool = False,
+    connection: Any = None,
 ) -> Iterator[Site]:
     """Serves runs until the end of ``with``."""
     from tengen.serve.app import Application
@@ -91,6 +92,8 @@ def serving(
     listener = bind("127.0.0.1", 0)
     port = listener.getsockname()[1]
     server = Server(application, listener)
+    if connection is not None:
+        server.config.http = connection
     has_begun = threading.Event()
     thread = threading.Thread(target=server.run_until_stopped, args=(has_begun.set,))
     thread.start()

@@ -2,6 +2,7 @@
 
 import contextlib
 import socket
+from typing import ClassVar
 
 import pytest
 
@@ -9,18 +10,47 @@ TOKEN = "a-token-of-the-test"
 
 pytest.importorskip("uvicorn", reason="the extra serve is not installed")
 
-from uvicorn.protocols.http.h11_impl import H11Protocol  # noqa: E402
-
-from tengen.serve import Limits, connections  # noqa: E402
+from tengen.serve import Limits  # noqa: E402
+from tengen.serve.connections import Connection  # noqa: E402
 from tests.integration.runs import wait_for  # noqa: E402
 from tests.unit.serve.served import serving  # noqa: E402
 
 
+class Noted(Connection):
+    """One of eight at most, which are noted where they begin and where they wait."""
+
+    max_connections = 8
+    unread_s = 0.2
+    made: ClassVar[list[Connection]] = []
+    full: ClassVar[set[int]] = set()
+
+    def connection_made(self, transport):
+        super().connection_made(transport)
+        self.made.append(self)
+
+    def pause_writing(self):
+        super().pause_writing()
+        self.full.add(id(self))
+
+
+class Patient(Noted):
+    """One whose client may take its time to read."""
+
+    unread_s = 900.0
+
+
+class Hurried(Connection):
+    request_s = 0.2
+
+
 @pytest.fixture
-def door(monkeypatch):
+def door(request):
     """A server that may have eight connections at once."""
-    monkeypatch.setattr(connections, "_MAX_CONNECTIONS", 8)
-    with serving([], Limits(max_simulations=2**24), token=TOKEN) as site:
+    kind = getattr(request, "param", Patient)
+    Noted.made.clear()
+    Noted.full.clear()
+    limits = Limits(max_simulations=2**24)
+    with serving([], limits, token=TOKEN, connection=kind) as site:
         yield site
 
 
@@ -66,45 +96,31 @@ def test_connections_of_those_who_may_not_ask_keep_nobody_out(door):
         b"GET /api/runs HTTP/1.1\r\nHost: localhost\r\n\r\nGET /api",
     ],
 )
-def test_a_request_that_does_not_come_whole_is_ended(monkeypatch, said):
-    monkeypatch.setattr(connections, "_REQUEST_S", 0.2)
-    with serving([], token=TOKEN) as site, connected(site, 1, said) as (one,):
+def test_a_request_that_does_not_come_whole_is_ended(said):
+    with (
+        serving([], token=TOKEN, connection=Hurried) as site,
+        connected(site, 1, said) as (one,),
+    ):
         while one.recv(65536):
             pass
 
 
-def test_those_who_never_read_keep_nobody_out(door, monkeypatch):
-    monkeypatch.setattr(connections, "_UNREAD_S", 0.2, raising=False)
-    full = set()
-    pause = H11Protocol.pause_writing
-
-    def noted(connection):
-        pause(connection)
-        full.add(id(connection))
-
-    monkeypatch.setattr(H11Protocol, "pause_writing", noted)
+@pytest.mark.parametrize("door", [Noted], indirect=True)
+def test_those_who_never_read_keep_nobody_out(door):
     # Of 30 MB, more than the system's buffers take.
     request = (
         f"GET /assets/app.js HTTP/1.1\r\nHost: localhost\r\n"
         f"Authorization: Bearer {TOKEN}\r\n\r\n"
     )
     with connected(door, 8, 300 * request.encode()):
-        wait_for(lambda: len(full) == 8)
+        wait_for(lambda: len(Noted.full) == 8)
         wait_for(lambda: door.ask("/").status != 503)
 
 
-def test_what_makes_room_is_closed_though_it_has_not_read(door, monkeypatch):
-    made = []
-    begin = connections.Connection.connection_made
-
-    def noted(connection, transport):
-        begin(connection, transport)
-        made.append(connection)
-
-    monkeypatch.setattr(connections.Connection, "connection_made", noted)
+def test_what_makes_room_is_closed_though_it_has_not_read(door):
     with connected(door, 1):
-        wait_for(lambda: made)
-        (first,) = made
+        wait_for(lambda: Noted.made)
+        (first,) = Noted.made
         descriptor = first.transport.get_extra_info("socket")
         unread = b"more than any buffer of the system's" * 1_000_000
         first.loop.call_soon_threadsafe(first.transport.write, unread)

@@ -20,52 +20,57 @@ def test_a_page_may_run_nothing_of_others(site):
     assert reply.headers["referrer-policy"] == "no-referrer"
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:1", "", "10.0.0.1"])
-def test_a_name_that_nobody_gave_is_refused(site, host):
-    assert site.ask("/api/runs", Host=host).status == 421
+POSITION = "/api/runs/tictactoe/play/position"
+FOREIGN = [
+    {"Origin": "http://evil.example"},
+    {"Origin": "null"},
+    {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "no-cors"},
+    {"Sec_Fetch_Site": "same-site", "Sec_Fetch_Mode": "cors"},
+]
+FORMS = ("text/plain", "application/x-www-form-urlencoded")
 
 
-def test_this_machine_has_its_names(site):
-    for name in ("localhost", "127.0.0.1", "LOCALHOST"):
-        assert site.ask("/api/runs", Host=f"{name}:{site.port}").status == 200
-
-
-def test_other_sites_may_not_ask(site):
-    for headers in (
-        {"Origin": "http://evil.example"},
-        {"Origin": "null"},
-        {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "no-cors"},
-        {"Sec_Fetch_Site": "same-site", "Sec_Fetch_Mode": "cors"},
-    ):
-        assert site.ask("/api/runs", **headers).status == 403
-        path = "/api/runs/tictactoe/play/position"
-        assert site.ask(path, {"moves": []}, **headers).status == 403
-    # A link of another site may still open the page.
-    linked = {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate"}
-    assert site.ask("/", **linked).status == 200
-
-
-def test_a_form_of_another_site_does_nothing(site):
-    path = "/api/runs/tictactoe/play/position"
-    data = b'{"moves": []}'
-    for kind in ("text/plain", "application/x-www-form-urlencoded"):
-        assert site.ask(path, data=data, Content_Type=kind).status == 415
-
-
-def test_nothing_is_put_or_removed(site):
-    for method in ("PUT", "DELETE", "PATCH", "OPTIONS"):
-        assert site.ask("/api/runs", method=method).status == 405
+@pytest.mark.parametrize(
+    ("path", "asked", "status"),
+    [
+        # Names that nobody gave, and those of this machine.
+        *(
+            ("/api/runs", {"Host": host}, 421)
+            for host in ("evil.example", "evil.example:1", "", "10.0.0.1")
+        ),
+        *(
+            ("/api/runs", {"Host": f"{name}:PORT"}, 200)
+            for name in ("localhost", "127.0.0.1", "LOCALHOST")
+        ),
+        # Other sites may not ask; but a link of one may open the page.
+        *(("/api/runs", headers, 403) for headers in FOREIGN),
+        *((POSITION, {"body": {"moves": []}, **headers}, 403) for headers in FOREIGN),
+        ("/", {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate"}, 200),
+        # A form of another site does nothing.
+        *(
+            (POSITION, {"data": b'{"moves": []}', "Content_Type": t}, 415)
+            for t in FORMS
+        ),
+        *(
+            ("/api/runs", {"method": method}, 405)
+            for method in ("PUT", "DELETE", "PATCH", "OPTIONS")
+        ),
+    ],
+)
+def test_who_may_ask_for_what(site, path, asked, status):
+    if "Host" in asked:
+        asked = {"Host": asked["Host"].replace("PORT", str(site.port))}
+    assert site.ask(path, **asked).status == status
 
 
 def test_a_long_body_is_refused(site):
-    path = "/api/runs/tictactoe/play/position"
     data = b" " * (64 * 1024 + 1)
     json = {"Content_Type": "application/json"}
-    assert site.ask(path, data=data, **json).status == 413
+    assert site.ask(POSITION, data=data, **json).status == 413
     # Also where nobody says how long it is.
     connection = http.client.HTTPConnection("127.0.0.1", site.port, timeout=900)
     headers = {"Content-Type": "application/json", "Transfer-Encoding": "chunked"}
-    connection.putrequest("POST", path)
+    connection.putrequest("POST", POSITION)
     for name, value in headers.items():
         connection.putheader(name, value)
     connection.endheaders()

@@ -138,18 +138,17 @@ def test_every_page_is_the_shell_and_its_files_are_kept(site):
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/store", "/store/", "/players/go~9", "/runs/a%20b", "/runs/a/games"]
+    ("path", "status"),
+    [
+        *((path, 200) for path in ("/", "/store", "/store/", "/players/go~9")),
+        *((path, 200) for path in ("/runs/a%20b", "/runs/a/games")),
+        *((path, 404) for path in ("/runs", "/nothing", "/store/more")),
+        *((path, 404) for path in ("/players/a/play", "/runs/a/games/1")),
+    ],
 )
-def test_an_address_of_a_page_is_found(site, path):
-    assert site.ask(path).status == 200
-
-
-@pytest.mark.parametrize(
-    "path", ["/runs", "/nothing", "/store/more", "/players/a/play", "/runs/a/games/1"]
-)
-def test_an_address_of_no_page_is_not_found_and_says_so(site, path):
+def test_an_address_of_no_page_is_not_found_and_says_so(site, path, status):
     reply = site.ask(path)
-    assert (reply.status, reply.body) == (404, site.ask("/").body)
+    assert (reply.status, reply.body) == (status, site.ask("/").body)
 
 
 def test_the_page_is_light(site):

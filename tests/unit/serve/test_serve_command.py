@@ -9,7 +9,6 @@ import pytest
 
 from tengen import cli
 from tengen.distribution import pip_install_extra
-from tengen.serve import command
 from tests.unit.serve.made_runs import write_events
 
 
@@ -21,7 +20,7 @@ def refused(capsys, *argv):
 
 
 def test_without_the_extra_one_line_names_what_to_install(capsys, monkeypatch):
-    monkeypatch.setattr(command, "_PACKAGES", ("no_such_web_framework",))
+    monkeypatch.setitem(sys.modules, "starlette", None)
     assert pip_install_extra("serve") in refused(capsys)
 
 

@@ -8,17 +8,8 @@ from tests.unit.play.talk import Talk
 class Conversation(Talk):
     """An engine of gomoku whose lines come one by one, and what it writes."""
 
-    def __init__(self, player, simulations=8, threads=1, **settings):
-        super().__init__()
-        self.engine = Engine(
-            player,
-            COMMANDS,
-            simulations=simulations,
-            threads=threads,
-            write=self.write,
-            lines=self.lines,
-            **settings,
-        )
+    def __init__(self, player, *numbers, **settings):
+        super().__init__(Engine, COMMANDS, player, *numbers, **settings)
 
     def ask(self, *lines):
         """Returns the answers to lines that come at once, and messages beside them.

@@ -8,6 +8,7 @@ import pytest
 from tengen import __version__, games
 from tengen.errors import UsageError
 from tengen.games.gomoku import read_cell, write_cell
+from tests.refusals import refused
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "gomocup"
 
@@ -182,7 +183,7 @@ def test_lines_are_read_as_managers_write_them(ask):
 
 
 def test_a_model_of_another_game_is_refused(make_player, converse):
-    with pytest.raises(UsageError, match="plays connect4, which Gomocup does not"):
+    with refused(UsageError, "connect4", "Gomocup"):
         converse(task="connect4")
 
 

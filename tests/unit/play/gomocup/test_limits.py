@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tengen import games
 from tengen.games.gomoku import GomokuRules
 from tengen.play.gomocup.limits import ManagerLimits
 from tengen.play.session.searches import most_simulations
@@ -105,7 +106,7 @@ def megabytes(monkeypatch):
 def test_trees_grow_no_further_than_memory_allows(converse, megabytes):
     max_memory = 118 << 20
     talk = converse(simulations=10_000, keeps_tree=True)
-    most = most_simulations(talk.engine._player.game, 1 << 20)
+    most = most_simulations(games.make("gomoku/6"), 1 << 20)
     answers = talk.ask("START 6", f"INFO max_memory {max_memory}", "BEGIN", "TURN 0,0")
     told = [line for line in answers if line.startswith("MESSAGE")]
     counts = [int(line.split("simulations ")[1].split(",")[0]) for line in told]
@@ -123,7 +124,7 @@ def test_too_little_memory_is_said_where_a_move_is_asked_for(ask, megabytes):
     assert len(answers) == 3
 
 
-def test_searches_keep_to_the_time(converse, monkeypatch):
+def test_searches_keep_to_the_time(converse):
     """The seconds that a search is given, from INFO to the search."""
     talk, given_s = converse(simulations=None), []
     search = talk.engine.search
@@ -132,7 +133,7 @@ def test_searches_keep_to_the_time(converse, monkeypatch):
         given_s.append((limits.seconds, limits.last_s, limits.simulations))
         return search(moves, limits, *rest)
 
-    monkeypatch.setattr(talk.engine, "search", spy)
+    talk.engine.search = spy
     lines = ["INFO timeout_turn 300", "BEGIN", "INFO timeout_turn 0", "TURN 0,0"]
     talk.ask("START 6", *lines)
     (seconds, last_s, simulations), fast = given_s

@@ -1,6 +1,5 @@
 """Positions as managers send them: in any order, and with stones taken back."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -46,7 +45,7 @@ def test_a_row_that_wins_nothing_is_not_made_of_one_that_does():
     stones = Stones((*row, *others))
     moves = stones.moves(games.make("gomoku/9/exact"))
     assert not played("gomoku/9/exact", moves).is_terminal()
-    with pytest.raises(GomocupError, match="is over"):
+    with refused(GomocupError, "over"):
         stones.moves(games.make("gomoku/9"))
 
 
@@ -55,5 +54,5 @@ def test_stones_alternate():
     with refused(GomocupError, "stones (0 own, 2 of the other side)"):
         stones.moves(games.make("gomoku/5"))
     assert stones.without(1, 5).moves(games.make("gomoku/5")) == [0]
-    with pytest.raises(GomocupError, match="as many of both"):
+    with refused(GomocupError, "stones (0 own, 1 of the other side)"):
         stones.without(1, 5).moves(games.make("gomoku/5"), to_move=OTHER)

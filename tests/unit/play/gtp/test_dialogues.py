@@ -108,6 +108,12 @@ fixed_handicap 2                        | ? board not empty
 clear_board                             | =
 place_free_handicap 20                  | = C3 G7 C7 G3 C5 G5 E3 E7 E5
 
+fixed handicap of larger boards [go/19]
+fixed_handicap 9                        | = D4 Q16 D16 Q4 D10 Q10 K4 K16 K10
+
+fixed handicap with a stone in the middle [go/13]
+fixed_handicap 5                        | = D4 K10 D10 K4 G7
+
 a board without points for handicap
 place_free_handicap 2                   | ? invalid number of stones
 fixed_handicap 2                        | ? invalid number of stones

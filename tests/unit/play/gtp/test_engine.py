@@ -5,6 +5,7 @@ import pytest
 from tengen.errors import UsageError
 from tengen.games.go_rules import write_vertex
 from tengen.games.sgf import read_sgf
+from tests.refusals import refused
 
 
 def texts(answers):
@@ -13,9 +14,10 @@ def texts(answers):
     return [answer[1:].strip() for answer in answers]
 
 
-def test_a_game_of_the_model_is_what_its_searches_choose(ask, make_player):
-    player, moves = make_player("go/5"), []
-    vertices = texts(ask(*[f"genmove {'bw'[ply % 2]}" for ply in range(6)]))
+@pytest.mark.parametrize("task", ["go/5", "go/5/nosuicide/planes=minigo"])
+def test_a_game_of_the_model_is_what_its_searches_choose(ask, make_player, task):
+    player, moves = make_player(task), []
+    vertices = texts(ask(*["genmove b", "genmove w"] * 3, task=task))
     for vertex in vertices:
         moves.append(player.choose(moves, simulations=8))
         assert vertex == write_vertex(moves[-1], 5, 5)
@@ -114,10 +116,12 @@ def test_boards_and_rules_of_a_network_for_several(ask, make_player):
     assert answers[16] == f"= {write_vertex(usual.choose([4], 8), 5, 5)}"
 
 
-def test_games_are_saved_and_loaded(ask, tmp_path):
-    file = tmp_path / "game.sgf"
+@pytest.mark.parametrize("name", ["game.sgf", "a game.sgf", "a  b.sgf", "game 7", "7"])
+def test_games_are_saved_and_loaded(ask, tmp_path, name):
+    file = tmp_path / name
     plays = ["komi 5.5", "play b C3", "play w B2", "play b pass", f"printsgf {file}"]
     assert ask(*plays) == ["="] * 5
+    assert [path.name for path in tmp_path.iterdir()] == [name]
     record = read_sgf(file.read_bytes())
     assert record.game == "go/5/komi=5.5"
     assert record.moves == (12, 16, 25)
@@ -139,20 +143,6 @@ def test_files_as_servers_write_them(ask, tmp_path):
     file.write_text("(;GM[1]SZ[9]HA[2];B[bb];B[dd];W[cc];B[cb])")
     answers = ask(f"loadsgf {file} 4", "printsgf", task="go/9")
     assert read_sgf(answers[1].removeprefix("= ")).moves == (10, 81, 30, 20)
-    file.write_text("(;GM[1]SZ[x]KM[0];W[ee])")
-    refused = ask(f"loadsgf {file}", task="go/9")[0]
-    assert refused.startswith("? cannot load file: SGF SZ (x) must be")
-
-
-@pytest.mark.parametrize("name", ["a game.sgf", "a  b.sgf", "game 7", "7"])
-def test_a_path_with_a_blank(ask, tmp_path, name):
-    file = tmp_path / name
-    played = ask("play b C3", "play w B2", f"printsgf {file}")
-    assert played == ["=", "=", "="]
-    assert [path.name for path in tmp_path.iterdir()] == [name]
-    answers = ask(f"loadsgf {file}", "printsgf", f"loadsgf {file} 2", "printsgf")
-    assert read_sgf(answers[1].removeprefix("= ")).moves == (12, 16)
-    assert read_sgf(answers[3].removeprefix("= ")).moves == (12,)
 
 
 def test_what_was_passed_over_in_a_file_is_said(ask, tmp_path, capfd):
@@ -166,44 +156,45 @@ def test_what_was_passed_over_in_a_file_is_said(ask, tmp_path, capfd):
     ]
 
 
-def test_a_file_that_is_too_long_is_not_one_whose_end_is_missing(ask, tmp_path):
-    file = tmp_path / "long.sgf"
-    text = "\ufeff(;SZ[5];B[aa]C[" + "x" * (1 << 20) + "])"
-    file.write_bytes(text.encode("utf-32-le"))
-    refused = "? cannot load file: SGF text (4194305 bytes) must be at most"
-    assert ask(f"loadsgf {file}")[0].startswith(refused)
+LONG = "\ufeff(;SZ[5];B[aa]C[" + "x" * (1 << 20) + "])"
+
+
+@pytest.mark.parametrize(
+    ("content", "answer"),
+    [
+        (b"(;SZ[9])", "? unacceptable size"),
+        (b"(;SZ[4]KM[0.5];B[aa];W[dd])", "? unacceptable size"),
+        (b"hello", "? cannot load file: SGF text (hello)"),
+        (b"(;GM[1]SZ[x]KM[0];W[ee])", "? cannot load file: SGF SZ (x)"),
+        (b"(;SZ[5];B[aa];W[aa])", "? cannot load file: SGF move"),
+        # Too long, and not one whose end is missing.
+        (LONG.encode("utf-32-le"), "? cannot load file: SGF text (4194305 bytes)"),
+        (b"(;SZ[5]RU[NZ](;B[aa])(;B[bb]))", "="),
+        (b"(;SZ[5]AB[aa][bb]AW[cc]PL[W];W[dd])", "="),
+    ],
+    ids=range(8),
+)
+def test_files_that_are_loaded_or_not(ask, tmp_path, content, answer):
+    file = tmp_path / "game.sgf"
+    file.write_bytes(content)
+    answers = ask("play b E1", f"loadsgf {file}", "printsgf")
+    assert answers[1].startswith(answer)
+    is_loaded = answer == "="
+    assert (read_sgf(answers[2].removeprefix("= ")).moves == (24,)) != is_loaded
+
+
+def test_files_that_are_none(ask, tmp_path):
+    missing = ask("loadsgf /no/such/file", "loadsgf", f"loadsgf {tmp_path}")
+    assert missing[0].startswith("? cannot load file: ")
+    assert missing[1] == "? syntax error"
+    assert missing[2].startswith("? cannot load file: ")
 
 
 def test_a_file_of_a_smaller_board(ask, tmp_path):
     file = tmp_path / "game.sgf"
     file.write_text("(;SZ[4]KM[0.5];B[aa];W[dd])")
-    asked = (f"loadsgf {file}", "showboard")
-    assert ask(*asked)[0] == "? unacceptable size"
-    answers = ask(*asked, mixed_sizes=True)
+    answers = ask(f"loadsgf {file}", "showboard", mixed_sizes=True)
     assert answers[1].startswith("= go/4/komi=0.5, Black (X) to play\n4 X")
-
-
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        ("(;SZ[9])", "? unacceptable size"),
-        ("hello", "? cannot load file: SGF text (hello)"),
-        ("(;SZ[5];B[aa];W[aa])", "? cannot load file: SGF move"),
-        ("(;SZ[5]RU[NZ](;B[aa])(;B[bb]))", "="),
-        ("(;SZ[5]AB[aa][bb]AW[cc]PL[W];W[dd])", "="),
-    ],
-)
-def test_files_that_are_loaded_or_not(ask, tmp_path, text, answer):
-    file = tmp_path / "game.sgf"
-    file.write_text(text)
-    answers = ask("play b E1", f"loadsgf {file}", "printsgf")
-    assert answers[1].startswith(answer)
-    is_loaded = answer == "="
-    assert (read_sgf(answers[2].removeprefix("= ")).moves == (24,)) != is_loaded
-    missing = ask("loadsgf /no/such/file", "loadsgf", f"loadsgf {tmp_path}")
-    assert missing[0].startswith("? cannot load file: ")
-    assert missing[1] == "? syntax error"
-    assert missing[2].startswith("? cannot load file: ")
 
 
 def test_a_move_out_of_turn_and_a_move_that_is_not_played(ask, make_player):
@@ -213,6 +204,16 @@ def test_a_move_out_of_turn_and_a_move_that_is_not_played(ask, make_player):
     record = read_sgf(answers[3])
     assert record.moves[:2] == (12, 25)
     assert len(record.moves) == 3
+    # A pass before a stone of the same side is none, nor is one out of turn.
+    for plays, moves in (
+        (["b A5", "w pass", "w C5"], (0, 2)),
+        (["b A5", "b pass", "w C5"], (0, 2)),
+        (["b A5", "w pass", "b pass", "w D5"], (0, 3)),
+        (["b A5", "w pass", "b pass", "b D5"], (0, 25, 3)),
+        (["w B4"], (25, 6)),
+    ):
+        answers = texts(ask(*[f"play {play}" for play in plays], "printsgf"))
+        assert read_sgf(answers[-1]).moves == moves
 
 
 def test_without_any_time_the_network_moves(ask, make_player):
@@ -233,5 +234,36 @@ def test_a_cleared_cache_changes_nothing(ask):
 
 
 def test_only_go_is_played(converse):
-    with pytest.raises(UsageError, match="plays connect4, which GTP does not"):
+    with refused(UsageError, "connect4", "GTP"):
         converse("connect4")
+
+
+MINIGO = "go/5/nosuicide/planes=minigo"
+
+
+def test_a_session_keeps_the_planes_of_its_model(ask, make_player, tmp_path):
+    """With another komi, in a game that was loaded, and on a smaller board."""
+    file = tmp_path / "a.sgf"
+    *_, loaded, moved, shown = ask(
+        "komi 0.5",
+        "play b A1",
+        "play w A2",
+        "play b B2",
+        f"printsgf {file}",
+        "clear_board",
+        f"loadsgf {file}",
+        "genmove w",
+        "showboard",
+        task=MINIGO,
+    )
+    assert loaded == "="
+    player = make_player("go/5/nosuicide/komi=0.5/planes=minigo")
+    best = player.choose([20, 15, 16], simulations=8)
+    assert moved == f"= {write_vertex(best, 5, 5)}"
+    assert "go/5/nosuicide/komi=0.5/planes=minigo, Black" in shown
+    assert "planes" not in file.read_text()
+    player = make_player(MINIGO, mixed_sizes=True)
+    small = player.playing("go/4/nosuicide/plies=1444/planes=minigo")
+    best = small.choose([], simulations=8)
+    answers = ask("boardsize 4", "genmove b", task=MINIGO, mixed_sizes=True)
+    assert answers == ["=", f"= {write_vertex(best, 4, 4)}"]

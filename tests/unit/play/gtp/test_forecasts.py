@@ -15,7 +15,7 @@ MOVES = [12, 16, 13]
 def player(tmp_path_factory, publish_run):
     """A player of go/5 whose untrained net has auxiliary heads."""
     path = tmp_path_factory.mktemp("runs") / "go"
-    with load(publish_run(path, "go/5", auxiliary=True).path) as player:
+    with load(publish_run(path, "go/5", auxiliary=True, exports=False).path) as player:
         yield player
 
 

@@ -18,7 +18,7 @@ VERTEX = re.compile(r"pass|[A-HJ-Z][0-9]+")
 def player(request, tmp_path_factory, publish_run):
     """A player of go/5, without and with heads of ownership and score."""
     path = tmp_path_factory.mktemp("runs") / "go"
-    run = publish_run(path, "go/5", auxiliary=request.param)
+    run = publish_run(path, "go/5", auxiliary=request.param, exports=False)
     with load(run.path) as player:
         yield player
 
@@ -33,6 +33,11 @@ def session(player, talk_to):
         return dict(zip(commands, answers, strict=True))
 
     return session
+
+
+def words(text):
+    """Commands that stand behind one another."""
+    return text.split("; ")
 
 
 def body(answer):
@@ -66,23 +71,11 @@ def infos(answer, read_winrate):
 
 def test_sabaki(session, player):
     said = session(
-        "name",
-        "version",
-        "protocol_version",
-        "list_commands",
-        "komi 6.5",
-        "boardsize 5",
-        "clear_board",
-        "play B C3",
-        "play W D2",
-        "undo",
-        "play W D4",
-        "kata-analyze B 50",
-        "protocol_version  ",  # ends an analysis
-        "kata-genmove_analyze B 50",
-        "clear_board ",
-        "set_free_handicap B2 D4",
-        "kata-genmove_analyze W 50",
+        *words("name; version; protocol_version; list_commands; komi 6.5; boardsize 5"),
+        *words("clear_board; play B C3; play W D2; undo; play W D4"),
+        # The next command ends an analysis.
+        *("kata-analyze B 50", "protocol_version  ", "kata-genmove_analyze B 50"),
+        *("clear_board ", "set_free_handicap B2 D4", "kata-genmove_analyze W 50"),
         "quit",
     )
     assert body(said["protocol_version"]) == "2"
@@ -100,23 +93,12 @@ def test_sabaki(session, player):
 
 def test_lizzie(session):
     said = session(
-        "1 name",
-        "2 version",
-        "3 boardsize 5",
-        "4 komi 7.5",
-        "5 lz-analyze 10",
-        "6 play B C3",
-        "7 lz-analyze 10",
-        "8 undo",
+        *words("1 name; 2 version; 3 boardsize 5; 4 komi 7.5; 5 lz-analyze 10"),
+        *words("6 play B C3; 7 lz-analyze 10; 8 undo"),
         "9 lz-analyze 10 avoid b C3,D4 2 avoid w C3,D4 2",
-        "10 lz-analyze 10 allow b B2 1",
-        "11 name",
-        "12 time_settings 0 8 1",
-        "13 lz-genmove_analyze B 10",
-        "14 fixed_handicap 2",
-        "15 clear_board",
-        "16 komi 0",
-        "17 quit",
+        *words("10 lz-analyze 10 allow b B2 1; 11 name; 12 time_settings 0 8 1"),
+        *words("13 lz-genmove_analyze B 10; 14 fixed_handicap 2; 15 clear_board"),
+        *words("16 komi 0; 17 quit"),
     )
     for command, answer in said.items():
         number = command.split()[0]
@@ -148,26 +130,12 @@ def test_lizzieyzy(session, player):
     genmove = "kata-genmove_analyze W 10 ownership true pvVisits true"
     rules = json.dumps({"ko": "POSITIONAL", "suicide": True, "scoring": "AREA"})
     said = session(
-        "name",
-        "version",
-        "list_commands",
-        "kata-get-param playoutDoublingAdvantage",
-        "kata-get-param analysisWideRootNoise",
-        "kata-get-rules",
-        f"kata-set-rules {rules}",
-        "boardsize 5",
-        "komi 7.5",
-        "clear_board",
-        kata,
-        "stop",
-        "play B C3",
-        allow,
-        "stop-ponder",
-        "kata-raw-nn 3",
-        "time_settings 0 8 1",
-        "time_left w 7.50 1",
-        genmove,
-        "quit",
+        *words("name; version; list_commands"),
+        *("kata-get-param playoutDoublingAdvantage", "kata-get-rules"),
+        *("kata-get-param analysisWideRootNoise", f"kata-set-rules {rules}"),
+        *words("boardsize 5; komi 7.5; clear_board"),
+        *(kata, "stop", "play B C3", allow, "stop-ponder", "kata-raw-nn 3"),
+        *("time_settings 0 8 1", "time_left w 7.50 1", genmove, "quit"),
         name="KataGo",
     )
     has_owners = player.forecast([]) is not None
@@ -199,25 +167,10 @@ def test_lizzieyzy(session, player):
 
 def test_gogui(session):
     said = session(
-        "name",
-        "protocol_version",
-        "list_commands",
-        "version",
-        "gogui-interrupt",
-        "gogui-analyze_commands",
-        "boardsize 5",
-        "clear_board",
-        "komi 6.5",
-        "time_settings 600 0 0",
-        "play B C3",
-        "time_left w 600 0",
-        "genmove w",
-        "undo",
-        "play W D2",
-        "play B D3",
-        "final_status_list dead",
-        "final_score",
-        "showboard",
+        *words("name; protocol_version; list_commands; version; gogui-interrupt"),
+        *words("gogui-analyze_commands; boardsize 5; clear_board; komi 6.5"),
+        *words("time_settings 600 0 0; play B C3; time_left w 600 0; genmove w; undo"),
+        *words("play W D2; play B D3; final_status_list dead; final_score; showboard"),
         "quit",
     )
     assert int(body(said["protocol_version"])) == 2

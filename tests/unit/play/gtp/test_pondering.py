@@ -2,39 +2,29 @@
 
 import threading
 
-import pytest
-
-from tengen import _core, cli
-from tengen.play.gtp.engine import Engine
+from tengen import _core
 from tengen.play.session.searches import most_simulations
-
-
-@pytest.fixture
-def searches(monkeypatch):
-    """(plies, simulations) of every search, once it has ended."""
-    found, search = [], Engine.search
-
-    def spy(self, moves, *args, **kwargs):
-        analysis = search(self, moves, *args, **kwargs)
-        found.append((len(moves), analysis.num_simulations))
-        return analysis
-
-    monkeypatch.setattr(Engine, "search", spy)
-    return found
-
 
 PONDERING = None
 """Between texts: the other side thinks until the engine has pondered."""
 
 
 def converse(talk, *texts):
-    """Sends texts, at once but for ``PONDERING``; returns the answers."""
+    """Sends texts, at once but for ``PONDERING``.
+
+    Returns the answers, and (plies, simulations) of every search that ended.
+    """
     has_pondered = threading.Semaphore(0)
-    search = talk.engine.search
+    search, searches = talk.engine.search, []
+
+    def noted(moves, *args, **rest):
+        analysis = search(moves, *args, **rest)
+        searches.append((len(moves), analysis.num_simulations))
+        return analysis
 
     def watched(moves, limits, begun_s, between=None, **rest):
         if between is None:
-            return search(moves, limits, begun_s, **rest)
+            return noted(moves, limits, begun_s, **rest)
         slices = []
 
         def told(analysis):
@@ -44,7 +34,7 @@ def converse(talk, *texts):
             return between(analysis)
 
         try:
-            return search(moves, limits, begun_s, told, **rest)
+            return noted(moves, limits, begun_s, told, **rest)
         finally:
             if not slices:
                 has_pondered.release()
@@ -61,13 +51,12 @@ def converse(talk, *texts):
     other.start()
     answers = talk.listen()
     other.join()
-    return answers
+    return answers, searches
 
 
-def test_it_searches_on_in_the_time_of_the_other_side(make_player, talk_to, searches):
+def test_it_searches_on_in_the_time_of_the_other_side(make_player, talk_to):
     talk = talk_to(make_player("go/5", keeps_tree=True), simulations=50, ponders=True)
-    del searches[:]
-    answers = converse(
+    answers, searches = converse(
         talk,
         "genmove b\n",
         PONDERING,
@@ -89,20 +78,18 @@ def test_it_searches_on_in_the_time_of_the_other_side(make_player, talk_to, sear
     assert last[0] == 3
 
 
-def test_whatever_comes_meanwhile_is_answered(make_player, talk_to, searches):
+def test_whatever_comes_meanwhile_is_answered(make_player, talk_to):
     talk = talk_to(make_player("go/5", keeps_tree=True), simulations=20, ponders=True)
-    del searches[:]
     texts = ["genmove b\n", PONDERING, "undo\n", "nonsense\n", "clear_board\n"]
     more = ["play w A1\n", "komi 5.5\n", "genmove b\n", PONDERING, "quit\n"]
-    answers = converse(talk, *texts, "genmove b\n", PONDERING, *more)
+    texts += ["genmove b\n", PONDERING, *more]
+    answers, searches = converse(talk, *texts)
     assert "".join(answer[0] for answer in answers) == "==?======"
     # After its own moves alone, and not once they were taken back.
     assert [plies for plies, _ in searches] == [0, 1, 0, 1, 2, 3]
 
 
-def test_what_fails_in_the_other_sides_time_ends_nothing(
-    make_player, talk_to, monkeypatch, capsys
-):
+def test_what_fails_in_the_other_sides_time_ends_nothing(make_player, talk_to, capsys):
     talk = talk_to(make_player("go/5", keeps_tree=True), simulations=8, ponders=True)
 
     search = talk.engine.search
@@ -112,26 +99,21 @@ def test_what_fails_in_the_other_sides_time_ends_nothing(
             raise _core.CoreError("the device is gone")
         return search(moves, limits, *rest, **kwargs)
 
-    monkeypatch.setattr(talk.engine, "search", failing)
-    answers = converse(talk, "genmove b\n", PONDERING, "genmove w\n", "quit\n")
+    talk.engine.search = failing
+    texts = ["genmove b\n", PONDERING, "genmove w\n", "quit\n"]
+    answers, _ = converse(talk, *texts)
     assert [answer[0] for answer in answers] == ["="] * 3
     assert capsys.readouterr().err == "tengen: pondering ends: the device is gone\n"
 
 
-def test_what_keeps_no_tree_does_not_ponder(capsys):
-    assert cli.main(["gtp", "RUN", "--ponder", "--fresh"]) == 2
-    assert "keeps its tree, which --fresh forbids" in capsys.readouterr().err
-
-
-def test_a_full_tree_is_left_as_it_is(make_player, talk_to, searches, monkeypatch):
+def test_a_full_tree_is_left_as_it_is(make_player, talk_to, monkeypatch):
     """And a search by the clock ends there too, as the next ones do."""
     monkeypatch.setattr("tengen.play.session.searches._MAX_TREE_BYTES", 60_000)
     player = make_player("go/5", keeps_tree=True)
     talk = talk_to(player, simulations=10_000, ponders=True)
-    del searches[:]
     most = most_simulations(player.game)
     assert 100 < most < 200
-    answers = converse(
+    answers, searches = converse(
         talk,
         "time_settings 0 20 1\ngenmove b\n",
         PONDERING,

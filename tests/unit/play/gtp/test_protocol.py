@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tengen.games.go_rules import read_vertex, write_vertex
 from tengen.play.gtp.command import COMMANDS
-from tengen.play.gtp.protocol import Command, answer_text, parse_line
+from tengen.play.gtp.protocol import Command, parse_line
 
 
 @pytest.mark.parametrize(
@@ -34,13 +34,6 @@ def test_what_follows_a_command_keeps_its_blanks():
     assert parse_line(b" 7  loadsgf  a  b.sgf \t").text == "a  b.sgf"
     assert parse_line(b"loadsgf a").text == "a"
     assert parse_line(b"7 loadsgf").text == parse_line(b"name").text == ""
-
-
-def test_answers():
-    command = Command("3", "x", ())
-    assert answer_text(command, "") == "=3\n\n"
-    assert answer_text(command, "a\n\nb\n") == "=3 a\nb\n\n"
-    assert answer_text(command, "no", ok=False) == "?3 no\n\n"
 
 
 def test_vertices():

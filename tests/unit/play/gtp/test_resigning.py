@@ -1,8 +1,5 @@
 """When a session resigns."""
 
-import pytest
-
-from tengen import cli
 from tengen.play.gtp.engine import Resigning
 
 
@@ -71,11 +68,3 @@ def test_a_session_resigns_and_plays_nothing(converse):
     plays = ["clear_board", *(f"play {m}" for m in ("b A1", "w A2", "b A3", "w A4"))]
     lines = [*moves, *plays, "genmove b"]
     assert "= resign" not in converse(resigning=Resigning(ALWAYS)).ask(*lines)
-
-
-@pytest.mark.parametrize("value", ["-1", "1", "nan"])
-def test_values_that_are_none_are_refused(value, capsys):
-    assert cli.main(["gtp", "nowhere", "--resign-below", value]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "resign-below" in line
-    assert "must be above -1 and below 1" in line

@@ -6,26 +6,35 @@ import pytest
 from tengen.play.forecast import Forecast
 
 
-@pytest.fixture
-def statuses(converse):
-    """Returns what is dead and alive, the score, and the positions that were asked.
+class Expecting:
+    """Expects the same owners of every position; 1 is Black's."""
 
-    The network expects the same owners of every position; 1 is Black's.
-    """
+    def __init__(self, player, owners):
+        self.player, self.owners, self.asked = player, owners, []
+
+    def __getattr__(self, name):
+        return getattr(self.player, name)
+
+    def playing(self, name):
+        self.player = self.player.playing(name)
+        return self
+
+    def forecast(self, moves):
+        self.asked.append(list(moves))
+        owners_to_play = -self.owners if len(moves) % 2 else self.owners
+        return Forecast(owners_to_play.astype(np.float32), 0.0, 1.0, None)
+
+
+@pytest.fixture
+def statuses(make_player, talk_to):
+    """Returns what is dead and alive, the score, and the positions that were asked."""
 
     def ask(owners, plays):
-        conversation, asked = converse("go/5"), []
-
-        def forecast(moves):
-            asked.append(list(moves))
-            owners_to_play = -owners if len(moves) % 2 else owners
-            return Forecast(owners_to_play.astype(np.float32), 0.0, 1.0, None)
-
-        conversation.engine._player.forecast = forecast
+        player = Expecting(make_player("go/5"), owners)
         words = ("final_status_list dead", "final_status_list alive", "final_score")
-        answers = conversation.ask(*[f"play {move}" for move in plays], *words)
+        answers = talk_to(player).ask(*[f"play {move}" for move in plays], *words)
         assert all(answer.startswith("=") for answer in answers)
-        return [answer[2:] for answer in answers[-3:]], asked
+        return [answer[2:] for answer in answers[-3:]], player.asked
 
     return ask
 

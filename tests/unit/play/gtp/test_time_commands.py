@@ -5,7 +5,7 @@ import math
 import pytest
 
 from tengen.play.gtp.board_commands import TIME_COMMANDS
-from tengen.play.session.clock import TimeSettings
+from tengen.play.session.clock import Clock, TimeSettings
 
 
 def test_a_clock_limits_a_search(converse):
@@ -73,7 +73,11 @@ def test_no_time_left_is_no_clock_where_nobody_spoke_of_one(converse):
 def test_what_each_form_means(converse, said, kind, numbers):
     conversation = converse()
     assert conversation.ask(said) == ["="]
-    assert conversation.engine.clock._settings == TimeSettings(kind, *numbers)
+    found, wanted = conversation.engine.clock, Clock(TimeSettings(kind, *numbers))
+    for spent_s in (0, 1, 500):
+        for clock in (found, wanted):
+            clock.spend(0, spent_s)
+        assert found.budget_s(0, 0, 25) == wanted.budget_s(0, 0, 25)
 
 
 def test_every_system_is_listed(ask):

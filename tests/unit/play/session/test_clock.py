@@ -121,6 +121,14 @@ class FakeSearch:
         return Contest(most, second, self.is_best, has_best_value=True)
 
 
+def warmed(simulation_s, num_simulations=1000):
+    """A machine, and a thinker that knows how fast it is."""
+    machine = [0.0]
+    thinker = Thinker(now=lambda: machine[0])
+    think(thinker, machine, simulation_s, Limits(num_simulations))
+    return machine, thinker
+
+
 def think(thinker, machine, seconds, limits, between=lambda: False):
     begun_s = machine[0]
     search = FakeSearch(machine, seconds)
@@ -186,9 +194,7 @@ def test_limits_of_simulations_are_met():
     ],
 )
 def test_hard_moves_get_more_time_and_clear_ones_less(share, is_best, seconds):
-    machine = [0.0]
-    thinker = Thinker(now=lambda: machine[0])
-    think(thinker, machine, 0.001, Limits(1000))
+    machine, thinker = warmed(0.001)
     search = FakeSearch(machine, 0.001, share, is_best=is_best)
     begun_s = machine[0]
     limits = Limits(1 << 24, 10.0, 25.0, may_end_early=True)
@@ -198,9 +204,7 @@ def test_hard_moves_get_more_time_and_clear_ones_less(share, is_best, seconds):
 
 @pytest.mark.parametrize("share", [0.5, 0.75, 1.0])
 def test_a_search_ends_where_simulations_cannot_change_the_move(share):
-    machine = [0.0]
-    thinker = Thinker(now=lambda: machine[0])
-    think(thinker, machine, 0.0001, Limits(1000))
+    machine, thinker = warmed(0.0001)
     search = FakeSearch(machine, 0.0001, share)
     limits = Limits(100_000, may_end_early=True)
     thinker.think(search, limits, machine[0], lambda: False)
@@ -212,9 +216,7 @@ def test_a_search_ends_where_simulations_cannot_change_the_move(share):
 
 
 def test_a_look_between_slices_ends_a_search():
-    machine = [0.0]
-    thinker = Thinker(now=lambda: machine[0])
-    think(thinker, machine, 0.001, Limits(100))
+    machine, thinker = warmed(0.001, 100)
     looks = iter([False, False, True])
     search, seconds = think(
         thinker, machine, 0.001, Limits(1 << 20), lambda: next(looks)
@@ -225,9 +227,7 @@ def test_a_look_between_slices_ends_a_search():
 
 
 def test_a_machine_that_grows_slow_is_noticed():
-    machine = [0.0]
-    thinker = Thinker(now=lambda: machine[0])
-    think(thinker, machine, 0.0001, Limits(10_000))
+    machine, thinker = warmed(0.0001, 10_000)
     _, seconds = think(thinker, machine, 0.01, Limits(1 << 20, 10.0))
     assert seconds < 12
     _, seconds = think(thinker, machine, 0.01, Limits(1 << 20, 2.0))
