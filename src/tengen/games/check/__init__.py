@@ -1,4 +1,4 @@
-"""``tengen game check``: whether a user's own game keeps the protocol."""
+"""The checks of ``tengen game check``: does a user's game follow the protocol?"""
 
 from __future__ import annotations
 
