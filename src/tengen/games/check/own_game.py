@@ -110,7 +110,7 @@ class _Check(VerifiedGame):
             self.fail("is_terminal", False, "must be True", "raise max_plies")
 
     def random_game(self, rng: random.Random) -> None:
-        """Plays a random game, and in parallel the same game under a random symmetry."""
+        """Plays a random game, and the same game transformed by a random symmetry."""
         symmetry = rng.randrange(self._num_symmetries)
         self.ply = 0
         state = self.call("initial_state")

@@ -60,7 +60,7 @@ class VerifiedGame:
         return call_method(self._name, self._own, self.ply, method, *args)
 
     def fail(self, method: str, value: Any, rule: str, advice: str) -> NoReturn:
-        """Raises UsageError with the invalid value, the rule that it breaks, and advice."""
+        """Raises UsageError with the invalid value, the rule and the advice."""
         text = value if isinstance(value, str) else repr(value)
         raise UsageError(
             f"{self._name}.{method} ({' '.join(text.split())}) {rule} "
