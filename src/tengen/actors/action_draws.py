@@ -35,7 +35,7 @@ _MIN_LOG_STD, _MAX_LOG_STD = -20.0, 2.0
 
 
 class ActionDraws(Protocol):
-    """Samples actions from the distribution given by a policy's outputs."""
+    """A sampler of actions from the distribution given by a policy's outputs."""
 
     @property
     def num_uniforms(self) -> int:
@@ -67,7 +67,7 @@ class ActionDraws(Protocol):
 
 
 class CategoricalDraws:
-    """Samples one or several independent discrete choices."""
+    """A sampler of one or several independent discrete choices."""
 
     def __init__(self, num_choices: Sequence[int], shape: tuple[int, ...]) -> None:
         """Creates the sampler.
@@ -77,7 +77,7 @@ class CategoricalDraws:
             shape: Shape of one action: () for one component, or ``(K,)``.
         """
         ends = [sum(num_choices[: i + 1]) for i in range(len(num_choices))]
-        # The outputs of each component.
+        # The slice of the outputs for each component.
         self._slices = [
             slice(end - length, end)
             for end, length in zip(ends, num_choices, strict=True)
@@ -107,7 +107,7 @@ class CategoricalDraws:
 
 
 class GaussianDraws:
-    """Samples independent Gaussian numbers, optionally scaled, not squashed or clipped.
+    """A sampler of independent Gaussian numbers, optionally scaled, never clipped.
 
     Uses the Box-Muller transform: of a row's 2 K uniform numbers, the first K give the
     radii and the rest give the angles.
@@ -118,7 +118,7 @@ class GaussianDraws:
 
         Args:
             shape: Shape of one action: () for one number, or ``(K,)``.
-            scale: Scale that maps samples to actions; None if samples are actions.
+            scale: Scale that maps samples to actions; None for unscaled actions.
                 Densities are those of the samples before scaling.
         """
         self._is_scalar = shape == ()
@@ -165,7 +165,7 @@ class GaussianDraws:
 
 
 class SquashedDraws:
-    """Samples numbers between bounds: Gaussian samples squashed with tanh.
+    """A sampler of bounded numbers: Gaussian samples squashed with tanh.
 
     Source: Haarnoja et al. 2018, "Soft Actor-Critic Algorithms and Applications"
     (arXiv:1812.05905), appendix C.

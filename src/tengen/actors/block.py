@@ -86,7 +86,7 @@ class StepBlock:
             num_slots: Number N of environment copies.
             num_steps: Number K of steps in a block, at least 1.
             is_closed: Whether a block ends with an extra step that holds only inputs.
-            num_before: Number of steps that a closed block repeats from the one before.
+            num_before: How many steps of the previous block a closed block repeats.
         """
         self._tensors = tensors
         self._num_slots = num_slots

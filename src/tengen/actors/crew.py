@@ -135,7 +135,7 @@ def crew_on_devices(
     first = groups[0][0]
     layout = RowLayout(
         tuple(first.planes.shape[1:]),
-        # Planes of a game in Python may hold any numbers, so only native games pack.
+        # Planes of a game in Python may hold any numbers, so pack only native games.
         is_packed=isinstance(rules, str),
     )
     num_lanes = _BATCHES_AT_ONCE * backend.num_devices

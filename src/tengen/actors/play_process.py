@@ -35,7 +35,7 @@ from tengen.run import own_files
 __all__ = ["main"]
 
 _ALONE_S = 5.0
-"""Grace period in seconds to exit after the parent has; see ``_core.Lifeline``."""
+"""Seconds to exit after the parent closed the socket; see ``_core.Lifeline``."""
 
 
 def main(argv: list[str]) -> int:
@@ -48,7 +48,7 @@ def main(argv: list[str]) -> int:
     # notice that this process has ended.
     own_files(parent)
     os.set_inheritable(parent.fileno(), False)
-    # Ends the process even while the game's code holds the interpreter lock.
+    # Lifeline ends the process even if the game's code holds the interpreter lock.
     _core.Lifeline(parent.fileno(), _ALONE_S)
     try:
         _serve(parent)
@@ -100,7 +100,7 @@ class _Player:
             actor: A ``SelfplayConfig`` as JSON values.
             directory: The model's directory.
             inference: An ``InferenceConfig`` as JSON values.
-            generation: Arguments of ``GameQueue``.
+            generation: Keyword arguments of ``GameQueue``.
         """
         if self._game is None:
             games.allow(task)
@@ -136,7 +136,7 @@ class _Player:
 
 
 class _Part:
-    """Games of a generation, until all have ended or the parent interrupts."""
+    """One call of ``play_generation``; a message of the parent ends it early."""
 
     def __init__(
         self, parent: Connection, generation: dict[str, Any], num_evaluations: int

@@ -28,7 +28,7 @@ class GenerationReport:
     num_games: int = 0
     """Games finished by these threads."""
     num_gone_on_with: int = 0
-    """Games continued by these threads that an earlier process had begun."""
+    """Games begun by an earlier process that these threads continued."""
     num_plies: int = 0
     """Plies searched."""
     num_rows: int = 0
@@ -58,7 +58,7 @@ class GenerationReport:
     """New notes for the user, one line per note."""
 
     def plus(self, later: GenerationReport) -> GenerationReport:
-        """Returns the sum of two reports; ``num_threads`` is the maximum of both."""
+        """Returns the sums of both reports, and the maxima of threads and capacity."""
         sums = {
             name: getattr(self, name) + getattr(later, name)
             for name in (field.name for field in dataclasses.fields(self))

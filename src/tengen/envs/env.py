@@ -235,7 +235,7 @@ class Env(Protocol):
         """
 
     def step(self, actions: NDArray[Any]) -> Step:
-        """Steps every copy; resets a copy whose episode has ended instead. Blocks.
+        """Steps every copy, or resets it if its episode has ended. Blocks.
 
         Args:
             actions: ``[N, ...]``, see the spec's ``actions``.

@@ -66,7 +66,7 @@ def as_gymnasium(kind: type[Any]) -> type[Any]:
 
 
 def make_guarded(make: Callable[[], Any], name: str) -> Any:
-    """Returns ``make()``; errors name the environment.
+    """Calls ``make`` and returns its result; errors name the environment.
 
     Raises:
         UsageError: ``make`` raised.

@@ -141,7 +141,7 @@ class Observations:
         return arrays
 
     def check_finite(self, arrays: Arrays) -> None:
-        """Checks for NaN early, because a NaN in a batch would fail much later.
+        """Checks for infinity and NaN, which would otherwise cause errors much later.
 
         Raises:
             EnvError: A number is infinite or NaN.
@@ -157,7 +157,7 @@ class Observations:
         self, entry: _Entry, part: Any, rows: NDArray[Any], copy: int | None
     ) -> None:
         array = None
-        with contextlib.suppress(ValueError):  # Ragged lists.
+        with contextlib.suppress(ValueError):  # raised for ragged lists
             array = np.asarray(part)
         if array is None or array.dtype.kind not in "biuf":
             raise self._refusal(entry.name, part, copy, "must be an array of numbers")

@@ -130,10 +130,10 @@ class Deadline:
     """Raises an error if a call into external code takes too long.
 
     An exception interrupts a call that exceeds its time limit, if the call runs Python
-    code or waits in a system call, in the main thread. If it cannot be interrupted and
-    tengen started the process (``tengen.own_process``), the process prints one line and
-    exits with code 1. In a program that imports tengen, the line is a warning, and the
-    exception is raised when the call returns. A call that holds the GIL goes unnoticed.
+    code or waits in a system call, in the main thread. If that fails and tengen started
+    the process (``tengen.own_process``), the process prints one line and exits with
+    code 1. In a program that imports tengen, the line is a warning, and the exception
+    is raised when the call returns. A call that holds the GIL goes unnoticed.
 
     A context manager; not thread-safe.
 

@@ -179,7 +179,7 @@ def _starts(
 
 
 def _half_points(middle: float, stdev: float) -> Iterator[tuple[float, float]]:
-    """Yields a truncated normal distribution, rounded to half points."""
+    """Yields half points and their probabilities, for a truncated normal."""
     if stdev == 0:
         yield middle, 1.0
         return

@@ -1,4 +1,4 @@
-"""OpenSpiel games behind `OwnGame`: ``openspiel/NAME`` or ``openspiel/NAME(a=1,b=2)``.
+"""Adapter from OpenSpiel to `OwnGame`: ``openspiel/NAME``, ``openspiel/NAME(a=1)``.
 
 NAME, its parameters, action numbers, rules, results and the text of a position are
 OpenSpiel's. The properties that OpenSpiel declares for a game decide whether tengen
@@ -67,7 +67,7 @@ RULES: dict[str, Callable[[Any], bool]] = {
 
 
 class OpenSpielGame:
-    """An OpenSpiel game behind the `tengen.games.OwnGame` interface.
+    """An adapter from an OpenSpiel game to `tengen.games.OwnGame`.
 
     States are ``pyspiel.State`` objects. Plane 0 is ones (the board), plane 1 is ones
     if the first player is to move, and the rest is OpenSpiel's observation tensor for

@@ -110,7 +110,7 @@ class Game(Protocol):
 
     @property
     def num_symmetries(self) -> int:
-        """Number of symmetries of the board, including the identity, which is 0."""
+        """Number of symmetries of the board, including the identity (symmetry 0)."""
 
     @property
     def max_score(self) -> int:
@@ -120,7 +120,7 @@ class Game(Protocol):
         """Returns the position before the first move.
 
         Args:
-            variant: Name of a variant, such as Go on a smaller board or by other rules;
+            variant: Name of a variant, such as Go with a smaller board or other rules;
                 empty for the game itself.
 
         Raises:

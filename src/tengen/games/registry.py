@@ -48,7 +48,7 @@ def is_game(task: str) -> bool:
 
 
 def make(name: str) -> Game:
-    """Returns the game with a name. Use `open_game` for names that users did not type.
+    """Returns the game ``name``. For names that the user did not type, use `open_game`.
 
     Args:
         name: A native game (``connect4``, ``gomoku/15``, ``gomoku/15/exact``,

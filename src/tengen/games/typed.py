@@ -30,7 +30,7 @@ _allowed: set[str] = set()
 
 
 def is_program(task: str) -> bool:
-    """Returns whether a task is ``module:Class``, which opening it imports."""
+    """Returns whether a task is ``module:Class``, so that opening it imports code."""
     return ":" in task and not task.startswith(OPENSPIEL_PREFIX)
 
 
@@ -55,7 +55,7 @@ def check_allowed(task: str) -> None:
 
 
 def check_typed(task: str, typed: str | None, source: object) -> None:
-    """Checks that a file's task equals the typed task, and allows it.
+    """Checks that a file's task equals the typed one, and then allows the task.
 
     Tasks that earlier calls in this process have allowed do not count.
 

@@ -20,7 +20,7 @@ _NUM_EARLIER = 20
 _MAX_CHANCE = 1e-3
 # Episodes of equal length suggest a step limit only from this length on.
 _MIN_LIMIT = 10
-# Fewer steps than this without an end of an episode are not a finding.
+# With fewer steps than this, it is not a finding that no episode ended.
 _MIN_ENDLESS = 1000
 
 
@@ -166,8 +166,8 @@ def _check_finals(maker: Maker, ended: list[_Ended], do_begin_alike: bool) -> No
     Replays an episode up to its last step and calls reset instead of that step. If step
     itself resets, both give the same observation, because both sample it from the same
     random generator. But an environment that samples every observation independently,
-    such as a contextual bandit, matches at every step. So earlier steps are also
-    replayed, to estimate how likely a match is by chance.
+    such as a contextual bandit, gives equal observations at any step. So earlier steps
+    are also replayed, to estimate how likely equal observations are.
     """
     env = maker()
     do_reset = all(_is_beginning(env, one, len(one.actions)) for one in ended)
@@ -201,7 +201,7 @@ def _check_finals(maker: Maker, ended: list[_Ended], do_begin_alike: bool) -> No
 
 
 def _is_beginning(env: OneEnv, episode: _Ended, step: int) -> bool:
-    """Whether reset instead of step number ``step`` gives the same observation."""
+    """Whether reset instead of step ``step`` (from 1) gives the same observation."""
     if not _is_going_on(env, episode, step):
         return False
     seen = copied(env.step(episode.actions[step - 1]).observation)
@@ -209,7 +209,7 @@ def _is_beginning(env: OneEnv, episode: _Ended, step: int) -> bool:
 
 
 def _is_going_on(env: OneEnv, episode: _Ended, step: int) -> bool:
-    """Replays an episode before ``step``; returns False if it ends earlier."""
+    """Replays the steps before ``step``; returns False if one ends the episode."""
     env.reset(episode.seed)
     # An early end means that the episode is not reproducible; check_seeds reports that.
     return not any(env.step(action).is_over for action in episode.actions[: step - 1])

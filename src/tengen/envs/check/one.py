@@ -78,7 +78,7 @@ _FIVE = "(observation, reward, terminated, truncated, info)"
 
 
 class Maker(NamedTuple):
-    """Creates the environments of a check."""
+    """A factory for the environments of a check."""
 
     make_one: Callable[[], Any]
     """Creates a ``gymnasium.Env``."""
@@ -105,7 +105,7 @@ class Moved(NamedTuple):
     observation: Any
     """The observation as returned."""
     reward: float
-    """Rounded to float32, as agents receive it; inf if it is not finite in float32."""
+    """The reward in float32, as agents receive it; inf if not finite in float32."""
     terminated: bool
     """Whether the task ended."""
     truncated: bool

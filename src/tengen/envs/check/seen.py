@@ -40,7 +40,7 @@ class Finding:
 class Findings:
     """The first finding of each rule, in the order of discovery.
 
-    Later findings of a rule are dropped, since most rules break at every step.
+    Later findings of a rule are dropped, because it usually breaks at every step.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The checks of ``tengen game check``: does a user's game follow the protocol?"""
+"""The checks of ``tengen game check`` of a game against `tengen.games.OwnGame`."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ class VerifiedGame:
         return first, second
 
     def observation(self, state: Any) -> Planes:
-        """Returns the planes of a position, ``[C, H, W] float32``."""
+        """Returns the planes of a position, ``[C, H, W]`` float32."""
         planes = self.planes("observation", self.call("observation", state))
         if not planes[0].any():
             self.fail(

@@ -95,8 +95,8 @@ def parse_bytes(text: bytes) -> Tree:
     other charset must contain ASCII unchanged.
 
     Raises:
-        UsageError: The file is not SGF, or too long, or no charset fits: a text seems
-            to contain a property that affects the position.
+        UsageError: The file is not SGF, or too long, or no charset fits, because a text
+            seems to contain a property that affects the position.
     """
     if len(text) > 4 * MAX_CHARACTERS:
         rule = f"must be at most {4 * MAX_CHARACTERS} bytes; keep games apart"
@@ -131,7 +131,7 @@ def _fullest(readings: dict[str, str]) -> tuple[str, Tree]:
     errors: list[UsageError] = []
     for name, text in readings.items():
         try:
-            trees[name] = parse_tree(text, 2 * MAX_CHARACTERS)  # two bytes per character
+            trees[name] = parse_tree(text, 2 * MAX_CHARACTERS)  # 2-byte characters
         except UsageError as error:
             errors.append(error)
     if not trees:
@@ -198,7 +198,7 @@ def _named(text: bytes) -> str:
 
 
 def _whole(text: bytes, named: str) -> str | None:
-    """Decodes a file whose charset needs no guess; returns None for any other."""
+    """Decodes a file if its charset needs no guess; returns None otherwise."""
     for mark, charset in _BOMS:
         if text.startswith(mark):
             return text[len(mark) :].decode(charset, errors="replace")
@@ -224,7 +224,7 @@ def _as_utf8(text: bytes) -> str | None:
 
 
 def _suits(text: bytes, unicode: str, named: str) -> bool:
-    """Returns whether valid UTF-8 is more plausibly in the charset ``named``."""
+    """Returns whether valid UTF-8 fits the charset ``named`` equally well."""
     return (
         named in dict(_GUESSED)
         and max(unicode) < _MIN_THREE_BYTES
@@ -249,7 +249,7 @@ def _charset(texts: list[bytes], named: str) -> str:
     if named and (_fits(texts, named, cut=True) or 2 * num_fit > len(texts)):
         return named
     everything = "\n".join(text.decode("latin-1") for text in texts)
-    # In a language with accents, two accented letters rarely follow each other.
+    # Accented letters rarely follow each other, so guess only if two high bytes do.
     guessed = _guess(everything) if _RUN.search(everything) else ()
     for cut in (False, True):
         for charset in guessed:

@@ -205,7 +205,7 @@ def _size(text: str) -> tuple[int, int]:
 
 
 def _set_rules(root: Node, rules: GoRules, notes: list[str]) -> bool:
-    """Sets all rules except the handicap; returns whether ``RU`` is known."""
+    """Sets rules from the root, except the handicap; returns whether RU is known."""
     if text := _line(root, "KM", notes):
         area = rules.height * rules.width
         komi = _komi(text, _line(root, "AP").lower(), area)
@@ -223,7 +223,7 @@ def _set_rules(root: Node, rules: GoRules, notes: list[str]) -> bool:
 
 
 def _komi(text: str, writer: str, area: int) -> float | None:
-    """Returns komi in points, also if the file has hundredths or stones.
+    """Returns komi in points, even if the file gives hundredths or stones.
 
     Fox (``AP[foxwq]``) writes 0.5, 5.5, 6.5, 7 and 7.5 as 50, 275, 325, 350 and 375,
     which are hundredths of stones, except 50. Other programs do not use these numbers

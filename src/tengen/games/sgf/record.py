@@ -55,7 +55,7 @@ class GoRecord:
     comments: tuple[str, ...] = ()
     """A comment for each move; empty if no move has one."""
     notes: tuple[str, ...] = field(default=(), compare=False)
-    """Notes on what the reader ignored, one line per note; not compared."""
+    """Notes about data that the reader ignored, one line per note; not compared."""
 
 
 def setup_moves(record: GoRecord) -> list[int]:

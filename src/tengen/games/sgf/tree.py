@@ -135,7 +135,7 @@ def parse_tree(text: str, most: int = MAX_CHARACTERS) -> Tree:
                 nodes.append(node)
             unfinished = last[0] if last else ""
         elif not sign:
-            # The end may have cut off the size; another root suggests two merged games.
+            # The size may be in the missing end. A second root suggests two games.
             is_sized = len(nodes) > 1 or "SZ" in nodes[0]
             has_roots = any(node.keys() & _ROOT for node in nodes[1:])
             if not any(nodes) or not is_sized or has_roots:
