@@ -202,7 +202,7 @@ class _Both:
         self._ids = [np.arange(num_envs) + place * num_envs for place in range(2)]
         self.spec = spec_of(name, self._envs)
         self.range = ActionRange(self.spec.actions, name)
-        # The group that was received from and now waits for actions; None if none waits.
+        # The group that was received from and waits for actions; None if none waits.
         self._turn_of: int | None = None
         self._next = 0
 

@@ -136,7 +136,7 @@ class _Check(VerifiedGame):
                 )
             again = self.call("apply", state, action)
             self._same_again("apply", f"action {action}", child, again)
-            # Randomness in apply may become visible only later, so play a twin game too.
+            # Randomness in apply may become visible only later, hence the twin game.
             twin = self.call("apply", twin, action)
             self._same_again("apply", f"action {action}", child, twin)
             if symmetry:
