@@ -107,10 +107,10 @@ class CategoricalDraws:
 
 
 class GaussianDraws:
-    """A sampler of independent Gaussian numbers, optionally scaled, never clipped.
+    """A sampler of independent Gaussian numbers.
 
-    Uses the Box-Muller transform: of a row's 2 K uniform numbers, the first K give the
-    radii and the rest give the angles.
+    Actions may be scaled, but are neither squashed nor clipped. Uses the Box-Muller
+    transform: the first K of a row's 2 K uniform numbers give radii, the rest angles.
     """
 
     def __init__(self, shape: tuple[int, ...], scale: Scale | None = None) -> None:

@@ -14,8 +14,8 @@ __all__ = ["GoTurns"]
 class GoTurns:
     """Actions of alternating sides, in which a side that is skipped passes.
 
-    An inserted pass is removed if a later move makes it superfluous. The legality of
-    moves is not checked.
+    A pass is removed if a later move makes it superfluous. The legality of moves is not
+    checked.
 
     Args:
         first_player: The side to move first: 0 Black, 1 White.
