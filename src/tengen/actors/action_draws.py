@@ -1,10 +1,11 @@
-"""How an actor draws actions from the flat outputs of a policy.
+"""Samples actions from the flat outputs of a policy network.
 
-Outputs and distributions are those of ``tengen.losses.distributions``: the two modules
-must match. A draw is a function of the outputs and of uniform numbers that the caller
-gives, so that it can be repeated. It is computed in float64.
+The layout of the outputs and the distributions must match
+``tengen.losses.distributions``. A sample depends only on the outputs and on uniform
+random numbers that the caller passes, so that it is reproducible. The computation uses
+float64.
 
-Legend: N rows, L outputs, K parts or numbers of an action.
+Shapes: N rows, L outputs per row, K components of an action.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ __all__ = [
     "make_squashed_draws",
 ]
 
-# As in tengen.losses.distributions.
+# Same values as in tengen.losses.distributions.
 _MIN_LOG_STD, _MAX_LOG_STD = -20.0, 2.0
 
 
 class ActionDraws(Protocol):
-    """Draws actions from the distribution that a policy's outputs parametrise."""
+    """A sampler of actions from the distribution given by a policy's outputs."""
 
     @property
     def num_uniforms(self) -> int:
-        """Number U of uniform random numbers that one row's draw needs."""
+        """Number U of uniform random numbers needed to sample one row."""
 
     def draw(
         self, outputs: NDArray[np.float32], uniforms: NDArray[np.float64]
@@ -50,33 +51,33 @@ class ActionDraws(Protocol):
             uniforms: ``[N, U]`` float64 in [0, 1).
 
         Returns:
-            ``[N]`` or ``[N, K]``, int64 choices or float32 numbers; and ``[N]``
-            float32 in nats, finite.
+            Actions of shape ``[N]`` or ``[N, K]``, int64 choices or float32 numbers;
+            and finite log-probabilities in nats, ``[N]`` float32.
         """
 
     def greedy(self, outputs: NDArray[np.float32]) -> NDArray[Any]:
-        """Returns the likeliest actions; among equally likely choices the first.
+        """Returns the most likely actions; ties go to the first choice.
 
         Args:
             outputs: ``[N, L]`` float32, finite.
 
         Returns:
-            ``[N]`` or ``[N, K]``, int64 choices or float32 numbers.
+            Actions of shape ``[N]`` or ``[N, K]``, int64 choices or float32 numbers.
         """
 
 
 class CategoricalDraws:
-    """One choice or several independent ones; a uniform number for each."""
+    """A sampler of one or several independent discrete choices."""
 
     def __init__(self, num_choices: Sequence[int], shape: tuple[int, ...]) -> None:
-        """Makes the draws.
+        """Creates the sampler.
 
         Args:
-            num_choices: Choices of each part, at least 1.
-            shape: Shape of one action: () for one part, or ``(K,)``.
+            num_choices: Number of choices of each component, at least 1.
+            shape: Shape of one action: () for one component, or ``(K,)``.
         """
         ends = [sum(num_choices[: i + 1]) for i in range(len(num_choices))]
-        # Where each part is in the outputs.
+        # The slice of the outputs for each component.
         self._slices = [
             slice(end - length, end)
             for end, length in zip(ends, num_choices, strict=True)
@@ -86,13 +87,13 @@ class CategoricalDraws:
 
     @property
     def num_uniforms(self) -> int:
-        """One for each part."""
+        """One uniform number for each component."""
         return len(self._slices)
 
     def draw(
         self, outputs: NDArray[np.float32], uniforms: NDArray[np.float64]
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """See ``ActionDraws``. An action whose probability underflows is not drawn."""
+        """See ``ActionDraws``. Never samples a choice whose probability underflows."""
         actions, log_prob = self._draws.draw(outputs, uniforms)
         return self._shaped(actions), log_prob
 
@@ -106,21 +107,19 @@ class CategoricalDraws:
 
 
 class GaussianDraws:
-    """Independent real numbers, perhaps scaled, neither squashed nor clipped.
+    """A sampler of independent Gaussian numbers.
 
-    Two uniform numbers are needed for each.
-
-    The numbers are drawn by the method of Box and Muller: the first K uniform numbers
-    give radii, the others angles.
+    Actions may be scaled, but are neither squashed nor clipped. Uses the Box-Muller
+    transform: the first K of a row's 2 K uniform numbers give radii, the rest angles.
     """
 
     def __init__(self, shape: tuple[int, ...], scale: Scale | None = None) -> None:
-        """Makes the draws.
+        """Creates the sampler.
 
         Args:
             shape: Shape of one action: () for one number, or ``(K,)``.
-            scale: The policy's scale, by which drawn numbers become actions; None where
-                they are actions. Densities are those of the drawn numbers.
+            scale: Scale that maps samples to actions; None for unscaled actions.
+                Densities are those of the samples before scaling.
         """
         self._is_scalar = shape == ()
         self._scale = scale or Scale((0.0,), (1.0,))
@@ -128,7 +127,7 @@ class GaussianDraws:
 
     @property
     def num_uniforms(self) -> int:
-        """Two a number."""
+        """Two uniform numbers for each component."""
         return 2 * self._num_numbers
 
     def draw(
@@ -138,11 +137,11 @@ class GaussianDraws:
         mean, log_std = self._split(outputs.astype(np.float64))
         log_std = log_std.clip(_MIN_LOG_STD, _MAX_LOG_STD)
         first, second = self._split(uniforms)
-        # 1 - u is above 0, so its logarithm is finite.
+        # u < 1, so the logarithm of 1 - u is finite.
         radii = np.sqrt(-2.0 * np.log1p(-first))
         normals = radii * np.cos(2.0 * math.pi * second)
         actions = self._scaled(mean + np.exp(log_std) * normals)
-        # The density at the number that is returned, which is rounded to float32.
+        # Actions are rounded to float32, so compute the density of the rounded ones.
         distance = (self._scale.to_unit(actions) - mean) * np.exp(-log_std)
         log_density = -0.5 * distance**2 - log_std - 0.5 * math.log(2 * math.pi)
         log_prob = log_density.sum(axis=1)
@@ -166,17 +165,17 @@ class GaussianDraws:
 
 
 class SquashedDraws:
-    """Real numbers between bounds: Gaussian ones through tanh; two uniforms for each.
+    """A sampler of bounded numbers: Gaussian samples squashed with tanh.
 
     Source: Haarnoja et al. 2018, "Soft Actor-Critic Algorithms and Applications"
     (arXiv:1812.05905), appendix C.
     """
 
     def __init__(self, actions: ActionSpec) -> None:
-        """Makes the draws.
+        """Creates the sampler.
 
         Args:
-            actions: Real numbers, all with bounds.
+            actions: A space of real numbers, all bounded.
         """
         self._low, self._high = np.array(actions.low), np.array(actions.high)
         self._scale = actions.scale
@@ -184,13 +183,13 @@ class SquashedDraws:
 
     @property
     def num_uniforms(self) -> int:
-        """Two a number."""
+        """Two uniform numbers for each component."""
         return self._gaussian.num_uniforms
 
     def draw(
         self, outputs: NDArray[np.float32], uniforms: NDArray[np.float64]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """See ``ActionDraws``; the density is that of numbers scaled to [-1, 1]."""
+        """See ``ActionDraws``. Densities are those of actions scaled to [-1, 1]."""
         before, log_prob = self._gaussian.draw(outputs, uniforms)
         u = before.astype(np.float64)
         slope = 2.0 * (math.log(2.0) - u - np.logaddexp(0.0, -2.0 * u))
@@ -198,7 +197,7 @@ class SquashedDraws:
         return self._scaled(before), density.astype(np.float32)
 
     def greedy(self, outputs: NDArray[np.float32]) -> NDArray[np.float32]:
-        """See ``ActionDraws``: the squashed mean."""
+        """See ``ActionDraws``. Returns the squashed mean."""
         return self._scaled(self._gaussian.greedy(outputs))
 
     def _scaled(self, before: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -211,10 +210,10 @@ class SquashedDraws:
 
 @functools.cache
 def make_squashed_draws(actions: ActionSpec) -> ActionDraws:
-    """Returns the draws of numbers between finite bounds, by a squashed Gaussian.
+    """Returns a squashed Gaussian sampler for bounded real numbers.
 
     Args:
-        actions: Real numbers, all with bounds.
+        actions: A space of real numbers, all bounded.
     """
     return SquashedDraws(actions)
 
@@ -223,12 +222,12 @@ def make_squashed_draws(actions: ActionSpec) -> ActionDraws:
 def make_action_draws(
     num_choices: tuple[int, ...], shape: tuple[int, ...], scale: Scale | None = None
 ) -> ActionDraws:
-    """Returns the draws for the actions of an environment.
+    """Returns the sampler for an environment's actions.
 
     Args:
-        num_choices: Choices of each part; empty where actions are real numbers.
+        num_choices: Number of choices of each component; empty for real numbers.
         shape: Shape of one action: () or ``(K,)``.
-        scale: See ``GaussianDraws``; for real numbers alone.
+        scale: See ``GaussianDraws``; ignored for discrete choices.
     """
     if num_choices:
         return CategoricalDraws(num_choices, shape)

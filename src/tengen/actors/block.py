@@ -1,31 +1,30 @@
-"""Blocks of steps: K steps of N copies of an environment, before they are stored.
+"""Blocks of K steps of N environment copies, as the actor collects them for the store.
 
 A block of K steps has these columns, in time order t = 0 to K - 1::
 
-    the network's inputs   [N, K, ...]  as the network saw them
+    the network's inputs   [N, K, ...]  as the network received them
     action                 [N, K, ...]  int64 choices or float32 numbers
-    reward                 [N, K]       float32, of action t
+    reward                 [N, K]       float32, for action t
     terminated             [N, K]       uint8, action t ended the task
     truncated              [N, K]       uint8, a limit cut the episode short after t
-    is_reset               [N, K]       uint8, no transition, see below
+    is_reset               [N, K]       uint8, not a transition, see below
     model_version          [N, K]       int64, of the model that chose action t
-    the agent's own        [N, K, ...]
+    the agent's columns    [N, K, ...]
 
-The observation of step t + 1 is always the one that action t reached, so that the final
-observation of an episode is stored and a truncated episode can be bootstrapped from it.
-The step that begins with a final observation is marked ``is_reset``: its action did
-nothing, it leads to the first observation of the next episode, and nothing is learned
-from it.
+The observation of step t + 1 is always the result of action t. So the final observation
+of an episode is stored, and a truncated episode can be bootstrapped from it. The step
+that starts at a final observation is marked ``is_reset``: the environment ignored its
+action, it leads to the first observation of the next episode, and the learner skips it.
 
-A step that is both ``truncated`` and ``is_reset`` is no step of the environment. It
-marks that from here on another inference server answers, whose memory of the episode is
-empty. The episode goes on after it, from the same observation, as if it began there.
+A step with both ``truncated`` and ``is_reset`` set is not an environment step. It marks
+a switch to another inference server, which has no recurrent state for the episode. The
+episode continues from the same observation, as if it had begun there.
 
-A closed block has one more step, which holds the inputs that the next block begins
-with. Its ``model_version`` is that of the step before, and its other columns are zero.
+A closed block has one extra step at the end, which holds the first inputs of the next
+block. It repeats the ``model_version`` of the step before; its other columns are zero.
 
-Where a network sees past inputs, a closed block begins with a copy of the last steps of
-the block before it. In the first block these steps are zero and end with a reset.
+For a network that reads past inputs, a closed block begins with a copy of the last
+steps of the previous block. In the first block these are zero and end with a reset.
 """
 
 from __future__ import annotations
@@ -48,12 +47,12 @@ def step_tensors(
     actions: ActionSpec,
     own: Mapping[str, TensorSpec],
 ) -> dict[str, TensorSpec]:
-    """Returns the columns of one step, as the module docstring lists them.
+    """Returns the columns of one step; see the module docstring.
 
     Args:
         inputs: The network's inputs.
         actions: The environment's action space.
-        own: The agent's own columns.
+        own: The columns that the agent adds.
     """
     flags = dict.fromkeys(
         ("terminated", "truncated", "is_reset"), TensorSpec(dtype="uint8")
@@ -69,7 +68,7 @@ def step_tensors(
 
 
 class StepBlock:
-    """A block that grows by one step of every copy at a time."""
+    """A block under construction; each ``append`` adds one step of every copy."""
 
     def __init__(
         self,
@@ -80,14 +79,14 @@ class StepBlock:
         is_closed: bool,
         num_before: int = 0,
     ) -> None:
-        """Makes an empty block.
+        """Creates an empty block.
 
         Args:
             tensors: The columns of one step.
-            num_slots: Copies N.
-            num_steps: Steps K of a block, at least 1.
-            is_closed: Whether a block ends with a step for its inputs alone.
-            num_before: Steps of the block before that a closed block begins with.
+            num_slots: Number N of environment copies.
+            num_steps: Number K of steps in a block, at least 1.
+            is_closed: Whether a block ends with an extra step that holds only inputs.
+            num_before: How many steps of the previous block a closed block repeats.
         """
         self._tensors = tensors
         self._num_slots = num_slots
@@ -102,30 +101,30 @@ class StepBlock:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the next step is a block's first."""
+        """Whether the next step is the first of a block."""
         return self._num_steps == 0
 
     @property
     def is_full(self) -> bool:
-        """Whether all K steps are there."""
+        """Whether the block has all K steps."""
         return self._num_steps == self._length
 
     @property
     def is_nearly_full(self) -> bool:
-        """Whether the next step is a block's last."""
+        """Whether the next step is the last of the block."""
         return self._num_steps == self._length - 1
 
     def append(self, inputs: Arrays, chosen: Arrays, step: Step, version: int) -> None:
         """Adds a step of every copy.
 
         Args:
-            inputs: ``[N, ...]`` each, which the network saw.
-            chosen: ``[N, ...]`` each, the action and the agent's own columns.
-            step: The result of the actions.
-            version: The version of the model that chose them, at least 0.
+            inputs: The network's inputs, arrays of shape ``[N, ...]``.
+            chosen: The action and the agent's columns, arrays of shape ``[N, ...]``.
+            step: The environment's result for the actions.
+            version: Version of the model that chose the actions, at least 0.
 
         Raises:
-            CoreError: An array has another dtype or shape than its column.
+            CoreError: An array's dtype or shape differs from that of its column.
         """
         rows: dict[str, Any] = {
             **inputs,
@@ -142,10 +141,10 @@ class StepBlock:
         self._num_steps += 1
 
     def take(self, inputs: Arrays) -> Arrays:
-        """Returns the columns of a full block, and begins the next one.
+        """Returns the columns of a full block and starts the next block.
 
         Args:
-            inputs: ``[N, ...]`` each, the inputs of the step that follows.
+            inputs: The network's inputs of the next step, arrays of shape ``[N, ...]``.
         """
         columns = self._columns
         self._begin()
@@ -161,7 +160,7 @@ class StepBlock:
 
     def _begin(self) -> None:
         self._num_steps = 0
-        # The axis of copies comes first, so that one copy's steps are contiguous.
+        # The axis of copies comes first, so that the steps of a copy are contiguous.
         length = self._num_before + self._length + self._is_closed
         self._columns: dict[str, NDArray[Any]] = {
             name: np.empty((self._num_slots, length, *spec.shape), spec.dtype)

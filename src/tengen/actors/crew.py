@@ -1,9 +1,9 @@
 """The threads that drive self-play, on the CPU or on devices such as GPUs.
 
-On the CPU each thread alternately descends its own trees and evaluates their leaves, so
-that no thread waits. On devices each thread has several groups of games: while the
-leaves of one group are evaluated, the thread descends the trees of another, and driver
-threads hand full batches of all threads to the devices.
+On the CPU, each thread alternates between descending its own trees and evaluating their
+leaves, so that no thread waits. On devices, each thread has several groups of games:
+while one group's leaves are evaluated, the thread descends the trees of another group.
+Driver threads collect the leaves of all threads into batches for the devices.
 """
 
 from __future__ import annotations
@@ -29,49 +29,49 @@ from tengen.inference import (
 __all__ = ["Crew", "CrewTimes", "crew_of_threads", "crew_on_devices"]
 
 _BATCHES_AT_ONCE = 3
-"""Batches per device that the games played at once must fill: one is computed, one
-waits for the device, and one is being filled by the trees. Each thread has as many
+"""Number of batches per device that the concurrent games must fill: one is computed,
+one waits for the device, and one is being filled. Each thread has at most this many
 groups of games."""
 
 
 @dataclass(frozen=True)
 class CrewTimes:
-    """Where a crew's time went, in seconds summed over its worker threads."""
+    """Breakdown of a crew's time, in seconds summed over its worker threads."""
 
     inference_s: float
-    """Inside the backend."""
+    """Time inside the backend."""
     tree_s: float
-    """Inside games, trees and encoding."""
+    """Time spent in games, trees and encoding."""
     wait_s: float
-    """Waiting for devices."""
+    """Time spent waiting for devices."""
     num_batches: int
-    """Batches sent to the network."""
+    """Number of batches sent to the network."""
 
 
 class Crew(Protocol):
-    """Workers of self-play, and the jobs that run them, each in a thread of its own."""
+    """Self-play workers and the jobs that run them, one thread per job."""
 
     @property
     def workers(self) -> Sequence[_core.SelfplayPort]:
-        """The workers, whose counters show the progress."""
+        """The workers, whose ``stats`` report the progress."""
 
     @property
     def jobs(self) -> Sequence[Callable[[], object]]:
-        """The jobs, which must all run at the same time."""
+        """The jobs, which must all run concurrently."""
 
     @property
     def batch_capacity(self) -> int:
-        """The most rows of a batch."""
+        """The maximum number of rows in a batch."""
 
     @property
     def notes(self) -> Sequence[str]:
-        """Notes for the user from making the crew, a line each."""
+        """One-line notes for the user, from the creation of the crew."""
 
     def stop(self) -> None:
-        """Releases jobs that wait for other jobs. Callable from any thread."""
+        """Wakes jobs that wait for other jobs. Thread-safe."""
 
     def times(self, seconds: float) -> CrewTimes:
-        """Returns where the time went, once all jobs have ended.
+        """Returns the breakdown of the time. Call it after all jobs have ended.
 
         Args:
             seconds: Wall time of the jobs.
@@ -86,10 +86,10 @@ def crew_of_threads(
     sink: _core.GameSink,
     num_threads: int,
 ) -> Crew:
-    """Returns a crew of threads that each own a worker and evaluate its leaves.
+    """Returns a crew in which each thread runs one worker and evaluates its leaves.
 
     Raises:
-        UsageError: The search needs scores, and the backend has none.
+        UsageError: The search needs scores, and the network has no score output.
     """
     config.search.check_scores("score" in backend.signature.outputs)
     settings = config.to_native()
@@ -109,11 +109,11 @@ def crew_on_devices(
     sink: _core.GameSink,
     num_threads: int,
 ) -> Crew:
-    """Returns a crew of threads whose workers share the lanes of devices.
+    """Returns a crew whose threads share the lanes of the devices.
 
     Raises:
-        UsageError: The search needs scores, and the backend has none.
-        RunError: A device has no memory for the smallest batch.
+        UsageError: The search needs scores, and the network has no score output.
+        RunError: A device has too little memory for the smallest batch.
     """
     config.search.check_scores("score" in backend.signature.outputs)
     leaves = config.search.leaves_at_once
@@ -135,7 +135,7 @@ def crew_on_devices(
     first = groups[0][0]
     layout = RowLayout(
         tuple(first.planes.shape[1:]),
-        # Only native games are packed: planes of a game in Python may hold any numbers.
+        # Planes of a game in Python may hold any numbers, so pack only native games.
         is_packed=isinstance(rules, str),
     )
     num_lanes = _BATCHES_AT_ONCE * backend.num_devices
@@ -158,7 +158,7 @@ class _ThreadsCrew:
         self._stats: list[DriveStats] = []
 
     def stop(self) -> None:
-        """Does nothing: no job waits for another."""
+        """Does nothing, because no job waits for another."""
 
     def times(self, seconds: float) -> CrewTimes:
         return CrewTimes(

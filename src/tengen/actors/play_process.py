@@ -1,15 +1,15 @@
-"""One self-play process, with an interpreter lock of its own.
+"""A self-play process, which has its own interpreter lock.
 
     python -m tengen.actors.play_process DESCRIPTOR
 
-The process plays the games that its parent gives it (see `tengen.actors.processes`), on
-one thread, and sends them back over the socket DESCRIPTOR. It writes no file. It exits
-when the parent's end of the socket closes, so that no orphan is left.
+The process plays the games that its parent assigns (see `tengen.actors.processes`) on
+one thread, and sends them back over the socket with file descriptor DESCRIPTOR. It
+writes no files. It exits when the parent's end of the socket closes.
 
-The parent sends ``{"play": {...}}``, one generation's games, ``{"stop": True}``, or
-``{"fewer": N}``, which leaves of the generation its first N games. The process sends
-``{"games": [BYTES], "num_evaluations": N}`` every quarter of a second and at the end
-``{"report": {...}}``, or ``{"error": TengenError}``.
+The parent sends ``{"play": {...}}`` with one generation's games, ``{"stop": True}``, or
+``{"fewer": N}`` to reduce the generation to its first N games. The process sends
+``{"games": [BYTES], "num_evaluations": N}`` every quarter of a second, and finally
+``{"report": {...}}`` or ``{"error": TengenError}``.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ from tengen.run import own_files
 __all__ = ["main"]
 
 _ALONE_S = 5.0
-"""Seconds to end once the parent is gone; see ``_core.Lifeline``."""
+"""Seconds to exit after the parent closed the socket; see ``_core.Lifeline``."""
 
 
 def main(argv: list[str]) -> int:
-    """Plays until the parent is gone; returns the exit code."""
-    # Signals reach the whole process group, but only the parent acts on them.
+    """Plays until the parent closes the socket; returns the exit code."""
+    # A signal reaches every process of the group, but only the parent handles it.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     parent = Connection(int(argv[0]))
-    # A process that the game forks or starts has no part in it: the parent has to
-    # notice the end of this process.
+    # A child process of the game must not inherit the socket, or the parent would not
+    # notice that this process has ended.
     own_files(parent)
     os.set_inheritable(parent.fileno(), False)
-    # It ends the process even while the game's own code keeps the interpreter's lock.
+    # Lifeline ends the process even if the game's code holds the interpreter lock.
     _core.Lifeline(parent.fileno(), _ALONE_S)
     try:
         _serve(parent)
@@ -60,7 +60,7 @@ def main(argv: list[str]) -> int:
             f"report it with the traceback in the run's logs"
         )
         parent.send({"error": known})
-        # Printing fails where the disk of the log is full.
+        # Printing fails if the disk of the log is full.
         with contextlib.suppress(OSError):
             traceback.print_exc()
         return known.exit_code
@@ -71,14 +71,14 @@ def _serve(parent: Connection) -> None:
     player = _Player(parent)
     while True:
         message = parent.recv()
-        # Others may arrive after the games that they were meant for have ended.
+        # "stop" and "fewer" may arrive after their games have ended; ignore them.
         if "play" in message:
             report = player.play(**message["play"])
             parent.send({"report": dataclasses.asdict(report)})
 
 
 class _Player:
-    """Plays games; keeps the game and the newest model between generations."""
+    """Plays games. Keeps the game and the newest model loaded between generations."""
 
     def __init__(self, parent: Connection) -> None:
         self._parent = parent
@@ -93,14 +93,14 @@ class _Player:
         inference: dict[str, Any],
         generation: dict[str, Any],
     ) -> GenerationReport:
-        """Plays this process's share of a generation, and sends its games meanwhile.
+        """Plays this process's share of a generation, and sends each finished game.
 
         Args:
-            task: The game; the parent made sure that the user typed it.
+            task: The game; the parent has checked that the user typed it.
             actor: A ``SelfplayConfig`` as JSON values.
             directory: The model's directory.
             inference: An ``InferenceConfig`` as JSON values.
-            generation: Arguments of ``GameQueue``.
+            generation: Keyword arguments of ``GameQueue``.
         """
         if self._game is None:
             games.allow(task)
@@ -136,7 +136,7 @@ class _Player:
 
 
 class _Part:
-    """Games that are played until all have ended, or until fewer are wanted."""
+    """One call of ``play_generation``; a message of the parent ends it early."""
 
     def __init__(
         self, parent: Connection, generation: dict[str, Any], num_evaluations: int
@@ -150,7 +150,7 @@ class _Part:
         self._num_evaluations = num_evaluations
 
     def tell(self, num_games: int, num_evaluations: int) -> None:
-        """Does what the parent asks for, and sends it the games that have ended."""
+        """Handles the parent's messages and sends it the finished games."""
         try:
             while self._parent.poll():
                 message = self._parent.recv()
@@ -161,7 +161,7 @@ class _Part:
             num_evaluations += self._num_evaluations
             self._parent.send({"games": frames, "num_evaluations": num_evaluations})
         except (EOFError, ConnectionError):
-            # Exits at once: the game's own code may never return.
+            # Exit immediately, because the game's code might never return.
             os._exit(0)
         self.finished |= {int(_core.decode_game(one).game_index) for one in frames}
 

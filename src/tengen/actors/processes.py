@@ -1,9 +1,9 @@
-"""Self-play in several processes, for games whose rules hold the interpreter's lock.
+"""Self-play in several processes, for games whose rules hold the interpreter lock.
 
-The games of a generation are divided among processes of one thread each
-(`tengen.actors.play_process`). A game depends on its index alone, so the number of
-processes changes no game. Finished games are sent to the parent process, and only the
-parent writes them.
+The games of a generation are divided among single-threaded processes
+(`tengen.actors.play_process`). A game depends only on its index, so the games do not
+depend on the number of processes. The processes send finished games to the parent
+process, which alone writes files.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tengen.run import close_owned, own_files
 __all__ = ["GamesOfGeneration", "SelfplayProcesses"]
 
 _MAX_DEATHS = 5
-"""Deaths in a row of one process, no game finished between, that end a generation."""
+"""An error is raised if a process dies this often without finishing a game."""
 _FIRST_BACKOFF_S = 0.5
 _CLOSE_TIMEOUT_S = 5.0
 _INTERVAL_S = 0.25
@@ -40,52 +40,52 @@ _INTERVAL_S = 0.25
 
 @dataclass(frozen=True, kw_only=True)
 class GamesOfGeneration:
-    """The games to play, and the model to play them by."""
+    """The games to play, and the model to play them with."""
 
     task: str
-    """The game, as ``tengen.games.open_game`` takes it."""
+    """The game's name, as for ``tengen.games.open_game``."""
     config: SelfplayConfig
-    """How to play."""
+    """Settings of self-play."""
     directory: Path
     """The model's directory."""
     inference: InferenceConfig
-    """How to evaluate; every ``auto`` is resolved."""
+    """Settings of inference, with every ``auto`` resolved."""
     seed: int
     """The run's seed."""
     generation: int
-    """The generation's number."""
+    """The generation's index."""
     model: int
     """The model's number."""
     finished: Sequence[int] = ()
-    """Indices of games that are durable already."""
+    """Indices of games that are already durable."""
     may_resign: bool = False
-    """Whether games may be resigned, as ``SelfplayConfig.resign_above`` says."""
+    """Whether players may resign; see ``SelfplayConfig.resign_above``."""
     fork_sources: Sequence[tuple[str, list[int]]] = ()
-    """Variant and moves of each game that these games may fork off."""
+    """Variant and moves of each game that these games may fork from."""
     openings: Sequence[Sequence[int]] = ()
-    """The openings of the book, which some games begin with."""
+    """Openings of the book; some games start with one."""
 
 
 @dataclass
 class _Child:
-    """One process and the games that it has to play."""
+    """One process and the games assigned to it."""
 
     process: subprocess.Popen[bytes]
     connection: Connection
     left: set[int] = field(default_factory=set)
-    """Games that the process has not sent yet."""
+    """Indices of games that the process has not sent yet."""
     num_evaluations: int = 0
     num_deaths: int = 0
     report: GenerationReport | None = None
 
 
 class SelfplayProcesses:
-    """Processes that play a generation together and stay alive for the next one.
+    """Processes that share the games of a generation, and stay alive for the next.
 
     Not thread-safe.
 
     Args:
-        num_processes: How many, at least 1.
+        num_processes: Number of processes, at least 1.
     """
 
     def __init__(self, num_processes: int) -> None:
@@ -102,20 +102,20 @@ class SelfplayProcesses:
     ) -> GenerationReport:
         """Plays a generation. Blocks until all games are played or ``stop`` is called.
 
-        A process that dies is started again, and plays the games that it had not sent.
+        A process that dies is restarted, and plays the games that it had not sent.
 
         Args:
-            games: What to play.
-            take: Called with each finished game, encoded.
-            on_progress: Called often with (games, evaluations) so far; may call
-                ``stop`` or ``play_fewer``.
+            games: The games to play.
+            take: Called with the bytes of each finished game.
+            on_progress: Called every 0.25 s or more often with (games, evaluations) so
+                far; may call ``stop`` or ``play_fewer``.
 
         Raises:
-            RunError: A process died again and again, or failed.
-            UsageError: The game broke the protocol, the user did not name its module in
-                this call, or the backend is refused.
+            RunError: A process died repeatedly, or failed.
+            UsageError: The game broke the protocol, the user did not type its module in
+                this call, or the backend cannot be used.
         """
-        check_allowed(games.task)  # the processes themselves trust what they are told
+        check_allowed(games.task)  # the processes do not check it again
         start_s = time.monotonic()
         self._stopping = False
         self._games = games
@@ -141,7 +141,7 @@ class SelfplayProcesses:
         return _sum(reports, num_games, time.monotonic() - start_s)
 
     def stop(self) -> None:
-        """Asks every process to end its turn; ``play`` then returns soon."""
+        """Asks every process to stop playing; ``play`` then returns soon."""
         if self._stopping:
             return
         self._stopping = True
@@ -149,13 +149,12 @@ class SelfplayProcesses:
             _send(child, {"stop": True})
 
     def play_fewer(self, num_games: int) -> None:
-        """Makes the generation that is played end with its first games.
+        """Reduces the current generation to its first ``num_games`` games.
 
-        Games in flight go on if they are among these, and are given up otherwise. A
-        game that ended meanwhile is kept.
+        Unfinished games with a higher index are abandoned; finished ones are kept.
 
         Args:
-            num_games: Games of the generation, with those that were finished before.
+            num_games: Number of games, including those that are already finished.
         """
         assert self._games is not None
         config = dataclasses.replace(self._games.config, games_per_generation=num_games)
@@ -172,13 +171,13 @@ class SelfplayProcesses:
             try:
                 child.process.wait(_CLOSE_TIMEOUT_S)
             except subprocess.TimeoutExpired:
-                # Nothing is lost: its games are here already or are played again.
+                # Nothing is lost: games that it has not sent will be played again.
                 child.process.kill()
                 child.process.wait()
         self._children = []
 
     def _receive(self, child: _Child, games: GamesOfGeneration) -> list[bytes]:
-        """Takes one message; returns the games in it."""
+        """Receives one message and returns the games in it."""
         try:
             message: dict[str, Any] = child.connection.recv()
         except (EOFError, ConnectionError):
@@ -197,7 +196,7 @@ class SelfplayProcesses:
         return frames
 
     def _replace(self, child: _Child, games: GamesOfGeneration) -> None:
-        """Starts another process in place of one that died."""
+        """Replaces a process that has died."""
         code = child.process.wait()
         close_owned(child.connection)
         if self._stopping:
@@ -220,7 +219,7 @@ def _start() -> tuple[subprocess.Popen[bytes], Connection]:
     ours, theirs = Pipe()
     descriptor = theirs.fileno()
     process = subprocess.Popen(
-        # -P: modules of the working directory are imported for a typed task alone.
+        # -P: only a task that the user typed may import from the working directory.
         [sys.executable, "-P", "-m", "tengen.actors.play_process", str(descriptor)],
         stdin=subprocess.DEVNULL,
         pass_fds=[descriptor],
@@ -231,7 +230,7 @@ def _start() -> tuple[subprocess.Popen[bytes], Connection]:
 
 
 def _give(child: _Child, games: GamesOfGeneration) -> None:
-    """Tells a process what to play."""
+    """Assigns games to a process."""
     num_games = games.config.games_per_generation
     generation = {
         "seed": games.seed,
@@ -254,7 +253,7 @@ def _give(child: _Child, games: GamesOfGeneration) -> None:
 
 
 def _send(child: _Child, message: dict[str, Any]) -> None:
-    # If the process has died, the next receive from it will show that.
+    # If the process has died, the next receive from it will detect that.
     with contextlib.suppress(ConnectionError):
         child.connection.send(message)
 
@@ -262,10 +261,10 @@ def _send(child: _Child, message: dict[str, Any]) -> None:
 def _sum(
     reports: Sequence[GenerationReport], num_games: int, seconds: float
 ) -> GenerationReport:
-    """Adds reports up.
+    """Returns the sum of the processes' reports.
 
-    Games and wall time are the parent's own counts. The batch capacity is the greatest
-    of one process, since each process has its own batches.
+    Games and wall time are the parent's counts. The batch capacity is the maximum over
+    processes, because each process has its own batches.
     """
     names = {item.name for item in dataclasses.fields(GenerationReport)} - {"notes"}
     total = {name: sum(getattr(report, name) for report in reports) for name in names}

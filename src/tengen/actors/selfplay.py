@@ -1,7 +1,7 @@
-"""Self-play: plays the games of one generation on every core, each durable at its end.
+"""Self-play: plays the games of one generation on several threads.
 
-The games are state machines in the core (core/selfplay/workers/worker.h). The threads
-here drive them, on the CPU or on devices; see tengen.actors.crew.
+The games are state machines in the core (core/selfplay/workers/worker.h). Threads drive
+them, with inference on the CPU or on devices; see tengen.actors.crew.
 """
 
 from __future__ import annotations
@@ -23,42 +23,42 @@ __all__ = ["GenerationReport", "play_generation"]
 
 @dataclass(frozen=True, kw_only=True)
 class GenerationReport:
-    """Totals over the threads of one generation; by default all are zero."""
+    """Totals over the threads that played a generation; zero by default."""
 
     num_games: int = 0
     """Games finished by these threads."""
     num_gone_on_with: int = 0
-    """Games that an earlier process had begun and these threads went on with."""
+    """Games begun by an earlier process that these threads continued."""
     num_plies: int = 0
     """Plies searched."""
     num_rows: int = 0
-    """Training rows of these games."""
+    """Training rows from these games."""
     num_simulations: int = 0
-    """Descents of the trees."""
+    """Simulations, that is, descents of the trees."""
     num_evaluations: int = 0
     """Positions evaluated by the network."""
     num_cache_hits: int = 0
-    """Positions answered from the cache."""
+    """Positions found in the evaluation cache."""
     num_batches: int = 0
     """Batches sent to the network."""
     batch_capacity: int = 0
-    """The most rows of a batch."""
+    """The maximum number of rows in a batch."""
     seconds: float = 0.0
-    """Wall time."""
+    """Wall time in seconds."""
     inference_s: float = 0.0
-    """Seconds inside the backend, summed over threads; on devices the mean busy time of
-    a device, times the number of threads."""
+    """Seconds inside the backend, summed over threads; on devices, the mean busy time
+    per device times the number of threads."""
     tree_s: float = 0.0
-    """Seconds inside games, trees and encoding, summed over threads."""
+    """Seconds spent in games, trees and encoding, summed over threads."""
     wait_s: float = 0.0
-    """Seconds that threads waited for devices, summed over threads."""
+    """Seconds spent waiting for devices, summed over threads."""
     num_threads: int = 0
-    """Threads that played."""
+    """Number of threads that played."""
     notes: tuple[str, ...] = ()
-    """New notes for the user, a line each."""
+    """New notes for the user, one line per note."""
 
     def plus(self, later: GenerationReport) -> GenerationReport:
-        """Returns the sum with a later report of the same number of threads."""
+        """Returns the sums of both reports, and the maxima of threads and capacity."""
         sums = {
             name: getattr(self, name) + getattr(later, name)
             for name in (field.name for field in dataclasses.fields(self))
@@ -69,23 +69,23 @@ class GenerationReport:
 
     @property
     def threads_s(self) -> float:
-        """Wall time times threads, positive."""
+        """Wall time times the number of threads, above 0."""
         return max(1e-9, self.seconds * self.num_threads)
 
     @property
     def cores_busy(self) -> float:
-        """Share of the threads' time in which they worked, in [0, 1]."""
+        """Share of the threads' time spent working, in [0, 1]."""
         working_s = min(self.inference_s + self.tree_s, self.threads_s - self.wait_s)
         return max(0.0, working_s) / self.threads_s
 
     @property
     def batch_rows(self) -> float:
-        """Mean rows of a batch."""
+        """Mean number of rows in a batch."""
         return self.num_evaluations / max(1, self.num_batches)
 
     @property
     def cache_hit_share(self) -> float:
-        """Share of the requested positions that the cache answered, in [0, 1]."""
+        """Share of the requested positions found in the cache, in [0, 1]."""
         num_asked = self.num_cache_hits + self.num_evaluations
         return self.num_cache_hits / max(1, num_asked)
 
@@ -102,26 +102,26 @@ def play_generation(
     on_unfinished: Callable[[list[bytes]], None] | None = None,
     progress_interval_s: float = 0.25,
 ) -> GenerationReport:
-    """Plays the games of ``queue`` and puts each into ``sink``. Blocks until all ended.
+    """Plays the games of ``queue`` into ``sink``. Blocks until all games have ended.
 
-    ``queue.stop()`` from any thread ends the generation early; the games in flight are
-    then given to ``on_unfinished``. They are in ``queue.unfinished()`` too, also where
+    ``queue.stop()`` from any thread ends the generation early; ``on_unfinished`` then
+    receives the unfinished games. ``queue.unfinished()`` also returns them, even if
     this function raises.
 
     Args:
         game: The game.
-        config: How to play.
-        backend: The backend that evaluates positions by the model.
+        config: Settings of self-play.
+        backend: The backend that evaluates positions with the model.
         queue: The generation's games.
-        sink: Takes each finished game.
-        num_threads: Worker threads, at least 1.
+        sink: Receives each finished game.
+        num_threads: Number of worker threads, at least 1.
         on_progress: Called in this thread with (games, evaluations) so far.
-        on_unfinished: Called in this thread with the games in flight, every
-            ``config.snapshot_s`` seconds and once the queue was stopped.
+        on_unfinished: Called in this thread with the unfinished games, every
+            ``config.snapshot_s`` seconds and after the queue is stopped.
         progress_interval_s: Seconds between calls of ``on_progress``.
 
     Raises:
-        Exception: The first exception of a worker; the other workers were stopped.
+        Exception: The first exception of a worker; the other workers are stopped.
     """
     rules = core_game(game)
     crew = (
@@ -166,7 +166,7 @@ def play_generation(
 
 
 class _Snapshots:
-    """Asks for the games in flight from time to time, and collects the answer later."""
+    """Periodically requests the unfinished games and later collects them."""
 
     def __init__(
         self,
@@ -181,7 +181,7 @@ class _Snapshots:
         self._is_asked = False
 
     def look(self) -> None:
-        """Collects an answer or asks anew; must be called at short intervals."""
+        """Collects a requested snapshot or requests one; call it at short intervals."""
         if self._take is None:
             return
         if self._is_asked:
@@ -200,7 +200,7 @@ def _watch(
     on_progress: Callable[[int, int], None] | None,
     interval_s: float,
 ) -> None:
-    # Listed once per round: the last thread may end at any instant.
+    # List the threads once per round, because the last one may end at any time.
     while threads_left := [thread for thread in threads if thread.is_alive()]:
         threads_left[0].join(interval_s)
         snapshots.look()

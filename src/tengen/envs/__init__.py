@@ -1,7 +1,7 @@
-"""Environments: their interface, and how to make one by name.
+"""The interface of environments, and functions that create them by name.
 
-``make(name, num_envs, seed)`` returns an ``Env``. Importing this package imports no
-environment library; the first use of an environment does.
+``make(name, num_envs, seed)`` returns an ``Env``. Environment libraries are imported at
+the first use of an environment, not with this package.
 """
 
 from __future__ import annotations

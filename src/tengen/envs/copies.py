@@ -1,4 +1,4 @@
-"""Helpers of all adapters: seeds of copies, checks of actions, rewards and ends."""
+"""Helpers of all adapters: seeds, and checks of actions, rewards and end flags."""
 
 from __future__ import annotations
 
@@ -34,26 +34,26 @@ __all__ = [
 ]
 
 MAX_SEED = 2**31 - 1
-"""The greatest seed that environments get: many simulators take a C int."""
+"""The maximum seed of an environment, because many simulators take a C int."""
 MOST_WORDS = 500
-"""The most characters shown of an environment's own message."""
+"""The maximum number of characters shown of an external message."""
 
 MOST_FLOAT32 = float(np.finfo(np.float32).max)
-"""The greatest number that rewards and observations may have."""
+"""The maximum absolute value of rewards and observations."""
 
-# Relative amount by which an action may exceed a bound, because float32 rounds.
+# Relative amount by which an action may exceed a bound, due to float32 rounding.
 _ROUNDING = 1e-6
 _A_NUMBER = "must be a number"
 
 
 def copy_seeds(seed: int, num_envs: int) -> list[int]:
-    """Returns a seed for each copy, all different, each below 2^31.
+    """Returns a different seed below 2^31 for each copy.
 
-    By Gymnasium's own rule, seed + i, seed 1 would share copies with seed 0.
+    With Gymnasium's rule, seed + i, seeds 0 and 1 would have almost the same copies.
 
     Args:
-        seed: The seed of all copies together, at least 0.
-        num_envs: Copies, at least 1.
+        seed: The seed that determines all copies' seeds, at least 0.
+        num_envs: Number of copies, at least 1.
 
     Raises:
         UsageError: A number is out of its range.
@@ -71,17 +71,17 @@ def copy_seeds(seed: int, num_envs: int) -> list[int]:
 
 
 class UnfitError(EnvError):
-    """A part of what an environment returned is not what it should be.
+    """An environment returned an invalid value.
 
     Args:
-        what: The name and value of the part.
+        what: The name and the value.
         task: The environment's name.
-        copy: The copy's number; None for all copies together.
-        rule: What the part must be.
+        copy: Index of the copy; None if the value is of all copies.
+        rule: The rule that the value breaks, such as ``must be a bool``.
 
     Attributes:
-        what: As above.
-        rule: As above.
+        what: The argument ``what``.
+        rule: The argument ``rule``.
     """
 
     def __init__(self, what: str, task: str, copy: int | None, rule: str) -> None:
@@ -95,12 +95,12 @@ def as_reward(value: Any, task: str, copy: int | None = None) -> float:
     """Returns the reward of one step as a float.
 
     Args:
-        value: What the environment returned: any number, or an array of one number.
+        value: The value that the environment returned, a number or an array of one.
         task: The environment's name, for messages.
-        copy: The copy's number, for messages.
+        copy: Index of the copy, for messages.
 
     Raises:
-        UnfitError: It is no number, or not finite as float32.
+        UnfitError: ``value`` is not a number, or not finite in float32.
     """
     number = value
     if type(value) is not float:
@@ -111,7 +111,7 @@ def as_reward(value: Any, task: str, copy: int | None = None) -> float:
             number = float(number)
         except OverflowError:
             number = math.inf
-    if -MOST_FLOAT32 <= number <= MOST_FLOAT32:  # false for NaN too
+    if -MOST_FLOAT32 <= number <= MOST_FLOAT32:  # False for NaN
         return float(number)
     what = f"reward ({one_line(value)})"
     raise UnfitError(what, task, copy, not_float32(value))
@@ -122,12 +122,13 @@ def as_end(name: str, value: Any, task: str, copy: int | None = None) -> bool:
 
     Args:
         name: ``terminated`` or ``truncated``.
-        value: What the environment returned: a bool, 0 or 1, or an array of one such.
+        value: The value that the environment returned: a bool, 0 or 1, or an array of
+            one of these.
         task: The environment's name, for messages.
-        copy: The copy's number, for messages.
+        copy: Index of the copy, for messages.
 
     Raises:
-        UnfitError: It is something else, such as a string, which Python holds true.
+        UnfitError: ``value`` is something else, even if Python counts it as true.
     """
     if value is True or value is False:
         return bool(value)
@@ -138,18 +139,18 @@ def as_end(name: str, value: Any, task: str, copy: int | None = None) -> bool:
 
 
 def not_float32(value: Any) -> str:
-    """Returns the rule that a number breaks which is not finite as float32."""
+    """Returns the rule that ``value`` breaks by not being finite in float32."""
     is_finite = value == value and value not in (math.inf, -math.inf)
     return f"must be at most {MOST_FLOAT32:.2g}" if is_finite else "must be finite"
 
 
 def typed(value: Any) -> str:
-    """Returns a value's type and text on one line, so that "1.0" is no number."""
+    """Returns a value's type and text on one line: a string "1.0" is ``str 1.0``."""
     return f"{type(value).__name__} {one_line(value)}"
 
 
 def _number(value: Any) -> Any:
-    """Returns the number that a value is; None where it is none."""
+    """Returns a number or the only element of an array; None for anything else."""
     if isinstance(value, numbers.Real):
         return value
     if isinstance(value, list | tuple):
@@ -176,10 +177,10 @@ def check_reward(reward: NDArray[np.float32], task: str) -> None:
 
 
 def one_line(value: object, most: int = 100) -> str:
-    """Returns a value's text on one line of at most ``most`` characters."""
+    """Returns a value's text on one line, cut to at most ``most`` characters."""
     try:
         text = " ".join(str(value).split())
-    except RAISED:  # of foreign code, or of numbers of too many digits
+    except RAISED:  # external __str__ methods, and ints with too many digits
         text = type(value).__name__
     return text if len(text) <= most else text[: most - 3] + "..."
 
@@ -190,7 +191,7 @@ def raised(name: str, error: BaseException, what: str) -> EnvError:
     Args:
         name: The environment's name.
         error: The exception that it raised.
-        what: The part of it that raised.
+        what: The part of the environment that raised.
     """
     return EnvError(
         f'environment ("{name}") must not raise, but {what} raised '
@@ -204,7 +205,7 @@ def said(error: BaseException) -> str:
 
 
 class ActionRange:
-    """Checks batches of actions against what an environment takes.
+    """Checks that batches of actions fit an action space.
 
     Args:
         spec: The environment's action space.
@@ -233,7 +234,7 @@ class ActionRange:
             num_envs: Number N of copies.
 
         Raises:
-            RunError: There are not N actions, or an action is out of range.
+            RunError: The shape or dtype is wrong, or an action is out of range.
         """
         shape = (num_envs, *self._spec.shape)
         kinds = "iu" if self._spec.is_discrete else "f"
@@ -245,7 +246,7 @@ class ActionRange:
         if self._draws is not None:
             copy = self._draws.first_out_of_range(actions.astype(np.int64, copy=False))
         else:
-            # Written so that NaN, for which every comparison is false, is out of range.
+            # NaN compares false, so this form puts it out of range.
             fits = (actions >= self._least) & (actions <= self._most)
             copy = num_envs if fits.all() else int(np.argwhere(~fits)[0, 0])
         if copy < num_envs:
@@ -256,7 +257,7 @@ class ActionRange:
             )
 
     def clip(self, actions: NDArray[Any]) -> NDArray[Any]:
-        """Returns checked numbers, clipped exactly to their bounds."""
+        """Returns actions that passed ``check``, clipped exactly to their bounds."""
         clipped: NDArray[Any] = np.clip(actions, self._low, self._high)
         return clipped
 

@@ -1,6 +1,6 @@
-"""The interface of an environment: many copies stepped together.
+"""The interface of an environment: several copies that step together.
 
-Every adapter keeps this convention of time::
+Every adapter follows this convention of time::
 
     env.reset()                 -> o_0
     env.step(a_0)               -> o_1, r_1      o_1 is the state that a_0 reached
@@ -9,8 +9,8 @@ Every adapter keeps this convention of time::
                                                  o_k+1 is the episode's final state
     env.step(anything)          -> o_0 of the next episode, reward 0, is_reset
 
-So the final observation of an episode is never lost or replaced by the next episode's
-first one, and the row that leads from an episode to the next is marked.
+So the first observation of the next episode never replaces the final observation of an
+episode, and the step between two episodes is marked.
 """
 
 from __future__ import annotations
@@ -38,54 +38,54 @@ __all__ = [
 ]
 
 MOST_BOUND = 1e8
-"""Greater bounds, of observations or half the distance between those of an action, mean
-none: environments write 1e9, 1e10 or the most of a dtype for "any number"."""
+"""Larger bounds count as no bound, because environments write 1e9, 1e10 or a dtype's
+maximum for "any number". For an action, half the distance between its bounds counts."""
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]
-"""``[N, ...]`` each, by name."""
+"""Arrays of shape ``[N, ...]``, by name."""
 
 
 class Scale(NamedTuple):
     """The scale of an action's K real numbers: an action is ``middle + half * unit``.
 
-    ``ActionSpec.scale`` has the bounds at -1 and 1, the scale of policies
-    (``PolicyAgent.scale_of``) has some of them at -2 and 2.
+    ``ActionSpec.scale`` maps the bounds to -1 and 1. The scale of policies
+    (``PolicyAgent.scale_of``) maps some bounds to -2 and 2.
     """
 
     middle: tuple[float, ...]
-    """Where 0 lies, for each number."""
+    """The value of each number at unit 0."""
     half: tuple[float, ...]
-    """How far 1 lies from 0, for each number, above 0."""
+    """The difference between each number's values at units 1 and 0, above 0."""
 
     def to_unit(self, actions: NDArray[Any]) -> NDArray[np.float64]:
-        """Returns actions ``[N, K]`` on this scale."""
+        """Converts actions ``[N, K]`` to units."""
         units: NDArray[np.float64] = (actions - np.array(self.middle)) / self.half
         return units
 
     def from_unit(self, units: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Returns the actions ``[N, K]`` that numbers on this scale stand for."""
+        """Converts units ``[N, K]`` to actions."""
         actions: NDArray[np.float64] = np.array(self.middle) + self.half * units
         return actions
 
 
 @dataclass(frozen=True, kw_only=True)
 class ActionSpec:
-    """An action space: discrete choices, or real numbers between bounds."""
+    """An action space of discrete choices, or of real numbers with bounds."""
 
     shape: tuple[int, ...] = ()
     """Shape of one action: () for one choice, ``(K,)`` for K choices or K numbers."""
     num_choices: tuple[int, ...] = ()
-    """Choices of each part, counted from 0; empty where actions are real numbers."""
+    """Number of choices of each component; empty if actions are real numbers."""
     low: tuple[float, ...] = ()
-    """Lower bound of each number, perhaps infinite; empty for choices."""
+    """Lower bound of each number, may be infinite; empty for choices."""
     high: tuple[float, ...] = ()
-    """Upper bound of each number, perhaps infinite; empty for choices."""
+    """Upper bound of each number, may be infinite; empty for choices."""
 
     def __post_init__(self) -> None:
-        """Checks the fields against each other.
+        """Checks that the fields are consistent.
 
         Raises:
-            UsageError: The actions are neither choices nor bounded numbers.
+            UsageError: The fields contradict each other or are out of range.
         """
         fields = ("num_choices",) if self.is_discrete else ("low", "high")
         check(
@@ -121,12 +121,12 @@ class ActionSpec:
 
     @property
     def is_discrete(self) -> bool:
-        """Whether actions are choices."""
+        """Whether actions are discrete choices."""
         return bool(self.num_choices)
 
     @cached_property
     def is_bounded(self) -> tuple[bool, ...]:
-        """Whether each real number has two bounds; see ``MOST_BOUND``."""
+        """Whether each real number has two finite bounds; see ``MOST_BOUND``."""
         widths = np.subtract(self.high, self.low, dtype=np.float64)
         return tuple((widths / 2 <= MOST_BOUND).tolist())
 
@@ -134,10 +134,11 @@ class ActionSpec:
     def scale(self) -> Scale:
         """The middle of each real number's bounds, and half the distance between them.
 
-        0 and 1 for a number without bounds. The half is 1 where both bounds are equal.
+        A number without bounds has middle 0 and half 1. If both bounds are equal, half
+        is 1.
         """
         low, high = np.array(self.low), np.array(self.high)
-        with np.errstate(invalid="ignore"):  # of infinite bounds
+        with np.errstate(invalid="ignore"):  # inf - inf for infinite bounds
             middle = np.where(self.is_bounded, (low + high) / 2, 0.0)
             half = np.where(self.is_bounded, (high - low) / 2, 1.0)
         half = np.where(half > 0, half, 1.0)
@@ -145,7 +146,7 @@ class ActionSpec:
 
     @property
     def tensor(self) -> TensorSpec:
-        """One action as an array: int64 choices or float32 numbers."""
+        """The tensor of one action: int64 choices or float32 numbers."""
         dtype = "int64" if self.is_discrete else "float32"
         return TensorSpec(dtype=dtype, shape=self.shape)
 
@@ -155,40 +156,39 @@ class EnvSpec:
     """The properties of an environment that are known before it runs."""
 
     name: str
-    """The task, as in ``tengen train``."""
+    """The task's name, as for ``tengen train``."""
     observations: dict[str, TensorSpec]
     """The tensors of one observation by name: ``observation`` alone, or
     ``observation/KEY`` for each entry of a nested observation."""
     actions: ActionSpec
     """The action space."""
     max_episode_steps: int | None
-    """Steps after which an episode is truncated; None where there is no limit."""
+    """Number of steps after which an episode is truncated; None for no limit."""
     reward_threshold: float | None
-    """Mean return over 100 episodes that counts as solved; None where unknown."""
+    """Mean return over 100 episodes that counts as solved; None if unknown."""
     protocol: str = ""
-    """Name of the protocol by which it is played and scored, such as ``v5``; empty
-    where there is only one way."""
+    """Name of the protocol for playing and scoring, such as ``v5``; empty if there is
+    only one."""
     reward_bound: float | None = None
-    """Absolute value that rewards are clipped to for learning; returns that are
-    reported are not clipped. None for no clipping."""
+    """Absolute value to which rewards are clipped for learning; None for no clipping.
+    Reported returns are not clipped."""
     frames_per_step: int = 1
-    """Frames of the simulator that published figures count for a step."""
+    """Number of simulator frames that publications count for a step."""
     is_hard: bool = False
-    """Whether published agents use a deep residual network for its pictures."""
+    """Whether published agents use a deep residual network for its images."""
     is_partial: bool = False
-    """Whether observations often lack what an agent must remember. Published agents
-    then have a memory, and their last action and reward are inputs."""
+    """Whether the task is partially observable and needs memory. Published agents then
+    use a recurrent network, with the last action and reward as inputs."""
 
     pixel_scales: dict[str, float] = field(default_factory=dict)
-    """What networks divide the pixels of an image that is no bytes by, by the image's
-    name: its greatest bound up to ``MOST_BOUND``, where that is above 1; other images
-    are missing."""
+    """Divisors for the pixels of images that are not uint8, by name: the largest bound
+    up to ``MOST_BOUND``. Images whose largest bound is at most 1 are left out."""
 
     has_large_vectors: bool = False
-    """Whether numbers that are no image have a bound from 30 to ``MOST_BOUND``."""
+    """Whether a non-image observation has a bound above 30, up to ``MOST_BOUND``."""
 
     def learned(self, reward: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Returns rewards ``[N]`` clipped for learning and for a network's inputs."""
+        """Returns rewards ``[N]``, clipped for learning and for network inputs."""
         if self.reward_bound is None:
             return reward
         clipped: NDArray[np.float32] = reward.clip(
@@ -203,21 +203,21 @@ class Step(NamedTuple):
     observation: Arrays
     """The observations reached, by the names of the spec's ``observations``."""
     reward: NDArray[np.float32]
-    """``[N]`` float32, 0 where the step was a reset."""
+    """``[N]`` float32; 0 for a reset."""
     terminated: NDArray[np.bool_]
-    """``[N]`` bool, the task itself ended: nothing follows the state reached."""
+    """``[N]`` bool; the task itself ended, so nothing follows the reached state."""
     truncated: NDArray[np.bool_]
-    """``[N]`` bool, a limit cut the episode short: more would have followed."""
+    """``[N]`` bool; a limit cut the episode short, so more would have followed."""
     is_reset: NDArray[np.bool_]
-    """``[N]`` bool, the copy's episode had ended and the step began the next one; the
-    action was ignored. Such a step is no transition to learn from, and no frame."""
+    """``[N]`` bool; the step ignored the action and began the copy's next episode. Such
+    a step is not a transition to learn from, and counts no frames."""
     life_lost: NDArray[np.bool_] | None = None
-    """``[N]`` bool, learning treats the step as the end of an episode, though the
-    episode goes on; None where that never happens."""
+    """``[N]`` bool; learning treats the step as the end of an episode, although the
+    episode continues. None if the protocol has no such steps."""
 
 
 class Env(Protocol):
-    """N copies of one environment stepped together, by one thread."""
+    """N copies of an environment that step together; not thread-safe."""
 
     @property
     def spec(self) -> EnvSpec:
@@ -228,17 +228,17 @@ class Env(Protocol):
         """Number N of copies."""
 
     def reset(self) -> Arrays:
-        """Begins all episodes anew from the seed; returns the first observations.
+        """Restarts all copies from the seed; returns the first observations.
 
-        Every call returns the same observations, and the same actions after it give the
-        same steps.
+        Every call returns the same observations, and equal actions after it lead to
+        equal steps.
         """
 
     def step(self, actions: NDArray[Any]) -> Step:
-        """Steps every copy; resets a copy whose episode has ended instead. Blocks.
+        """Steps every copy, or resets it if its episode has ended. Blocks.
 
         Args:
-            actions: ``[N, ...]``, by the spec's ``actions``.
+            actions: ``[N, ...]``, see the spec's ``actions``.
 
         Raises:
             EnvError: The environment raised, or its results do not fit its spaces.
@@ -246,21 +246,21 @@ class Env(Protocol):
         """
 
     def observed(self, observation: Any) -> Arrays:
-        """Returns an observation from elsewhere as arrays, ``[1, ...]`` each.
+        """Converts an external observation to arrays of shape ``[1, ...]``.
 
         Args:
-            observation: One copy's observation in the environment's own form, perhaps
-                nested.
+            observation: The observation of one copy in the environment's native form,
+                which may be nested.
 
         Raises:
-            UsageError: It is no observation of this environment.
+            UsageError: ``observation`` does not fit this environment.
         """
 
     def own_action(self, action: NDArray[Any]) -> Any:
-        """Returns one action in the environment's own form.
+        """Converts one action to the environment's native form.
 
         Args:
-            action: An action by the spec's ``actions``.
+            action: The action, see the spec's ``actions``.
 
         Raises:
             RunError: The action is out of range.
@@ -269,15 +269,15 @@ class Env(Protocol):
     def close(self) -> None:
         """Releases the copies' resources. Safe to call twice.
 
-        ``observed`` and ``own_action``, which need no copy, still work.
+        ``observed`` and ``own_action`` still work afterwards.
         """
 
 
 class EnvWrapper:
-    """An ``Env`` that passes all calls on to another one; subclasses change some.
+    """An ``Env`` that forwards all calls to another one; subclasses override some.
 
     Args:
-        env: The other environment.
+        env: The wrapped environment.
     """
 
     def __init__(self, env: Env) -> None:
@@ -316,12 +316,12 @@ class EnvWrapper:
 
 @runtime_checkable
 class GroupEnv(Protocol):
-    """One of two groups of copies, which steps while its caller does something else.
+    """One of two groups of copies, which steps while its caller does other work.
 
-    The first call is ``receive_first`` of the first group. Then the calls of both
-    groups alternate: after receiving from a group, the caller sends it actions before
-    it receives from the other group. The convention of time is that of ``Env``. Not
-    thread-safe.
+    The caller first calls ``receive_first`` of the first group, and then alternates
+    between the groups: after it has received from a group, it sends actions to that
+    group before it receives from the other. The convention of time is that of ``Env``.
+    Not thread-safe.
     """
 
     @property
@@ -330,13 +330,13 @@ class GroupEnv(Protocol):
 
     @property
     def num_envs(self) -> int:
-        """Copies N of the group."""
+        """Number N of copies in the group."""
 
     def receive_first(self) -> Arrays:
-        """Returns the first observations, ``[N, ...]`` each. Blocks."""
+        """Returns the first observations, arrays of shape ``[N, ...]``. Blocks."""
 
     def send(self, actions: NDArray[Any]) -> None:
-        """Sends actions to every copy of the group; it steps after the other group.
+        """Sends actions to the group, which steps after the other group.
 
         Args:
             actions: ``[N, ...]``, as for ``Env.step``.
@@ -347,7 +347,7 @@ class GroupEnv(Protocol):
         """
 
     def receive(self) -> Step:
-        """Returns the step that was sent. Blocks.
+        """Returns the result of the actions last sent. Blocks.
 
         Raises:
             EnvError: The environment raised.
@@ -355,4 +355,4 @@ class GroupEnv(Protocol):
         """
 
     def close(self) -> None:
-        """Releases both groups' resources. Safe to call twice, and for both groups."""
+        """Releases the resources of both groups. Safe to call twice and on both."""

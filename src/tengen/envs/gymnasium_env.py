@@ -1,7 +1,4 @@
-"""Copies of a Gymnasium environment as ``Env``.
-
-Source of the interface: Gymnasium 1.1 and later.
-"""
+"""An ``Env`` of copies of a Gymnasium environment, for Gymnasium 1.1 or later."""
 
 from __future__ import annotations
 
@@ -36,10 +33,10 @@ __all__ = [
 
 
 def import_gymnasium() -> Any:
-    """Imports Gymnasium, when an environment is first used, and returns it.
+    """Imports Gymnasium lazily and returns the module.
 
     Raises:
-        UsageError: Gymnasium is not installed, or too old.
+        UsageError: Gymnasium is not installed or too old.
     """
     try:
         import gymnasium
@@ -58,10 +55,9 @@ def import_gymnasium() -> Any:
 
 
 def as_gymnasium(kind: type[Any]) -> type[Any]:
-    """Returns a subclass of ``gymnasium.Env`` with the methods of a class.
+    """Returns a subclass of both ``kind`` and ``gymnasium.Env``.
 
-    The class itself cannot derive from ``gymnasium.Env``, because Gymnasium may not be
-    installed.
+    ``kind`` itself cannot derive from ``gymnasium.Env``, because Gymnasium is optional.
 
     Raises:
         UsageError: Gymnasium is not installed.
@@ -70,7 +66,7 @@ def as_gymnasium(kind: type[Any]) -> type[Any]:
 
 
 def make_guarded(make: Callable[[], Any], name: str) -> Any:
-    """Returns ``make()``; turns its failures into errors that name the environment.
+    """Calls ``make`` and returns its result; errors name the environment.
 
     Raises:
         UsageError: ``make`` raised.
@@ -97,17 +93,17 @@ def make_guarded(make: Callable[[], Any], name: str) -> Any:
         ) from error
 
 
-# What the methods return.
+# The values that reset and step return.
 _RESET = ("observation", "info")
 _STEP = ("observation", "reward", "terminated", "truncated", "info")
 
 
-# The environments, without wrappers, of all copies of this process that are not closed.
+# The unwrapped environments of all copies in this process that are not closed, by id.
 _STEPPED: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
 
 class GymnasiumEnv:
-    """Copies of one Gymnasium environment in this process, stepped in turn.
+    """Copies of a Gymnasium environment in this process, stepped one after the other.
 
     Attributes:
         spec: The environment's spec.
@@ -125,22 +121,21 @@ class GymnasiumEnv:
         is_hard: bool = False,
         is_partial: bool = False,
     ) -> None:
-        """Makes the copies.
+        """Creates the copies.
 
         Args:
-            make_one: Returns a new ``gymnasium.Env``; called ``num_envs`` times.
-            num_envs: Copies, at least 1.
-            seed: At least 0. Each copy has its own random stream, which no other seed
-                shares.
-            name: The task, for messages and the spec.
+            make_one: Creates a ``gymnasium.Env``; called ``num_envs`` times.
+            num_envs: Number of copies, at least 1.
+            seed: Seed of the copies, at least 0; see ``copy_seeds``.
+            name: The task's name, for messages and the spec.
             frames_per_step: See ``EnvSpec``.
             is_hard: See ``EnvSpec``.
             is_partial: See ``EnvSpec``.
 
         Raises:
-            UsageError: A copy cannot be made, is no ``gymnasium.Env``, has other spaces
-                than the first, is one that is stepped already, or a space is of a kind
-                that is not handled.
+            UsageError: A copy cannot be created, is not a ``gymnasium.Env``, differs
+                from the first copy in its spaces, or is the same object as an existing
+                copy; or a space is of an unsupported kind.
         """
         self._seeds = copy_seeds(seed, num_envs)
         self.num_envs = num_envs
@@ -170,7 +165,7 @@ class GymnasiumEnv:
         )
 
     def reset(self) -> Arrays:
-        """Begins all episodes anew from the seed; see ``Env.reset``."""
+        """Restarts all copies from the seed; see ``Env.reset``."""
         observation = self._observations.zeros(self.num_envs)
         for i, seed in enumerate(self._seeds):
             self._reset_copy(i, observation, seed=seed)
@@ -211,11 +206,11 @@ class GymnasiumEnv:
         return Step(observation, reward, terminated, truncated, is_reset)
 
     def observed(self, observation: Any) -> Arrays:
-        """Returns a Gymnasium observation as arrays; see ``Env.observed``."""
+        """Converts a Gymnasium observation to arrays; see ``Env.observed``."""
         return self._observations.read(observation)
 
     def own_action(self, action: NDArray[Any]) -> Any:
-        """Returns an action of the action space; see ``Env.own_action``."""
+        """Converts an action to the Gymnasium action space; see ``Env.own_action``."""
         return self._actions.to_own(action)
 
     def close(self) -> None:
@@ -275,7 +270,7 @@ class GymnasiumEnv:
     def _misshapen(
         self, method: str, answer: object, parts: Sequence[str], copy: int
     ) -> EnvError:
-        """Returns the error of a method that returned other parts than it should."""
+        """Returns the error of a method that returned the wrong number of values."""
         shown = type(answer).__name__
         if isinstance(answer, tuple):
             shown = f"{len(answer)} values"
@@ -286,6 +281,6 @@ class GymnasiumEnv:
 
 
 def _registered(env: Any, name: str) -> Any:
-    """Returns a number of Gymnasium's registered spec; None where there is none."""
+    """Returns a numeric field of Gymnasium's registered spec; None if missing."""
     value = getattr(getattr(env, "spec", None), name, None)
     return value if isinstance(value, int | float) else None

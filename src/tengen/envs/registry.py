@@ -1,6 +1,6 @@
-"""Finds the environment of a task's name, in the table of suites.
+"""Finds environments by task name, in the table of suites.
 
-Each suite is one file, whose ``SUITE`` is one entry of the table.
+Each suite is one module; its ``SUITE`` is an entry of the table.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ __all__ = [
     "with_protocol",
 ]
 
-# Seconds to make an environment, as no run's step_timeout_s is known yet, and to close
-# it: each process of a run waits so long for one that hangs there, and then goes on.
+# Time limits for creating an environment, before a run's step_timeout_s is known, and
+# for closing it; a process of a run waits this long if an environment hangs in close.
 _SPEC_TIMEOUT_S, _CLOSE_TIMEOUT_S = 300.0, 30.0
 
 
@@ -57,45 +57,45 @@ SUITES: tuple[Suite, ...] = (
     vizdoom.SUITE,
     gymnasium_ids.SUITE,
 )
-"""All suites; a name belongs to the first suite whose prefix fits."""
+"""All suites; a name belongs to the first suite whose prefix matches."""
 
 
 def names() -> list[str]:
-    """Returns every task that is installed, in order.
+    """Returns the names of all installed tasks, sorted.
 
-    The first call takes about 0.1 s, or 1 s where the packages of all suites are
+    The first call takes about 0.1 s, or 1 s if the packages of all suites are
     installed, because it imports them.
     """
     return sorted(name for suite in SUITES for name in suite.names())
 
 
 def prefixes() -> list[str]:
-    """Returns the prefixes of all suites, such as ``atari/``, installed or not."""
+    """Returns the prefixes of all suites, installed or not, such as ``atari/``."""
     return [suite.prefix for suite in SUITES if suite.prefix]
 
 
 def is_known(name: str) -> bool:
     """Returns whether a name has a suite's prefix or is a Gymnasium id.
 
-    The suite may not be installed, and may have no such environment.
+    A prefix suffices, even if the suite is not installed or has no such environment.
     """
     return name.startswith(tuple(prefixes())) or name in gymnasium_ids.SUITE.names()
 
 
 def make(name: str, num_envs: int, seed: int) -> Env:
-    """Returns copies of an environment; ``reset`` it first.
+    """Creates copies of an environment; call ``reset`` before ``step``.
 
     Args:
-        name: A Gymnasium id such as ``CartPole-v1``, a suite's name such as
-            ``minatar/Breakout``, or ``module:Env`` for an environment of one's own, see
-            ``make_own``. The module is imported only if the user typed the name in this
-            process's call (`tengen.games.typed`).
-        num_envs: Copies that are stepped together, at least 1.
-        seed: At least 0; the same seed and actions give the same steps.
+        name: A Gymnasium id such as ``CartPole-v1``, a name in a suite such as
+            ``minatar/Breakout``, or ``module:Env`` for a user's environment, see
+            ``make_own``. The module is imported only if the user typed the name
+            (`tengen.games.typed`).
+        num_envs: Number of vectorized copies, at least 1.
+        seed: At least 0; the same seed and actions lead to the same steps.
 
     Raises:
         UsageError: The name is unknown or was not typed, a package is missing, or the
-            environment has spaces that are not handled.
+            environment has spaces that are not supported.
     """
     if is_program(name):
         check_allowed(name)
@@ -104,16 +104,16 @@ def make(name: str, num_envs: int, seed: int) -> Env:
 
 
 def maker_of_one(name: str) -> Callable[[], Any] | None:
-    """Returns a function that makes one ``gymnasium.Env`` of a task.
+    """Returns a function that creates one ``gymnasium.Env`` for a task.
 
     Args:
         name: As for ``make``.
 
     Returns:
-        The function, or None where the suite's environments are no ``gymnasium.Env``.
+        The function, or None if the suite's environments are not ``gymnasium.Env``.
 
     Raises:
-        UsageError: As ``make``, except errors of making the environment.
+        UsageError: As ``make``, except that the environment is not created yet.
     """
     if is_program(name):
         check_allowed(name)
@@ -124,12 +124,12 @@ def maker_of_one(name: str) -> Callable[[], Any] | None:
 def make_groups(
     name: str, sizes: Sequence[int], seeds: Sequence[int]
 ) -> Sequence[Env | GroupEnv]:
-    """Returns groups of copies that an actor steps in turns.
+    """Creates groups of copies that an actor steps in turn.
 
     Args:
         name: As for ``make``.
-        sizes: Copies in each group, at least 1.
-        seeds: Seed of each group; its copies are those of ``make`` with this seed.
+        sizes: Number of copies in each group, at least 1.
+        seeds: Seed of each group; ``make`` with this seed creates the same copies.
 
     Raises:
         UsageError: As ``make``.
@@ -150,16 +150,16 @@ def make_groups(
 
 
 def make_filmed(name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedEnv:
-    """Returns the same copies as ``make``, the first of which have pictures.
+    """Creates the same copies as ``make``, and a camera for the first of them.
 
     Args:
         name: As for ``make``.
         num_envs: As for ``make``.
         seed: As for ``make``.
-        num_filmed: How many copies have pictures, 1 to ``num_envs``.
+        num_filmed: Number of copies with pictures, 1 to ``num_envs``.
 
     Raises:
-        UsageError: As ``make``, or pictures cannot be made here.
+        UsageError: As ``make``, or pictures are not available.
     """
     if is_program(name):
         check_allowed(name)
@@ -172,8 +172,8 @@ def make_filmed(name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedE
         try:
             env.picture(0)
         except RunError as error:
-            # A UsageError, because the machine or the environment has no pictures, and
-            # nothing was played yet.
+            # A UsageError, because the machine or the environment cannot make pictures
+            # and nothing has been played yet.
             raise UsageError(str(error)) from error
     except BaseException:
         env.close()
@@ -186,10 +186,10 @@ def with_protocol(name: str, protocol: str) -> str:
 
     Args:
         name: As for ``make``.
-        protocol: For Atari ``v5``, ``classic`` or ``r2d2``.
+        protocol: The protocol's name; for Atari ``v5``, ``classic`` or ``r2d2``.
 
     Raises:
-        UsageError: There is no such protocol, or its actions differ.
+        UsageError: The protocol is unknown, or has another number of actions.
     """
     task = None
     if not is_program(name):
@@ -209,14 +209,14 @@ def with_protocol(name: str, protocol: str) -> str:
 
 
 def env_spec(name: str) -> EnvSpec:
-    """Returns an environment's spec, without stepping it.
+    """Returns an environment's spec.
 
-    A process makes the environment only once for this, because some are slow to make.
+    Creates the environment once per process, because that can be slow, and never steps
+    it. If the environment hangs or raises in ``close``, this is only a warning.
 
     Raises:
         UsageError: As ``make``.
-        RunError: The environment hangs when it is made. One that hangs or raises when
-            it is closed is warned of, since its spec is known by then.
+        RunError: The environment hangs when it is created.
     """
     if not is_program(name):
         return _spec(name, None)
@@ -230,7 +230,7 @@ def _suite_of(name: str) -> Suite:
 
 @cache
 def _spec(name: str, program: object) -> EnvSpec:
-    # The program is a part of the cache's key, since a module's class may be replaced.
+    # The program is part of the cache key, because a module's class may be replaced.
     env = TimelyEnv(lambda: make(name, 1, 0), _SPEC_TIMEOUT_S, name, _CLOSE_TIMEOUT_S)
     spec = env.spec
     try:

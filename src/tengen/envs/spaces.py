@@ -1,10 +1,10 @@
-"""Converts Gymnasium's observations to named arrays, and actions to Gymnasium's.
+"""Converts Gymnasium observations to named arrays, and actions to Gymnasium's form.
 
-An observation space becomes named tensors. ``Box`` is an array; ``Discrete`` is a
-one-hot vector; ``MultiDiscrete`` is numbers, ``MultiBinary`` bools. Each entry of a
+An observation space becomes named tensors. ``Box`` becomes an array, ``Discrete`` a
+one-hot vector, ``MultiDiscrete`` numbers and ``MultiBinary`` bools. Each entry of a
 ``Dict`` or ``Tuple`` has its own name, ``observation/KEY``, or ``observation/KEY/KEY``
-where nested. An action space becomes choices, each counted from 0 (``Discrete``,
-``MultiDiscrete``, ``MultiBinary``), or real numbers (``Box``), along one axis.
+if nested. An action space becomes discrete choices counted from 0 (``Discrete``,
+``MultiDiscrete``, ``MultiBinary``) or real numbers (``Box``), flattened to one axis.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tengen.tensors import TensorSpec
 
 __all__ = ["Actions", "Observations"]
 
-# dtypes of spaces, and the nearest that torch computes with.
+# Integer dtypes of spaces, and the closest dtype that torch supports.
 _DTYPES = {
     "bool": "bool",
     "uint8": "uint8",
@@ -38,10 +38,10 @@ _DTYPES = {
 }
 
 
-# Greater spaces cannot be learned from, and their arrays would exhaust the memory.
-_MAX_VALUES = 65_536  # of a one-hot vector
-_MAX_CHOICES = 1_048_576  # of all parts of an action, a logit each
-_MAX_NUMBERS = 67_108_864  # of an array of an observation
+# Larger spaces are impractical to learn from, and their arrays would exhaust memory.
+_MAX_VALUES = 65_536  # elements of a one-hot vector
+_MAX_CHOICES = 1_048_576  # choices over all components of an action, each with a logit
+_MAX_NUMBERS = 67_108_864  # elements of an observation array
 _LARGE = 30.0
 
 
@@ -52,30 +52,30 @@ class _Entry:
     name: str
     """The array's name in the spec."""
     keys: tuple[Any, ...]
-    """The array's keys in a nested observation."""
+    """The keys that lead to the array in a nested observation."""
     spec: TensorSpec
     """The array's spec for one copy."""
     values: NDArray[np.int64] | None = None
-    """``[n]``, the values of a ``Discrete`` space; None for other spaces."""
+    """The ``[n]`` values of a ``Discrete`` space; None for other spaces."""
     most: float = 0.0
-    """The greatest bound of numbers up to ``MOST_BOUND``; 0 for one-hot vectors."""
+    """The largest absolute bound up to ``MOST_BOUND``; 0 for one-hot vectors."""
 
 
 class Observations:
-    """Converts Gymnasium's observations to named arrays.
+    """Converts Gymnasium observations to named arrays.
 
     Args:
         space: The observation space of one copy.
         task: The environment's name, for messages.
 
     Attributes:
-        specs: The arrays of one observation by name.
+        specs: The tensors of one observation, by name.
         pixel_scales: See ``EnvSpec``.
         has_large_vectors: See ``EnvSpec``.
 
     Raises:
-        UsageError: A part of the space is of a kind that is not handled, or two parts
-            have one name.
+        UsageError: A part of the space is of an unsupported kind, or two parts have the
+            same name.
     """
 
     def __init__(self, space: Any, task: str) -> None:
@@ -93,16 +93,16 @@ class Observations:
             )
 
     def zeros(self, num_envs: int) -> Arrays:
-        """Returns arrays for N copies."""
+        """Returns zero arrays for N copies."""
         return {name: spec.zeros(num_envs) for name, spec in self.specs.items()}
 
     def write(self, value: Any, arrays: Arrays, copy: int | None = None) -> None:
-        """Writes the observation of one copy, or of all copies, into arrays.
+        """Writes the observation of one copy or of all copies into ``arrays``.
 
         Args:
-            value: Gymnasium's observation of one copy, or of a batch.
-            arrays: ``[N, ...]`` by name, written.
-            copy: The copy's number; None for a batch.
+            value: The Gymnasium observation of one copy, or of a batch.
+            arrays: Arrays of shape ``[N, ...]`` by name, modified in place.
+            copy: Index of the copy; None for a batch.
 
         Raises:
             EnvError: The observation does not fit its space.
@@ -121,10 +121,10 @@ class Observations:
             )
 
     def read(self, value: Any) -> Arrays:
-        """Returns one copy's observation from elsewhere as arrays ``[1, ...]``.
+        """Converts an external observation of one copy to arrays ``[1, ...]``.
 
         Args:
-            value: The observation as Gymnasium gave it.
+            value: The observation in Gymnasium's form.
 
         Raises:
             UsageError: The observation does not fit its space.
@@ -141,7 +141,7 @@ class Observations:
         return arrays
 
     def check_finite(self, arrays: Arrays) -> None:
-        """Checks written observations: a NaN in a batch would end the run much later.
+        """Checks for infinity and NaN, which would otherwise cause errors much later.
 
         Raises:
             EnvError: A number is infinite or NaN.
@@ -157,7 +157,7 @@ class Observations:
         self, entry: _Entry, part: Any, rows: NDArray[Any], copy: int | None
     ) -> None:
         array = None
-        with contextlib.suppress(ValueError):  # Of lists of several lengths.
+        with contextlib.suppress(ValueError):  # raised for ragged lists
             array = np.asarray(part)
         if array is None or array.dtype.kind not in "biuf":
             raise self._refusal(entry.name, part, copy, "must be an array of numbers")
@@ -178,7 +178,7 @@ class Observations:
             return
         with np.errstate(invalid="ignore"):
             rows[...] = array
-        # Otherwise fractions, or numbers out of the dtype's range, would be lost.
+        # A difference means that the cast lost a fraction or overflowed.
         if not (rows == array).all():
             rule = f"must hold numbers of its space's type ({rows.dtype})"
             raise self._refusal(entry.name, array.dtype, copy, rule)
@@ -200,7 +200,7 @@ class Observations:
 
 
 class Actions:
-    """Converts tengen's actions to Gymnasium's.
+    """Converts tengen actions to Gymnasium actions.
 
     Args:
         space: The action space of one copy.
@@ -210,7 +210,7 @@ class Actions:
         spec: The action space as tengen's spec.
 
     Raises:
-        UsageError: The space is of a kind that is not handled.
+        UsageError: The space is of an unsupported kind.
     """
 
     def __init__(self, space: Any, task: str) -> None:
@@ -255,7 +255,7 @@ class Actions:
         """Returns one action in Gymnasium's form: an int for ``Discrete``, or an array.
 
         Args:
-            action: An action by ``spec``.
+            action: An action that fits ``spec``.
 
         Raises:
             RunError: The action is out of range.
@@ -267,11 +267,11 @@ class Actions:
         """Returns a batch of actions in Gymnasium's form, ``[N, *shape of the space]``.
 
         Args:
-            actions: ``[N, ...]``, by ``spec``.
+            actions: ``[N, ...]``, see ``spec``.
             num_envs: Number N of copies.
 
         Raises:
-            RunError: There are not N actions, or an action is out of range.
+            RunError: The shape or dtype is wrong, or an action is out of range.
         """
         self._range.check(actions, num_envs)
         if self.spec.is_discrete:
@@ -285,10 +285,10 @@ class Actions:
 def _entries(
     space: Any, task: str, name: str, keys: tuple[Any, ...]
 ) -> Iterator[_Entry]:
-    """Yields the arrays of a space, in the space's order.
+    """Yields the arrays of a space, in the order of the space.
 
     Raises:
-        UsageError: A part of the space is of a kind that is not handled.
+        UsageError: A part of the space is of an unsupported kind.
     """
     from gymnasium import spaces
 

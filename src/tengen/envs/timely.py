@@ -1,7 +1,7 @@
 """An environment with a deadline for each call.
 
-It is used where an environment is stepped in the process that the user started. An
-actor instead ends its own process, and the launcher starts the actor again.
+Used if an environment runs in the process that the user started. An actor whose
+environment hangs ends its process instead, and the launcher restarts the actor.
 """
 
 from __future__ import annotations
@@ -30,16 +30,17 @@ _Result = TypeVar("_Result")
 
 
 class TimelyEnv(EnvWrapper):
-    """An ``Env`` that raises an error where a call hangs; used by one thread.
+    """An ``Env`` that raises an error if a call hangs; not thread-safe.
 
-    That thread makes, steps and closes the environment, because some environments work
-    only in the main thread; see ``Deadline`` for calls that hang.
+    The caller's thread creates, steps and closes the environment, because some
+    environments work only in the main thread. See ``Deadline`` for calls that hang.
 
     Args:
-        make: Returns the environment.
-        timeout_s: Seconds that a call may take, above 0.
+        make: Creates the environment.
+        timeout_s: The maximum time of a call in seconds, above 0.
         name: The task, for messages.
-        close_timeout_s: Seconds that ``close`` may take, above 0; None for as many.
+        close_timeout_s: The maximum time of ``close`` in seconds, above 0; None for
+            ``timeout_s``.
 
     Raises:
         UsageError: As ``make``.
@@ -76,7 +77,7 @@ class TimelyEnv(EnvWrapper):
         """See ``Env.step``.
 
         Raises:
-            RunError: Also where the step hangs.
+            RunError: Also if the step hangs.
         """
         return self._call(lambda: self._env.step(actions), "in step")
 
@@ -99,7 +100,7 @@ class TimelyEnv(EnvWrapper):
             with self._deadline.during(where):
                 return work()
         except HangError:
-            self._end()  # an environment that hangs cannot be closed either
+            self._end()  # do not close it, because close would hang too
             raise RunError(
                 f"environment ({self._name}) hangs {where}, for "
                 f"{self._deadline.timeout_s:g} s; correct it"
@@ -110,38 +111,40 @@ class TimelyEnv(EnvWrapper):
         self._deadline.__exit__()
 
 
-# The signal that interrupts a call. It is ignored where nobody handles it.
+# The signal that interrupts a call. By default, processes ignore it.
 _SIGNAL = getattr(signal, "SIGURG", None)
-# A call that is interrupted may clean up for so long; then the process ends.
+# Time for an interrupted call to clean up before the process is terminated.
 _GRACE_S = 5.0
 _POLL_S = 0.5
 
 
 class HangError(BaseException):
-    """A call takes longer than it may; its text names the call.
+    """A call exceeded its time limit; the message is the name of the call.
 
-    It is raised inside the call, where ``except Exception`` must not catch it.
+    A BaseException, because it is raised inside the call, where ``except Exception``
+    must not catch it.
     """
 
 
 class Deadline:
-    """Raises an error where a call into foreign code takes too long.
+    """Raises an error if a call into external code takes too long.
 
-    A late call is interrupted by an exception. This needs Python code, or a system call
-    that waits, in the main thread of a process. A call that cannot be interrupted ends
-    a process of tengen's own with exit code 1 and one line (``tengen.own_process``). In
-    a program that imports tengen the line is a warning, and the exception is raised
-    once the call returns. A call that keeps the interpreter's lock is not noticed.
+    An exception interrupts a call that exceeds its time limit, if the call runs Python
+    code or waits in a system call, in the main thread. If that fails and tengen started
+    the process (``tengen.own_process``), the process prints one line and exits with
+    code 1. In a program that imports tengen, the line is a warning, and the exception
+    is raised when the call returns. A call that holds the GIL goes unnoticed.
 
-    Used by one thread, as a context.
+    A context manager; not thread-safe.
 
     Args:
-        timeout_s: Seconds that a call may take, above 0.
-        what: What runs, for the line with which the process ends.
-        before_end: Called by another thread with the late call before the process ends.
+        timeout_s: The maximum time of a call in seconds, above 0.
+        what: Name of the external code, for the line.
+        before_end: Called from another thread with the name of the call, before the
+            process exits.
 
     Attributes:
-        timeout_s: As given; it may be changed between two calls.
+        timeout_s: The time limit; may be changed between two calls.
     """
 
     def __init__(
@@ -153,7 +156,7 @@ class Deadline:
         self.timeout_s = timeout_s
         self._what = what
         self._before_end = before_end
-        # Set by one assignment, so that the other thread never sees a part of it.
+        # One tuple, so that the other thread never sees a partial update.
         self._call: tuple[str, float] | None = None
         self._late: tuple[str, float] | None = None
         self._is_over = threading.Event()
@@ -162,38 +165,38 @@ class Deadline:
         self._previous: Any = None
 
     def __enter__(self) -> Deadline:
-        """Begins to watch."""
+        """Starts the thread that watches the calls."""
         main = threading.main_thread()
         if _SIGNAL is not None and threading.current_thread() is main:
             self._can_interrupt = True
             self._previous = signal.signal(_SIGNAL, self._interrupt)
-        # A daemon, so that it does not keep the process from ending.
+        # A daemon thread does not keep the process from exiting.
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Ends the watch. A second call does nothing."""
+        """Stops the thread. A second call does nothing."""
         self._is_over.set()
         if self._thread is None:
             return
         self._thread.join()
         self._thread = None
-        # A handler that was set since, by the environment or a later deadline, stays.
+        # Keep a handler that the environment or a later deadline has set since.
         if _SIGNAL is not None and signal.getsignal(_SIGNAL) == self._interrupt:
-            # None: C code set it, and Python cannot set it again.
+            # None if C code set the previous handler, which Python cannot restore.
             before = signal.SIG_DFL if self._previous is None else self._previous
             signal.signal(_SIGNAL, before)
 
     @contextlib.contextmanager
     def during(self, call: str) -> Iterator[None]:
-        """Watches the call that is made inside the context.
+        """Applies the time limit to a call inside this context.
 
         Args:
-            call: What is called, for messages.
+            call: Name of the call, for messages.
 
         Raises:
-            HangError: The call was late, and was interrupted or has returned.
+            HangError: The call exceeded the limit and was interrupted, or returned.
         """
         this = self._call = call, time.monotonic()
         try:
@@ -207,7 +210,7 @@ class Deadline:
         call = self._call
         if call is not None and call is self._late:
             raise HangError(call[0])
-        if callable(self._previous):  # another deadline's, or the user's
+        if callable(self._previous):  # the handler of another deadline or of the user
             self._previous(number, frame)
 
     def _watch(self) -> None:
@@ -233,10 +236,10 @@ class Deadline:
             f"interrupted; correct it"
         )
         if not is_own_process():
-            with contextlib.suppress(TengenWarning):  # where warnings are errors
+            with contextlib.suppress(TengenWarning):  # raised if warnings are errors
                 warnings.warn(line, TengenWarning, stacklevel=1)
             return
         self._before_end(call)
         print(f"tengen: {line}", file=sys.stderr, flush=True)
-        kill_descendants()  # such as its simulator
+        kill_descendants()  # such as the environment's simulator
         os._exit(1)

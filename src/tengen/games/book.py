@@ -1,8 +1,8 @@
-"""Opening books: files of moves that games begin with.
+"""Opening books: files of opening moves.
 
-A book is a JSON object with ``schema``, ``task``, ``made_by`` (for people) and
+A book is a JSON object with ``schema``, ``task``, ``made_by`` (for human readers) and
 ``openings``. Each opening has ``moves``, the actions from the start of the game; other
-keys are ignored. ``tengen book`` makes a book by search.
+keys are ignored. ``tengen book`` creates a book by search.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 BOOK_SCHEMA = 1
-"""The version of books written here, and the newest that is read."""
+"""The schema version of books that are written, and the newest that can be read."""
 MAX_OPENINGS = 65_536
 """The maximum number of openings in a book."""
 _MAX_BYTES = 64 << 20
@@ -39,23 +39,23 @@ _ADVICE = "make one by tengen book"
 
 @dataclass(frozen=True, kw_only=True)
 class Book:
-    """Openings of one game; each is legal and does not end the game."""
+    """Openings of a game; each is legal and does not end the game."""
 
     task: str
-    """The game."""
+    """The game's name."""
     openings: tuple[tuple[int, ...], ...]
-    """The actions of each opening; at least one opening, all different."""
+    """The actions of each opening; at least one opening, without duplicates."""
     digest: str
     """The first 12 hexadecimal digits of the file's SHA-256."""
 
 
 def read_book(path: Path, game: Game, *, error: type[TengenError] = UsageError) -> Book:
-    """Returns the book in a file.
+    """Reads a book from a file.
 
     Args:
         path: The file.
         game: The game that the book must be for.
-        error: The exception to raise if the file cannot be read, or is damaged.
+        error: The type of exception to raise if the file is unreadable or damaged.
 
     Raises:
         UsageError: The book is for another game, or has a newer schema.
@@ -65,7 +65,7 @@ def read_book(path: Path, game: Game, *, error: type[TengenError] = UsageError) 
 
 
 def read_book_bytes(path: Path, *, error: type[TengenError] = UsageError) -> bytes:
-    """Returns the content of a file, up to the maximum size of a book.
+    """Reads a file, up to one byte more than the maximum size of a book.
 
     Raises:
         TengenError: ``error``, if the file cannot be read.
@@ -82,7 +82,7 @@ def read_book_bytes(path: Path, *, error: type[TengenError] = UsageError) -> byt
 def parse_book(
     data: bytes, path: Path, game: Game, *, error: type[TengenError] = UsageError
 ) -> Book:
-    """Returns the book from a file's bytes.
+    """Parses a book from the bytes of a file.
 
     Args:
         data: The result of ``read_book_bytes``.
@@ -131,7 +131,7 @@ def parse_book(
 
 
 def openings_text(random_plies: int, book: Book | None) -> str:
-    """Describes how games begin."""
+    """Describes the openings of games, for people."""
     plies = f"{random_plies} random pl{'y' if random_plies == 1 else 'ies'}"
     if book is None:
         return plies if random_plies else "the empty board"

@@ -1,11 +1,11 @@
-"""A game that is shown to a network on the planes of another one.
+"""A game played with a network that was trained on the planes of another game.
 
-A network reads the planes that it was trained for. It may play a game of Go whose name
-has other planes, by the rules of that game and with the network's planes. A network
-that was trained for several boards reads the planes of the largest board, and a smaller
-game lies in the upper left corner. The core calls the smaller game a variant of the
-larger one, and numbers its actions on the larger board; callers number them on the
-smaller board.
+A network can read only the planes that it was trained on. So a game of Go whose name
+has other planes is played by its own rules, but with the network's planes. A network
+trained on several boards reads the planes of the largest board, and a smaller board is
+placed in the upper left corner. In the core, the smaller game is a variant of the
+larger one, and its actions are numbered on the larger board. Callers use the action
+numbers of the smaller board.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _PLANES = re.compile("/planes=[a-z]+$")
 
 
 class Framed:
-    """A game and the game whose planes it is shown on. Immutable.
+    """A game, and the game (the frame) whose planes represent it. Immutable.
 
     Args:
-        game: The game that is played, with its own actions.
+        game: The game to play, with its own action numbers.
         frame: The game whose planes the network reads; may be ``game`` itself.
 
     Attributes:
-        game: What is played.
-        frame: The game that searches are given.
-        variant: The variant of it that they play; empty for ``frame`` itself.
+        game: The game to play.
+        frame: The game that searches use.
+        variant: The variant of ``frame`` that is ``game``; empty for ``frame`` itself.
     """
 
     def __init__(self, game: Game, frame: Game) -> None:
@@ -51,10 +51,10 @@ class Framed:
 
     @classmethod
     def corner(cls, game: Game, frame: Game) -> Framed:
-        """Returns a game of Go on the planes of another one, no smaller than its board.
+        """Returns a game of Go framed by another one with an equal or larger board.
 
         Raises:
-            UsageError: One of them is not Go, or the board does not fit.
+            UsageError: One of the games is not Go, or the board does not fit.
         """
         try:
             rules = _core.parse_go_name(frame.name)
@@ -69,17 +69,17 @@ class Framed:
         return cls(game, longest)
 
     def to_frame(self, actions: Iterable[int]) -> list[int]:
-        """Returns actions as the frame numbers them; -1 for what is off the board."""
+        """Converts actions of the game to actions of the frame; -1 for invalid ones."""
         if not self.variant:
             return [int(action) for action in actions]
         return [self._outer.get(int(action), -1) for action in actions]
 
     def from_frame(self, action: int) -> int:
-        """Returns an action of a search as the game numbers it."""
+        """Converts an action of the frame to an action of the game."""
         return self._own[action] if self.variant else action
 
     def new_state(self, moves: Iterable[int]) -> State:
-        """Returns the position after moves of the game, as the network is shown it.
+        """Returns the frame's position after ``moves``, which are actions of the game.
 
         Raises:
             CoreError: A move is not legal.
@@ -91,11 +91,11 @@ class Framed:
 
     @property
     def num_symmetries(self) -> int:
-        """Symmetries that the board has, and planes can be shown under."""
+        """Number of symmetries that both the board and the frame have."""
         return min(self.game.num_symmetries, self.frame.num_symmetries)
 
 
 def _with_planes_of(game: Game, frame: Game) -> str:
-    """Returns the name of a game of Go with the planes of another one."""
+    """Returns the name of ``game``, a game of Go, with the planes of ``frame``."""
     planes = _PLANES.search(frame.name)
     return _PLANES.sub("", game.name) + (planes[0] if planes else "")

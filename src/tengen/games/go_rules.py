@@ -1,9 +1,9 @@
-"""Rules, results and points of Go as text, in SGF, GTP and KataGo's commands.
+"""Text forms of Go rules, results and points, for SGF, GTP and KataGo's commands.
 
-Source of the rules' names: KataGo, docs/GTP_Extensions.md and its page of rules. Games
-in tengen have area scoring, without group tax and without a button.
+Source of the rules' names: KataGo, docs/GTP_Extensions.md and its rules page. Games in
+tengen have area scoring, without group tax and without a button.
 
-A point is written as in GTP, ``D4``: columns are letters from the left, without I, and
+Points are written as in GTP, ``D4``: columns are letters from the left, without I, and
 rows are numbers from the bottom.
 """
 
@@ -30,11 +30,11 @@ __all__ = [
 ]
 
 GO_COLUMNS = "ABCDEFGHJKLMNOPQRSTUVWXYZ"
-"""The letters of the columns."""
+"""The letters of the columns in GTP."""
 
 
 def write_vertex(action: int, height: int, width: int) -> str:
-    """Returns an action of Go, 0 to height * width, as GTP writes it."""
+    """Returns the GTP vertex of an action, 0 to height * width."""
     if action == height * width:
         return "pass"
     row, column = divmod(action, width)
@@ -42,7 +42,7 @@ def write_vertex(action: int, height: int, width: int) -> str:
 
 
 def read_vertex(text: str, height: int, width: int) -> int | None:
-    """Returns the action of a vertex in either case; None if it is not a vertex."""
+    """Returns the action of a GTP vertex, in any case; None for other text."""
     text = text.upper()
     if text == "PASS":
         return height * width
@@ -55,7 +55,7 @@ def read_vertex(text: str, height: int, width: int) -> int | None:
     return row * width + column
 
 
-# (ko, whether suicide is allowed). The first name of each pair is the one written.
+# (ko, whether suicide is allowed) by name. rules_as_text uses the first three names.
 _NAMED = {
     "Tromp-Taylor": ("positional", True),
     "NZ": ("situational", True),
@@ -67,7 +67,7 @@ _NAMED = {
 _COMPACT = re.compile(
     "ko(SIMPLE|POSITIONAL|SITUATIONAL)scoreAREAtaxNONEsui([01])(?:whb0)?", re.I
 )
-# Further keys of the JSON object, with the only values that are supported.
+# The other keys of the JSON object, with their only supported values.
 _FIXED = {
     "scoring": "AREA",
     "tax": "NONE",
@@ -82,12 +82,12 @@ def read_go_rules(text: str) -> tuple[str, bool] | None:
     """Parses rules; returns (ko, may_suicide) as in ``GoRules``.
 
     Args:
-        text: A name (``tromp-taylor``, ``NZ``, ``Chinese``, ``chinese-ogs``), letters
-            in either case, ``_`` and spaces as ``-``; KataGo's short form
-            (``koSIMPLEscoreAREAtaxNONEsui0``) or its JSON object.
+        text: A name (``tromp-taylor``, ``NZ``, ``Chinese``, ``chinese-ogs``) in any
+            case, with ``-``, ``_`` or spaces; or KataGo's short form
+            (``koSIMPLEscoreAREAtaxNONEsui0``) or JSON object.
 
     Returns:
-        The rules; None if the text is unknown, or the rules are not supported.
+        The rules; None if the text is invalid or the rules are not supported.
     """
     text = text.strip()
     if len(text) > _MAX_CHARACTERS:
@@ -102,7 +102,7 @@ def read_go_rules(text: str) -> tuple[str, bool] | None:
 
 
 def rules_as_text(rules: GoRules) -> str:
-    """Returns the name of the rules, or else KataGo's short form."""
+    """Returns the name of the rules, or KataGo's short form if they have no name."""
     for name, said in _NAMED.items():
         if said == (rules.ko, rules.may_suicide):
             if name.startswith("chinese-"):
@@ -112,7 +112,7 @@ def rules_as_text(rules: GoRules) -> str:
 
 
 def rules_as_json(rules: GoRules) -> dict[str, Any]:
-    """Returns KataGo's JSON object of the rules."""
+    """Returns the rules as KataGo's JSON object."""
     return {"ko": rules.ko.upper(), "suicide": rules.may_suicide, **_FIXED}
 
 
@@ -131,20 +131,20 @@ def _read_object(text: str) -> tuple[str, bool] | None:
 
 
 def go_result(name: str, moves: Sequence[int]) -> str:
-    """Returns the result as SGF and GTP write it: ``B+3.5``, ``W+R``, ``0``.
+    """Returns the result of a game of Go as in SGF and GTP: ``B+3.5``, ``W+R``, ``0``.
 
     Args:
         name: The game's name.
         moves: All actions. If they do not end the game, the side to move has resigned.
 
     Raises:
-        UsageError: There is no such game.
+        UsageError: The game does not exist.
         CoreError: A move is not legal.
     """
     state = position_after(open_game(name), moves)
     if not state.is_terminal():
         return f"{'WB'[state.to_play]}+R"
-    # The score alone does not decide: a repeated board may end a game as a draw.
+    # The score is not enough, because a repeated position may end a game as a draw.
     winner = state.returns()[0]
     if winner == 0:
         return "0"

@@ -1,6 +1,6 @@
-"""Translates moves of Go in any order of sides to a game in which they alternate.
+"""Converts moves of Go in any order of sides to moves of alternating sides.
 
-Controllers and servers let one side move twice, and continue after two passes.
+GTP controllers and servers let a side move twice, and continue after two passes.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ __all__ = ["GoTurns"]
 
 
 class GoTurns:
-    """Actions in which the sides alternate: a side that is skipped passes.
+    """Actions of alternating sides, in which a side that is skipped passes.
 
-    A pass is removed again if a later stone makes it superfluous. Legality of stones is
-    not checked.
+    A pass is removed if a later move makes it superfluous. The legality of moves is not
+    checked.
 
     Args:
         first_player: The side to move first: 0 Black, 1 White.
         pass_action: The action of a pass, height times width.
-        setup: Actions that place the setup; they are never removed.
+        setup: Actions that place the setup stones; never removed.
 
     Attributes:
         actions: All actions, the setup first.
         to_play: The side to move.
-        is_passed_to: Whether the last action is the pass of a skipped side. Another
-            pass would end the game, although nobody has passed.
+        is_passed_to: Whether the last action is the inserted pass of a skipped side.
+            Another pass would end the game, although no player has passed.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class GoTurns:
 
     @property
     def num_passes(self) -> int:
-        """Number of passes at the end, without the setup; two end the game."""
+        """Number of passes at the end, not counting the setup; two end the game."""
         end = place = len(self.actions)
         while place > self._num_setup and self.actions[place - 1] == self._pass:
             place -= 1
@@ -55,7 +55,7 @@ class GoTurns:
         """Adds a side's move.
 
         Returns:
-            False if the move changes nothing: a pass out of turn, or after two passes.
+            False if the move is ignored: a pass out of turn, or after two passes.
         """
         num_passes = self.num_passes
         if action == self._pass:
@@ -71,21 +71,21 @@ class GoTurns:
         return True
 
     def turned(self, player: int) -> GoTurns:
-        """Returns the game with a side to move; the other side passes if needed."""
+        """Returns a copy with ``player`` to move; the other side passes if needed."""
         other = copy(self)
         if player != self.to_play:
             other._turn(player)
         return other
 
     def going_on(self) -> GoTurns:
-        """Returns the game without the two passes that ended it, if it ended so."""
+        """Returns a copy without the two final passes, if the game ended with them."""
         other = copy(self)
         if self.num_passes == 2:
             del other.actions[-2:]
         return other
 
     def _turn(self, player: int) -> None:
-        """Gives a side the turn: the other side passes, or its pass is removed."""
+        """Makes ``player`` the side to move: adds a pass, or removes the last one."""
         self.is_passed_to = self.num_passes == 0
         if self.is_passed_to:
             self.actions.append(self._pass)

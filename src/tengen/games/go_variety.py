@@ -1,10 +1,10 @@
-"""Games of Go on several boards and by several rules in one run.
+"""Games of Go on several boards and with several rules in one run.
 
-Source: KataGo (lightvector/KataGo), the ``bSizes``, ``koRules``, ``komiStdev`` and
-``handicapProb`` of its self-play. Differs from KataGo: komi is drawn around the task's
-komi, not around a fair komi that a search finds. A handicap is placed on the fixed
-points of GTP and not compensated. Every combination has a name beforehand and whole
-games are drawn among these, so that a game's record holds only the name.
+Source: KataGo (lightvector/KataGo), ``bSizes``, ``koRules``, ``komiStdev`` and
+``handicapProb`` in its self-play config. Differs from KataGo: the mean of komi is the
+task's komi, not a fair komi that a search finds. Handicap stones are placed on the
+fixed points of GTP, without compensation. Every combination is a named variant, and
+each game samples one of them, so that the record of a game contains only the name.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["GoVariety", "variants_of"]
 
 _MAX_STDEV = 100.0
 _MAX_VARIANTS = 100_000
-# Komi is drawn within this many standard deviations of the mean.
+# Komi is sampled within this many standard deviations of the mean.
 _MAX_DEVIATIONS = 3.0
 _PARTS = re.compile(
     r"go/(?P<board>[0-9x]+)(?P<ko>/situational|/simple)?(?P<suicide>/nosuicide)?"
@@ -40,42 +40,40 @@ Ko = Literal["positional", "situational", "simple"]
 
 @dataclass(frozen=True, kw_only=True)
 class GoVariety:
-    """Which other forms of Go a run plays besides the task's own; by default none.
+    """The variants of Go that a run plays besides the task itself; by default none.
 
-    For networks that are to play these forms too: variety did not make play of the
-    task's own form stronger, see docs/howto/train/go.md.
+    Use it for a network that must play these variants too. It did not improve the
+    strength in the task itself, see docs/howto/train/go.md.
     """
 
     boards: tuple[str, ...] = ()
-    """Boards that are played, as in a task's name, ``9``, ``7`` or ``7x9``, none larger
-    than the task's; empty for the task's board alone."""
+    """Board sizes, as in a task's name (``9``, ``7`` or ``7x9``), none larger than the
+    task's board; empty for only the task's board."""
     board_weights: tuple[float, ...] = ()
-    """How often each board is drawn, in proportion, above 0; empty: all equally
-    often."""
+    """Relative sampling weight of each board, above 0; empty for equal weights."""
     ko: tuple[Ko, ...] = ()
-    """Rules that forbid repetition, each drawn equally often; empty for the task's
-    rule."""
+    """Ko rules, sampled with equal probability; empty for the task's rule."""
     suicide: tuple[bool, ...] = ()
-    """Whether suicide is allowed, each value drawn equally often; empty: as in the
-    task."""
+    """Whether suicide is allowed; the values are sampled with equal probability. Empty
+    for the task's rule."""
     komi_stdev: float = bounded(0.0, 0, _MAX_STDEV)
     """Standard deviation of komi around the task's komi, in points on 19x19, at least 0
-    (KataGo's 1). On smaller boards it shrinks with the square root of the area. Komi is
-    drawn within three standard deviations and rounded to half points."""
+    (KataGo: 1). On smaller boards it is proportional to the square root of the area.
+    Komi is sampled within three standard deviations and rounded to half points."""
     komi_wide_share: float = bounded(0.0, 0, 1)
-    """Share of games whose komi is drawn with ``komi_wide_stdev``, 0 to 1 (KataGo's
+    """Share of games whose komi is sampled with ``komi_wide_stdev``, 0 to 1 (KataGo:
     0.06)."""
     komi_wide_stdev: float = bounded(12.0, 0, _MAX_STDEV)
-    """Standard deviation of komi in these games, as ``komi_stdev``, at least 0
-    (KataGo's 12)."""
+    """Standard deviation of komi in the games of ``komi_wide_share``, in the units of
+    ``komi_stdev``, at least 0 (KataGo: 12)."""
     handicap_share: float = bounded(0.0, 0, 1)
-    """Share of games with a handicap, on boards that have handicap points; 0 to 1. Each
-    number of stones from 2 to the number of points is drawn equally often. Komi stays
-    the same, so White mostly loses. (KataGo: 0.1, no handicap on boards up to 10x10, up
-    to 5 stones on 19x19, and in half of these games komi makes up for it.)"""
+    """Share of games with a handicap, on boards that have handicap points; 0 to 1. The
+    number of stones is uniform from 2 to the number of points. Komi stays the same, so
+    White usually loses. (KataGo: 0.1, no handicap on boards up to 10x10, up to 5 stones
+    on 19x19, and komi compensates for the handicap in half of these games.)"""
 
     def __post_init__(self) -> None:
-        """Checks the ranges.
+        """Checks the fields.
 
         Raises:
             UsageError: A field is out of its range.
@@ -96,19 +94,19 @@ class GoVariety:
 
 
 def variants_of(task: str, variety: GoVariety) -> list[tuple[str, float]]:
-    """Returns the games that ``task`` is played as, with their probabilities.
+    """Returns the variants of ``task`` that a run plays, with their probabilities.
 
     Args:
         task: The run's game.
-        variety: What varies.
+        variety: The settings.
 
     Returns:
-        Names and probabilities above 0 that sum to 1; the task's own game has the empty
-        name. An empty list where nothing varies.
+        Names and probabilities above 0 that sum to 1; the empty name is the task
+        itself. An empty list if ``variety`` has its defaults.
 
     Raises:
-        UsageError: The task is not Go, its planes do not show what varies, or one of
-            the games does not fit it.
+        UsageError: The task is not Go, its planes do not encode komi and the rules, or
+            one of the variants does not fit the task.
     """
     if variety == GoVariety():
         return []
@@ -160,12 +158,12 @@ def variants_of(task: str, variety: GoVariety) -> list[tuple[str, float]]:
 def _starts(
     board: str, middle: float, variety: GoVariety
 ) -> Iterator[tuple[str, float]]:
-    """Yields the komi part of names, with probabilities."""
+    """Yields the komi part of the variants' names, with probabilities."""
     height, _, width = board.partition("x")
     try:
         side = math.sqrt(int(height) * int(width or height))
     except ValueError:
-        side = 19.0  # the core says what is wrong with the board
+        side = 19.0  # the core reports the invalid board later
     komis: dict[float, float] = {}
     wide = variety.komi_wide_share
     for stdev, share in (
@@ -181,7 +179,7 @@ def _starts(
 
 
 def _half_points(middle: float, stdev: float) -> Iterator[tuple[float, float]]:
-    """Yields half points and the probabilities of a normal draw rounded to them."""
+    """Yields half points and their probabilities, for a truncated normal."""
     if stdev == 0:
         yield middle, 1.0
         return
@@ -200,7 +198,7 @@ def _half_points(middle: float, stdev: float) -> Iterator[tuple[float, float]]:
 def _with_handicap(
     board: str, starts: list[tuple[str, float]], handicap_share: float
 ) -> Iterator[tuple[str, float]]:
-    """Yields the same starts, and starts with a handicap where the board has points."""
+    """Yields ``starts``, also with handicaps if the board has handicap points."""
     most = _core.max_handicap(f"go/{board}") if handicap_share else 0
     for komi, share in starts:
         yield komi, share * (1 - handicap_share if most else 1)

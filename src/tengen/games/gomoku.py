@@ -1,4 +1,4 @@
-"""Gomoku as other programs know it: rules from a game's name, and cells as ``X,Y``."""
+"""Gomoku for other programs: rules from a game's name, and cells as ``X,Y``."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ _CELL = re.compile(r"\s*([0-9]{1,3})\s*,\s*([0-9]{1,3})\s*")
 
 @dataclass(frozen=True)
 class GomokuRules:
-    """The rules of a game of gomoku."""
+    """The rules of a gomoku game."""
 
     size: int
-    """Cells along a side of the board."""
+    """Side length of the board, in cells."""
     exactly_five: bool
-    """Whether only exactly five in a row win."""
+    """Whether a row must have exactly five stones to win."""
 
     @property
     def text(self) -> str:
-        """The rule for people."""
+        """The winning rule, as text for people."""
         return "exactly five win" if self.exactly_five else "five or more win"
 
 
 def read_gomoku_name(name: str) -> GomokuRules | None:
-    """Returns the rules of a game by its name; None if it is not gomoku."""
+    """Returns the rules of a gomoku game from its name; None for any other name."""
     found = _NAME.fullmatch(name)
     if found is None:
         return None
@@ -42,11 +42,11 @@ def read_gomoku_name(name: str) -> GomokuRules | None:
 
 
 def read_cell(text: str, size: int) -> int | None:
-    """Returns the action of ``X,Y``, both from 0; None if it is not on the board.
+    """Returns the action of the text ``X,Y``; None if it is not a cell of the board.
 
     Args:
-        text: X is the column from the left, Y the row from the top.
-        size: Cells along a side.
+        text: X is the column from the left and Y the row from the top, both from 0.
+        size: Side length of the board.
     """
     found = _CELL.fullmatch(text)
     if found is None:

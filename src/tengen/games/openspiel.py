@@ -1,8 +1,8 @@
-"""OpenSpiel's games as own games: ``openspiel/NAME`` and ``openspiel/NAME(a=1,b=2)``.
+"""Adapter from OpenSpiel to `OwnGame`: ``openspiel/NAME``, ``openspiel/NAME(a=1)``.
 
-NAME and its parameters are OpenSpiel's, and so are action numbers, rules, results and
-the text of a position. Which games fit depends on what OpenSpiel declares of them: see
-`RULES`. Importing this module does not import OpenSpiel.
+NAME, its parameters, action numbers, rules, results and the text of a position are
+OpenSpiel's. The properties that OpenSpiel declares for a game decide whether tengen
+supports it, see `RULES`. Importing this module does not import OpenSpiel.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ __all__ = [
 ]
 
 OPENSPIEL_PREFIX = "openspiel/"
-"""The prefix of an OpenSpiel game's name."""
+"""The prefix of the names of OpenSpiel games."""
 
-# Actions and plies are stored as 16 bits.
+# Actions and plies are stored in 16 bits.
 _MAX_COUNT = 65535
-# Random moves that a policy layout must hold for.
+# Number of random moves to test a policy layout with.
 _NUM_PROBED_MOVES = 200
 _ADVICE = "tengen recipes --openspiel lists games that fit"
 
 
 def _rule(name: str, value: str) -> Callable[[Any], bool]:
-    """Returns whether a game's type has ``name`` at ``value``."""
+    """Returns a test that the attribute ``name`` of a game's type is ``value``."""
     return lambda game: getattr(game.get_type(), name).name == value
 
 
@@ -63,25 +63,25 @@ RULES: dict[str, Callable[[Any], bool]] = {
     ),
     f"of at most {_MAX_COUNT} plies": lambda game: game.max_game_length() <= _MAX_COUNT,
 }
-"""The rules that a game must keep, in words, each with its test on a
-``pyspiel.Game``."""
+"""The requirements for a game, in words, with their tests of a ``pyspiel.Game``."""
 
 
 class OpenSpielGame:
-    """A game of OpenSpiel, as `tengen.games.OwnGame` has it; states are pyspiel's.
+    """An adapter from an OpenSpiel game to `tengen.games.OwnGame`.
 
-    Planes are ones (the board), ones if the first player is to move, and OpenSpiel's
-    observation tensor for the side to move: many tensors do not say whose turn it is,
-    and a value to play depends on it. A tensor ``[C, H, W]`` keeps its form; any other
-    one becomes planes of one cell, on which a board network is a perceptron, but for a
-    square board in one row of cells.
+    States are ``pyspiel.State`` objects. Plane 0 is ones (the board), plane 1 is ones
+    if the first player is to move, and the rest is OpenSpiel's observation tensor for
+    the side to move. Plane 1 is there because many tensors do not encode the side to
+    move. A tensor ``[C, H, W]`` keeps its shape, and ``[C, N * N]`` becomes
+    ``[C, N, N]``. Any other tensor becomes planes of one cell, on which a board network
+    is a perceptron.
 
     Args:
         name: ``openspiel/NAME`` or ``openspiel/NAME(parameter=value,...)``.
 
     Raises:
-        UsageError: OpenSpiel is not installed or has no such game, or the game does not
-            fit; says which rule it breaks.
+        UsageError: OpenSpiel is not installed or does not have the game, or the game
+            breaks one of the `RULES`, which the message names.
     """
 
     def __init__(self, name: str) -> None:
@@ -105,7 +105,7 @@ class OpenSpielGame:
         return self._game.new_initial_state()
 
     def to_play(self, state: Any) -> int:
-        """Returns the side to move; 0 when the game is over."""
+        """Returns the side to move, or 0 if the game has ended."""
         return max(0, int(state.current_player()))
 
     def legal_actions(self, state: Any) -> list[int]:
@@ -118,7 +118,7 @@ class OpenSpielGame:
         return state.child(action)
 
     def is_terminal(self, state: Any) -> bool:
-        """Returns whether the game is finished."""
+        """Returns whether the game has ended."""
         return bool(state.is_terminal())
 
     def returns(self, state: Any) -> tuple[float, float]:
@@ -127,11 +127,11 @@ class OpenSpielGame:
         return first, second
 
     def play_out(self, state: Any, draw: Callable[[int], int]) -> tuple[float, float]:
-        """Plays to the end and returns the results; leaves ``state`` alone.
+        """Plays to the end and returns the results; does not modify ``state``.
 
         Args:
-            state: A position that is not finished.
-            draw: Returns which of n legal actions is played.
+            state: A position that is not terminal.
+            draw: Maps the number of legal actions to the index of the one to play.
         """
         state = state.clone()
         while not state.is_terminal():
@@ -140,7 +140,7 @@ class OpenSpielGame:
         return self.returns(state)
 
     def observation(self, state: Any) -> Planes:
-        """Returns fresh planes ``[C, H, W] float32``."""
+        """Returns a new array of planes, ``[C, H, W]`` float32."""
         player = self.to_play(state)
         planes = np.empty(self._shape, np.float32)
         planes[0] = 1
@@ -158,7 +158,7 @@ class OpenSpielGame:
         if view is None:
             from open_spiel.python.observation import make_observation
 
-            # Twenty times faster than state.observation_tensor(), which makes a list.
+            # 20 times faster than state.observation_tensor(), which returns a list.
             view = self._views.view = make_observation(self._game)
         view.set_from(state, player)
         channels, *board = self._shape
@@ -166,7 +166,7 @@ class OpenSpielGame:
         return seen
 
     def _find_layout(self) -> PolicyLayout:
-        """Returns how actions map to the board, confirmed by random games."""
+        """Guesses how actions map to the board, and confirms it with random games."""
         _, height, width = self._shape
         counts: dict[PolicyLayout, int] = {
             "cells": height * width,
@@ -179,7 +179,7 @@ class OpenSpielGame:
         return "flat"
 
     def _bears_out(self, layout: PolicyLayout) -> bool:
-        """Whether every move of some random games changed its own cell or column."""
+        """Whether every random move changed the cell or column of its action."""
         rng = random.Random(0)
         state = self.initial_state()
         for _ in range(_NUM_PROBED_MOVES):
@@ -192,7 +192,7 @@ class OpenSpielGame:
             if layout == "cells_and_pass" and action == self.num_actions - 1:
                 continue
             changed = self._tensor(state, 0) != before
-            # A plane that changed as a whole shows whose turn it is.
+            # Ignore planes that mostly changed, because they encode the side to move.
             changed[changed.mean(axis=(1, 2)) > 0.5] = False
             cells = changed.any(axis=0)
             own = cells[:, action] if layout == "columns" else cells.flat[action]
@@ -207,11 +207,11 @@ def broken_rules(game: Any) -> list[str]:
 
 
 def list_openspiel() -> list[tuple[str, str]]:
-    """Returns every game that OpenSpiel registers, in alphabetical order.
+    """Returns all games that OpenSpiel registers, in alphabetical order.
 
     Returns:
-        The name, and ``fits``, or ``must be ...`` with the rules that it breaks, or the
-        parameters that it needs.
+        Pairs of a name and one of: ``fits``, ``must be ...`` with the broken rules, or
+        the parameters that the game needs.
 
     Raises:
         UsageError: OpenSpiel is not installed.
@@ -255,7 +255,7 @@ def _load(name: str) -> Any:
 
 
 def _check_counts(name: str, given: dict[str, Any], known: dict[str, Any]) -> None:
-    """Refuses counts below 1, with which some games of OpenSpiel crash."""
+    """Rejects counts below 1, because some OpenSpiel games crash on them."""
     for key, value in given.items():
         usual = known.get(key)
         if type(value) is type(usual) is int and value < 1 <= usual:
@@ -266,9 +266,9 @@ def _check_counts(name: str, given: dict[str, Any], known: dict[str, Any]) -> No
 
 @contextlib.contextmanager
 def _refused_as(name: str) -> Iterator[None]:
-    """Turns an error of OpenSpiel about a task into one line.
+    """Turns an OpenSpiel error about a task into a one-line UsageError.
 
-    Also keeps OpenSpiel from printing the error itself, and from warnings.
+    Also redirects stderr to /dev/null, to suppress OpenSpiel's own messages.
     """
     kept = os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -277,7 +277,7 @@ def _refused_as(name: str) -> Iterator[None]:
         yield
     except UsageError:
         raise
-    except Exception as error:  # several types, some of the C++ library
+    except Exception as error:  # various types, some from C++
         reason = " ".join(str(error).split())
         raise UsageError(
             f"task ({name}) is refused by OpenSpiel: {reason}; parameters are given as "
@@ -290,7 +290,7 @@ def _refused_as(name: str) -> Iterator[None]:
 
 
 def _planes_shape(game: Any) -> tuple[int, int, int]:
-    """Returns ``(C, H, W)`` of the planes, ours included."""
+    """Returns the shape ``(C, H, W)`` of the planes, including planes 0 and 1."""
     shape = game.observation_tensor_shape()
     if len(shape) == 3:
         channels, height, width = shape

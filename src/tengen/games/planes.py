@@ -15,15 +15,15 @@ __all__ = ["stone_planes", "transform_cell", "transform_planes"]
 def stone_planes(board: ArrayLike, to_play: int) -> Planes:
     """Returns planes that suit most games with stones on a board.
 
-    Plane 0 is ones (the board), 1 the side to move's stones, 2 the opponent's,
-    3 ones if the first player is to move.
+    Plane 0 is ones (the board), plane 1 the stones of the side to move, plane 2 the
+    opponent's stones, and plane 3 is ones if the first player is to move.
 
     Args:
-        board: ``[H, W]`` integers: 0 empty, 1 the first player's, 2 the second's.
-        to_play: 0 the first player, 1 the second.
+        board: ``[H, W]`` integers: 0 empty, 1 first player, 2 second player.
+        to_play: The side to move: 0 first player, 1 second player.
 
     Returns:
-        ``[4, H, W] float32``.
+        The planes, ``[4, H, W]`` float32.
     """
     cells = np.asarray(board)
     own, opponent = (1, 2) if to_play == 0 else (2, 1)
@@ -36,15 +36,15 @@ def stone_planes(board: ArrayLike, to_play: int) -> Planes:
 
 
 def transform_cell(cell: int, size: int, symmetry: int) -> int:
-    """Returns where a symmetry of the square takes a cell.
+    """Returns the image of a cell under a symmetry of the square.
 
-    Symmetry 0 is the identity; otherwise, in this order, bit 2 swaps rows and
-    columns, bit 1 turns the rows over, bit 0 turns the columns over. The same
-    numbering as core/games/symmetry.h.
+    Symmetry 0 is the identity. Otherwise bit 2 transposes the board, then bit 1
+    reverses the order of rows, then bit 0 reverses the order of columns.
+    core/games/symmetry.h has the same numbering.
 
     Args:
-        cell: row * size + column.
-        size: Rows, and columns, of the board.
+        cell: The cell's index, row * size + column.
+        size: Side length of the board.
         symmetry: 0 to 7.
     """
     row, column = divmod(cell, size)
@@ -58,10 +58,9 @@ def transform_cell(cell: int, size: int, symmetry: int) -> int:
 
 
 def transform_planes(planes: NDArray[Any], symmetry: int) -> NDArray[Any]:
-    """Returns ``[..., N, N]`` planes under a symmetry of the square; a view.
+    """Returns a view of planes ``[..., N, N]`` under a symmetry of the square.
 
-    The counterpart of `transform_cell`: the entry of a cell moves to where that
-    function takes the cell.
+    The entry of a cell moves to the image of the cell under `transform_cell`.
     """
     if symmetry & 4:
         planes = planes.swapaxes(-1, -2)

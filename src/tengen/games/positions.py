@@ -1,6 +1,6 @@
-"""The position after moves, and positions of random games.
+"""The position after a sequence of moves, and positions of random games.
 
-Random games are for checks and measurements, never for learning.
+Random games are for checks and measurements, never for training.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["mean_random_plies", "position_after", "random_positions"]
 
 
 def position_after(game: Game, moves: Iterable[int]) -> State:
-    """Returns the position after moves from the start of a game.
+    """Returns the position after ``moves`` from the start of a game.
 
     Raises:
         CoreError: A move is not legal.
@@ -29,12 +29,12 @@ def position_after(game: Game, moves: Iterable[int]) -> State:
 
 
 def random_positions(game: Game, num_rows: int, seed: int) -> NDArray[np.float32]:
-    """Returns ``[num_rows, C, H, W]`` float32, every position of uniform random games.
+    """Returns positions of uniformly random games, ``[num_rows, C, H, W]`` float32.
 
     Args:
-        game: The rules.
-        num_rows: At least 1.
-        seed: At least 0.
+        game: The game.
+        num_rows: Number of positions, at least 1.
+        seed: Seed of the games, at least 0.
     """
     rng = _core.Rng(seed)
     rows: list[NDArray[np.float32]] = []
@@ -47,12 +47,12 @@ def random_positions(game: Game, num_rows: int, seed: int) -> NDArray[np.float32
 
 
 def mean_random_plies(game: Game, num_games: int, seed: int) -> float:
-    """Returns the mean length of uniform random games, in plies.
+    """Returns the mean length of uniformly random games, in plies.
 
     Args:
-        game: The rules.
-        num_games: At least 1.
-        seed: At least 0.
+        game: The game.
+        num_games: Number of games, at least 1.
+        seed: Seed of the games, at least 0.
     """
     rng = _core.Rng(seed)
     lengths = (sum(1 for _ in _random_game(game, rng)) for _ in range(num_games))
@@ -60,7 +60,7 @@ def mean_random_plies(game: Game, num_games: int, seed: int) -> float:
 
 
 def _random_game(game: Game, rng: _core.Rng) -> Iterator[State]:
-    """Yields the position before each move of a uniform random game."""
+    """Yields the position before each move of a uniformly random game."""
     state = game.new_state()
     while not state.is_terminal():
         yield state

@@ -1,7 +1,7 @@
-"""What ``module:Name`` names: a game or an environment of somebody's own.
+"""Imports ``module:Name``, the game or environment of a user.
 
-Importing it runs whatever the module holds, so that nobody comes here with a name that
-was read from a file; see `tengen.games.typed`.
+An import runs the module's code. So callers must pass only names that the user typed,
+never a name read from a file; see `tengen.games.typed`.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ __all__ = ["load_program", "make_program", "makes_environment"]
 
 
 def load_program(task: str) -> Callable[[], Any]:
-    """Imports ``module:Name`` and returns what is there, uncalled.
+    """Imports ``module:Name`` and returns the class or function, without calling it.
 
-    The module is looked for as Python does, and in the current directory.
+    The module is searched on Python's path and in the current directory.
 
     Raises:
-        UsageError: There is no such module, it raised, or it has no such name that can
-            be called.
+        UsageError: The module does not exist or raised, or it has no callable of that
+            name.
     """
     module_name, _, name = task.partition(":")
     if not module_name or not name:
@@ -33,7 +33,7 @@ def load_program(task: str) -> Callable[[], Any]:
             f"task ({task}) must be module:Class; name a Python module and a class"
         )
     if os.getcwd() not in sys.path and "" not in sys.path:
-        # A console script does not look in the current directory, `python -m` does.
+        # A console script does not search the current directory, but `python -m` does.
         sys.path.append(os.getcwd())
     try:
         module = importlib.import_module(module_name)
@@ -53,10 +53,10 @@ def load_program(task: str) -> Callable[[], Any]:
 
 
 def make_program(task: str) -> Any:
-    """Returns what ``module:Name()`` returns.
+    """Returns the result of ``module:Name()``.
 
     Raises:
-        UsageError: As `load_program`, or the call raised.
+        UsageError: As for `load_program`, or the call raised.
     """
     found = load_program(task)
     try:
@@ -70,13 +70,13 @@ def make_program(task: str) -> Any:
 
 
 def makes_environment(task: str) -> bool:
-    """Returns whether ``module:Name`` is an environment, and no game.
+    """Returns whether ``module:Name`` is or creates an environment, and not a game.
 
-    A class is one if it is a ``gymnasium.Env`` or has its methods ``reset`` and
-    ``step``, which no game has. A function is called, and what it returns is looked at.
+    An environment has methods ``reset`` and ``step``, which no game has. If
+    ``module:Name`` is a function, it is called and its result is examined.
 
     Raises:
-        UsageError: As `make_program`.
+        UsageError: As for `make_program`.
     """
     found = load_program(task)
     if isinstance(found, type):

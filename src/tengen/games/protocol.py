@@ -1,11 +1,11 @@
-"""The interfaces of games: to use one, and to write one.
+"""The interfaces to use a game and to implement one.
 
 `Game` and `State` are the interface of every game, native or not. `OwnGame` is the
 interface to implement for a new game in Python; `tengen.games.make` turns it into a
 `Game`.
 
-Two players, perfect information, zero sum. Player 0 moves first. Letters:
-C planes, H rows, W columns, A actions.
+Games have two players, perfect information and zero sum. Player 0 moves first.
+Shapes: C planes, H rows, W columns, A actions.
 """
 
 from __future__ import annotations
@@ -19,85 +19,86 @@ from numpy.typing import NDArray
 __all__ = ["Game", "OwnGame", "Planes", "PolicyLayout", "State"]
 
 Planes = NDArray[np.float32]
-"""Observation planes, ``[C, H, W] float32``."""
+"""Observation planes, ``[C, H, W]`` float32."""
 
 PolicyLayout = Literal["cells", "cells_and_pass", "columns", "flat"]
 """How a policy head maps planes to actions.
 
-``cells``: A = H * W, action = row * W + column. ``cells_and_pass``: one more action,
-the last, is a pass. ``columns``: A = W, action = column. ``flat``: anything else.
+``cells``: A = H * W, action = row * W + column. ``cells_and_pass``: like ``cells``,
+with a pass as the last action. ``columns``: A = W, action = column. ``flat``: any other
+mapping.
 """
 
 
 class State(Protocol):
-    """A position. Changed by `apply` only; used by one thread at a time."""
+    """A position. Only `apply` modifies it. Not thread-safe."""
 
     @property
     def to_play(self) -> int:
-        """Side to move: 0 the first player, 1 the second."""
+        """Side to move: 0 first player, 1 second player."""
 
     @property
     def ply(self) -> int:
-        """Moves made so far."""
+        """Number of moves made so far."""
 
     def legal_actions(self) -> list[int]:
-        """Returns the legal actions in increasing order; empty when finished."""
+        """Returns the legal actions, in increasing order; empty if terminal."""
 
     def apply(self, action: int) -> None:
-        """Plays ``action`` here.
+        """Plays ``action``.
 
         Raises:
-            CoreError: It is not legal (a ``ValueError``).
+            CoreError: The action is not legal (a ``ValueError``).
         """
 
     def clone(self) -> Self:
-        """Returns a copy that shares nothing that can change."""
+        """Returns an independent copy."""
 
     def is_terminal(self) -> bool:
-        """Returns whether the game is finished."""
+        """Returns whether the game has ended."""
 
     def returns(self) -> tuple[float, float]:
-        """Returns each player's result, first and second, in {-1, 0, 1}.
+        """Returns the results of the first and the second player, -1, 0 or 1.
 
         Raises:
-            CoreError: The game is not finished (a ``ValueError``).
+            CoreError: The game has not ended (a ``ValueError``).
         """
 
     def observation(self, symmetry: int = 0) -> Planes:
-        """Returns fresh planes ``[C, H, W] float32``, as the side to move sees them.
+        """Returns new planes ``[C, H, W]`` float32, from the view of the side to move.
 
         Args:
-            symmetry: In [0, num_symmetries); transforms the board.
+            symmetry: The symmetry to transform the board with, 0 to num_symmetries - 1.
         """
 
     def key(self) -> tuple[int, int]:
-        """Returns 128 bits, ``(lo, hi)``, of everything the planes depend on."""
+        """Returns a 128-bit hash, ``(lo, hi)``, of all that the planes depend on."""
 
     def __str__(self) -> str: ...
 
 
 class Game(Protocol):
-    """The rules of a game. Immutable; threads may share it."""
+    """The rules of a game. Immutable and thread-safe."""
 
     @property
     def name(self) -> str:
-        """The name that `tengen.games.make` takes."""
+        """The game's name, as for `tengen.games.make`."""
 
     @property
     def num_actions(self) -> int:
-        """A: actions are 0 to A - 1."""
+        """Number A of actions, which are 0 to A - 1."""
 
     @property
     def num_planes(self) -> int:
-        """C: planes of an observation."""
+        """Number C of planes in an observation."""
 
     @property
     def height(self) -> int:
-        """H: rows of a plane."""
+        """Number H of rows in a plane."""
 
     @property
     def width(self) -> int:
-        """W: columns of a plane."""
+        """Number W of columns in a plane."""
 
     @property
     def max_plies(self) -> int:
@@ -109,26 +110,26 @@ class Game(Protocol):
 
     @property
     def num_symmetries(self) -> int:
-        """Symmetries of the board; 1 where there is none, 0 is the identity."""
+        """Number of symmetries of the board, including the identity (symmetry 0)."""
 
     @property
     def max_score(self) -> int:
-        """A score that winning margins hardly ever exceed; 0 without a score."""
+        """A score that winning margins rarely exceed; 0 if the game has no score."""
 
     def new_state(self, variant: str = "") -> State:
         """Returns the position before the first move.
 
         Args:
-            variant: The name of a variant, such as Go on a smaller board or with other
-                rules; empty for the game itself.
+            variant: Name of a variant, such as Go with a smaller board or other rules;
+                empty for the game itself.
 
         Raises:
-            UsageError: A game in Python has no variants.
-            CoreError: A native game has no such variant.
+            UsageError: The game is in Python, so it has no variants.
+            CoreError: The native game does not have the variant.
         """
 
     def transform_action(self, action: int, symmetry: int) -> int:
-        """Returns the action that a symmetry maps ``action`` to."""
+        """Returns the image of ``action`` under a symmetry."""
 
 
 S = TypeVar("S")
@@ -137,25 +138,24 @@ S = TypeVar("S")
 class OwnGame(Protocol[S]):
     """The interface to implement for a new game: two numbers and eight methods.
 
-    No base class is needed: any class that has these works, and its constructor
-    takes no arguments. A state is any value of the author's choice (a tuple, a
-    frozen dataclass, an array) that is never changed: `apply` returns a new one.
-    ``examples/own_game.py`` is a complete one; `tengen.games.check_own_game` says
-    which method is wrong and how.
+    No base class is needed. Any class with these members works, if its constructor
+    takes no arguments. A state is an immutable value of any type, such as a tuple, a
+    frozen dataclass or an array; `apply` returns a new one. ``examples/own_game.py``
+    is a complete example. `tengen.games.check_own_game` reports errors in a game.
 
     Optional attributes and methods, with their defaults:
 
-    * ``policy_layout: PolicyLayout`` is "flat". The others learn faster where the
+    * ``policy_layout: PolicyLayout`` is "flat". Another layout learns faster if the
       actions are cells or columns of the planes.
-    * ``num_symmetries: int`` is 1. With more, there must also be
+    * ``num_symmetries: int`` is 1. A game with more must also have
       ``transform_action(action, symmetry) -> int`` and
       ``transform_planes(planes, symmetry) -> planes``: playing transformed actions
       must give transformed planes. `tengen.games.transform_cell` and
-      `tengen.games.transform_planes` do the eight of a square board.
+      `tengen.games.transform_planes` implement the 8 symmetries of a square board.
 
     Attributes:
-        num_actions: Actions are 0 to num_actions - 1; at most 65535.
-        max_plies: No game is longer; at most 65535.
+        num_actions: Number of actions, which are 0 to num_actions - 1; at most 65535.
+        max_plies: The maximum length of a game, in plies; at most 65535.
     """
 
     num_actions: int
@@ -165,29 +165,29 @@ class OwnGame(Protocol[S]):
         """Returns the position before the first move."""
 
     def to_play(self, state: S) -> int:
-        """Returns the side to move: 0 the first player, 1 the second."""
+        """Returns the side to move: 0 first player, 1 second player."""
 
     def legal_actions(self, state: S) -> Sequence[int]:
         """Returns the legal actions in increasing order, at least one.
 
-        Never asked of a finished game.
+        Never called after the game has ended.
         """
 
     def apply(self, state: S, action: int) -> S:
-        """Returns the position after a legal ``action``; leaves ``state`` alone."""
+        """Returns the position after a legal ``action``; must not modify ``state``."""
 
     def is_terminal(self, state: S) -> bool:
-        """Returns whether the game is finished."""
+        """Returns whether the game has ended."""
 
     def returns(self, state: S) -> tuple[float, float]:
         """Returns the results of a finished game: (1, -1), (-1, 1) or (0, 0)."""
 
     def observation(self, state: S) -> NDArray[Any]:
-        """Returns planes ``[C, H, W] float32``, as the side to move sees them.
+        """Returns planes ``[C, H, W]`` float32, from the view of the side to move.
 
-        Never asked to be fresh, never changed by the caller. Plane 0 is the mask of
-        the board, 1 on it: networks divide by its area. `tengen.games.stone_planes`
-        makes good ones from a board of stones.
+        The caller never modifies them, so they may be shared. Plane 0 must be the mask
+        of the board, 1 on each cell, because networks divide by its area.
+        `tengen.games.stone_planes` returns suitable planes for a board of stones.
         """
 
     def to_string(self, state: S) -> str:

@@ -1,4 +1,4 @@
-"""Turns exceptions of a user's own game into errors that name the method."""
+"""Converts exceptions of a user's game to errors that name the method."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from tengen.errors import UsageError
 __all__ = ["RAISED", "call_method", "raised"]
 
 RAISED = (Exception, SystemExit)
-"""Exceptions that count as errors of a user's code, exits included."""
+"""Exceptions that count as errors of user code, including ``sys.exit``."""
 
 
 def call_method(name: str, own: Any, ply: int, method: str, *args: Any) -> Any:
-    """Returns what a method of a game returns.
+    """Calls a method of a game and returns its result.
 
     Args:
         name: The game's name in messages.
         own: The game.
-        ply: Moves made so far.
+        ply: Number of moves made so far.
         method: Name of the method.
-        args: Its arguments.
+        args: Arguments of the method.
 
     Raises:
         UsageError: The method raised.
@@ -32,10 +32,10 @@ def call_method(name: str, own: Any, ply: int, method: str, *args: Any) -> Any:
 
 
 def raised(what: str, error: BaseException) -> UsageError:
-    """Returns the error of user code that raised ``error``.
+    """Returns the UsageError for user code that raised ``error``.
 
     Args:
-        what: Name and value, the beginning of the message.
+        what: Start of the message: a name with a value in parentheses.
         error: The exception.
     """
     return UsageError(

@@ -1,4 +1,4 @@
-"""Games by name: native games, OpenSpiel's, and users' own as ``module:Class``."""
+"""Finds games by name: native games, OpenSpiel games, and ``module:Class``."""
 
 from __future__ import annotations
 
@@ -15,29 +15,30 @@ from tengen.games.typed import check_allowed, is_program
 
 __all__ = ["is_game", "make", "names", "open_game"]
 
-# Enough to find a broken method, and short enough to play at every start;
-# `check_own_game` plays any number.
+# Enough games to find a broken method, and few enough to play at every start. Callers
+# of `check_own_game` may play more.
 _NUM_CHECK_GAMES = 3
 
 show_native_states()
 
 
 def names() -> list[str]:
-    """Returns the names of the native games, as `make` takes them.
+    """Returns the names of the native games, as for `make`.
 
-    Go has more: rectangles, and other rules (core/games/go/rules/rules.h).
+    Go has more names, for rectangular boards and other rules
+    (core/games/go/rules/rules.h).
     """
     return list(known_games())
 
 
 def is_game(task: str) -> bool:
-    """Returns whether a task is a game by its name, of whatever size or rules.
+    """Returns whether a task's name is that of a game, of any size or rules.
 
-    ``module:Name`` is imported, for it may be an environment as well.
+    ``module:Name`` is imported, because it may also be an environment.
 
     Raises:
-        UsageError: It is ``module:Name`` and was not typed, see `tengen.games.typed`,
-            or it cannot be imported.
+        UsageError: ``module:Name`` was not typed, see `tengen.games.typed`, or cannot
+            be imported.
     """
     if is_program(task):
         check_allowed(task)
@@ -47,19 +48,19 @@ def is_game(task: str) -> bool:
 
 
 def make(name: str) -> Game:
-    """Returns the game of that name. Only for names that users type; see `open_game`.
+    """Returns the game ``name``. For names that the user did not type, use `open_game`.
 
     Args:
         name: A native game (``connect4``, ``gomoku/15``, ``gomoku/15/exact``,
-            ``go/9``, ``go/9x13/simple/komi=6.5``; see `names`), a game of OpenSpiel
-            (``openspiel/hex(board_size=5)``), or ``module:Class`` of an own game (see
-            `tengen.games.OwnGame`). The module is looked for as Python does, and in the
-            current directory; the class is called without arguments, and a few random
-            games are played to check it.
+            ``go/9``, ``go/9x13/simple/komi=6.5``; see `names`), an OpenSpiel game
+            (``openspiel/hex(board_size=5)``), or ``module:Class`` for a user's game
+            (see `tengen.games.OwnGame`). The module is searched on Python's path and in
+            the current directory. The class is called without arguments, and checked
+            with a few random games.
 
     Raises:
-        UsageError: There is no such game, an own game breaks the protocol, or a game of
-            OpenSpiel does not fit.
+        UsageError: The game does not exist, a user's game breaks the protocol, or an
+            OpenSpiel game is not supported.
     """
     if name.startswith(OPENSPIEL_PREFIX):
         return PythonGame(OpenSpielGame(name), name)
@@ -71,21 +72,21 @@ def make(name: str) -> Game:
         return cast(Game, make_game(name))
     except CoreError as error:
         rule, _, advice = str(error).partition("; ")
-        # Of a wrong size the core says more than a near name would.
+        # For a wrong size, the core's advice is more helpful than a similar name.
         if not name.startswith(("gomoku", "go/")):
             advice = did_you_mean(name, names(), advice)
         raise UsageError(f"{rule}; {advice}") from error
 
 
 def open_game(task: str) -> Game:
-    """Returns the game of a task, wherever its name was read; used inside tengen.
+    """Returns the game of a task, whose name may come from a file.
 
     Args:
-        task: As for `make`. ``module:Class`` must have been typed in this process's
-            call, see `tengen.games.typed`; otherwise nothing is imported.
+        task: As for `make`. ``module:Class`` is imported only if the user typed it, see
+            `tengen.games.typed`.
 
     Raises:
-        UsageError: As for `make`, or it was not typed.
+        UsageError: As for `make`, or the user did not type ``module:Class``.
     """
     check_allowed(task)
     return make(task)

@@ -1,9 +1,9 @@
-"""Users' own games for the core, whose searches ask for positions by number.
+"""Users' games for the core, whose searches request positions by ID.
 
-The core (core/games/external) asks for many positions at a time, once each, and keeps
-what it needs. Here the author's state values lie in a list, at the numbers that the
-core gave them. The core reuses the number of a position that is gone, and the value
-there is replaced.
+The core (core/games/external) requests each position once, many in one call, and stores
+the facts that it needs. This module stores the user's state values in a list that is
+indexed by the core's position IDs. The core reuses the ID of a position that it has
+freed, and the new state then overwrites the old one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tengen.games.raised import RAISED, raised
 
 __all__ = ["CoreGame", "OwnGameSource", "OwnStates", "core_game", "is_external"]
 
-# Outcome in core/games/game.h.
+# The enum Outcome in core/games/game.h.
 _ONGOING, _FIRST_WINS, _SECOND_WINS, _DRAW = range(4)
 _OUTCOMES: dict[tuple[float, float], int] = {
     (1, -1): _FIRST_WINS,
@@ -39,15 +39,15 @@ Facts: TypeAlias = tuple[
     NDArray[np.uint16],
     NDArray[np.float32],
 ]
-"""n positions: to play ``[n]``, outcome ``[n]``, number of legal actions ``[n]``, these
-actions one position after the other, planes ``[n, C * H * W]``."""
+"""Facts about n positions: sides to move ``[n]``, outcomes ``[n]``, numbers of legal
+actions ``[n]``, the legal actions concatenated, and planes ``[n, C * H * W]``."""
 
 
 class OwnGameSource:
-    """What the core needs to know of a user's own game, and its source of positions.
+    """A user's game for the core: its attributes, and a factory of `OwnStates`.
 
     Args:
-        game: The game; its symmetries must move the entries of planes only.
+        game: The game; its symmetries must only permute the entries of planes.
     """
 
     def __init__(self, game: PythonGame) -> None:
@@ -68,12 +68,12 @@ class OwnGameSource:
             ],
             np.uint16,
         )
-        """``[S, A]``: the action that an action becomes."""
+        """``[S, A]``: the image of each action under each symmetry."""
         self.plane_origin = np.array([self._origin(s) for s in symmetries], np.uint32)
-        """``[S, C * H * W]``: the entry that comes to stand at an entry."""
+        """``[S, C * H * W]``: the source index of each entry under each symmetry."""
 
     def open(self) -> OwnStates:
-        """Returns positions of their own, for one worker of the core."""
+        """Returns a new, empty store of positions for one worker of the core."""
         shape = (self.num_planes, self.height, self.width)
         return OwnStates(self._own, self.num_actions, self.max_plies, shape)
 
@@ -91,13 +91,13 @@ class OwnGameSource:
 
 
 class OwnStates:
-    """The positions of one worker. Used under the GIL, one call at a time.
+    """The positions of one worker. The core calls it under the GIL. Not thread-safe.
 
     Args:
         own: The game.
-        num_actions: A.
-        max_plies: No game is longer.
-        shape: ``(C, H, W)`` of the planes.
+        num_actions: Number of actions.
+        max_plies: The maximum length of a game, in plies.
+        shape: Shape of the planes, ``(C, H, W)``.
     """
 
     def __init__(
@@ -111,20 +111,20 @@ class OwnStates:
         self._num_actions = num_actions
         self._max_plies = max_plies
         self._shape = shape
-        # Only games that can play on in place have it, which saves a copy for each ply.
+        # Optional: a playout that modifies its state in place, without a copy per ply.
         self._in_place: Any = getattr(own, "play_out", None)
         self._states: list[tuple[Any, int]] = []
-        """(state, ply) by number; as many as ever lived at once."""
+        """(state, ply) by position ID; never shrinks."""
 
     def __len__(self) -> int:
-        """The most positions that were alive at once."""
+        """The maximum number of positions that were alive simultaneously."""
         return len(self._states)
 
     def expand(self, moves: Sequence[tuple[int, int, int]]) -> Facts:
-        """Makes positions, and returns all facts about them that the core needs.
+        """Creates positions and returns all facts about them that the core needs.
 
         Args:
-            moves: (number of the position, legal action, number of the new position).
+            moves: (ID of the position, legal action, ID of the new position).
 
         Raises:
             UsageError: A method of the game raised or broke the protocol.
@@ -142,11 +142,11 @@ class OwnStates:
         return self._facts(made)
 
     def replay(self, actions: Sequence[int], number: int) -> Facts:
-        """Makes one position by playing legal ``actions`` from the start.
+        """Creates a position by playing ``actions`` from the start of the game.
 
         Args:
-            actions: From the first.
-            number: Of the new position; it is not kept where that is negative.
+            actions: Legal actions.
+            number: ID of the new position; if negative, the position is not stored.
 
         Raises:
             UsageError: A method of the game raised or broke the protocol.
@@ -165,11 +165,11 @@ class OwnStates:
         return self._facts([(state, len(actions))])
 
     def playout(self, number: int, rng: _core.Rng) -> int:
-        """Plays uniform random moves to the end and returns the outcome's number.
+        """Plays uniformly random moves to the end; returns the outcome's enum value.
 
         Args:
-            number: Of a position that is not finished.
-            rng: Draws ``legal[rng.below(len(legal))]``; not kept.
+            number: ID of a position that is not terminal.
+            rng: Random generator for the moves; not stored.
 
         Raises:
             UsageError: A method of the game raised or broke the protocol.
@@ -202,7 +202,7 @@ class OwnStates:
         raise self._broken(ply)
 
     def to_string(self, number: int) -> str:
-        """Returns a position as text."""
+        """Returns the text of a position, given its ID."""
         return self._own.to_string(self._states[number][0])
 
     def _put(self, number: int, state: Any, ply: int) -> None:
@@ -212,7 +212,7 @@ class OwnStates:
         self._states[number] = (state, ply)
 
     def _facts(self, made: Sequence[tuple[Any, int]]) -> Facts:
-        """Asks for all facts about positions; explains an answer that is wrong."""
+        """Returns all facts about positions; raises an error if one is invalid."""
         try:
             facts = self._ask(made)
         except RAISED as error:
@@ -226,10 +226,10 @@ class OwnStates:
         return facts
 
     def _ask(self, made: Sequence[tuple[Any, int]]) -> Facts | None:
-        """Returns the facts, or None where an answer breaks the protocol.
+        """Returns the facts, or None if a fact breaks the protocol.
 
-        Here a rule is checked on all positions at once; `check_position` then finds
-        what is wrong, and where.
+        Checks each rule on all positions together, which is fast. If that fails,
+        `check_position` finds the position and the rule.
         """
         own, shape = self._own, self._shape
         planes = np.zeros((len(made), *shape), np.float32)
@@ -263,7 +263,7 @@ class OwnStates:
             return None
         if len(flat) and (flat.min() < 0 or flat.max() >= self._num_actions):
             return None
-        # Increasing within each position, not from one position to the next.
+        # Actions must increase within a position, but not across positions.
         rises = flat[1:] > flat[:-1]
         ends = np.cumsum(counts)
         rises[ends[(ends > 0) & (ends < len(flat))] - 1] = True
@@ -295,14 +295,14 @@ class OwnStates:
 
 
 CoreGame: TypeAlias = str | OwnGameSource
-"""A game as the core's functions take it."""
+"""A game in the form that the core's functions accept."""
 
 
 def is_external(game: Game) -> bool:
-    """Whether the core asks Python for the game's positions, under its lock."""
+    """Returns whether the game is in Python, so that its rules run under the GIL."""
     return isinstance(game, PythonGame)
 
 
 def core_game(game: Game) -> CoreGame:
-    """Returns a game as the core's functions take it; a fresh source of an own one."""
+    """Returns a game for the core's functions; a user's game gets a new source."""
     return OwnGameSource(game) if isinstance(game, PythonGame) else game.name

@@ -1,11 +1,11 @@
-"""Which programs may be imported: those that the user typed, and no other.
+"""Access control for imports: only programs that the user typed may be imported.
 
-``module:Class``, a game or an environment in Python, names a program: opening it runs
-whatever that module holds. Files of runs and models name their tasks too, and may come
-from anyone. All of tengen opens games and environments by `open_game` and
-``tengen.envs.make``, which import only what was allowed. The code that got the name
-from the user (a command line, a call from Python, the process that started this one)
-allows it by `allow` or, if a file names the task too, by `check_typed`.
+A task ``module:Class`` is a program in Python, and opening it runs the module's code.
+The files of runs and models also contain task names, and may come from anyone. So all
+of tengen opens tasks with `open_game` and ``tengen.envs.make``, which import only
+allowed programs. The code that receives a name from the user (a command line, a call
+from Python, or the parent process) allows it with `allow`, or with `check_typed` if a
+file also names the task.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ __all__ = [
 ]
 
 _allowed: set[str] = set()
-"""Tasks in Python that the user typed, for as long as this process lives."""
+"""The tasks in Python that the user typed, for the lifetime of this process."""
 
 
 def is_program(task: str) -> bool:
-    """Whether a task is ``module:Class``, which is imported where it is opened."""
+    """Returns whether a task is ``module:Class``, so that opening it imports code."""
     return ":" in task and not task.startswith(OPENSPIEL_PREFIX)
 
 
 def allow(task: str) -> None:
-    """Lets this process import a task. Only for what the user typed, never for data.
+    """Allows this process to import a task. Pass only names that the user typed.
 
     Args:
-        task: Any task; without effect unless it is ``module:Class``.
+        task: Any task; only ``module:Class`` has an effect.
     """
     if is_program(task):
         _allowed.add(task)
 
 
 def check_allowed(task: str) -> None:
-    """Refuses a task in Python that the user did not type; imports nothing.
+    """Rejects a task in Python that the user did not type; imports nothing.
 
     Raises:
         UsageError: The task is in Python and was not typed.
@@ -55,17 +55,17 @@ def check_allowed(task: str) -> None:
 
 
 def check_typed(task: str, typed: str | None, source: object) -> None:
-    """Compares the task that a file names with the typed one, and allows it if equal.
+    """Checks that a file's task equals the typed one, and then allows the task.
 
-    What an earlier call of this process allowed does not count.
+    Tasks that earlier calls in this process have allowed do not count.
 
     Args:
-        task: As the file of a run or a model names it.
-        typed: What the user typed in this call, or None.
+        task: The task in the file of a run or a model.
+        typed: The task that the user typed in this call, or None.
         source: The run or the model, for the message.
 
     Raises:
-        UsageError: They differ, or the task is in Python and nothing was typed.
+        UsageError: The tasks differ, or the task is in Python and nothing was typed.
     """
     if typed is None:
         if is_program(task):
@@ -77,9 +77,9 @@ def check_typed(task: str, typed: str | None, source: object) -> None:
 
 
 def task_words(task: str) -> str:
-    """Returns the option that a command on a run of the task needs: `` --task m:C``.
+    """Returns `` --task m:C``, the option for commands on a run of the task.
 
-    Empty where the task is not in Python.
+    Empty if the task is not in Python.
     """
     return f" --task {shlex.quote(task)}" if is_program(task) else ""
 

@@ -1,4 +1,4 @@
-"""Checks that an environment keeps its contract; ``tengen env check``."""
+"""The checks of ``tengen env check``, which test an environment's contract."""
 
 from tengen.envs.check.episodes import EpisodeFacts
 from tengen.envs.check.report import Cost, Report, check_env, check_own_env

@@ -1,4 +1,4 @@
-"""``tengen env check``: steps an environment, and says what is wrong with it."""
+"""``tengen env check``: steps an environment and reports its errors."""
 
 from __future__ import annotations
 
@@ -53,12 +53,11 @@ def env_check(args: argparse.Namespace) -> dict[str, Any]:
     """Checks an environment as actors use it; see ``tengen.envs.check``.
 
     Returns:
-        ``task``, ``is_kept``, ``is_whole`` (whether everything was looked at),
-        ``findings``, ``episodes``, ``cost`` and ``exit_code``, 1 where the contract is
-        broken.
+        ``task``, ``is_kept``, ``is_whole`` (whether all checks ran), ``findings``,
+        ``episodes``, ``cost`` and ``exit_code``, which is 1 if the contract is broken.
 
     Raises:
-        UsageError: There is no such environment, or it is a game.
+        UsageError: The environment does not exist, or the task is a game.
     """
     check_range("steps", args.steps, 1, _MAX_STEPS)
     check_range("seed", args.seed, 0, MAX_SEED)
@@ -66,13 +65,13 @@ def env_check(args: argparse.Namespace) -> dict[str, Any]:
     task = args.task
     allow(task)
     if is_program(task):
-        load_program(task)  # what cannot be imported is bad usage
+        load_program(task)  # raises UsageError if it cannot be imported
         is_other = _is_own_game(task)
     else:
         is_other = is_game(task)
     check(not is_other, "task", task, "must be an environment; see tengen game check")
     if not is_program(task):
-        env_spec(task)  # what is not there, or lacks a package, is bad usage too
+        env_spec(task)  # raises UsageError if it or its package is missing
 
     def tell(report: Report) -> dict[str, Any]:
         told = _told(task, report)
@@ -112,7 +111,7 @@ def _told(task: str, report: Report) -> dict[str, Any]:
 
 
 def _is_own_game(task: str) -> bool:
-    """Whether a program is a class of a game; one that can't be told is looked at."""
+    """Whether a program is the class of a game; False if that cannot be decided."""
     found = load_program(task)
     return hasattr(found, "legal_actions") and not hasattr(found, "step")
 

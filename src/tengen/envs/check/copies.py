@@ -1,4 +1,4 @@
-"""Checks copies that are stepped together, by the convention of `tengen.envs`."""
+"""Checks vectorized copies against the conventions of `tengen.envs`."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from tengen.errors import TengenError
 __all__ = ["MakeCopies", "check_against_one", "check_copies"]
 
 MakeCopies: TypeAlias = Callable[[int, int], Env]
-"""From the number of copies and a seed to an ``Env``, as ``tengen.envs.make``."""
+"""Creates an ``Env`` from a number of copies and a seed, like ``tengen.envs.make``."""
 
 _Result = TypeVar("_Result")
 
 _NUM_COPIES = 3
-# So many further seeds are tried until the copies of one step otherwise.
+# Number of other seeds to try until one of them gives a different trajectory.
 _NUM_SEEDS = 4
 
 
 class _Copies:
-    """An ``Env`` whose failures are noted, and whose arrays are compared with its spec.
+    """An ``Env`` that records its failures and checks its arrays against its spec.
 
     Args:
-        make: Returns the copies.
+        make: Creates the copies.
         num_envs: Number of copies.
         seed: Seed of the copies.
-        findings: Where failures are noted.
-        watch: Watches every call.
+        findings: Receives the failures.
+        watch: The deadline of every call.
     """
 
     def __init__(
@@ -158,17 +158,17 @@ class _Copies:
 def check_copies(
     make: MakeCopies, num_steps: int, seed: int, findings: Findings, watch: Deadline
 ) -> None:
-    """Steps copies together, several times from one seed and then from others.
+    """Steps vectorized copies several times from one seed, and then from other seeds.
 
     Args:
-        make: Returns the copies.
-        num_steps: Rows of each trajectory.
-        seed: The seed that is played twice.
-        findings: Where failures are noted.
-        watch: Watches every call.
+        make: Creates the copies.
+        num_steps: Number of rows in each trajectory.
+        seed: The seed that is used several times.
+        findings: Receives the failures.
+        watch: The deadline of every call.
 
     Raises:
-        CannotGoOnError: An answer cannot be used.
+        CannotGoOnError: A returned value cannot be used.
     """
     env = _Copies(make, _NUM_COPIES, seed, findings, watch)
     actions = agents_actions(env.spec.actions, num_steps, _NUM_COPIES, seed)
@@ -210,7 +210,7 @@ def _of_seed(
     findings: Findings,
     watch: Deadline,
 ) -> _Rows:
-    """Returns the rows of copies that are made for it."""
+    """Returns the trajectory of newly created copies."""
     env = _Copies(make, _NUM_COPIES, seed, findings, watch)
     rows = _played(env, actions)
     env.close()
@@ -218,15 +218,15 @@ def _of_seed(
 
 
 def check_against_one(maker: Maker, num_steps: int, seed: int) -> None:
-    """Compares copies stepped together with the same copies, each played alone.
+    """Compares vectorized copies with the same environments stepped one by one.
 
     Args:
-        maker: Makes one environment.
-        num_steps: Rows of each trajectory.
+        maker: Creates one environment.
+        num_steps: Number of rows in each trajectory.
         seed: Seed of the copies.
 
     Raises:
-        CannotGoOnError: An answer cannot be used.
+        CannotGoOnError: A returned value cannot be used.
     """
 
     def make(num_envs: int, seed: int) -> Env:
@@ -237,7 +237,7 @@ def check_against_one(maker: Maker, num_steps: int, seed: int) -> None:
     rows = _played(copies, actions)
     copies.close()
     reader = make(1, 0)
-    reader.close()  # reading observations and actions needs no copy
+    reader.close()  # observed and own_action work on a closed Env
     for copy, copy_seed in enumerate(copy_seeds(seed, _NUM_COPIES)):
         env = maker()
         own = [reader.own_action(action) for action in actions[:, copy]]
@@ -271,7 +271,7 @@ _Rows: TypeAlias = list[
 
 
 def _played(env: _Copies, actions: NDArray[Any]) -> _Rows:
-    """Returns the first observations, and a row for each action."""
+    """Returns a trajectory: a row for the reset, and one for each action."""
     nothing = np.zeros(actions.shape[1], np.bool_)
     rows: _Rows = [(env.reset(), nothing.astype(np.float32), nothing, nothing)]
     for row in actions:

@@ -1,4 +1,4 @@
-"""Checks the episodes of one environment: their beginnings, steps and ends."""
+"""Checks the episodes of a single environment: resets, steps and ends."""
 
 from __future__ import annotations
 
@@ -13,41 +13,41 @@ from tengen.envs.check.seen import Findings, copied, is_same
 
 __all__ = ["EpisodeFacts", "check_episodes", "check_spaces"]
 
-# Episodes whose end is played again, at least and at most; a finding must hold in all.
+# Minimum and maximum number of episodes to replay; a finding must hold in all of them.
 _MIN_ENDS, _MAX_ENDS = 3, 10
-# Earlier steps that are compared with their ends, and the chance that is none.
+# Number of earlier steps to replay, and the maximum probability of a false finding.
 _NUM_EARLIER = 20
 _MAX_CHANCE = 1e-3
-# Equal lengths of episodes below this do not suggest a limit of steps.
+# Episodes of equal length suggest a step limit only from this length on.
 _MIN_LIMIT = 10
-# Below this number of steps it is no finding that no episode ended.
+# With fewer steps than this, it is not a finding that no episode ended.
 _MIN_ENDLESS = 1000
 
 
 @dataclass
 class EpisodeFacts:
-    """Statistics of the episodes played, for the report."""
+    """Statistics of the checked episodes, for the report."""
 
     num_steps: int = 0
-    """Steps taken."""
+    """Number of steps taken."""
     num_ended: int = 0
-    """Episodes that ended."""
+    """Number of episodes that ended."""
     num_truncated: int = 0
-    """How many of the episodes that ended were cut short."""
+    """Number of episodes that were truncated."""
     shortest: int = 0
-    """Steps of the shortest that ended; 0 where none did."""
+    """Length of the shortest episode that ended, in steps; 0 if none ended."""
     longest: int = 0
-    """Steps of the longest that ended; 0 where none did."""
+    """Length of the longest episode that ended, in steps; 0 if none ended."""
     least_reward: float = math.inf
-    """The least finite reward of all steps; +inf if no reward was finite."""
+    """The lowest finite reward of all steps; +inf if no reward was finite."""
     greatest_reward: float = -math.inf
-    """The greatest finite reward of all steps; -inf if no reward was finite."""
+    """The highest finite reward of all steps; -inf if no reward was finite."""
 
     def take(self, moved: Moved) -> None:
         """Counts a step."""
         self.num_steps += 1
         if not math.isfinite(moved.reward):
-            return  # a finding names it
+            return  # reported as a finding
         self.least_reward = min(self.least_reward, moved.reward)
         self.greatest_reward = max(self.greatest_reward, moved.reward)
 
@@ -61,7 +61,7 @@ class EpisodeFacts:
 
 @dataclass
 class _Ended:
-    """An episode that ended, to be played again."""
+    """The seed and actions of an episode that ended, to replay it."""
 
     seed: int
     actions: list[Any]
@@ -69,11 +69,11 @@ class _Ended:
 
 
 def check_spaces(env: OneEnv, findings: Findings) -> None:
-    """Notes bounds that agents cannot keep to.
+    """Warns if real-valued actions have no finite bounds.
 
     Args:
         env: The environment, before its first reset.
-        findings: Where failures are noted.
+        findings: Receives the failures.
     """
     from gymnasium import spaces
 
@@ -93,16 +93,16 @@ def check_spaces(env: OneEnv, findings: Findings) -> None:
 def check_episodes(
     maker: Maker, num_steps: int, seed: int, is_limited: bool
 ) -> EpisodeFacts:
-    """Plays episodes by random actions and checks every result.
+    """Plays episodes with random actions and checks every result.
 
     Args:
-        maker: Makes the environment.
-        num_steps: Steps in total.
-        seed: Seed of episodes and actions.
-        is_limited: Whether a limit of steps is declared.
+        maker: Creates the environment.
+        num_steps: Total number of steps.
+        seed: Seed of the episodes and actions.
+        is_limited: Whether the environment declares a step limit.
 
     Raises:
-        CannotGoOnError: An answer cannot be used.
+        CannotGoOnError: A returned value cannot be used.
     """
     env = maker()
     facts, ended = EpisodeFacts(), list[_Ended]()
@@ -161,13 +161,13 @@ def _check_ends(facts: EpisodeFacts, findings: Findings, is_limited: bool) -> No
 
 
 def _check_finals(maker: Maker, ended: list[_Ended], do_begin_alike: bool) -> None:
-    """Finds an environment that resets in step, so that the final observation is wrong.
+    """Detects an environment that resets in step and so loses the final observation.
 
-    An episode is played again up to its last step, and then reset is called in place
-    of that step. An environment that resets in step draws the same first observation
-    from the same stream, which shows the error. But one whose every observation is
-    drawn anew, as a bandit's contexts are, does so at any step: it is no error where
-    the earlier steps suggest that chance makes all ends so.
+    Replays an episode up to its last step and calls reset instead of that step. If step
+    itself resets, both give the same observation, because both sample it from the same
+    random generator. But an environment that samples every observation independently,
+    such as a contextual bandit, gives equal observations at any step. So earlier steps
+    are also replayed, to estimate how likely equal observations are.
     """
     env = maker()
     do_reset = all(_is_beginning(env, one, len(one.actions)) for one in ended)
@@ -180,7 +180,7 @@ def _check_finals(maker: Maker, ended: list[_Ended], do_begin_alike: bool) -> No
             for step in _spread(len(one.actions), num_each)
         ]
     env.close()
-    # The rule of succession: one step more that is a beginning, and one that is none.
+    # Laplace's rule of succession: add one match and one mismatch.
     share = (sum(earlier) + 1) / (len(earlier) + 2)
     if not earlier or share ** len(ended) > _MAX_CHANCE:
         return
@@ -201,7 +201,7 @@ def _check_finals(maker: Maker, ended: list[_Ended], do_begin_alike: bool) -> No
 
 
 def _is_beginning(env: OneEnv, episode: _Ended, step: int) -> bool:
-    """Whether a reset in place of a step, from 1, gives that step's observation."""
+    """Whether reset instead of step ``step`` (from 1) gives the same observation."""
     if not _is_going_on(env, episode, step):
         return False
     seen = copied(env.step(episode.actions[step - 1]).observation)
@@ -209,12 +209,12 @@ def _is_beginning(env: OneEnv, episode: _Ended, step: int) -> bool:
 
 
 def _is_going_on(env: OneEnv, episode: _Ended, step: int) -> bool:
-    """Plays an episode up to a step; False where it ends before."""
+    """Replays the steps before ``step``; returns False if one ends the episode."""
     env.reset(episode.seed)
-    # Another episode than before, which its own check reports.
+    # An early end means that the episode is not reproducible; check_seeds reports that.
     return not any(env.step(action).is_over for action in episode.actions[: step - 1])
 
 
 def _spread(num_steps: int, most: int) -> list[int]:
-    """Returns at most so many steps of an episode, spread out before its last one."""
+    """Returns at most ``most`` step numbers, evenly spaced before the last step."""
     return sorted({num_steps * i // (most + 1) for i in range(1, most + 1)} - {0})

@@ -1,4 +1,4 @@
-"""One ``gymnasium.Env`` whose results are all checked, and actions to try it with."""
+"""A ``gymnasium.Env`` wrapper that checks every result, and generators of actions."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from tengen.errors import UsageError
 
 __all__ = ["Maker", "Moved", "OneEnv", "agents_actions", "own_actions"]
 
-# Up to so many choices are each tried once; with more, random ones are tried.
+# Up to this many choices are all tried once; with more, only random ones are tried.
 _MAX_TRIED = 64
 
 
 def own_actions(space: Any, seed: int) -> Iterator[Any]:
-    """Yields actions of a space, in the environment's own form, without end.
+    """Yields an endless sequence of actions in the environment's native form.
 
     Args:
-        space: The action space, which is not changed.
+        space: The action space, which is not modified.
         seed: Seed of the random actions.
     """
     from gymnasium import spaces
@@ -50,13 +50,13 @@ def own_actions(space: Any, seed: int) -> Iterator[Any]:
 def agents_actions(
     spec: ActionSpec, num_steps: int, num_envs: int, seed: int
 ) -> NDArray[Any]:
-    """Returns random actions ``[T, N, ...]`` as agents give them.
+    """Returns random actions ``[T, N, ...]`` in the form that agents output.
 
     Args:
         spec: The action space.
         num_steps: Number T of steps.
         num_envs: Number N of copies.
-        seed: Seed of the draws.
+        seed: Seed of the random actions.
     """
     rng = np.random.default_rng(seed)
     shape = (num_steps, num_envs, *spec.shape)
@@ -72,55 +72,55 @@ def agents_actions(
     return np.clip(drawn, low, high).astype(np.float32)
 
 
-# Keys of info in which wrappers that reset by themselves put the final observation.
+# Keys of info in which autoreset wrappers put the final observation.
 _FINAL_KEYS = ("final_obs", "final_observation", "final_info")
 _FIVE = "(observation, reward, terminated, truncated, info)"
 
 
 class Maker(NamedTuple):
-    """How the environments of one check are made."""
+    """A factory for the environments of a check."""
 
     make_one: Callable[[], Any]
-    """Returns a new ``gymnasium.Env``."""
+    """Creates a ``gymnasium.Env``."""
     name: str
     """The task."""
     findings: Findings
-    """Where failures are noted."""
+    """Receives the failures."""
     watch: Deadline
-    """Watches every call."""
+    """The deadline of every call."""
 
     def __call__(self) -> OneEnv:
-        """Makes one.
+        """Creates an environment.
 
         Raises:
-            CannotGoOnError: The environment cannot be made, or its spaces are not
-                handled.
+            CannotGoOnError: The environment cannot be created, or its spaces are not
+                supported.
         """
         return OneEnv(self)
 
 
 class Moved(NamedTuple):
-    """The results of a step."""
+    """The checked results of a step."""
 
     observation: Any
-    """As the environment gave it."""
+    """The observation as returned."""
     reward: float
-    """Rounded to float32, as agents see it; infinite if it has no such value."""
+    """The reward in float32, as agents receive it; inf if not finite in float32."""
     terminated: bool
-    """As the environment gave it."""
+    """Whether the task ended."""
     truncated: bool
-    """As the environment gave it."""
+    """Whether the episode was cut short."""
 
     @property
     def is_over(self) -> bool:
-        """Whether the episode is over."""
+        """Whether the episode has ended."""
         return self.terminated or self.truncated
 
 
 class OneEnv:
-    """An environment whose results are noted where they break the contract.
+    """An environment wrapper that records each result that breaks the contract.
 
-    Every method raises ``CannotGoOnError`` where a result cannot be used.
+    Every method raises ``CannotGoOnError`` if a result cannot be used.
 
     Attributes:
         env: The ``gymnasium.Env``.
@@ -179,7 +179,7 @@ class OneEnv:
         return observation
 
     def step(self, action: Any) -> Moved:
-        """Steps, and returns the results."""
+        """Takes a step and returns the checked results."""
         self._step += 1
         try:
             with self._watch.during(f"step({action!r})"):
@@ -212,7 +212,7 @@ class OneEnv:
         )
 
     def close(self) -> None:
-        """Closes it twice, which may happen in use."""
+        """Closes the environment twice, because callers may do so."""
         for call in ("close()", "a second close()"):
             try:
                 with self._watch.during(call):
@@ -301,7 +301,7 @@ class OneEnv:
 
 
 def _kind(value: Any) -> str:
-    """Returns a value's type, and its content where that is short."""
+    """Returns a value's type and content, or the length of a tuple."""
     if isinstance(value, tuple):
         return f"{len(value)} values"
     return typed(value)

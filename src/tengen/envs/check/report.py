@@ -1,4 +1,4 @@
-"""``check_env``: runs all checks of an environment, measures it, and reports."""
+"""``check_env``: runs all checks of an environment and measures its speed."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ from tengen.run.machine import resident_bytes
 
 __all__ = ["Cost", "Report", "check_env", "check_own_env", "measure", "measure_copies"]
 
-# Memory that grows by so much in each of these parts of the steps is no chance.
+# The steps run in this many parts; growth above the limit in each part is a finding.
 _NUM_PARTS = 4
 _MAX_GROWTH_BYTES = 1 << 20
 _MAX_SECONDS = 10.0
 _NUM_COPIES = 8
-# Distinct actions, which are then repeated.
+# Number of distinct actions; longer measurements repeat them.
 _NUM_ACTIONS = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """The cost of some steps on this machine, beside its other work."""
+    """The measured cost of steps on this machine, under its current load."""
 
     steps_per_second: float
-    """Steps per second of all copies together, resets included."""
+    """Steps per second in total over all copies, resets included."""
     num_copies: int
-    """Number of copies, stepped by one thread."""
+    """Number of copies; one thread steps them all."""
     reset_share: float | None
-    """Share of the time that was spent in reset, 0 to 1; None where copies of a suite
-    reset by themselves."""
+    """Share of the time spent in reset, 0 to 1; None if the copies reset within
+    ``step``."""
     memory_growth_bytes: int | None
-    """Growth of the process's memory in bytes; None where it is unknown."""
+    """Growth of the process's memory in bytes; None if unknown."""
 
 
 class _Clock:
-    """Time of steps and resets."""
+    """Accumulated time of steps and of resets."""
 
     def __init__(self) -> None:
         self.step_s = self.reset_s = 0.0
@@ -60,15 +60,15 @@ class _Clock:
 
 
 def measure(maker: Maker, num_steps: int, seed: int) -> Cost:
-    """Measures one environment, and keeps none of its results.
+    """Measures one environment, without storing its results.
 
     Args:
-        maker: Makes the environment.
-        num_steps: The most steps; they take at most ten seconds.
+        maker: Creates the environment.
+        num_steps: The maximum number of steps; fewer if they would take over 10 s.
         seed: Seed of the actions.
 
     Raises:
-        CannotGoOnError: An answer cannot be used.
+        CannotGoOnError: A returned value cannot be used.
     """
     env = maker()
     drawn = own_actions(env.env.action_space, seed)
@@ -103,13 +103,13 @@ def measure(maker: Maker, num_steps: int, seed: int) -> Cost:
 def measure_copies(
     make: MakeCopies, num_steps: int, seed: int, findings: Findings
 ) -> Cost:
-    """Measures copies of a suite without a ``gymnasium.Env``; see ``measure``.
+    """Measures vectorized copies of a suite that has no ``gymnasium.Env``.
 
     Args:
-        make: Returns the copies.
-        num_steps: Steps of all copies together.
-        seed: Seed of copies and actions.
-        findings: Where growing memory is noted.
+        make: Creates the copies.
+        num_steps: As for ``measure``, in total over all copies.
+        seed: Seed of the copies and actions.
+        findings: Receives a warning if memory grows.
     """
     env = make(_NUM_COPIES, seed)
     actions = agents_actions(env.spec.actions, _NUM_ACTIONS, _NUM_COPIES, seed)
@@ -140,9 +140,9 @@ def measure_copies(
 def _advance_all(
     advance: Callable[[], int], clock: _Clock, num_steps: int, findings: Findings
 ) -> int | None:
-    """Makes the steps in parts, and returns how memory grew after the first part.
+    """Runs the steps in parts; returns the growth of memory after the first part.
 
-    The first part is not counted, because it fills permanent caches.
+    The first part does not count, because it fills permanent caches.
     """
     num_taken = 0
     memory = []
@@ -155,7 +155,7 @@ def _advance_all(
         gc.collect()
         memory.append(resident_bytes())
     if not sys.platform.startswith("linux"):
-        return None  # Only Linux tells the current size.
+        return None  # Only Linux reports the current size.
     growth = np.diff(memory)
     if growth.min() > _MAX_GROWTH_BYTES:
         share = len(growth) / _NUM_PARTS
@@ -169,7 +169,7 @@ def _advance_all(
     return int(growth.sum())
 
 
-# Steps of each trajectory that is compared; there are a dozen.
+# Length of each compared trajectory; about a dozen are compared.
 _MAX_COMPARED = 300
 
 
@@ -178,17 +178,17 @@ class Report:
     """The results of a check."""
 
     findings: list[Finding]
-    """In the order of discovery."""
+    """The findings, in the order of discovery."""
     episodes: EpisodeFacts | None = None
-    """Statistics of episodes; None where none were played."""
+    """Statistics of the episodes; None if none were played."""
     cost: Cost | None = None
-    """The cost of steps; None where it was not measured."""
+    """The cost of steps; None if not measured."""
     is_whole: bool = False
-    """Whether all checks were made; otherwise a failure made the rest impossible."""
+    """Whether all checks ran; False if a failure made some of them impossible."""
 
     @property
     def num_broken(self) -> int:
-        """Rules that are broken."""
+        """Number of broken rules."""
         return sum(finding.is_broken for finding in self.findings)
 
 
@@ -202,18 +202,18 @@ def check_env(
     timeout_s: float = 60.0,
     before_end: Callable[[Report], None] = lambda report: None,
 ) -> Report:
-    """Checks an environment as actors use it. Blocks; see ``Deadline`` for hangs.
+    """Checks an environment as actors use it. Blocks; ``Deadline`` handles hangs.
 
     Args:
-        make: Returns copies of the environment.
-        make_one: Returns one ``gymnasium.Env``; None where there is none, so that only
-            the copies are checked.
+        make: Creates vectorized copies of the environment.
+        make_one: Creates one ``gymnasium.Env``; None if the environment has no such
+            form, so that only the copies are checked.
         name: The task, for messages.
-        num_steps: Random steps, at least 1.
-        seed: Seed of episodes and actions, at least 0.
-        timeout_s: Seconds that one call may take.
-        before_end: Called with what was found, by another thread, before a call that
-            hangs ends a process of tengen's own.
+        num_steps: Number of random steps, at least 1.
+        seed: Seed of the episodes and actions, at least 0.
+        timeout_s: The maximum time of one call, in seconds.
+        before_end: Called from another thread with the findings so far, before a call
+            that hangs terminates a process that tengen started.
     """
     findings, report = Findings(), Report([])
 
@@ -247,17 +247,17 @@ def check_env(
 def check_own_env(
     make_one: Callable[[], Any], name: str = "", num_steps: int = 1000, seed: int = 0
 ) -> None:
-    """Checks an environment of one's own, for its tests; see ``check_env``.
+    """Checks a user's environment, for use in tests; see ``check_env``.
 
     Args:
         make_one: A subclass of ``gymnasium.Env``, or a function that returns an
             environment; called without arguments, several times.
-        name: The environment's name in messages; empty: the name of its class.
-        num_steps: Random steps, at least 1.
-        seed: Seed of episodes and actions, at least 0.
+        name: The environment's name in messages; empty for the name of ``make_one``.
+        num_steps: Number of random steps, at least 1.
+        seed: Seed of the episodes and actions, at least 0.
 
     Raises:
-        UsageError: The contract is broken; the message has every broken rule.
+        UsageError: The contract is broken; the message lists every broken rule.
     """
     shown = name or getattr(make_one, "__name__", type(make_one).__name__)
     report = check_env(
@@ -274,7 +274,7 @@ def check_own_env(
 
 @dataclass
 class _Work:
-    """One check."""
+    """The arguments and the steps of one check."""
 
     make: MakeCopies
     make_one: Callable[[], Any] | None
@@ -286,10 +286,10 @@ class _Work:
     report: Report
 
     def all(self) -> None:
-        """Makes all checks.
+        """Runs all checks.
 
         Raises:
-            CannotGoOnError: A failure makes the rest impossible.
+            CannotGoOnError: A failure makes the remaining checks impossible.
         """
         compared = min(self.num_steps, _MAX_COMPARED)
         if self.make_one is not None:
@@ -313,7 +313,7 @@ class _Work:
         is_repeated = check_seeds(maker, compared, self.seed)
         self.report.cost = measure(maker, self.num_steps, self.seed)
         if self.findings.num_broken:
-            # Copies would fail in the same places, with other messages.
+            # Copies would only report the same errors with other messages.
             raise CannotGoOnError
         if is_repeated:
             check_against_one(maker, compared, self.seed)

@@ -1,4 +1,4 @@
-"""Checks of seeds: a seed and the same actions must give the same trajectory."""
+"""Checks that the same seed and actions always give the same trajectory."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tengen.envs.copies import MAX_SEED
 
 __all__ = ["Row", "check_seeds", "play"]
 
-# So many further seeds are tried until one gives another trajectory than the first one.
+# Number of other seeds to try until one gives a different trajectory.
 _NUM_SEEDS = 10
-# Episodes that are begun, and the steps of each that are compared.
+# Number of episodes to begin, and number of steps to compare in each.
 _NUM_BEGUN, _NUM_BEGINNING = 20, 20
 
 
@@ -25,7 +25,7 @@ class Row(NamedTuple):
     """One row of a trajectory: a step, or the reset after an episode's end."""
 
     observation: Any
-    """A copy of what the environment gave."""
+    """A copy of the observation."""
     reward: float
     """The reward; 0 for a reset."""
     terminated: bool
@@ -35,18 +35,18 @@ class Row(NamedTuple):
 
 
 def play(env: OneEnv, seed: int, actions: Sequence[Any]) -> list[Row]:
-    """Plays from a seed, as tengen does: a row that begins an episode takes no action.
+    """Plays from a seed, as actors do: a row that resets ignores its action.
 
     Args:
-        env: The environment; its current episode is given up.
+        env: The environment; its current episode is abandoned.
         seed: Seed of the first reset.
         actions: One action for each row.
 
     Returns:
-        The first observation, and a row for each action.
+        A row for the first reset, and one for each action.
 
     Raises:
-        CannotGoOnError: An answer cannot be used.
+        CannotGoOnError: A returned value cannot be used.
     """
     rows = [Row(copied(env.reset(seed)), 0.0, False, False)]
     is_over = False
@@ -62,18 +62,18 @@ def play(env: OneEnv, seed: int, actions: Sequence[Any]) -> list[Row]:
 
 
 def check_seeds(maker: Maker, num_steps: int, seed: int) -> bool:
-    """Plays the same actions from the same seed and from others.
+    """Plays the same actions several times from one seed, and from other seeds.
 
     Args:
-        maker: Makes the environment.
-        num_steps: Steps of each trajectory.
-        seed: The seed that is played several times.
+        maker: Creates the environment.
+        num_steps: Number of rows in each trajectory.
+        seed: The seed that is used several times.
 
     Returns:
         Whether the same seed gave the same trajectory.
 
     Raises:
-        CannotGoOnError: An answer cannot be used.
+        CannotGoOnError: A returned value cannot be used.
     """
     env = maker()
     drawn = own_actions(env.env.action_space, seed)
@@ -143,10 +143,10 @@ def _check_others(
 
 
 def _check_next(maker: Maker, env: OneEnv, seed: int, actions: Sequence[Any]) -> None:
-    """Finds a reset without a seed that begins the same episode each time.
+    """Detects a reset without a seed that repeats the same episode each time.
 
-    Few different beginnings may follow each other by chance: it is a finding where at
-    most half of as many seeds have one beginning in common.
+    An environment with few different beginnings may repeat one by chance. So this is a
+    finding only if no beginning is shared by more than half of the tried seeds.
     """
     seeds = [_other(seed, more) for more in range(_NUM_BEGUN)]
     seeded = [_beginning(env, other, actions) for other in seeds]
@@ -170,7 +170,7 @@ def _check_next(maker: Maker, env: OneEnv, seed: int, actions: Sequence[Any]) ->
 
 
 def _other(seed: int, more: int) -> int:
-    """Returns one of the seeds from a seed on."""
+    """Returns ``seed + more``, wrapped around at the maximum seed."""
     return (seed + more) % (MAX_SEED + 1)
 
 
@@ -190,7 +190,7 @@ def _are_alike(rows: Sequence[Row], others: Sequence[Row]) -> bool:
 
 
 def _first_difference(rows: Sequence[Row], others: Sequence[Row]) -> str | None:
-    """Returns the first difference in words; None where there is none."""
+    """Describes the first difference; None if the trajectories are equal."""
     for i, (row, other) in enumerate(zip(rows, others, strict=True)):
         where = f"at row {i}" if i else "of the first reset"
         if not is_same(row.observation, other.observation):

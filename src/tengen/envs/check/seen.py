@@ -1,4 +1,4 @@
-"""Findings of a check, and the checks of observations against their space."""
+"""The findings of a check, and the comparison of observations with their space."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ __all__ = [
 
 
 class CannotGoOnError(Exception):
-    """A failure that was noted already makes further checks impossible."""
+    """A recorded failure makes further checks impossible."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One failure of an environment."""
+    """One broken rule, or a warning."""
 
     rule: str
-    """The rule's name, which never changes: ``step.reward``."""
+    """The rule's stable name, such as ``step.reward``."""
     is_broken: bool
     """Whether the contract is broken; otherwise the finding is a warning."""
     message: str
-    """``<name> (<what was seen>) <what must be>; <what to do>``."""
+    """``<name> (<value>) <rule>; <advice>``."""
 
 
 class Findings:
     """The first finding of each rule, in the order of discovery.
 
-    Later ones are left out, because a broken rule is mostly broken at every step.
+    Later findings of a rule are dropped, because it usually breaks at every step.
     """
 
     def __init__(self) -> None:
@@ -48,31 +48,31 @@ class Findings:
 
     @property
     def all(self) -> list[Finding]:
-        """Every finding."""
+        """All findings, in the order of discovery."""
         return list(self._found.values())
 
     @property
     def num_broken(self) -> int:
-        """Rules that are broken."""
+        """Number of broken rules."""
         return sum(finding.is_broken for finding in self.all)
 
     def broken(self, rule: str, name: str, seen: object, must: str) -> None:
-        """Notes that the contract is broken.
+        """Records that the contract is broken.
 
         Args:
             rule: See ``Finding``.
             name: Name of the wrong part, such as ``reward``.
             seen: The wrong value.
-            must: What is right, and what to do: ``must be finite; correct it``.
+            must: The rule and the advice, such as ``must be finite; correct it``.
         """
         self._add(rule, True, f"{name} ({one_line(seen, 200)}) {must}")
 
     def warning(self, rule: str, name: str, seen: object, must: str) -> None:
-        """Notes what may be intended but mostly is not; see ``broken``."""
+        """Records something that is probably an error; see ``broken``."""
         self._add(rule, False, f"{name} ({one_line(seen, 200)}) {must}")
 
     def refused(self, rule: str, message: object) -> None:
-        """Notes that the contract is broken, with the message of an error."""
+        """Records that the contract is broken, with an error's message."""
         self._add(rule, True, one_line(message, 1000))
 
     def _add(self, rule: str, is_broken: bool, message: str) -> None:
@@ -84,8 +84,8 @@ class ObservationCheck:
     """Compares observations with their space, part by part.
 
     Args:
-        space: The observation space, of a kind that is handled.
-        findings: Where failures are noted.
+        space: The observation space, of a supported kind.
+        findings: Receives the failures.
     """
 
     def __init__(self, space: Any, findings: Findings) -> None:
@@ -93,10 +93,10 @@ class ObservationCheck:
         self._findings = findings
 
     def check(self, observation: Any, where: str) -> None:
-        """Notes what is wrong with an observation.
+        """Records the errors of an observation.
 
         Args:
-            observation: The observation as the environment gave it.
+            observation: The observation as the environment returned it.
             where: The episode and step, for messages.
 
         Raises:
@@ -155,7 +155,7 @@ class ObservationCheck:
                 f"must hold numbers {where}; return a numpy array",
             )
             raise CannotGoOnError
-        # Agents see floats as float32.
+        # Agents receive floats as float32.
         fits = (np.abs(array) <= MOST_FLOAT32) | (array.dtype.kind != "f")
         if not fits.all():
             value = array[~fits].flat[0]
@@ -194,7 +194,7 @@ class ObservationCheck:
         self, space: Any, array: NDArray[Any], name: str, where: str
     ) -> None:
         low, high = _bounds(space)
-        # Rounded like the bounds of a Box, which are rounded to its type.
+        # A Box rounds its bounds to its dtype, so round the values likewise.
         rounded = array.astype(space.dtype) if space.dtype.kind == "f" else array
         outside = (rounded < low) | (rounded > high)
         if not outside.any():
@@ -226,7 +226,7 @@ class ObservationCheck:
 
 
 def is_same(one: Any, other: Any) -> bool:
-    """Returns whether two observations are equal; NaN is equal to itself."""
+    """Returns whether two observations are equal, where NaN equals NaN."""
     if isinstance(one, dict):
         return (
             isinstance(other, dict)
@@ -242,7 +242,7 @@ def is_same(one: Any, other: Any) -> bool:
 
 
 def copied(observation: Any) -> Any:
-    """Returns a copy of an observation, which later steps do not change."""
+    """Returns a deep copy of an observation, which later steps cannot modify."""
     if isinstance(observation, dict):
         return {key: copied(part) for key, part in observation.items()}
     if isinstance(observation, tuple | list):
@@ -264,7 +264,7 @@ def _keys(value: Any) -> str:
 
 
 def _bounds(space: Any) -> tuple[Any, Any]:
-    """Returns the least and the greatest number of each entry of an array."""
+    """Returns the minimum and maximum of each entry of an array."""
     from gymnasium import spaces
 
     if isinstance(space, spaces.Discrete):

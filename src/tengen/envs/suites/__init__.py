@@ -1,5 +1,5 @@
-"""Suites of environments, one file each; the package that each needs is an extra.
+"""Suites of environments, one module per suite.
 
-``tengen.envs.registry`` has the table of suites. A suite's file imports its package
-only when one of its environments is first used.
+``tengen.envs.registry`` has the table of suites. Each suite needs an optional package,
+which its module imports at the first use of one of its environments.
 """

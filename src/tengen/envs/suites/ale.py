@@ -1,8 +1,8 @@
-"""The Arcade Learning Environment: protocols of Atari games, and its vector form.
+"""The Arcade Learning Environment (ALE): Atari protocols and vectorized emulators.
 
-All protocols have a frame skip of 4 with the maximum of the last two frames, grey
-screens of 84 x 84, and episodes of at most 108,000 emulator frames. A step is four
-emulator frames; a step that only resets has none. ``tengen train --frames`` counts
+All protocols use a frame skip of 4 with the maximum over the last two frames, 84 x 84
+grayscale screens, and episodes of at most 108,000 emulator frames. A step is four
+emulator frames, except that a reset step has none. ``tengen train --frames`` counts
 steps.
 
 Source: `v5` Machado et al. 2018, "Revisiting the Arcade Learning Environment"
@@ -42,33 +42,33 @@ __all__ = [
 ]
 
 PREFIX = "atari/"
-"""Prefix of the tasks."""
+"""Prefix of the task names."""
 FRAME_SKIP = 4
-"""Emulator frames in one step."""
+"""Number of emulator frames per step."""
 SIDE = 84
-"""Rows, and columns, of the screens that an agent sees."""
+"""Height and width of the screens that an agent receives, in pixels."""
 _MAX_FRAMES = 108_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Protocol:
-    """One way to play, for training and for scores."""
+    """Rules for training and scoring on Atari games."""
 
     name: str
     """The protocol's name, as in the task ``atari/Pong/classic``."""
     sticky: float
-    """Probability, at each frame, that the emulator repeats the action before."""
+    """Probability per frame that the emulator repeats the previous action."""
     all_actions: bool
-    """Whether all 18 actions are available, or only those used by the game."""
+    """Whether all 18 actions are available, instead of the game's minimal set."""
     max_noops: int
-    """The most actions that do nothing at the beginning of an episode."""
+    """The maximum number of no-op actions at the start of an episode."""
     presses_fire: bool
-    """Whether fire is pressed at the start in games that wait for it."""
+    """Whether the environment presses fire at the start of games that need it."""
     ends_with_life: bool
-    """Whether losing a life ends the episode for learning; scores count whole games."""
+    """Whether losing a life ends the episode for learning. Scores count full games."""
     reward_bound: float | None
-    """Absolute value that rewards are clipped to for learning; scores are not clipped.
-    None for no bound."""
+    """Absolute value to which rewards are clipped for learning; None for no clipping.
+    Scores are not clipped."""
 
 
 PROTOCOLS = {
@@ -103,18 +103,18 @@ PROTOCOLS = {
         ),
     )
 }
-"""Protocols by name; the first is used where a task names none."""
+"""Protocols by name; the first is the default."""
 
 
 def games() -> dict[str, str]:
-    """Returns ALE's names of the games by their names in Gymnasium."""
+    """Maps the games' Gymnasium names to their ALE names."""
     from ale_py import roms
 
     return {rom.title().replace("_", ""): rom for rom in roms.get_all_rom_ids()}
 
 
 def parts_of(name: str) -> tuple[str, Protocol]:
-    """Returns a task's game and protocol; neither ALE nor the game needs to exist.
+    """Returns a task's game and protocol, without checking that the game exists.
 
     Raises:
         UsageError: The protocol is unknown.
@@ -134,13 +134,13 @@ def parts_of(name: str) -> tuple[str, Protocol]:
 def vector_env(name: str, num_envs: int, **options: Any) -> Any:
     """Returns copies of a task as the package's ``AtariVectorEnv``.
 
-    The copies play the same whatever the form of their screens.
+    The form of the screens does not affect the games.
 
     Args:
-        name: ``atari/Pong``, ``atari/Pong/classic``; the game exists.
+        name: ``atari/Pong`` or ``atari/Pong/classic``, for example; must exist.
         num_envs: Number of copies.
-        options: Further options of the package, for the screens and for how many copies
-            step together.
+        options: Further options of ``AtariVectorEnv``, for the form of the screens and
+            the batch size.
 
     Raises:
         UsageError: Gymnasium, which the package needs, is not installed.
@@ -151,9 +151,9 @@ def vector_env(name: str, num_envs: int, **options: Any) -> Any:
     from ale_py.vector_env import AtariVectorEnv
 
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
-    # Reward clipping, pressing fire and the end of a life are set explicitly or done
-    # here: the package's switches are on by default, and its end of a life restarts the
-    # whole game.
+    # The package enables reward clipping, fire and episodic_life by default, so set all
+    # of them. With episodic_life, a lost life would restart the full game; the class
+    # Episodes handles lost lives instead.
     return AtariVectorEnv(
         games()[game],
         num_envs,
@@ -173,7 +173,7 @@ def vector_env(name: str, num_envs: int, **options: Any) -> Any:
 
 
 def seeds_of(seed: int, num_envs: int) -> NDArray[np.int64]:
-    """Returns the seeds of copies, ``[N]`` int64, as the emulator takes them.
+    """Returns the copies' seeds for the emulator, ``[N]`` int64.
 
     Raises:
         UsageError: A number is out of its range.
@@ -182,7 +182,7 @@ def seeds_of(seed: int, num_envs: int) -> NDArray[np.int64]:
 
 
 def grey_env(name: str, num_envs: int, **options: Any) -> Any:
-    """Returns the copies of a task with the grey screens that an agent sees.
+    """Returns copies of a task with the grayscale screens that an agent receives.
 
     Args:
         name: As for ``vector_env``.
@@ -190,7 +190,7 @@ def grey_env(name: str, num_envs: int, **options: Any) -> Any:
         options: As for ``vector_env``.
 
     Raises:
-        UsageError: A ROM is missing, or Gymnasium is.
+        UsageError: A ROM or Gymnasium is missing.
     """
     side = {"img_height": SIDE, "img_width": SIDE}
     try:
@@ -209,7 +209,7 @@ def spec_of(name: str, envs: Any) -> EnvSpec:
 
     Args:
         name: The task.
-        envs: The task's copies, as the package's object.
+        envs: The copies, an ``AtariVectorEnv``.
     """
     _, protocol = parts_of(name)
     return EnvSpec(
@@ -225,7 +225,7 @@ def spec_of(name: str, envs: Any) -> EnvSpec:
 
 
 class Episodes:
-    """Tracks what the package does not report: which copies were reset, lives lost.
+    """Tracks resets and lost lives, which the package does not report.
 
     Args:
         name: The task.
@@ -239,7 +239,7 @@ class Episodes:
         self._lives = np.zeros(num_envs, np.int32)
 
     def begin(self, info: dict[str, Any]) -> None:
-        """Takes the package's information about a reset of all copies."""
+        """Starts all episodes, with the ``info`` of the package's reset."""
         self._lives = info["lives"]
         self._is_over = np.zeros(self._num_envs, np.bool_)
 
@@ -251,7 +251,7 @@ class Episodes:
         truncated: NDArray[np.bool_],
         info: dict[str, Any],
     ) -> Step:
-        """Returns a ``Step`` from the package's results."""
+        """Converts the results of the package's step to a ``Step``."""
         is_reset, self._is_over = self._is_over, terminated | truncated
         lives, self._lives = self._lives, info["lives"]
         life_lost = None

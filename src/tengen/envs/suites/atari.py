@@ -1,17 +1,17 @@
-"""Atari games on the Arcade Learning Environment's own vector form: ``atari/Pong``.
+"""Atari games in the Arcade Learning Environment's vector environment: ``atari/Pong``.
 
-An observation is one grey screen, ``[1, 84, 84]`` uint8, the pixelwise maximum of the
-last two frames. Earlier screens are stacked by the network (``net.num_frames``), so
-that each screen is sent and stored once. ``atari/Pong`` is played by the protocol
-``v5``, ``atari/Pong/classic`` and ``atari/Pong/r2d2`` by these protocols
+An observation is one grayscale screen, ``[1, 84, 84]`` uint8, the pixelwise maximum of
+the last two frames. The network stacks earlier screens (``net.num_frames``), so each
+screen is sent and stored only once. ``atari/Pong`` uses the protocol ``v5``. The tasks
+``atari/Pong/classic`` and ``atari/Pong/r2d2`` use the protocols of these names
 (`tengen.envs.suites.ale`).
 
-The package is licensed under the GPL; the user installs it, and no part of it is here.
+The package has the GPL license; the user installs it, and tengen contains none of it.
 
 Source: Bellemare et al. 2013, "The Arcade Learning Environment".
-Differs from it: see `tengen.envs.suites.ale`. An episode that is cut after
-108,000 frames ends with the screen of the step before the cut, because the package
-gives no screen of the cut.
+Differs from it: see `tengen.envs.suites.ale`. The final screen of an episode truncated
+after 108,000 frames is that of the previous step, because the package does not return
+the screen at the truncation.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ _FRAMES_PER_S = 60.0
 
 
 class AtariEnv:
-    """Copies of one game, stepped by a thread of the package without Python's lock.
+    """Copies of one game, stepped by a thread of the package without the GIL.
 
     Args:
-        name: ``atari/Pong``, ``atari/Pong/classic``.
-        num_envs: Copies, at least 1.
-        seed: At least 0. Copies have streams of their own, which no other seed shares.
+        name: ``atari/Pong`` or ``atari/Pong/classic``, for example.
+        num_envs: Number of copies, at least 1.
+        seed: Seed of the copies, at least 0; see ``copy_seeds``.
 
     Attributes:
         spec: The game's spec.
@@ -72,7 +72,7 @@ class AtariEnv:
         self._episodes = Episodes(name, num_envs)
 
     def reset(self) -> Arrays:
-        """Begins all episodes anew from the seed; see ``Env.reset``.
+        """Restarts all copies from the seed; see ``Env.reset``.
 
         Raises:
             EnvError: The package raised.
@@ -89,7 +89,7 @@ class AtariEnv:
 
         Raises:
             EnvError: The package raised.
-            RunError: An action is out of range, by which the package would hang.
+            RunError: An action is out of range, which would make the package hang.
         """
         self._range.check(actions, self.num_envs)
         try:
@@ -99,14 +99,14 @@ class AtariEnv:
         return self._episodes.step(*result)
 
     def observed(self, observation: Any) -> Arrays:
-        """Returns a screen as arrays; see ``Env.observed``.
+        """Converts an external screen to arrays; see ``Env.observed``.
 
         Args:
-            observation: ``[84, 84]`` uint8, or ``[K, 84, 84]``, of which the last is
-                the newest.
+            observation: One screen ``[84, 84]`` uint8, or several ``[K, 84, 84]``, the
+                newest last.
 
         Raises:
-            UsageError: The observation is no such screen.
+            UsageError: The observation has another shape or dtype.
         """
         screens = np.asarray(observation)
         if screens.dtype != np.uint8 or screens.shape[-2:] != (SIDE, SIDE):
@@ -118,7 +118,7 @@ class AtariEnv:
         return {"observation": screens.reshape(-1, 1, SIDE, SIDE)[-1:]}
 
     def own_action(self, action: NDArray[Any]) -> int:
-        """Returns the number of an action; see ``Env.own_action``."""
+        """Converts an action to an int; see ``Env.own_action``."""
         self._range.check(action[None], 1)
         return int(action)
 
@@ -128,14 +128,14 @@ class AtariEnv:
 
 
 class _ColourCamera(Camera):
-    """The first copies of a game, played a second time in colour, 160 x 210.
+    """A camera that replays the first copies of a game in colour, 160 x 210 pixels.
 
-    With the same seeds, protocol and actions, the sticky actions, the initial no-op
-    actions and fire are the same. Each step checks that rewards and ends are equal.
+    The same seeds, protocol and actions give the same sticky actions, initial no-op
+    actions and fire. Each step checks that rewards and ends are equal.
 
     Args:
-        env: The copies that are scored.
-        num_filmed: How many of them are filmed.
+        env: The copies to film.
+        num_filmed: Number of copies to film.
     """
 
     pictures_per_s = _FRAMES_PER_S / FRAME_SKIP
@@ -156,10 +156,10 @@ class _ColourCamera(Camera):
         self._screens, _ = self._envs.reset(seed=self._seeds)
 
     def step(self, actions: NDArray[Any], step: Step) -> None:
-        """Plays the step too.
+        """Repeats the step in colour.
 
         Raises:
-            RunError: A reward or an end of an episode differs from the scored copy's.
+            RunError: A reward or an end of an episode differs from that in ``step``.
         """
         num_filmed = len(self._seeds)
         taken = actions[:num_filmed].astype(np.int32)
@@ -186,12 +186,12 @@ class _ColourCamera(Camera):
 
 
 class _Both:
-    """The copies of two groups, which ALE steps in turns on one thread.
+    """The copies of two groups, which ALE steps alternately on one thread.
 
-    ALE's vector form steps half of its copies at a time: it returns the copies that
-    were sent actions first, and takes actions for those that it returned last. With one
-    thread, copies come back in the order of sending, so that the halves are always the
-    same copies; this is checked.
+    ALE's vector environment steps half of its copies at a time. It returns the half
+    that was sent actions first, and takes actions for the half that it returned last.
+    With one thread, copies return in the order of sending, so the halves never mix;
+    ``_received`` checks this.
     """
 
     def __init__(self, name: str, num_envs: int, seeds: Sequence[int]) -> None:
@@ -202,7 +202,7 @@ class _Both:
         self._ids = [np.arange(num_envs) + place * num_envs for place in range(2)]
         self.spec = spec_of(name, self._envs)
         self.range = ActionRange(self.spec.actions, name)
-        # The group that was received from and has not been sent actions since.
+        # The group that was received from and waits for actions; None if none waits.
         self._turn_of: int | None = None
         self._next = 0
 

@@ -1,13 +1,13 @@
-"""Google Research Football, in EnvPool's build: ``football/academy_corner``.
+"""Google Research Football, as built for EnvPool: ``football/academy_corner``.
 
-An observation is ``[4, 72, 96]`` bool: the places of the own team, the other team, the
-ball and the player in control. Except for three tasks, the default network is a deep
-one that sees four observations at once, as in publications. Actions are the game's 19,
-the reward is goals, and a step is 10 steps of the game's physics.
+An observation is ``[4, 72, 96]`` bool: planes of the own team, the other team, the ball
+and the controlled player. Except for three tasks, the default network is deep and
+stacks four observations, as in publications. The game has 19 actions, rewards are
+goals, and a step is 10 steps of the game's physics.
 
 Source: Kurach et al. 2020, "Google Research Football: A Novel Reinforcement Learning
 Environment" (arXiv:1907.11180), sections 3.2 and 3.3.
-Differs from it: planes are bools, of which the store packs eight into a byte.
+Differs from it: planes are bools, so that the store packs eight of them into a byte.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _SCENARIOS = (
     "academy_run_to_score_with_keeper",
     "academy_single_goal_versus_lazy",
 )
-# Tasks that are little more than a run to the goal: three layers suffice.
+# For tasks that only need a run to the goal, a small network of three layers suffices.
 _EASY = ("academy_empty_goal", "academy_empty_goal_close", "academy_run_to_score")
 _IDS = "gfootball/"
 _VERSION = "-v1"
@@ -59,19 +59,19 @@ _FPS = 10.0
 
 
 class FootballEnv:
-    """Copies of one scenario, stepped by a thread of the package without Python's lock.
+    """Copies of one scenario, stepped by a thread of the package without the GIL.
 
     Args:
-        name: ``football/academy_corner``.
-        num_envs: Copies, at least 1.
-        seed: At least 0. Copies have streams of their own, which no other seed shares.
+        name: ``football/academy_corner``, for example.
+        num_envs: Number of copies, at least 1.
+        seed: Seed of the copies, at least 0; see ``copy_seeds``.
 
     Attributes:
         spec: The scenario's spec.
         num_envs: Number N of copies.
 
     Raises:
-        UsageError: EnvPool cannot make the scenario, or a number is out of its range.
+        UsageError: EnvPool cannot create the scenario, or a number is out of its range.
     """
 
     def __init__(self, name: str, num_envs: int, seed: int) -> None:
@@ -93,7 +93,7 @@ class FootballEnv:
         self._range = ActionRange(self.spec.actions, name)
 
     def reset(self) -> Arrays:
-        """Begins all episodes anew from the seed; see ``Env.reset``.
+        """Restarts all copies from the seed; see ``Env.reset``.
 
         Raises:
             EnvError: The package raised.
@@ -128,13 +128,13 @@ class FootballEnv:
         )
 
     def observed(self, observation: Any) -> Arrays:
-        """Returns the game's mini map as arrays; see ``Env.observed``.
+        """Converts the game's minimap to arrays; see ``Env.observed``.
 
         Args:
             observation: ``[72, 96, 4]`` uint8, 0 or 255.
 
         Raises:
-            UsageError: The observation is no such map.
+            UsageError: The observation has another shape or dtype.
         """
         states = np.asarray(observation)
         if states.dtype != np.uint8 or states.shape != (*_SHAPE[1:], _SHAPE[0]):
@@ -146,7 +146,7 @@ class FootballEnv:
         return {"observation": _planes(states[None])}
 
     def own_action(self, action: NDArray[Any]) -> int:
-        """Returns the number of an action; see ``Env.own_action``."""
+        """Converts an action to an int; see ``Env.own_action``."""
         self._range.check(action[None], 1)
         return int(action)
 
@@ -156,7 +156,7 @@ class FootballEnv:
 
     def _begun(self) -> NDArray[np.uint8]:
         if self._is_begun:
-            # The package seeds an environment when it is made, and never again.
+            # EnvPool seeds environments only at creation, so create them again.
             self._envs.close()
             self._envs = self._made()
         states, _ = self._envs.reset()
@@ -176,7 +176,7 @@ class FootballEnv:
 
 
 def _planes(states: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """Returns maps ``[N, 72, 96, 4]`` as planes ``[N, 4, 72, 96]``."""
+    """Converts minimaps ``[N, 72, 96, 4]`` to planes ``[N, 4, 72, 96]``."""
     return np.ascontiguousarray(np.moveaxis(states > 0, -1, 1))
 
 

@@ -1,16 +1,16 @@
 """MinAtar's five games as ``Env``: ``minatar/Breakout``.
 
-An observation is ``[C, 10, 10]`` bool, because networks divide uint8 images by 255.
-Actions are a game's minimal set. Sticky actions (0.1) and the rising difficulty are
-MinAtar's defaults. There is no time limit except Freeway's own, which terminates after
-2500 steps.
+An observation is ``[C, 10, 10]`` bool and not uint8, because networks divide uint8
+images by 255. Actions are the game's minimal set. As in MinAtar's defaults, actions are
+sticky with probability 0.1 and the difficulty rises. The only time limit is Freeway's:
+the game terminates after 2500 steps.
 
-The package is licensed under the GPL; the user installs it, and no part of it is here.
+The package has the GPL license; the user installs it, and tengen contains none of it.
 
 Source: Young and Tian 2019, "MinAtar: An Atari-Inspired Testbed for Thorough and
 Reproducible Reinforcement Learning Experiments".
-Differs from it: the paper's agents choose among all six actions, of which some do
-nothing in most games.
+Differs from it: the paper's agents choose among all six actions, even if some of them
+have no effect in the game.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ _FILES = {
     "Seaquest": "seaquest",
     "SpaceInvaders": "space_invaders",
 }
-# Probability of a sticky action, as in minatar.Environment.
+# Probability of a sticky action, the default of minatar.Environment.
 _STICKY = 0.1
 _CELL = 24
 _FPS = 15.0
 
 
 class MinAtarEnv:
-    """Copies of one game of MinAtar, stepped in turn.
+    """Copies of one MinAtar game, stepped one after the other.
 
     Args:
-        name: ``minatar/Breakout``.
-        num_envs: Copies, at least 1.
-        seed: At least 0. Copies have streams of their own, which no other seed shares.
+        name: ``minatar/Breakout``, for example.
+        num_envs: Number of copies, at least 1.
+        seed: Seed of the copies, at least 0; see ``copy_seeds``.
 
     Attributes:
         spec: The game's spec.
@@ -85,7 +85,7 @@ class MinAtarEnv:
         self._range = ActionRange(self.spec.actions, name)
 
     def reset(self) -> Arrays:
-        """Begins all episodes anew from the seed; see ``Env.reset``."""
+        """Restarts all copies from the seed; see ``Env.reset``."""
         self._randoms = [np.random.RandomState(seed) for seed in self._seeds]
         self._last_actions = [0] * self.num_envs
         self._is_over = np.zeros(self.num_envs, np.bool_)
@@ -108,7 +108,7 @@ class MinAtarEnv:
             if is_reset[i]:
                 game.reset()
                 continue
-            # As in minatar.Environment, which keeps the last action over a reset too.
+            # Like minatar.Environment, keep the last action even across a reset.
             if self._randoms[i].rand() >= _STICKY:
                 last[i] = self._actions[actions[i]]
             reward[i], terminated[i] = game.act(last[i])
@@ -117,7 +117,7 @@ class MinAtarEnv:
         return Step(self._observation(), reward, terminated.copy(), truncated, is_reset)
 
     def observed(self, observation: Any) -> Arrays:
-        """Returns a ``minatar.Environment.state()`` as arrays; see ``Env.observed``."""
+        """Converts a ``minatar.Environment.state()``; see ``Env.observed``."""
         state = np.asarray(observation)
         if state.shape != self._shape:
             raise UsageError(
@@ -128,7 +128,7 @@ class MinAtarEnv:
         return {"observation": np.ascontiguousarray(planes)}
 
     def own_action(self, action: NDArray[Any]) -> int:
-        """Returns a number for ``minatar.Environment.act``; see ``Env.own_action``."""
+        """Converts an action for ``minatar.Environment.act``; see ``Env``."""
         self._range.check(action[None], 1)
         return self._actions[int(action)]
 
@@ -149,8 +149,8 @@ def _load(name: str) -> type[Any]:
     package = importlib.util.find_spec("minatar")
     assert package is not None
     assert package.submodule_search_locations
-    # Only the game's own file is loaded, because it needs only numpy. The package would
-    # import a library for windows, and log an error where that is missing.
+    # Load only the game's file, which needs only numpy. The package's __init__ would
+    # import a GUI library, and log an error if that is missing.
     path = Path(package.submodule_search_locations[0], "environments", f"{file}.py")
     found = importlib.util.spec_from_file_location(f"tengen_minatar_{file}", path)
     assert found is not None

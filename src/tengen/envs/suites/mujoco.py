@@ -1,11 +1,11 @@
-"""MuJoCo's continuous control, Gymnasium's version 5: ``mujoco/Hopper``.
+"""MuJoCo continuous control tasks in Gymnasium's version 5: ``mujoco/Hopper``.
 
-Actions are real numbers. Scores of version 5 are lower than those of versions 2 to 4
-and cannot be compared with them. Versions 2 to 4 are available by their Gymnasium ids,
-where their packages are installed.
+Actions are real numbers. Scores in version 5 are lower than in versions 2 to 4 and
+cannot be compared with them. Versions 2 to 4 are available under their Gymnasium ids if
+their packages are installed.
 
 Source: Todorov, Erez and Tassa 2012, "MuJoCo: A physics engine for model-based
-control"; environments and versions as the Gymnasium documentation lists them.
+control"; environments and versions as listed in the Gymnasium documentation.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""POPGym's tasks that need memory: ``popgym/RepeatPreviousEasy``.
+"""POPGym's partially observable tasks: ``popgym/RepeatPreviousEasy``.
 
-Each discrete observation, of which some tasks have many at once, is a one-hot vector of
-bools.
+Discrete observations, including those with several components, become one-hot vectors
+of bools.
 
 Source: Morad et al. 2023, "POPGym: Benchmarking Partially Observable Reinforcement
 Learning" (arXiv:2303.01859).

@@ -1,18 +1,18 @@
 """VizDoom's scenarios without a window: ``vizdoom/Basic``.
 
-``observation/screen`` is ``[3, 60, 80]`` uint8, red, green and blue, each the mean of
-2 x 2 pixels. ``observation/variables`` ``[K]`` float32 are the scenario's game
-variables, such as health and ammunition, divided by 100. An action is no button or one
-of the scenario's buttons, held for 4 tics; a frame is a tic. A time limit truncates.
-Each copy is a process of the package, which leaves an empty folder ``_vizdoom`` in the
-working directory.
+``observation/screen`` is ``[3, 60, 80]`` uint8, RGB, averaged over 2 x 2 pixels.
+``observation/variables`` ``[K]`` float32 are the scenario's game variables, such as
+health and ammunition, divided by 100. An action holds no button or one of the
+scenario's buttons for 4 tics; a frame is a tic. The scenario's time limit truncates
+episodes. Each copy is a process of the package, which leaves an empty folder
+``_vizdoom`` in the working directory.
 
 Source: Kempka et al. 2016, "ViZDoom: A Doom-based AI Research Platform for Visual
 Reinforcement Learning" (arXiv:1605.02097).
 Differs from it: screens are smaller, and in colour. Buttons that take a number, which
-only Deathmatch has, are not used. VizDoom has no screen of the state in which an
-episode ends: the final observation has the screen of the step before and the variables
-of the end.
+only Deathmatch has, are not used. VizDoom does not render the final state of an
+episode, so the final observation combines the screen of the step before with the final
+variables.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tengen.errors import UsageError
 __all__ = ["SUITE", "TICS"]
 
 TICS = 4
-"""Tics that an action is held for; the game has 35 tics a second."""
+"""Number of tics for which an action is held; the game runs at 35 tics per second."""
 _PREFIX = "vizdoom/"
 _SCENARIOS = {
     "Basic": "basic",
@@ -57,7 +57,7 @@ _FPS = 35.0 / TICS
 
 
 class _Game:
-    """One copy, with the methods of ``gymnasium.Env``."""
+    """One copy of a scenario, with the methods of ``gymnasium.Env``."""
 
     def __init__(self, path: Path) -> None:
         import vizdoom
@@ -65,7 +65,7 @@ class _Game:
 
         self._game = game = vizdoom.DoomGame()
         game.load_config(str(path))
-        # Otherwise it would write its settings into the working directory.
+        # Otherwise VizDoom would write its settings to the working directory.
         game.set_doom_config_path(os.devnull)
         game.set_window_visible(False)
         game.set_sound_enabled(False)
@@ -95,7 +95,7 @@ class _Game:
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Begins an episode."""
         if seed is not None:
-            # The seed of a random stream that seeds each episode from here on.
+            # Seeds the random generator that seeds each further episode.
             self._game.set_seed(seed)
         self._game.new_episode()
         return self._seen(), {}
@@ -103,7 +103,7 @@ class _Game:
     def step(
         self, action: Any
     ) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
-        """Holds a button."""
+        """Holds the buttons of an action for ``TICS`` tics."""
         game = self._game
         reward = game.make_action(self._presses[int(action)], TICS)
         is_over = game.is_episode_finished()
@@ -131,7 +131,7 @@ class _Game:
 
 
 def _halved(screen: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Returns the means of 2 x 2 pixels, ``[3, H / 2, W / 2]``, rounded."""
+    """Returns the rounded averages of 2 x 2 pixels, ``[3, H / 2, W / 2]``."""
     rows = screen[:, ::2].astype(np.uint16) + screen[:, 1::2]
     sums = rows[..., ::2] + rows[..., 1::2]
     halved: NDArray[np.uint8] = ((sums + 2) // 4).astype(np.uint8)
@@ -142,7 +142,7 @@ def _path_of(name: str, short: str) -> Path:
     """Returns the path of a scenario's config file.
 
     Raises:
-        UsageError: The file, or the one beside it, does not exist.
+        UsageError: The config file or its ``.wad`` file does not exist.
     """
     import vizdoom
 

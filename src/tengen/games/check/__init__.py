@@ -1,4 +1,4 @@
-"""``tengen game check``: whether a user's own game keeps the protocol."""
+"""The checks of ``tengen game check`` of a game against `tengen.games.OwnGame`."""
 
 from __future__ import annotations
 

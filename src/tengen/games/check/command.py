@@ -1,4 +1,4 @@
-"""``tengen game check``: plays random games of a game, and says what is wrong."""
+"""``tengen game check``: plays random games and reports errors in the rules."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def game_check(args: argparse.Namespace) -> dict[str, Any]:
-    """Checks what every method of a game answers; see `tengen.games.check_own_game`.
+    """Checks every method of a game; see `tengen.games.check_own_game`.
 
     Returns:
-        ``task``, ``num_games``, ``seed``, ``plies`` (fewest and most of a game),
-        ``results`` (won by the first player, drawn, lost) and ``warning``, empty where
-        there is none.
+        ``task``, ``num_games``, ``seed``, ``plies`` (shortest and longest game),
+        ``results`` (games won by the first player, drawn, lost) and ``warning``, which
+        is empty if there is none.
 
     Raises:
-        UsageError: The game breaks the protocol, or is not played in Python.
+        UsageError: The game breaks the protocol, or is not a game in Python.
     """
     check_range("games", args.games, 1, _MAX_GAMES)
     check_range("seed", args.seed, 0, _MAX_SEED)
@@ -75,7 +75,7 @@ def _open(task: str) -> OwnGame[Any]:
     """Returns the game of a task.
 
     Raises:
-        UsageError: The game is not played in Python.
+        UsageError: The task is not a game in Python.
     """
     if task.startswith(OPENSPIEL_PREFIX):
         return OpenSpielGame(task)

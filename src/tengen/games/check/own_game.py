@@ -1,4 +1,4 @@
-"""Checks a user's own game by playing it, and says which method is wrong."""
+"""Checks a user's game by playing it, and reports the method that is wrong."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ def check_own_game(
     """Plays random games and verifies every method of a game.
 
     Args:
-        own: The game; see `tengen.games.OwnGame` for what must hold.
+        own: The game; see `tengen.games.OwnGame` for the protocol.
         name: The game's name in messages; empty for its class name.
-        num_games: How many games to play.
+        num_games: Number of games to play.
         seed: Seed of the random moves; the same seed plays the same games.
 
     Returns:
-        What was seen of the games.
+        Statistics of the games.
 
     Raises:
-        UsageError: A method is missing, raised, or broke the protocol; names the
-            method and the value.
+        UsageError: A method is missing, raised, or broke the protocol. The message
+            names the method and the value.
     """
     check = _Check(own, name or type(own).__name__)
     check.declarations()
@@ -56,23 +56,23 @@ def check_own_game(
 def check_position(
     own: OwnGame[Any], state: Any, ply: int, shape: tuple[int, ...]
 ) -> None:
-    """Verifies a game's answers for one position.
+    """Verifies the values that a game's methods return for one position.
 
     Args:
         own: The game.
         state: The position.
-        ply: Moves made so far.
-        shape: Of the planes, as in the initial position.
+        ply: Number of moves made so far.
+        shape: Shape of the planes, as in the initial position.
 
     Raises:
-        UsageError: As `check_own_game`.
+        UsageError: As for `check_own_game`.
     """
     check = _Check(own, type(own).__name__, shape)
     check.position(state, ply)
 
 
 class _Check(VerifiedGame):
-    """The checks of declarations, of positions, and of whole games."""
+    """The checks of attributes, of positions and of complete games."""
 
     def __init__(
         self, own: OwnGame[Any], name: str, shape: tuple[int, ...] | None = None
@@ -81,7 +81,7 @@ class _Check(VerifiedGame):
         self.facts = GameFacts()
 
     def declarations(self) -> None:
-        """Checks what is fixed: methods, counts, layout."""
+        """Checks the attributes of a game: methods, counts, layout and symmetries."""
         if not any(callable(getattr(self._own, name, None)) for name in _METHODS):
             raise UsageError(
                 f"{self._name} must be a game, with the methods of "
@@ -110,7 +110,7 @@ class _Check(VerifiedGame):
             self.fail("is_terminal", False, "must be True", "raise max_plies")
 
     def random_game(self, rng: random.Random) -> None:
-        """Plays one game, and beside it the same game under one symmetry."""
+        """Plays a random game, and the same game transformed by a random symmetry."""
         symmetry = rng.randrange(self._num_symmetries)
         self.ply = 0
         state = self.call("initial_state")
@@ -136,7 +136,7 @@ class _Check(VerifiedGame):
                 )
             again = self.call("apply", state, action)
             self._same_again("apply", f"action {action}", child, again)
-            # What was drawn and did not show at once shows later in the same game.
+            # Randomness in apply may become visible only later, hence the twin game.
             twin = self.call("apply", twin, action)
             self._same_again("apply", f"action {action}", child, twin)
             if symmetry:
@@ -149,7 +149,7 @@ class _Check(VerifiedGame):
         self.facts.finish(self.ply, self.returns(state)[0])
 
     def _same_again(self, method: str, label: str, first: Any, second: Any) -> None:
-        """Checks that what was made twice is one position."""
+        """Checks that two calls of ``method`` led to the same position."""
         if self._snapshot(first) != self._snapshot(second):
             self.fail(
                 method,
@@ -159,7 +159,7 @@ class _Check(VerifiedGame):
             )
 
     def _snapshot(self, state: Any) -> tuple[Any, ...]:
-        """Returns what a position shows, asked twice."""
+        """Returns a position's snapshot; checks that a second one is equal."""
         snapshot = self.snapshot(state)
         if snapshot != self.snapshot(state):
             self.fail(
@@ -226,7 +226,7 @@ class _Check(VerifiedGame):
                 )
 
     def _same_under_symmetry(self, state: Any, turned: Any, symmetry: int) -> None:
-        """Checks a position, and that its transformed twin is its transform."""
+        """Checks a position, and that ``turned`` is the position under ``symmetry``."""
         snapshot = self._snapshot(state)
         player, terminal, legal, _, planes, _ = snapshot
         if not terminal:
@@ -267,28 +267,28 @@ class _Check(VerifiedGame):
             )
 
 
-# How many positions are remembered, to find two that look alike.
+# Maximum number of stored positions, to find two with the same planes.
 _MAX_POSITIONS = 200_000
 
 
 @dataclass
 class GameFacts:
-    """Counts of games that were played at random."""
+    """Statistics of random games."""
 
     num_plies: list[int] = field(default_factory=list)
-    """Length of each game."""
+    """Length of each game, in plies."""
     results: dict[float, int] = field(default_factory=lambda: {1: 0, 0: 0, -1: 0})
-    """How many games the first player won (1), drew (0) and lost (-1)."""
+    """Number of games that the first player won (1), drew (0) and lost (-1)."""
     alike: str = ""
-    """Two positions with the same planes but different legal actions; empty if none
-    were met."""
+    """Describes two positions with the same planes but different legal actions or sides
+    to move; empty if none were found."""
     _legal: dict[bytes, tuple[int, tuple[int, tuple[int, ...]]]] = field(
         default_factory=dict, repr=False
     )
 
     @property
     def warning(self) -> str:
-        """One line on what the planes do not show; empty where nothing was met."""
+        """A one-line warning about information missing in the planes, or empty."""
         if not self.alike:
             return ""
         return (
@@ -297,13 +297,13 @@ class GameFacts:
         )
 
     def see(self, ply: int, player: int, legal: tuple[int, ...], planes: bytes) -> None:
-        """Records a position that is not finished.
+        """Records a position that is not terminal.
 
         Args:
-            ply: Moves made so far.
+            ply: Number of moves made so far.
             player: The side to move.
-            legal: Its legal actions.
-            planes: The bytes of its planes.
+            legal: The legal actions.
+            planes: The bytes of the planes.
         """
         key = hashlib.blake2b(planes, digest_size=16).digest()
         met = self._legal.get(key)
@@ -323,7 +323,7 @@ class GameFacts:
         """Records a finished game.
 
         Args:
-            num_plies: Its length.
+            num_plies: Length of the game.
             first: The first player's result: 1, 0 or -1.
         """
         self.num_plies.append(num_plies)

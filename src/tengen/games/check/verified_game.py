@@ -1,4 +1,4 @@
-"""A user's own game whose answers are verified, method by method."""
+"""A wrapper of a user's game that verifies the return value of every method."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from tengen.games.raised import RAISED, call_method, raised
 
 __all__ = ["VerifiedGame", "is_int"]
 
-# Actions and plies are stored as 16 bits.
+# Actions and plies are stored in 16 bits.
 _MAX_COUNT = 65535
 
 
 class VerifiedGame:
-    """A game whose answers are verified, each as it is given.
+    """A wrapper of a game that verifies every value that the game returns.
 
-    Every method raises UsageError where a method of the game is missing, raises or
-    breaks the protocol; the message names it, the value and the ply.
+    Every method raises UsageError if a method of the game is missing, raises or breaks
+    the protocol. The message names the game's method, the value and the ply.
 
     Args:
         own: The game.
         name: The game's name in messages.
-        shape: Shape of the planes; None takes the shape of the first planes.
+        shape: Shape of the planes; None for the shape of the first planes returned.
 
     Attributes:
-        ply: Moves made so far, for messages; the caller keeps it up to date.
+        ply: Number of moves made so far, for messages; the caller updates it.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class VerifiedGame:
         self._shape = shape
 
     def require_method(self, method: str) -> None:
-        """Makes sure that the game has a method."""
+        """Raises an error if the game lacks a method."""
         if not callable(self.attribute(method, None)):
             raise UsageError(
                 f"{self._name}.{method} (missing) must be a method; "
@@ -56,11 +56,11 @@ class VerifiedGame:
             raise raised(f"{self._name}.{name} (attribute)", error) from error
 
     def call(self, method: str, *args: Any) -> Any:
-        """Returns what a method of the game returns, as it is."""
+        """Calls a method of the game; returns the result without checks."""
         return call_method(self._name, self._own, self.ply, method, *args)
 
     def fail(self, method: str, value: Any, rule: str, advice: str) -> NoReturn:
-        """Raises UsageError with a method's wrong answer, the rule and advice."""
+        """Raises UsageError with the invalid value, the rule and the advice."""
         text = value if isinstance(value, str) else repr(value)
         raise UsageError(
             f"{self._name}.{method} ({' '.join(text.split())}) {rule} "
@@ -68,7 +68,7 @@ class VerifiedGame:
         )
 
     def count(self, name: str, value: Any) -> int:
-        """Returns an attribute that counts something, 1 to 65535."""
+        """Returns a count, after checking that it is 1 to 65535."""
         if not is_int(value) or not 1 <= value <= _MAX_COUNT:
             raise UsageError(
                 f"{self._name}.{name} ({value!r}) must be an integer, 1 to "
@@ -77,14 +77,14 @@ class VerifiedGame:
         return int(value)
 
     def terminal(self, state: Any) -> bool:
-        """Returns whether the game is finished."""
+        """Returns whether the game has ended."""
         terminal = self.call("is_terminal", state)
         if not isinstance(terminal, bool | np.bool_):
             self.fail("is_terminal", terminal, "must be a bool", "return bool(...)")
         return bool(terminal)
 
     def legal(self, state: Any) -> list[int]:
-        """Returns the legal actions, increasing and in range, at least one."""
+        """Returns the legal actions: at least one, in range and in increasing order."""
         actions = self.call("legal_actions", state)
         if not isinstance(actions, Sequence | np.ndarray) or not all(
             map(is_int, actions)
@@ -119,7 +119,7 @@ class VerifiedGame:
         return int(player)
 
     def returns(self, state: Any) -> tuple[float, float]:
-        """Returns what both players get: a win, a draw or a loss."""
+        """Returns both players' results: (1, -1), (-1, 1) or (0, 0)."""
         value = self.call("returns", state)
         try:
             first, second = (float(result) for result in value)
@@ -135,7 +135,7 @@ class VerifiedGame:
         return first, second
 
     def observation(self, state: Any) -> Planes:
-        """Returns the planes of a position, ``[C, H, W] float32``."""
+        """Returns the planes of a position, ``[C, H, W]`` float32."""
         planes = self.planes("observation", self.call("observation", state))
         if not planes[0].any():
             self.fail(
@@ -147,7 +147,7 @@ class VerifiedGame:
         return planes
 
     def planes(self, method: str, planes: Any) -> Planes:
-        """Returns planes that a method gave, of the shape of all others."""
+        """Returns ``planes`` after checking their type, shape and values."""
         if not isinstance(planes, np.ndarray):
             self.fail(
                 method,
@@ -185,7 +185,7 @@ class VerifiedGame:
         return planes
 
     def snapshot(self, state: Any) -> tuple[Any, ...]:
-        """Returns all that the protocol shows of a position, compared by value."""
+        """Returns everything that the protocol exposes of a position, as a tuple."""
         text = self.call("to_string", state)
         if not isinstance(text, str):
             self.fail("to_string", text, "must be a str", "return the board as text")
@@ -201,5 +201,5 @@ class VerifiedGame:
 
 
 def is_int(value: Any) -> bool:
-    """Returns whether a value is an integer, Python's or numpy's, and no bool."""
+    """Returns whether a value is a Python or numpy integer, but not a bool."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)

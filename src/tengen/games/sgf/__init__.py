@@ -1,4 +1,4 @@
-"""Games of Go as SGF, the form that other programs read and write.
+"""Reads and writes games of Go as SGF, the file format of most Go programs.
 
 record = read_sgf(path.read_bytes())
 state, moves = replay(record)

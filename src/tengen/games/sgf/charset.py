@@ -1,13 +1,15 @@
-"""SGF as bytes: first its syntax, then the charset of its texts.
+"""Parses SGF bytes and detects their charset.
 
-In Shift-JIS, GBK and Big5 the second byte of a character may be the one that is ``]``
-or a backslash in ASCII. Files seldom name their charset, and some name one that is too
-small. So a file is read several ways, and the way that finds the most properties is the
-right one. A file that is UTF-8 and has more than ASCII is not read otherwise, whatever
-it names: other charsets look so by chance in a few short texts alone. One way needs no
-charset, and tolerates characters that were cut in half: a byte
-that may be either is told by what follows it. A bracket that closes a value is followed
-by another value, a property, a node or the end of a variation.
+In Shift-JIS, GBK and Big5 the second byte of a character may equal ``]`` or a backslash
+in ASCII. Files seldom name their charset, and some name one that is too small. So the
+parser tries several readings, and takes the one with the most properties. A file with
+valid non-ASCII UTF-8 is read only as UTF-8, even if it names another charset, unless
+its characters are also typical of that charset, as in short texts.
+
+The masked reading needs no charset, and tolerates characters that were cut in half. It
+decides from the following text whether a byte is syntax or the second byte of a
+character: after a bracket that closes a value comes another value, a property, a node
+or the end of a variation.
 """
 
 from __future__ import annotations
@@ -29,15 +31,15 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-# What a charset must leave as it is, so that names of properties and brackets are seen.
+# ASCII text that a charset must not change, or brackets and names would be lost.
 _ASCII = (
     "".join(map(chr, range(32, 92)))
     + "\\x41\\u0041"
     + "".join(map(chr, range(93, 127)))
 )
-# A bounded name, since a text may have many brackets that nothing closes.
+# The name's length is bounded, because a text may have many unclosed brackets.
 _NAMED = re.compile(rb"\bCA[\s\0]{0,10}\[([^\]]{0,40})\]")
-# Writers name the part of a charset that everybody knows, and use all of it.
+# Writers name the common subset of a charset, but use the larger charset.
 _WIDER = {
     "gb2312": "gb18030",
     "gbk": "gb18030",
@@ -46,8 +48,8 @@ _WIDER = {
     "big5": "big5hkscs",
     "iso8859-1": "cp1252",
 }
-# Charsets that a file may be in without a word, and the first bytes of the characters
-# that most texts in them are made of; the likeliest first where a text fits several.
+# Charsets to guess if a file names none, with patterns of their usual characters. If
+# several charsets are equally likely, the first one wins.
 _GUESSED = (
     ("gb18030", re.compile(r"[\xa1\xa3\xb0-\xd7][\xa1-\xfe]")),
     ("cp932", re.compile(r"[\x81-\x83\x88-\x97][\x40-\x7e\x80-\xfc]")),
@@ -59,42 +61,42 @@ _PAIRS = re.compile(r"[\x81-\xfe][\x40-\x7e\x80-\xfe]")
 _RUN = re.compile(r"[\x80-\xff]{2}")
 _LEAD = re.compile(r"[\x80-\xff][\x80-\xff\\]")
 _HIGH = re.compile(r"[\x80-\xff]")
-# A text in EUC or Big5 that may be UTF-8 by chance, and no letter with an accent in a
-# word; in UTF-8 all these charsets' own characters have three bytes.
+# A run of bytes in EUC or Big5 that may be valid UTF-8 by chance, and that is not an
+# accented letter in a word. In UTF-8, these charsets' characters have three bytes.
 _RUNS = re.compile(rb"[A-Za-z]?[\x80-\xff]+[A-Za-z]?")
 _USUAL_RUN = re.compile(rb"(?:[\xa1-\xdf][\xa1-\xfe])+")
 _MIN_THREE_BYTES = "\u0800"
-# Hangul is most of what Korean texts are made of, and part of what looks like Chinese.
+# Korean texts consist mostly of Hangul, whose bytes are also common in Chinese texts.
 _MIN_HANGUL = 6
-# What may follow the bracket that closes a value, but for a list of texts.
+# The text that may follow the bracket that closes a value, except in lists of texts.
 _GAP = r"[\s\0]*+"
 _AFTER = (
     rf"{_GAP}(?:$|\){_GAP}[()]|\)[^\]]{{0,2000}}\Z|\({_GAP};|;{_GAP}(?:[();]|$)"
     rf"|;?{_GAP}[A-Za-z_][A-Za-z0-9_]{{0,29}}{_GAP}\[|\[[a-z]{{2}}:)"
 )
-# Second bytes of characters: a bracket that closes nothing, a backslash before one that
-# closes a value.
+# Second bytes of characters: a bracket that does not close a value, or a backslash
+# before a bracket that does.
 _SECOND = re.compile(rf"(?<=[\x81-\xfe])(?:\](?!{_AFTER})|\\(?=\]{_AFTER}))")
 _MASKED_READING = "masked"
-_SECOND_PLACE = 0xE000  # private use, so that nobody writes it
+_SECOND_PLACE = 0xE000  # a private use area, which files do not contain
 _MASKED = re.compile("[\ue05c\ue05d]")
-# A bracket that may have been read as a letter, and an escape that may be none.
+# A bracket, or a backslash before one, that may be the second byte of a character.
 _LOST = re.compile(rb"[\x81-\xfe]\\?\]")
-# What makes the position, at the end of a text whose bracket was read so.
+# A property that affects the position, at the end of a text that lost its bracket.
 _SWALLOWED = re.compile(
     r"(?:(?<![A-Za-z])[BW]|A[BEW]|GM|SZ|HA|KM|PL)[\s\0]*\[[A-Za-z0-9.:+-]{0,7}\Z"
 )
 
 
 def parse_bytes(text: bytes) -> Tree:
-    """Returns what ``parse_tree`` returns of a file, whatever charset it is in.
+    """Parses an SGF file in any charset; see ``parse_tree``.
 
-    UTF-16 and UTF-32 are told by their marks or by their zeros. Any other charset
-    leaves ASCII as it is.
+    Byte order marks identify UTF-16 and UTF-32, and zero bytes identify UTF-16. Any
+    other charset must contain ASCII unchanged.
 
     Raises:
-        UsageError: The file is not SGF, or too long, or a text ends in what looks like
-            a move or a stone, so that no charset makes sense of the file.
+        UsageError: The file is not SGF, or too long, or no charset fits, because a text
+            seems to contain a property that affects the position.
     """
     if len(text) > 4 * MAX_CHARACTERS:
         rule = f"must be at most {4 * MAX_CHARACTERS} bytes; keep games apart"
@@ -117,19 +119,19 @@ def parse_bytes(text: bytes) -> Tree:
 
 
 def _fullest(readings: dict[str, str]) -> tuple[str, Tree]:
-    """Returns the reading that has the most properties, of equal ones the first.
+    """Returns the reading with the most properties; ties go to the first.
 
-    One that takes a bracket for a letter, or a letter for a bracket, loses some. One
-    that ends before the game does is taken if there is no whole one.
+    A reading that confuses brackets with characters loses properties. Readings of the
+    complete game are preferred to those that end early.
 
     Raises:
-        UsageError: As ``parse_tree`` of the first, where all are broken.
+        UsageError: All readings are broken; the error is that of the first one.
     """
     trees: dict[str, Tree] = {}
     errors: list[UsageError] = []
     for name, text in readings.items():
         try:
-            trees[name] = parse_tree(text, 2 * MAX_CHARACTERS)  # two bytes each
+            trees[name] = parse_tree(text, 2 * MAX_CHARACTERS)  # 2-byte characters
         except UsageError as error:
             errors.append(error)
     if not trees:
@@ -143,7 +145,7 @@ def _rank(tree: Tree) -> tuple[bool, int]:
 
 
 def _check_swallowed(tree: Tree, reading: str) -> None:
-    """Raises UsageError where a text may hide what makes the position."""
+    """Raises UsageError if a text may hide a property that affects the position."""
     for node in tree.nodes:
         for values in node.values():
             for value in values:
@@ -158,7 +160,7 @@ def _check_swallowed(tree: Tree, reading: str) -> None:
 
 
 def _decode(tree: Tree, named: str) -> None:
-    """Makes texts of the values of a masked reading."""
+    """Decodes the values of a masked reading in place."""
     texts = [
         value
         for node in tree.nodes
@@ -173,9 +175,9 @@ def _decode(tree: Tree, named: str) -> None:
 
 
 def _likely(text: str, named: str) -> list[str]:
-    """Returns the charsets that a whole file may be in, of bytes as Latin-1 has them.
+    """Returns charsets to try for a file, given as Latin-1 text.
 
-    That of its name, else the likeliest two.
+    The named charset, or else the two most likely ones.
     """
     if named not in ("", "utf-8"):
         return [named]
@@ -183,7 +185,7 @@ def _likely(text: str, named: str) -> list[str]:
 
 
 def _named(text: bytes) -> str:
-    """Returns the charset that a file names, as wide as it is used; empty for none."""
+    """Returns the charset that a file names, in its wider form; empty for none."""
     match = _NAMED.search(text)
     name = match[1].decode("latin-1").strip() if match else ""
     try:
@@ -196,7 +198,7 @@ def _named(text: bytes) -> str:
 
 
 def _whole(text: bytes, named: str) -> str | None:
-    """Returns a text whose syntax does not depend on a guess, else None."""
+    """Decodes a file if its charset needs no guess; returns None otherwise."""
     for mark, charset in _BOMS:
         if text.startswith(mark):
             return text[len(mark) :].decode(charset, errors="replace")
@@ -214,7 +216,7 @@ def _whole(text: bytes, named: str) -> str | None:
 
 
 def _as_utf8(text: bytes) -> str | None:
-    """Returns a text that is UTF-8 but for a character at its end that was cut."""
+    """Decodes UTF-8 whose last character may be cut; returns None for other text."""
     try:
         return codecs.getincrementaldecoder("utf-8")().decode(text)
     except UnicodeDecodeError:
@@ -222,7 +224,7 @@ def _as_utf8(text: bytes) -> str | None:
 
 
 def _suits(text: bytes, unicode: str, named: str) -> bool:
-    """Returns whether what may be UTF-8 is at least as likely what a file names."""
+    """Returns whether valid UTF-8 fits the charset ``named`` equally well."""
     return (
         named in dict(_GUESSED)
         and max(unicode) < _MIN_THREE_BYTES
@@ -232,12 +234,12 @@ def _suits(text: bytes, unicode: str, named: str) -> bool:
 
 
 def _raw(value: str) -> bytes:
-    """Returns the bytes of a value, its second bytes put back."""
+    """Returns the bytes of a value, with its masked second bytes restored."""
     return _MASKED.sub(lambda m: chr(ord(m[0]) - _SECOND_PLACE), value).encode("latin1")
 
 
 def _charset(texts: list[bytes], named: str) -> str:
-    """Returns the charset of all texts, and so of each that has more than ASCII."""
+    """Returns the most likely charset of texts that are not pure ASCII."""
     known = [named] if named else []
     for charset in (*known, "utf-8"):
         if _fits(texts, charset, cut=False):
@@ -247,7 +249,7 @@ def _charset(texts: list[bytes], named: str) -> str:
     if named and (_fits(texts, named, cut=True) or 2 * num_fit > len(texts)):
         return named
     everything = "\n".join(text.decode("latin-1") for text in texts)
-    # A letter with an accent has none beside it, or seldom.
+    # Accented letters rarely follow each other, so guess only if two high bytes do.
     guessed = _guess(everything) if _RUN.search(everything) else ()
     for cut in (False, True):
         for charset in guessed:
@@ -259,7 +261,7 @@ def _charset(texts: list[bytes], named: str) -> str:
 
 
 def _guess(text: str) -> list[str]:
-    """Returns charsets, the likeliest first: that with most of its usual characters."""
+    """Returns charsets in decreasing order of the number of their usual characters."""
     num_hangul = len(_GUESSED[3][1].findall(text))
     counts = {name: len(usual.findall(text)) for name, usual in _GUESSED}
     num_pairs = len(_PAIRS.findall(text))
@@ -267,12 +269,12 @@ def _guess(text: str) -> list[str]:
         counts["euc_jp"] += num_pairs
     if num_pairs == num_hangul >= _MIN_HANGUL:
         counts["cp949"] += 1
-    # Sorting keeps the order of equal ones.
+    # The sort is stable, so ties keep the order of _GUESSED.
     return sorted(counts, key=lambda name: -counts[name])
 
 
 def _fits(texts: Iterable[bytes], charset: str, *, cut: bool) -> bool:
-    """Returns whether texts are in a charset, each but for a cut last character."""
+    """Returns whether texts are valid in a charset; ``cut`` allows partial ends."""
     make_decoder = codecs.getincrementaldecoder(charset)
     try:
         for text in texts:

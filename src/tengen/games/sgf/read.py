@@ -1,7 +1,7 @@
-"""Reading games of Go from SGF.
+"""Reads games of Go from SGF.
 
-A property that does not change the position never makes a file unreadable: it is kept,
-or ignored with a note if it may matter.
+An invalid property that does not affect the position is never an error. The reader
+keeps or ignores it, and adds a note if it may matter.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from tengen.games.sgf.tree import (
 __all__ = ["read_sgf"]
 
 _MAX_SIZE = 19
-# Whole numbers from here on are hundredths, on any board and from any program.
+# Whole komi numbers from here on are hundredths, for any board and program.
 _MIN_HUNDREDTHS = 275
-# Chinese counting halves komi: komi up to this is in stones, and is doubled.
+# Chinese counting gives komi in stones; komi up to this is doubled to get points.
 _MAX_STONES = 4
 _GAME_INFO = ("KM", "HA", "RU", "RE", "PB", "PW")
 
@@ -46,24 +46,24 @@ def read_sgf(
 ) -> GoRecord:
     """Returns the first game of an SGF text.
 
-    The defaults are a board of 19x19 and a komi of 7.5. Rules that tengen does not play
-    (territory scoring) become the usual ones, with simple ko if a move needs it, and
-    the result is kept as written.
+    The defaults are a 19x19 board and a komi of 7.5. Rules that tengen does not support
+    (territory scoring) are replaced by the default rules, with simple ko if a move
+    needs it. The result stays as written in the file.
 
-    Forms of other servers and editors are understood; docs/reference/sgf.md lists them.
+    Dialects of servers and editors are supported; docs/reference/sgf.md lists them.
 
     Args:
-        text: SGF. Bytes are decoded with the charset that the file names, or else with
-            the one that its texts look like.
-        main_line: Whether to read the first variations of a game that has any; such a
-            game is rejected otherwise.
-        num_moves: How many ``B`` and ``W`` to read, at least 0; None for all. The
-            result stays that of the whole game.
+        text: The SGF text. Bytes are decoded with the charset that the file names, or
+            else with a guessed one.
+        main_line: Whether to read the main line of a game with variations; if False,
+            such a game is an error.
+        num_moves: Number of ``B`` and ``W`` properties to read, at least 0; None for
+            all. The result remains that of the complete game.
 
     Raises:
-        UsageError: The text is not SGF or not a game of Go on a board of 2 to 19, has
-            variations, stones placed after the first move that change the position, or
-            an illegal move.
+        UsageError: The text is not SGF, is not a game of Go on a board of size 2 to 19,
+            has variations or an illegal move, or places stones after the first move
+            that change the position.
     """
     if isinstance(text, bytes):
         tree = parse_bytes(text)
@@ -113,11 +113,11 @@ def read_sgf(
 
 
 def _replayable(record: GoRecord, unsaid: GoRules | None) -> GoRecord:
-    """Returns a game with legal moves, under simple ko if they need it.
+    """Returns ``record``, with simple ko if its moves are legal only under simple ko.
 
     Args:
         record: The game.
-        unsaid: The default rules if the file names no known rules; else None.
+        unsaid: The default rules if the file names no known rules, else None.
 
     Raises:
         UsageError: A stone or a move is not legal.
@@ -140,9 +140,9 @@ def _replayable(record: GoRecord, unsaid: GoRules | None) -> GoRecord:
 
 
 def _parts(nodes: list[Node], num_moves: int | None) -> tuple[int, int]:
-    """Returns the numbers of nodes up to the first move, and up to the last to read.
+    """Returns the number of nodes up to the first move, and of nodes to read.
 
-    The move's own node counts. ``num_moves`` is the last move; None for all nodes.
+    Both counts include the node of the move. ``num_moves`` is None for all nodes.
     """
     places = [place for place, node in enumerate(nodes, 1) if has_move(node)]
     num_start = places[0] if places else len(nodes)
@@ -152,7 +152,7 @@ def _parts(nodes: list[Node], num_moves: int | None) -> tuple[int, int]:
 
 
 def _notes(tree: Tree) -> list[str]:
-    """Returns the notes about the text as a whole."""
+    """Returns the notes about the entire text."""
     notes = ["more games follow; this is the first"] if tree.is_collection else []
     if tree.is_cut:
         dropped = f"; its last value, of {tree.unfinished[:40]}, is dropped"
@@ -161,7 +161,7 @@ def _notes(tree: Tree) -> list[str]:
 
 
 def _line(node: Node, name: str, notes: list[str] | None = None) -> str:
-    """Returns the first value that is not empty; notes if other values differ."""
+    """Returns the first value that is not empty; adds a note if others differ."""
     values = (plain_text(v, keep_lines=False).strip(" ") for v in node.get(name, ()))
     said = list(dict.fromkeys(filter(None, values)))
     if notes is not None and len(said) > 1:
@@ -175,11 +175,11 @@ def _comment(node: Node) -> str:
 
 
 def _board(root: Node, nodes: list[Node]) -> tuple[int, int]:
-    """Returns height and width.
+    """Returns the height and width of the board.
 
     Args:
         root: The root, with the properties of the nodes before the first move.
-        nodes: All nodes, which must not contradict it.
+        nodes: All nodes, which must not contradict the root.
     """
     sizes = {}
     for node in (root, *nodes):
@@ -196,7 +196,7 @@ def _board(root: Node, nodes: list[Node]) -> tuple[int, int]:
 
 
 def _size(text: str) -> tuple[int, int]:
-    """Returns height and width of a text."""
+    """Parses a value of ``SZ``; returns height and width."""
     match = re.fullmatch(r"\+?([0-9]{1,3})(?:\s*[:xX]\s*([0-9]{1,3}))?", text)
     width, height = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
     if not (2 <= width <= _MAX_SIZE and 2 <= height <= _MAX_SIZE):
@@ -205,7 +205,7 @@ def _size(text: str) -> tuple[int, int]:
 
 
 def _set_rules(root: Node, rules: GoRules, notes: list[str]) -> bool:
-    """Sets the root's rules except the handicap; returns whether RU was known."""
+    """Sets rules from the root, except the handicap; returns whether RU is known."""
     if text := _line(root, "KM", notes):
         area = rules.height * rules.width
         komi = _komi(text, _line(root, "AP").lower(), area)
@@ -223,20 +223,20 @@ def _set_rules(root: Node, rules: GoRules, notes: list[str]) -> bool:
 
 
 def _komi(text: str, writer: str, area: int) -> float | None:
-    """Returns komi in points; servers also write hundredths and stones.
+    """Returns komi in points, even if the file gives hundredths or stones.
 
-    Fox (``AP[foxwq]``) writes 0.5, 5.5, 6.5, 7 and 7.5 as 50, 275, 325, 350 and 375:
-    the hundredths of stones, except the first. Other programs do not use such numbers
-    for anything else. A number with a decimal point is points. Komi is at most the area
-    of the board, except in files of tengen (``AP[tengen]``).
+    Fox (``AP[foxwq]``) writes 0.5, 5.5, 6.5, 7 and 7.5 as 50, 275, 325, 350 and 375,
+    which are hundredths of stones, except 50. Other programs do not use these numbers
+    with another meaning. A number with a decimal point is in points. Komi is at most
+    the board's area, except in files written by tengen (``AP[tengen]``).
 
     Args:
         text: The value of ``KM``.
-        writer: The value of ``AP`` in small letters.
-        area: Points of the board.
+        writer: The value of ``AP`` in lower case.
+        area: Number of points of the board.
 
     Returns:
-        The komi; None if it is not a number of whole or half points, or too large.
+        The komi; None if it is not a multiple of half a point, or too large.
     """
     if not re.fullmatch(r"[+-]?(?=[.,]?[0-9])[0-9]{0,6}([.,][0-9]{0,6})?", text):
         return None
@@ -252,13 +252,13 @@ def _komi(text: str, writer: str, area: int) -> float | None:
         if 1 <= abs(komi) <= _MAX_STONES:
             komi *= 2
     elif 4 * komi % 2 == 1 and size <= _MAX_STONES:
-        komi *= 2  # a quarter is none of points
+        komi *= 2  # a multiple of 0.25 cannot be in points
     is_komi = 2 * komi == int(2 * komi) and abs(komi) <= most
     return komi if is_komi else None
 
 
 def _handicap(root: Node, notes: list[str]) -> int:
-    """Returns the number in ``HA``, 0 if there is none."""
+    """Returns the number in ``HA``, or 0 if there is none."""
     text = _line(root, "HA", notes)
     if match := re.match(r"\+?([0-9]{1,3})(?![0-9])", text):
         return int(match[1])
@@ -268,7 +268,7 @@ def _handicap(root: Node, notes: list[str]) -> int:
 
 
 def _fixed_stones(rules: GoRules, root: Node, handicap: int) -> list[int]:
-    """Returns the handicap stones that the file does not list."""
+    """Returns the points of ``handicap`` stones for a file that does not list them."""
     if len({value.strip() for value in root["HA"]} - {""}) > 1:
         raise refuse("HA", "several values", "must have one value; keep one")
     try:
@@ -279,7 +279,7 @@ def _fixed_stones(rules: GoRules, root: Node, handicap: int) -> list[int]:
 
 
 def _with_game_info(nodes: list[Node], num_start: int) -> Node:
-    """Returns the root with the game info that later nodes may have."""
+    """Returns the root, completed with game info that later nodes have."""
     root = dict(nodes[0])
     said: set[str] = set()
     for number, node in enumerate(nodes):
@@ -291,9 +291,9 @@ def _with_game_info(nodes: list[Node], num_start: int) -> Node:
 
 
 def _to_play(nodes: list[Node], notes: list[str]) -> int | None:
-    """Returns the side to play that ``PL`` names after the last move; None if none.
+    """Returns the side to play that ``PL`` sets after the last move; None if unset.
 
-    In a node with a move it is ignored: programs mean either side with it.
+    ``PL`` in a node with a move is ignored, because programs disagree on its meaning.
     """
     to_play: int | None = None
     said: list[str] = []
@@ -315,7 +315,7 @@ def _to_play(nodes: list[Node], notes: list[str]) -> int | None:
 def _moves(
     nodes: list[Node], rules: GoRules
 ) -> tuple[list[int], list[int], list[list[str]]]:
-    """Returns the actions, their players, and the comments on each."""
+    """Returns the actions, their players, and the comments on each action."""
     moves: list[int] = []
     colours: list[int] = []
     comments: list[list[str]] = []
@@ -334,7 +334,7 @@ def _moves(
 def _first_player(
     to_play: int | None, opens: str | None, black: list[int], white: list[int]
 ) -> int:
-    """Returns the player of the first move, or else the one that ``PL`` names."""
+    """Returns the player of the first move, or of ``PL``, or the default player."""
     if opens is not None:
         return "BW".index(opens)
     return int(bool(black) and not white) if to_play is None else to_play
@@ -354,13 +354,13 @@ def _with_passes(
         moves: The actions in the file.
         colours: The player of each action.
         comments: The comments on each action.
-        to_play: The side to play afterwards, if the file names one.
+        to_play: The side to play after the last move, or None if the file sets none.
     """
     said: list[list[str]] = []
     for move, colour, comment in zip(moves, colours, comments, strict=True):
         turns.add(colour, move)
         place = len(turns.actions) - 1
-        # Comments on removed passes move to the action before them.
+        # Merge the comments on removed or ignored passes into those on the last action.
         last, *more = [*said[place:], comment]
         for text in more:
             last += text

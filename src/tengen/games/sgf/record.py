@@ -1,4 +1,4 @@
-"""The record of a game of Go: its moves and setup stones, and writing it as SGF."""
+"""The record of a game of Go, with its setup stones and moves, and its SGF writer."""
 
 from __future__ import annotations
 
@@ -34,42 +34,42 @@ class GoRecord:
     """One game of Go, finished or not."""
 
     game: str
-    """The game's name, ``go/9/komi=6.5``, which includes standard handicap stones."""
+    """The game's name, ``go/9/komi=6.5``. It implies any fixed handicap stones."""
     moves: tuple[int, ...] = ()
-    """The actions, after the setup."""
+    """The actions after the setup."""
     first_player: int = 0
     """The player of the first action: 0 Black, 1 White."""
     black_stones: tuple[int, ...] = ()
-    """Black's other setup stones, points in increasing order."""
+    """Black's setup stones other than a fixed handicap; points in increasing order."""
     white_stones: tuple[int, ...] = ()
-    """White's setup stones, points in increasing order."""
+    """White's setup stones; points in increasing order."""
     result: str = ""
     """The result as in SGF: ``B+3.5``, ``W+R``, ``0`` for a draw, ``Void`` for no
     result; empty if unknown."""
     black: str = ""
-    """Black's name, on one line."""
+    """Name of the Black player, on one line."""
     white: str = ""
-    """White's name, on one line."""
+    """Name of the White player, on one line."""
     comment: str = ""
-    """A comment on the whole game."""
+    """A comment on the game."""
     comments: tuple[str, ...] = ()
     """A comment for each move; empty if no move has one."""
     notes: tuple[str, ...] = field(default=(), compare=False)
-    """What the reader ignored, a line each; not part of the game."""
+    """Notes about data that the reader ignored, one line per note; not compared."""
 
 
 def setup_moves(record: GoRecord) -> list[int]:
     """Returns moves that place a record's setup stones on an empty board.
 
-    The sides alternate, beginning with Black, and pass if they have no stone to place.
-    Passes come first, so that the setup does not end with two passes, which would end
-    the game. Then it is the turn of ``first_player``.
+    The sides alternate, starting with Black, and a side without stones to place passes.
+    Passes come first, because two passes at the end would end the game. After the
+    setup, ``first_player`` is to move.
 
     Returns:
-        Actions to play before the record's; empty if there is no setup.
+        Actions to play before the record's actions; empty if there is no setup.
 
     Raises:
-        UsageError: There is no such game, or the setup is impossible: a stone has no
+        UsageError: The game does not exist, or the setup is impossible: a stone has no
             liberty or is off the board, or two stones are on one point.
     """
     black, white = record.black_stones, record.white_stones
@@ -95,10 +95,10 @@ def setup_moves(record: GoRecord) -> list[int]:
 
 
 def replay(record: GoRecord) -> tuple[State, list[int]]:
-    """Returns the position after the record's moves, and all moves that led to it.
+    """Returns the position after a record's moves, and all moves including the setup.
 
     Raises:
-        UsageError: There is no such game, or a stone or a move is not legal.
+        UsageError: The game does not exist, or a stone or a move is not legal.
     """
     game = open_game(record.game)
     state = game.new_state()
@@ -109,11 +109,11 @@ def replay(record: GoRecord) -> tuple[State, list[int]]:
 
 
 def is_fixed_handicap(rules: GoRules, stones: Sequence[int]) -> bool:
-    """Returns whether stones, in increasing order, stand on the fixed handicap points.
+    """Returns whether ``stones`` are exactly the points of a fixed handicap.
 
     Args:
-        rules: The rules, which have the board.
-        stones: The points.
+        rules: The rules, including the board size.
+        stones: Points in increasing order.
     """
     try:
         points = handicap_points(rules.height, rules.width, len(stones))
@@ -123,7 +123,7 @@ def is_fixed_handicap(rules: GoRules, stones: Sequence[int]) -> bool:
 
 
 def stones_on(state: State) -> tuple[set[int], set[int]]:
-    """Returns the points of Black's and of White's stones in a position of Go."""
+    """Returns the points of Black's and White's stones in a position of Go."""
     planes = state.observation()
     own, other = (set(planes[plane].ravel().nonzero()[0].tolist()) for plane in (1, 2))
     return (own, other) if state.to_play == 0 else (other, own)
@@ -143,12 +143,12 @@ def _play(game: Game, state: State, moves: Sequence[int], what: str) -> None:
 
 
 def _has_stones(state: State, record: GoRecord) -> bool:
-    """Returns whether exactly the record's stones stand on the board."""
+    """Returns whether the board has exactly the record's setup stones."""
     return stones_on(state) == (set(record.black_stones), set(record.white_stones))
 
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
-"""The letters of columns and rows."""
+"""The letters of columns and rows in SGF."""
 _STONES = ("AB", "AW", "AE")
 _PASSES = ("", "tt", "pass")
 
@@ -156,7 +156,7 @@ _Stones: TypeAlias = tuple[set[int], set[int]]
 
 
 def read_move(node: Node, rules: GoRules) -> tuple[int, int]:
-    """Returns the player and the action of a node with a move; Black is 0, White 1.
+    """Returns the player (0 Black, 1 White) and the action of a node with a move.
 
     Raises:
         UsageError: Both sides move, one side moves twice, or a point is off the board.
@@ -187,7 +187,7 @@ def _point(text: str, rules: GoRules, name: str) -> int:
 
 
 def _points(node: Node, name: str, rules: GoRules) -> set[int]:
-    """Returns the points of a list, rectangles filled."""
+    """Returns the points of a property, including those of rectangles."""
     points: set[int] = set()
     for value in dict.fromkeys(node.get(name, ())):
         if not value.strip():
@@ -209,11 +209,13 @@ def _points(node: Node, name: str, rules: GoRules) -> set[int]:
 
 
 def start_stones(start: list[Node], rules: GoRules) -> tuple[list[int], list[int]]:
-    """Returns the stones before the first move; the last node that sets a point wins.
+    """Returns the points of Black's and White's stones before the first move.
+
+    If several nodes set a point, the last one wins.
 
     Args:
         start: The nodes up to the first move.
-        rules: The rules, which have the board.
+        rules: The rules, including the board size.
 
     Raises:
         UsageError: A point is off the board, or in two lists of one node.
@@ -235,20 +237,20 @@ def check_later_stones(
 ) -> None:
     """Checks that stones placed after the first move do not change the position.
 
-    In a node with a move they may describe the position before or after it.
+    In a node with a move, the stones may describe the position before or after it.
 
     Args:
         nodes: All nodes, from the root.
-        num_start: Number of nodes up to the first move, its own included.
+        num_start: Number of nodes up to and including that of the first move.
         start: The record without moves.
         rules: The rules.
 
     Raises:
-        UsageError: They change the position, or the setup is impossible.
+        UsageError: The stones change the position, or the setup is impossible.
     """
     if not any(node.keys() & set(_STONES) for node in nodes[num_start:]):
         return
-    # Simple ko allows every move that a file's rules may allow.
+    # Use simple ko, because it allows every move that any ko rule allows.
     ko, rules.ko = rules.ko, "simple"
     start, rules.ko = dataclasses.replace(start, game=rules.name), ko
     state, _ = replay(start)
@@ -264,7 +266,7 @@ def check_later_stones(
                         state.apply(pass_action)
                     state.apply(move)
                 except CoreError:
-                    return  # No rules allow it; replaying the game reports it.
+                    return  # Illegal under any rules; replay reports it.
                 stones = stones_on(state)
                 changed = changed and _changed(node, stones, rules)
         if changed is not None:
@@ -273,7 +275,7 @@ def check_later_stones(
 
 
 def _changed(node: Node, stones: _Stones, rules: GoRules) -> str | None:
-    """Returns the first property of a node that changes the position; None if none."""
+    """Returns the first property that changes the position; None if there is none."""
     black, white = stones
     for name, standing in zip(_STONES, (black, white, None), strict=True):
         points = _points(node, name, rules)
@@ -289,21 +291,21 @@ _LARGE_KOMI = 50
 def write_sgf(record: GoRecord) -> str:
     """Returns the game as SGF FF[4]; ``read_sgf`` reads it back.
 
-    The same record gives the same text. Line breaks in comments become newlines, and
-    other white space becomes spaces. The planes that a network is shown
-    (``/planes=minigo``, ``/planes=katago``) are not part of the game and left out.
+    Equal records give equal texts. When read back, line breaks in comments are
+    newlines, and other whitespace is spaces. The part of the name that selects planes
+    (``/planes=minigo``, ``/planes=katago``) is left out.
 
     Args:
         record: The game; its moves are not checked.
 
     Raises:
-        CoreError: The name is not that of a game of Go.
+        CoreError: The record's name is not that of a game of Go.
     """
     rules = parse_go_name(record.game)
     usual = GoRules(rules.height, rules.width)
     height, width = rules.height, rules.width
     size = str(width) if height == width else f"{width}:{height}"
-    # The reader accepts such a komi only from tengen.
+    # The reader accepts a komi above the board's area only from tengen.
     writer = "AP[tengen]" if abs(rules.komi) > height * width else ""
     lines = [
         f"(;FF[4]CA[UTF-8]{writer}GM[1]SZ[{size}]KM[{_komi(rules)}]"
@@ -334,7 +336,7 @@ def write_sgf(record: GoRecord) -> str:
 
 
 def _komi(rules: GoRules) -> str:
-    """Returns komi; large whole numbers get a point, or they would be hundredths."""
+    """Returns komi; adds ".0" to numbers that would be read as hundredths."""
     text = f"{rules.komi:g}"
     is_large = abs(rules.komi) >= min(rules.height * rules.width, _LARGE_KOMI)
     return f"{text}.0" if is_large and "." not in text else text
@@ -353,7 +355,7 @@ def _moves(record: GoRecord, rules: GoRules) -> str:
 
 
 def _letters(action: int, rules: GoRules) -> str:
-    """Returns a point's two letters; empty for a pass."""
+    """Returns a point's two letters, or an empty string for a pass."""
     row, column = divmod(action, rules.width)
     return "" if row == rules.height else LETTERS[column] + LETTERS[row]
 

@@ -1,8 +1,8 @@
-"""The syntax of SGF: a text becomes the nodes of its main line.
+"""Parses the syntax of SGF to the nodes of the main line.
 
 Source: SGF FF[4] (red-bean.com/sgf), "EBNF Definition" and "Property Value Types".
-Small letters in a property's name, which older files have, are ignored. Private
-properties of programs may have digits and underscores in their names.
+Lowercase letters in property names, as in older files, are ignored. The names of
+private properties may have digits and underscores.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ __all__ = [
 ]
 
 MAX_CHARACTERS = 1 << 20
-"""The longest text that can be read."""
+"""The maximum length of a text."""
 
 _MAX_DEPTH = 1000
 _WHOLE = 'must be a whole game, "(;...)"; check the file'
-# Excludes smileys such as "(;-)": only what may begin a node, or the end, may follow.
+# "(;" must be followed by the start of a node or the end, unlike in a smiley "(;-)".
 _BEGINNING = re.compile(
     r"\([\s\0]*;[\s\0]*+(?=[A-Za-z();]|[0-9_][A-Za-z0-9_]*+[\s\0]*+\[|$)"
 )
@@ -36,14 +36,14 @@ _LOWER = re.compile("[a-z]+")
 _NAME = re.compile(r"[A-Za-z0-9_]+")
 _VALUE = re.compile(r"\[([^\]\\]*+(?:\\.[^\]\\]*+)*+)\]", re.S)
 _LINE_BREAK = re.compile(r"\r\n|\n\r|\r|\n")
-# The position is unknown if the last value of one of these is cut off.
+# If the last value of one of these properties is cut off, the position is unknown.
 _POSITION = frozenset(("GM", "SZ", "HA", "PL", "AB", "AW", "AE"))
 # Properties that only the root of a game has.
 _ROOT = frozenset(("FF", "GM", "SZ"))
 
 Node = dict[str, list[str]]
-"""Property names and their values, not yet unescaped. A property that occurs several
-times in a node has the values of all occurrences."""
+"""The values of each property, not yet unescaped. If a property occurs several times in
+a node, the values of all occurrences are joined."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Tree:
     """The first game of a text."""
 
     nodes: list[Node]
-    """The nodes of its main line."""
+    """The nodes of the main line."""
     has_variations: bool
     """Whether the game has variations."""
     is_collection: bool
@@ -59,11 +59,11 @@ class Tree:
     is_cut: bool
     """Whether the text ends before the game does."""
     unfinished: str
-    """The property whose last value was cut off and dropped; empty if none."""
+    """Name of the property whose last value was cut off and dropped; empty if none."""
 
 
 def refuse(name: str, value: object, rule: str) -> UsageError:
-    """Returns the error of a rejected text, with the value shortened."""
+    """Returns the error for an invalid value, which is shortened in the message."""
     text = " ".join(str(value).split())
     shown = text if len(text) <= 40 else text[:37] + "..."
     return UsageError(f"SGF {name} ({shown}) {rule}")
@@ -78,25 +78,25 @@ def has_move(node: Node) -> bool:
 class _Level:
     """An open "(" and the nodes after it."""
 
-    is_main: bool  # Its nodes belong to the main line.
+    is_main: bool  # whether its nodes belong to the main line
     has_child: bool = False
     num_nodes: int = 0
 
 
 def parse_tree(text: str, most: int = MAX_CHARACTERS) -> Tree:
-    """Reads the first game of a text.
+    """Parses the first game of a text.
 
     The main line takes the first variation at each branch. Text around the game, such
-    as an email, is ignored. A text may end before its game, as after a crash: an
-    incomplete last value is dropped.
+    as an email, is ignored. A text that ends early, for example after a crash, is
+    accepted; an incomplete last value is dropped.
 
     Args:
         text: The text.
         most: The maximum number of characters.
 
     Raises:
-        UsageError: The text has no game tree, a broken or too deep one, is too long, or
-            ends where the position is not yet known.
+        UsageError: The text has no game tree or is too long, the tree is broken or too
+            deep, or the text ends before the position is known.
     """
     if len(text) > most:
         rule = f"must be at most {most} characters; keep games apart"
@@ -135,7 +135,7 @@ def parse_tree(text: str, most: int = MAX_CHARACTERS) -> Tree:
                 nodes.append(node)
             unfinished = last[0] if last else ""
         elif not sign:
-            # The size may be missing; with another root in it, it may be two games.
+            # The size may be in the missing end. A second root suggests two games.
             is_sized = len(nodes) > 1 or "SZ" in nodes[0]
             has_roots = any(node.keys() & _ROOT for node in nodes[1:])
             if not any(nodes) or not is_sized or has_roots:
@@ -149,7 +149,7 @@ def parse_tree(text: str, most: int = MAX_CHARACTERS) -> Tree:
 
 
 def plain_text(value: str, *, keep_lines: bool) -> str:
-    """Returns a value of type Text, or SimpleText, without its escapes.
+    """Unescapes a value of type Text or SimpleText.
 
     Args:
         value: The characters between the brackets.
@@ -162,9 +162,11 @@ def plain_text(value: str, *, keep_lines: bool) -> str:
 
 
 def _parse_node(text: str, place: int) -> tuple[Node, int, re.Match[str] | None]:
-    """Returns the node that begins at ``place``, and its end.
+    """Parses the node at index ``place`` of the text.
 
-    The third result is the name of the property in which the text ends, if any.
+    Returns:
+        The node; the index after it; and the match of the property's name in which the
+        text ends, or None.
     """
     node: Node = {}
     while match := _NAME.match(text, place):
