@@ -13,7 +13,6 @@
 #include "fuzz/target.h"
 #include "store/disk/disk_file.h"
 #include "store/disk/durable_log.h"
-#include "store/disk/last_mark.h"
 #include "store/disk/log_file.h"
 #include "store/disk/state_files.h"
 #include "store/engine/engine_testing.h"

@@ -41,13 +41,13 @@ void check_what_is_left(const std::string& folder, uint64_t memory_bytes, bool i
     const uint64_t size = world.of_table(table, [](const auto& one) { return one.size(); });
     const uint64_t most = table == kTwice ? UINT64_MAX : 2 * size;
     for (uint64_t i = 0; i < most && world.can_draw(table, 1); ++i) {
-      const std::optional<store::Gathered> batch = sampler.next(in_time());
+      const std::optional<store::Delivery> batch = sampler.next(in_time());
       expect(batch.has_value(), "a batch in time");
-      for (const Model::Drawn& drawn : read_batch(table, batch->delivery.keys, batch->data.get())) {
+      for (const Model::Drawn& drawn : read_batch(table, batch->keys, batch->data.get())) {
         model->lend(drawn, is_whole);
         model->end_loan(drawn, true);
       }
-      sampler.port().ack(batch->delivery.lease, {});
+      sampler.ack(batch->lease, {});
     }
   }
   // Items removed to free memory may have been used less often.

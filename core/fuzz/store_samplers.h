@@ -162,9 +162,9 @@ class LibrarySampler final : public Client, private SamplerClient {
       const uint64_t lease = loans_.lease(which);
       loans_.end(which, is_used, &scene_.model);
       if (is_used) {
-        sampler_->port().ack(lease, priorities_of(which));
+        sampler_->ack(lease, priorities_of(which));
       } else {
-        sampler_->port().give_back(lease);
+        sampler_->give_back(lease);
       }
     } catch (const Error&) {
       expect(false, "nobody is refused who did nothing");
@@ -177,25 +177,23 @@ class LibrarySampler final : public Client, private SamplerClient {
 
  private:
   void begin() {
-    std::unique_ptr<store::SamplerPort> port;
+    store::SamplerSession session;
     if (door_ == Door::kLocal) {
-      port = world().store.open_sampler(table_, kNumSamples, 0);
+      session = world().store.open_sampler(table_, kNumSamples, 0);
     } else {
       const std::array<int, 2> ends = ends_of_connection();
       const auto opened = world().server->open_sampler(ends[0], table_, kNumSamples, 0);
-      port = std::make_unique<store::SamplerPort>(
-          std::make_unique<store::RingChannel>(
-              store::SessionAddress{ends[1], opened.memory_path, opened.layout}),
-          0);
+      session.channel = std::make_unique<store::RingChannel>(
+          store::SessionAddress{ends[1], opened.memory_path, opened.layout});
     }
-    sampler_.emplace(std::move(port), schema(), world().store.slab_map(0), kNumSamples,
+    sampler_.emplace(std::move(session), schema(), world().store.slab_map(0), kNumSamples,
                      kNumSteps[table_]);
   }
   void draw() {
     if (!world().can_draw(table_, kNumSamples)) return;
-    const std::optional<store::Gathered> batch = sampler_->next(in_time());
+    const std::optional<store::Delivery> batch = sampler_->next(in_time());
     expect(batch.has_value(), "a batch in time");
-    lend(batch->delivery.lease, batch->delivery.keys, batch->data.get());
+    lend(batch->lease, batch->keys, batch->data.get());
   }
 
   const Door door_;

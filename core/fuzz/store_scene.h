@@ -17,11 +17,11 @@
 #include <vector>
 
 #include "fuzz/target.h"
-#include "store/clients/batch_layout.h"
 #include "store/net/gateway.h"
 #include "store/service/server.h"
 #include "store/service/store.h"
 #include "store/state/saved.h"
+#include "store/steps/gather.h"
 
 namespace tengen::fuzz::scene {
 

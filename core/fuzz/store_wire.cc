@@ -6,21 +6,21 @@
 
 #include <csignal>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
 #include "fuzz/scratch_folder.h"
 #include "fuzz/target.h"
-#include "store/clients/batch_layout.h"
-#include "store/clients/sampler_port.h"
+#include "store/clients/sampler.h"
 #include "store/clients/writer.h"
 #include "store/net/gateway.h"
 #include "store/net/replica.h"
-#include "store/net/replica_messages.h"
 #include "store/service/store.h"
 #include "store/session/messages.h"
 #include "store/session/stream_channel.h"
+#include "store/steps/gather.h"
 
 namespace tengen::fuzz {
 namespace {
@@ -116,16 +116,15 @@ void answer_client(std::string_view bytes) {
   const uint64_t batch_bytes = store::BatchLayout(schema(), kNumSamples, 1).num_bytes;
   Stream stream;
   try {
-    store::SamplerPort port(
-        std::make_unique<store::StreamChannel>(store::StreamAddress{stream.take_end(), "store"},
-                                               kNumSamples, batch_bytes),
-        1);
+    store::Sampler sampler(
+        {std::make_unique<store::StreamChannel>(store::StreamAddress{stream.take_end(), "store"},
+                                                kNumSamples, batch_bytes),
+         1},
+        schema(), store::SlabMap::none(), kNumSamples, 1);
     stream.say(bytes.substr(0, 1 << 15));
-    while (true) {
-      store::Delivery delivery;
-      if (!port.next(in_time(), &delivery)) break;
-      expect(delivery.keys.size() == kNumSamples && delivery.data != nullptr, "a batch is whole");
-      port.ack(delivery.lease, {});
+    while (const std::optional<store::Delivery> batch = sampler.next(in_time())) {
+      expect(batch->keys.size() == kNumSamples && batch->data != nullptr, "a batch is whole");
+      sampler.ack(batch->lease, {});
     }
   } catch (const Error&) {
   }

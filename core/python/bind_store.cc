@@ -21,7 +21,6 @@ namespace tengen {
 namespace {
 
 using store::engine::Engine;
-using Keys = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 // The holder of the store's lock may need the GIL, so functions release it to wait for the lock.
 using WithoutGil = nb::call_guard<nb::gil_scoped_release>;
@@ -101,9 +100,6 @@ void bind_config(nb::module_& m) {
 void bind_store(nb::module_& m) {
   nb::exception<store::GoneError>(m, "GoneError", m.attr("CoreError").ptr());
   nb::exception<store::RefusedError>(m, "RefusedError", m.attr("CoreError").ptr());
-  m.def(
-      "check_priorities", [](const Doubles& priorities) { check_priorities(span_of(priorities)); },
-      nb::arg("priorities"), "Raises CoreError where a store would refuse one.");
   bind_config(m);
   bind_store_clients(m);
   bind_store_net(m);
@@ -166,32 +162,6 @@ void bind_store(nb::module_& m) {
           },
           nb::arg("table"), nb::arg("max_items").none(), nb::arg("max_steps").none(), WithoutGil(),
           "None: as it was.")
-      .def(
-          "set_priorities",
-          [](Store& self, uint32_t table, const Keys& keys, const Doubles& priorities) {
-            if (keys.size() != priorities.size()) {
-              throw Error("priorities (" + std::to_string(priorities.size()) + ") must be " +
-                          std::to_string(keys.size()) + ", one for each key; pass as many");
-            }
-            const nb::gil_scoped_release release;
-            self.change_open([&](Engine& engine) {
-              engine.table(table).set_priorities({keys.data(), keys.size()}, span_of(priorities));
-            });
-          },
-          nb::arg("table"), nb::arg("keys"), nb::arg("priorities"))
-      .def(
-          "erase",
-          [](Store& self, uint32_t table, const Keys& keys) {
-            const nb::gil_scoped_release release;
-            return self.change_open([&](Engine& engine) {
-              uint64_t count = 0;
-              for (size_t i = 0; i < keys.size(); ++i) {
-                count += engine.table(table).erase(keys.data()[i]) ? 1u : 0u;
-              }
-              return count;
-            });
-          },
-          nb::arg("table"), nb::arg("keys"))
       .def("keep", &Store::keep, nb::arg("goes_on"), WithoutGil())
       .def(
           "begin_checkpoint", [](Store& self) { return self.checkpointer()->ask(); }, WithoutGil())

@@ -79,7 +79,7 @@ void bind_writer(nb::module_& m) {
       nb::arg("num_ahead"), nb::arg("reconnect"), nb::arg("patience_s"));
 }
 
-nb::dict to_dict(const Sampler& sampler, const store::Gathered& gathered) {
+nb::dict to_dict(const Sampler& sampler, const store::Delivery& gathered) {
   std::vector<size_t> leading{sampler.num_samples()};
   if (sampler.num_steps() > 1) leading.push_back(sampler.num_steps());
   return to_arrays(sampler.schema(), sampler.offsets(), gathered.data, leading);
@@ -92,7 +92,7 @@ std::optional<ReplayBatch> next(Sampler& sampler, double timeout_s) {
   }();
   if (!batch) return std::nullopt;
   nb::dict arrays = to_dict(sampler, *batch);
-  return ReplayBatch(std::move(batch->delivery), std::move(arrays));
+  return ReplayBatch(std::move(*batch), std::move(arrays));
 }
 
 void bind_makers(nb::module_& m) {
@@ -121,7 +121,7 @@ void bind_makers(nb::module_& m) {
         auto channel = std::make_unique<store::RingChannel>(
             address_of(descriptor, memory_path, layout, reconnect, patience_s));
         return std::make_unique<Sampler>(
-            std::make_unique<store::SamplerPort>(std::move(channel), num_ahead), schema,
+            store::SamplerSession{std::move(channel), num_ahead}, schema,
             map_slabs(directory, pool, slots_per_slab, slot_bytes), num_samples, num_steps);
       },
       nb::arg("descriptor"), nb::arg("memory_path"), nb::arg("layout"), nb::arg("columns"),
@@ -146,14 +146,14 @@ void bind_sampler(nb::module_& m) {
               check_priorities(given);
             }
             const nb::gil_scoped_release release;
-            self.port().ack(lease, given);
+            self.ack(lease, given);
           },
           nb::arg("lease"), nb::arg("priorities").none())
       .def(
-          "give_back", [](Sampler& self, uint64_t lease) { self.port().give_back(lease); },
+          "give_back", [](Sampler& self, uint64_t lease) { self.give_back(lease); },
           nb::arg("lease"), nb::call_guard<nb::gil_scoped_release>())
       .def(
-          "waits", [](Sampler& self) { return self.port().waits(); },
+          "waits", [](Sampler& self) { return self.waits(); },
           nb::call_guard<nb::gil_scoped_release>());
   bind_makers(m);
 }

@@ -75,10 +75,10 @@ void bind_store_net(nb::module_& m) {
         const store::engine::Schema schema = schema_of(columns, steps_per_chunk);
         const store::BatchLayout layout(schema, num_samples, num_steps);
         return std::make_unique<store::Sampler>(
-            std::make_unique<store::SamplerPort>(
+            store::SamplerSession{
                 std::make_unique<store::StreamChannel>(store::StreamAddress{descriptor, name},
                                                        num_samples, layout.num_bytes),
-                num_ahead),
+                num_ahead},
             schema, store::SlabMap::none(), num_samples, num_steps);
       },
       nb::arg("descriptor"), nb::arg("name"), nb::arg("columns"), nb::arg("steps_per_chunk"),

@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "store/clients/sampler_port.h"
-#include "store/clients/slab_map.h"
+#include "store/clients/sampler.h"
 #include "store/session/ring_channel.h"
 #include "store/state/schema.h"
+#include "store/steps/gather.h"
 
 namespace tengen {
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tengen.transport import Client, Dialect, Server, Service, listen_on
+from tengen.transport import Client, Dialect, NetDoor, Server, Service
 from tests.faults.test_actor_kills import process_of, turns
 from tests.integration.runs import events, wait_for
 
@@ -96,7 +96,7 @@ def test_a_port_does_not_live_on_in_what_its_server_forked() -> None:
         num_sessions=lambda: 0,
         is_closing=lambda: False,
     )
-    server = Server(listen_on(dialect, "127.0.0.1:0"), service)
+    server = Server(NetDoor(listen="127.0.0.1:0").open(dialect), service)
     connection, _ = Client(dialect, server.address).open({"ask": "say", "text": "a"})
     child = os.fork()
     if child == 0:

@@ -27,6 +27,7 @@ from tests.faults.store_queue import (
     read_log,
     start,
 )
+from tests.refusals import refused
 
 
 def run_with_kills(
@@ -183,7 +184,7 @@ def test_a_client_of_a_killed_store_is_told(tmp_path):
     server = start_server(directory)
     store = Store.connect(directory, patience_s=0.5)
     sampler = store.table("t").sampler(1)
-    with pytest.raises(UsageError, match="is a running store's"):
+    with refused(UsageError, "directory ("):
         Store(
             StoreConfig.of(
                 [TableConfig(name="t", columns={"value": Column(dtype="int64")})],
@@ -192,9 +193,9 @@ def test_a_client_of_a_killed_store_is_told(tmp_path):
         )
     server.send_signal(signal.SIGKILL)
     server.wait()
-    with pytest.raises(UsageError, match="has ended, or has closed this client"):
+    with refused(UsageError, "store ("):
         sampler.sample(timeout_s=300.0)
-    with pytest.raises(RunError, match="does not answer"):
+    with refused(RunError, "store ("):
         Store.connect(directory, patience_s=0.0)
 
 
@@ -209,7 +210,7 @@ def test_loans_are_bounded_by_the_next_server_too(tmp_path):
     server.wait()
     heir = start_server(directory)
     with contextlib.closing(heir.stdin), contextlib.closing(heir.stdout):
-        with pytest.raises(StoreTimeout, match="2 batches are not acknowledged"):
+        with refused(StoreTimeout, "2 batches"):
             sampler.sample(timeout_s=1.0)
         for batch in batches:
             batch.ack()

@@ -14,6 +14,7 @@ import pytest
 
 from tengen.errors import RunError, TengenError, UsageError
 from tengen.store import Store, StoreTimeout
+from tests.refusals import refused
 
 SERVER = """
 import sys
@@ -104,9 +105,9 @@ def test_clients_of_a_killed_server_are_told(start):
         writer.flush(timeout_s=300.0)
 
     for _ in range(2):
-        with pytest.raises(UsageError, match="has ended, or has closed this client"):
+        with refused(UsageError, "store ("):
             write()
-    with pytest.raises(RunError, match=r"store \(tcp://.*\) does not answer"):
+    with refused(RunError, "store (tcp://"):
         Store.connect(server.address)
 
 

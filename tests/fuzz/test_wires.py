@@ -16,7 +16,7 @@ import pytest
 
 from tengen.errors import refusal
 from tengen.store import Column, Store, StoreConfig, TableConfig
-from tengen.store.messages import VERSION
+from tengen.store.messages import WIRE_VERSION
 from tengen.transport import NetAddress
 from tests.fuzz.changes import any_json, changed, changed_json
 
@@ -62,7 +62,7 @@ def speak(store: Store, data: bytes) -> bytes:
 
 def messages() -> list[dict[str, Any]]:
     """A message of each kind that a store is asked."""
-    commands = ("describe", "erase", "set_priorities", "set_capacity", "insert", "x")
+    commands = ("describe", "set_capacity", "insert", "x")
     return [
         {"ask": "tables"},
         {"ask": "writer", "name": "w", "pool": 0, "wait_s": 0.0},
@@ -72,7 +72,7 @@ def messages() -> list[dict[str, Any]]:
             {
                 "ask": "command",
                 "name": name,
-                "arguments": {"table": 0, "keys": [1, 2], "priorities": [0.5, 1.0]},
+                "arguments": {"table": 0, "max_items": 9, "max_bytes": None},
             }
             for name in commands
         ),
@@ -81,10 +81,10 @@ def messages() -> list[dict[str, Any]]:
 
 def test_every_greeting_and_question_is_answered(store: Store) -> None:
     rng = random.Random(SEED)
-    hello = {"version": VERSION, "token": TOKEN}
+    hello = {"version": WIRE_VERSION, "token": TOKEN}
     for _ in range(int(120 * TIMES)):
         said = line(hello)
-        message = line({"version": VERSION, **rng.choice(messages())})
+        message = line({"version": WIRE_VERSION, **rng.choice(messages())})
         match rng.randrange(4):
             case 0:
                 said = line(changed_json(rng, hello))
@@ -109,7 +109,7 @@ def test_every_greeting_and_question_is_answered(store: Store) -> None:
 def test_nothing_is_answered_without_the_token(store: Store) -> None:
     rng = random.Random(SEED + 1)
     for number in range(int(60 * TIMES)):
-        hello = {"version": VERSION}
+        hello = {"version": WIRE_VERSION}
         if number % 4:
             hello["token"] = rng.choice(
                 [TOKEN[:-1], TOKEN + "\n", TOKEN.upper(), "\ud800", any_json(rng)]
@@ -122,7 +122,7 @@ def test_nothing_is_answered_without_the_token(store: Store) -> None:
 def test_a_client_refuses_what_is_no_answer() -> None:
     rng = random.Random(SEED + 2)
     answers = [
-        {"answer": {"tables": {}, "version": VERSION}},
+        {"answer": {"tables": {}, "version": WIRE_VERSION}},
         {"answer": {"tables": {"t": {"number": 0, "pool": 0, "config": {}}}}},
         {"error": "store (x) is full; wait", "kind": "full"},
         {"answer": None},

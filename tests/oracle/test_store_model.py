@@ -230,24 +230,6 @@ class TableMachine(RuleBasedStateMachine):
             self.model.num_samples -= 1
             item.under_way -= 1
 
-    @precondition(lambda self: self.keys and self.model.goes_by_priority())
-    @rule(data=st.data(), priority=PRIORITIES)
-    def set_priority(self, data, priority):
-        number = data.draw(st.sampled_from(sorted(self.keys)))
-        self.table.set_priorities(np.array([self.keys[number]]), np.array([priority]))
-        item = self.model.find(number)
-        if item is not None:
-            item.priority = priority
-
-    @precondition(lambda self: self.keys)
-    @rule(data=st.data())
-    def erase(self, data):
-        number = data.draw(st.sampled_from(sorted(self.keys)))
-        item = self.model.find(number)
-        assert self.table.erase(np.array([self.keys[number]])) == (item is not None)
-        if item is not None:
-            self.model.remove(item)
-
     @rule(max_items=st.integers(1, 6))
     def set_capacity(self, max_items):
         self.table.set_capacity(max_items)

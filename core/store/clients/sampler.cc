@@ -1,10 +1,16 @@
 #include "store/clients/sampler.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
+#include "store/session/encoding.h"
+#include "transport/stream_socket.h"
 
 namespace tengen::store {
+
+using transport::part_of;
+
 namespace {
 
 // Size of a part of a batch: small enough that two threads share the batch well, large enough that
@@ -13,9 +19,10 @@ constexpr uint64_t kPartBytes = uint64_t{128} << 10;
 
 }  // namespace
 
-Sampler::Sampler(std::unique_ptr<SamplerPort> port, engine::Schema schema, SlabMap slabs,
-                 uint32_t num_samples, uint32_t num_steps)
-    : port_(std::move(port)),
+Sampler::Sampler(SamplerSession session, engine::Schema schema, SlabMap slabs, uint32_t num_samples,
+                 uint32_t num_steps)
+    : channel_(std::move(session.channel)),
+      num_ahead_(session.num_ahead),
       schema_(std::move(schema)),
       slabs_(std::move(slabs)),
       num_samples_(num_samples),
@@ -25,27 +32,77 @@ Sampler::Sampler(std::unique_ptr<SamplerPort> port, engine::Schema schema, SlabM
   if (num_samples == 0) throw Error("batch (0 samples) must be of at least one; ask for more");
 }
 
-std::optional<Gathered> Sampler::next(Deadline deadline) {
+std::optional<Delivery> Sampler::next(Deadline deadline) {
   const bool was_away = std::chrono::steady_clock::now() - returned_at_ >= kMinAway;
   num_absences_ = was_away ? num_absences_ + 1 : 0;
-  Gathered gathered;
   if (ahead_) worker_.finish();
-  if (!port_->next(deadline, &gathered.delivery)) {
-    returned_at_ = std::chrono::steady_clock::now();
-    return std::nullopt;
+  std::optional<Drawn> drawn = take_next(deadline);
+  if (drawn && !drawn->data) {
+    if (ahead_) {
+      drawn->data = std::move(ahead_);
+    } else {
+      drawn->data = arena_.take();
+      copy(slabs_.of(drawn->pieces), {drawn->pieces, 0}, drawn->data.get());
+    }
   }
-  if (gathered.delivery.data) {
-    gathered.data = std::move(gathered.delivery.data);
-  } else if (ahead_) {
-    gathered.data = std::move(ahead_);
-  } else {
-    gathered.data = arena_.take();
-    const std::span<const engine::Piece> pieces = gathered.delivery.pieces;
-    copy(slabs_.of(pieces), {pieces, 0}, gathered.data.get());
-  }
-  if (num_absences_ >= kMinAbsences && layout_.num_bytes >= kMinBytesAhead) begin_next();
+  if (drawn && num_absences_ >= kMinAbsences && layout_.num_bytes >= kMinBytesAhead) begin_next();
   returned_at_ = std::chrono::steady_clock::now();
-  return gathered;
+  return drawn;
+}
+
+std::optional<Sampler::Drawn> Sampler::take_next(Deadline deadline) {
+  std::optional<Drawn> drawn = std::exchange(peeked_, std::nullopt);
+  if (!drawn) {
+    if (!ask(std::max(1u, num_ahead_), deadline)) return std::nullopt;
+    const std::span<const std::byte> reply = channel_->wait_for_reply(deadline);
+    if (reply.data() == nullptr) return std::nullopt;
+    drawn = take_batch(reply);
+  }
+  --num_asked_;
+  ask(num_ahead_, kAtOnce);
+  return drawn;
+}
+
+const Sampler::Drawn* Sampler::peek() {
+  if (peeked_) return &*peeked_;
+  const std::span<const std::byte> reply = channel_->peek_reply();
+  if (reply.data() == nullptr || read<Reply>(reply) != Reply::kBatch) return nullptr;
+  return &peeked_.emplace(take_batch(reply));
+}
+
+void Sampler::ack(uint64_t lease, std::span<const double> priorities) {
+  OfLease message{.lease = lease};
+  message.num_bytes += static_cast<uint32_t>(priorities.size_bytes());
+  iovec parts[] = {part_of(&message, sizeof message),
+                   part_of(priorities.data(), priorities.size_bytes())};
+  channel_->send(parts, Deadline::max(), Urgency::kLater);
+  // The request for the next batch goes with the same wake-up, so that next() need not send it.
+  const bool asks = num_ahead_ > 0 && num_asked_ <= num_ahead_;
+  if (asks && channel_->send_one(SampleMessage{}, kAtOnce, Urgency::kLater)) ++num_asked_;
+  channel_->ring();
+}
+
+void Sampler::give_back(uint64_t lease) {
+  channel_->send_one(OfLease{.kind = Request::kGiveBack, .lease = lease}, Deadline::max());
+}
+
+// Requests batches until as many as wished are under way. Returns whether any is.
+bool Sampler::ask(uint32_t wished, Deadline deadline) {
+  while (num_asked_ < wished && channel_->send_one(SampleMessage{}, deadline)) ++num_asked_;
+  return num_asked_ > 0;
+}
+
+Sampler::Drawn Sampler::take_batch(std::span<const std::byte> reply) {
+  const auto batch = read<Batch>(reply);
+  Drawn drawn;
+  drawn.lease = batch.lease;
+  drawn.table_size = batch.table_size;
+  std::span<const std::byte> rest = reply.subspan(sizeof batch);
+  rest = take(rest, batch.num_samples, &drawn.keys);
+  rest = take(rest, batch.num_samples, &drawn.probabilities);
+  take_all(rest, &drawn.pieces);
+  drawn.data = channel_->pop_reply();
+  return drawn;
 }
 
 void Sampler::copy(const engine::Slabs& slabs, const Part& part, std::byte* data) {
@@ -59,7 +116,7 @@ void Sampler::copy(const engine::Slabs& slabs, const Part& part, std::byte* data
 }
 
 void Sampler::begin_next() {
-  const Delivery* next = port_->peek();
+  const Drawn* next = peek();
   if (next == nullptr || next->data) return;
   try {
     ahead_slabs_ = slabs_.of(next->pieces);

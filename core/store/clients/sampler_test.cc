@@ -28,7 +28,8 @@ const Deadline kNever = Deadline::max();
 // What a session does that has drawn all its batches ahead, or none.
 class FakeChannel final : public Channel {
  public:
-  std::vector<Delivery> batches;
+  // The pieces of each; its number is its lease.
+  std::vector<std::vector<Piece>> batches;
   bool is_ahead = true;
 
   uint32_t max_message() const override { return UINT32_MAX; }
@@ -36,10 +37,9 @@ class FakeChannel final : public Channel {
   void ring() override {}
   std::span<const std::byte> wait_for_reply(Deadline) override {
     if (num_taken_ == batches.size()) return {};
-    const Delivery& batch = batches[num_taken_];
-    const std::vector<Piece>& pieces = batch.pieces;
+    const std::vector<Piece>& pieces = batches[num_taken_];
     reply_.resize(sizeof(Batch) + pieces.size() * sizeof(Piece));
-    std::memcpy(put(reply_.data(), Batch{.lease = batch.lease}), pieces.data(),
+    std::memcpy(put(reply_.data(), Batch{.lease = num_taken_}), pieces.data(),
                 pieces.size() * sizeof(Piece));
     return reply_;
   }
@@ -66,33 +66,31 @@ struct Fixture {
         memory(kSlots * schema.chunk_bytes()),
         num_samples(batch),
         channel(new FakeChannel),
-        sampler(std::make_unique<SamplerPort>(std::unique_ptr<Channel>(channel), 1), schema,
+        sampler({std::unique_ptr<Channel>(channel), 1}, schema,
                 SlabMap(kSlots, schema.chunk_bytes(), [this](uint32_t) { return memory.data(); }),
                 num_samples, kSteps) {
     Rng rng(column_bytes, 0, 0, 0, Purpose::kTest);
     for (std::byte& byte : memory) byte = static_cast<std::byte>(rng.below(256));
     for (uint64_t lease = 0; lease < kNumBatches; ++lease) {
-      Delivery delivery;
-      delivery.lease = lease;
+      std::vector<Piece>& pieces = channel->batches.emplace_back();
       for (uint32_t i = 0; i < num_samples; ++i) {
         for (uint32_t left = kSteps; left > 0;) {
           const uint32_t offset = rng.below(kLength);
           const uint32_t count = 1 + rng.below(std::min(left, kLength - offset));
-          delivery.pieces.push_back({rng.below(kSlots), offset, count});
+          pieces.push_back({rng.below(kSlots), offset, count});
           left -= count;
         }
       }
-      channel->batches.push_back(delivery);
     }
   }
 
   // What the batch must be, as it lies in the slots now.
-  std::vector<std::byte> expected(const Delivery& delivery) {
+  std::vector<std::byte> expected(const std::vector<Piece>& pieces) {
     const BatchLayout layout(schema, num_samples, kSteps);
     std::vector<std::byte> data(layout.num_bytes);
     std::byte* out[] = {data.data() + layout.offsets[0], data.data() + layout.offsets[1]};
     std::byte* base = memory.data();
-    gather(schema, Slabs{{&base, 1}, kSlots, schema.chunk_bytes()}, delivery.pieces, out);
+    gather(schema, Slabs{{&base, 1}, kSlots, schema.chunk_bytes()}, pieces, out);
     return data;
   }
 
@@ -103,7 +101,7 @@ struct Fixture {
   Sampler sampler;
 };
 
-bool is_equal(Fixture& fixture, const Gathered& gathered, const std::vector<std::byte>& expected) {
+bool is_equal(Fixture& fixture, const Delivery& gathered, const std::vector<std::byte>& expected) {
   const std::vector<uint64_t>& offsets = fixture.sampler.offsets();
   const Column& x = fixture.schema.columns()[0];
   const uint64_t num_steps = uint64_t{fixture.num_samples} * kSteps;
@@ -137,8 +135,8 @@ void check_ahead(uint64_t column_bytes, uint32_t num_samples) {
       TENGEN_CHECK(!fixture.sampler.is_ready());
     }
     stay_away();
-    const std::optional<Gathered> gathered = fixture.sampler.next(kNever);
-    TENGEN_CHECK(gathered && gathered->delivery.lease == lease);
+    const std::optional<Delivery> gathered = fixture.sampler.next(kNever);
+    TENGEN_CHECK(gathered && gathered->lease == lease);
     TENGEN_CHECK(is_equal(fixture, *gathered, expected));
   }
 }
@@ -149,7 +147,7 @@ void check_at_once(uint32_t num_samples) {
   Fixture fixture(3000, num_samples);
   for (uint64_t lease = 0; lease < kNumBatches; ++lease) {
     const std::vector<std::byte> expected = fixture.expected(fixture.channel->batches[lease]);
-    const std::optional<Gathered> gathered = fixture.sampler.next(kNever);
+    const std::optional<Delivery> gathered = fixture.sampler.next(kNever);
     TENGEN_CHECK(gathered && is_equal(fixture, *gathered, expected));
     if (lease != Sampler::kMinAbsences + 1) stay_away();
   }
@@ -168,7 +166,7 @@ void check_never(bool is_ahead, uint32_t num_samples) {
     stay_away();
     TENGEN_CHECK(!fixture.sampler.is_ready());
     const std::vector<std::byte> expected = fixture.expected(fixture.channel->batches[lease]);
-    const std::optional<Gathered> gathered = fixture.sampler.next(kNever);
+    const std::optional<Delivery> gathered = fixture.sampler.next(kNever);
     TENGEN_CHECK(gathered && is_equal(fixture, *gathered, expected));
   }
   stay_away();

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "store/clients/slab_map.h"
 #include "store/session/arena.h"
 #include "store/session/channel.h"
 #include "store/session/messages.h"
+#include "store/steps/gather.h"
 
 namespace tengen::store {
 

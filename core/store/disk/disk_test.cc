@@ -57,27 +57,24 @@ struct Fixture {
     return Writer(has_server ? connect_writer(*server, name) : store->open_writer(name, 0),
                   schema(), slab_map(), 1);
   }
-  std::unique_ptr<SamplerPort> sampler(uint32_t num_samples, uint32_t num_ahead) {
-    return has_server ? connect_sampler(*server, 0, num_samples, num_ahead)
-                      : store->open_sampler(0, num_samples, num_ahead);
+  std::unique_ptr<Sampler> sampler(uint32_t num_samples, uint32_t num_ahead) {
+    return make_sampler(*store,
+                        has_server ? connect_sampler(*server, 0, num_samples, num_ahead)
+                                   : store->open_sampler(0, num_samples, num_ahead),
+                        slab_map(), 0, num_samples);
   }
   void write(Writer& by, uint64_t first, uint64_t count) {
-    const double priority = 1.0;
     for (uint64_t number = first; number < first + count; ++number) {
       const std::vector<uint64_t> step(400, number);
-      const auto* bytes = reinterpret_cast<const std::byte*>(step.data());
-      TENGEN_CHECK(by.append({&bytes, 1}, 1, kNever) == 1);
-      TENGEN_CHECK(
-          by.insert({0, by.next_sequence(), by.num_steps() - 1, 1, 1, 1, {&priority, 1}}, kNever));
+      write_item(by, step.data());
     }
     TENGEN_CHECK(by.flush(kNever));
   }
-  std::vector<uint64_t> values_of(const Delivery& delivery) {
+  static std::vector<uint64_t> values_of(const Delivery& delivery) {
     std::vector<uint64_t> values;
-    SlabMap slabs = slab_map();
-    for (const engine::Piece& piece : delivery.pieces) {
+    for (size_t i = 0; i < delivery.keys.size(); ++i) {
       uint64_t words[400];
-      std::memcpy(words, slabs.up_to(piece.slot).at(piece.slot), sizeof words);
+      std::memcpy(words, delivery.data.get() + i * sizeof words, sizeof words);
       for (const uint64_t word : words) TENGEN_CHECK(word == words[0]);
       values.push_back(words[0]);
     }
@@ -102,7 +99,7 @@ void check_many(bool with_server) {
   std::map<uint64_t, int> uses;
   std::vector<std::thread> threads;
   std::vector<std::unique_ptr<Writer>> writers;
-  std::vector<std::unique_ptr<SamplerPort>> samplers;
+  std::vector<std::unique_ptr<Sampler>> samplers;
   for (uint64_t c = 0; c < kClients; ++c) {
     writers.emplace_back(new Writer(fixture.writer("w" + std::to_string(c))));
     samplers.push_back(fixture.sampler(3, 2));
@@ -113,7 +110,7 @@ void check_many(bool with_server) {
       Delivery delivery;
       uint64_t last_lease = 0;
       for (uint64_t i = 0; i < kItems / 3; ++i) {
-        TENGEN_CHECK(samplers[c]->next(kNever, &delivery));
+        TENGEN_CHECK(next(*samplers[c], kNever, &delivery));
         TENGEN_CHECK(i == 0 || delivery.lease > last_lease);
         last_lease = delivery.lease;
         const std::vector<uint64_t> values = fixture.values_of(delivery);
@@ -140,8 +137,8 @@ void check_end(bool with_server) {
     fixture.write(writer, 0, 60);
     const auto sampler = fixture.sampler(4, 2);
     Delivery delivery;
-    if (round % 2 == 0) TENGEN_CHECK(sampler->next(kNever, &delivery));
-    (void)sampler->next(kAtOnce, &delivery);
+    if (round % 2 == 0) TENGEN_CHECK(next(*sampler, kNever, &delivery));
+    (void)next(*sampler, kAtOnce, &delivery);
     fixture.store->close();
     if (!with_server) continue;
     fixture.server.reset();
@@ -159,7 +156,7 @@ void check_damage() {
   close(file);
   Delivery delivery;
   auto sampler = fixture.sampler(1, 0);
-  TENGEN_CHECK(sampler->next(kNever, &delivery));
+  TENGEN_CHECK(next(*sampler, kNever, &delivery));
   TENGEN_CHECK(fixture.values_of(delivery) == std::vector<uint64_t>{3});
   fixture.store->read([](const Engine& engine) {
     TENGEN_CHECK(engine.num_damaged(0) == 3 && engine.table(0).size() == 97);

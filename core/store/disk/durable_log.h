@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "store/disk/disk_file.h"
-#include "store/disk/last_mark.h"
 #include "store/disk/log_file.h"
 #include "store/disk/state_files.h"
 #include "store/state/log.h"

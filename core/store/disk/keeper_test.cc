@@ -29,15 +29,11 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t kMemoryBytes = 1 << 20;
 std::unique_ptr<Store> make_store(const Folder& folder, bool goes_on) {
-  auto store = std::make_unique<Store>(folder.path.string(), kMemoryBytes, 3);
   TableConfig config;
   config.name = "queue";
   config.sampler = selector_of("fifo");
   config.max_times_sampled = 1;
-  store->change([&](Engine& engine) {
-    engine.add_pool(Schema({{"x", "i8", {}, 0}}, 4));
-    engine.add_table(config, 0);
-  });
+  auto store = store_of(folder.path, kMemoryBytes, Schema({{"x", "i8", {}, 0}}, 4), config);
   const auto sessions = store->keep(goes_on).sessions;
   TENGEN_CHECK(sessions.empty());  // those of this process end with it
   return store;
@@ -50,18 +46,14 @@ std::unique_ptr<Store> make_store(const Folder& folder, bool goes_on) {
   const auto store = make_store(folder, goes_on);
   const Schema schema({{"x", "i8", {}, 0}}, 4);
   Writer writer(store->open_writer("a", 0), schema, store->slab_map(0), 1);
-  const auto sampler = store->open_sampler(0, 3, 0);
+  const auto sampler = open_sampler(*store, 0, 3, 0);
   const auto tell = [&](int64_t word) { TENGEN_CHECK(write(pipe_end, &word, 8) == 8); };
-  const double one = 1.0;
   for (int64_t number = static_cast<int64_t>(writer.next_sequence());; ++number) {
-    const std::byte* bytes = reinterpret_cast<const std::byte*>(&number);
-    TENGEN_CHECK(writer.append({&bytes, 1}, 1, in_time()) == 1);
-    TENGEN_CHECK(writer.insert(
-        {0, static_cast<uint64_t>(number), writer.num_steps() - 1, 1, 1, 1, {&one, 1}}, in_time()));
+    write_item(writer, &number);
     tell(number);
     if (number % 4 != 0) continue;
     Delivery delivery;
-    if (!sampler->next(Deadline::min(), &delivery)) continue;
+    if (!next(*sampler, Deadline::min(), &delivery)) continue;
     if (number % 8 == 0) {
       sampler->give_back(delivery.lease);
       continue;

@@ -1,24 +1,80 @@
 // Batches for a client on another host are sent from the slabs where their steps lie.
 
+#include <sys/uio.h>
+
 #include <condition_variable>
-#include <exception>
+#include <cstring>
 #include <optional>
+#include <span>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/thread.h"
-#include "store/net/batch_parts.h"
 #include "store/net/net_session.h"
 #include "store/session/encoding.h"
+#include "store/steps/gather.h"
+#include "transport/shared_memory.h"
 
 namespace tengen::store {
 namespace {
 
-using engine::Engine;
+// The smallest piece that is sent from its slab.
+constexpr uint64_t kMinPartBytes = 1024;
+
+// A batch that is sent part by part needs no copy: large pieces are sent from the slabs where they
+// lie. Small pieces are gathered first, as a part costs more than the copy of a few bytes. Not
+// thread-safe.
+class BatchParts {
+ public:
+  BatchParts(engine::Schema schema, uint32_t num_samples, uint32_t num_steps)
+      : schema_(std::move(schema)),
+        layout_(schema_, num_samples, num_steps),
+        gathered_(transport::SharedMemory::anonymous(layout_.num_bytes)) {}
+
+  // Appends the parts of a batch, layout.num_bytes together. They are valid while the pieces' slots
+  // are held, and until the next call.
+  void list(const engine::Slabs& slabs, std::span<const engine::Piece> pieces,
+            std::vector<iovec>* parts) {
+    uint64_t listed = 0;    // bytes of the batch that are in `parts` or gathered
+    uint64_t gathered = 0;  // the last of these, gathered and not in `parts` yet
+    const auto add_gathered = [&] {
+      if (gathered == 0) return;
+      parts->push_back({gathered_.data() + listed - gathered, gathered});
+      gathered = 0;
+    };
+    for (size_t c = 0; c < schema_.columns().size(); ++c) {
+      const uint64_t bytes = schema_.columns()[c].num_bytes;
+      gathered += layout_.offsets[c] - listed;  // the bytes between columns are sent too
+      listed = layout_.offsets[c];
+      for (const engine::Piece& piece : pieces) {
+        std::byte* from = slabs.at(piece.slot) + schema_.offset(c) + piece.offset * bytes;
+        const uint64_t num_bytes = piece.num_steps * bytes;
+        if (num_bytes < kMinPartBytes) {
+          std::memcpy(gathered_.data() + listed, from, num_bytes);
+          gathered += num_bytes;
+          listed += num_bytes;
+        } else {
+          add_gathered();
+          parts->push_back({from, num_bytes});
+          listed += num_bytes;
+        }
+      }
+    }
+    gathered += layout_.num_bytes - listed;
+    listed = layout_.num_bytes;
+    add_gathered();
+  }
+
+ private:
+  const engine::Schema schema_;
+  const BatchLayout layout_;
+  const transport::SharedMemory gathered_;  // as large as a batch; used where pieces are small
+};
 
 // One thread reads, and one draws and sends, so that acknowledgements never wait behind a batch.
-class BatchSender final : public NetSession, private Outbox {
+class BatchSender final : public NetSession {
  public:
   BatchSender(NetParts parts, uint32_t num_samples, uint32_t num_steps)
       : NetSession(std::move(parts.connection), std::move(parts.name)),
@@ -56,11 +112,7 @@ class BatchSender final : public NetSession, private Outbox {
   bool take() {
     switch (const Request kind = read<Request>(message_)) {
       case Request::kSample: {
-        // It changes nothing that another thread waits for: the batch is drawn by send_batches().
-        session_->store().try_change_open([&](Engine& engine) {
-          session_->served().apply(engine, message_);
-          return Progress::kNone;
-        });
+        session_->apply(message_, Deadline::max());  // send_batches() draws it
         const std::scoped_lock lock(mutex_);
         ++num_wanted_;
         changed_.notify_all();
@@ -69,11 +121,7 @@ class BatchSender final : public NetSession, private Outbox {
       case Request::kAck:
       case Request::kGiveBack:
         wait_until_sent(read<OfLease>(message_).lease);
-        session_->store().change_when(
-            Deadline::max(),
-            [&](Engine& engine) { return session_->served().apply(engine, message_); },
-            // What is given back is taken by a closed store too.
-            /*also_closed=*/kind == Request::kGiveBack);
+        session_->apply(message_, Deadline::max());
         return true;
       default:
         refuse(kind);
@@ -98,11 +146,11 @@ class BatchSender final : public NetSession, private Outbox {
   void send_batches() noexcept {
     std::string error = error_of([&] {
       while (wait_until_wanted() && draw()) {
-        set_being_sent(read<Batch>(reply_).lease);
+        set_being_sent(read<Batch>(session_->reply()).lease);
         const bool is_sent = send();
         set_being_sent(std::nullopt);
         if (!is_sent) break;
-        num_reply_bytes_ = 0;
+        session_->pop_reply();
       }
     });
     set_being_sent(std::nullopt);
@@ -127,45 +175,21 @@ class BatchSender final : public NetSession, private Outbox {
     return true;
   }
 
-  // False where the session is over.
+  // Draws a batch; false where the session is over.
   bool draw() {
-    return wait_for([&] { return session_->waits(); },
-                    [&](Deadline deadline) { return answer(deadline) || is_over(); }) &&
-           num_reply_bytes_ > 0;
+    const auto attempt = [&](Deadline deadline) {
+      return !session_->wait_for_reply(deadline).empty() || is_over();
+    };
+    return wait_for([&] { return session_->waits(); }, attempt) && !session_->reply().empty();
   }
-
-  // Draws a batch, if there is one before the deadline.
-  bool answer(Deadline deadline) {
-    std::exception_ptr refused;
-    session_->store().change_when(deadline, [&](Engine& engine) {
-      Progress progress = Progress::kNone;
-      try {
-        progress = session_->served().answer(engine, *this);
-      } catch (...) {
-        refused = std::current_exception();  // passed on, as other threads must be woken first
-      }
-      return num_reply_bytes_ > 0 || refused ? Progress::kDone : progress;
-    });
-    if (refused) std::rethrow_exception(refused);
-    return num_reply_bytes_ > 0;
-  }
-
-  std::byte* reserve(uint32_t num_bytes) override {
-    if (num_reply_bytes_ > 0) return nullptr;
-    if (reply_.size() < num_bytes) reply_.resize(num_bytes);
-    return reply_.data();
-  }
-  void stage(uint32_t num_bytes) override { num_reply_bytes_ = num_bytes; }
-
   bool is_over() {
     const std::scoped_lock lock(mutex_);
     return is_over_;
   }
 
   bool send() {
-    auto message = read<Batch>(reply_);
-    const std::span<const std::byte> rest =
-        std::span<const std::byte>(reply_).first(num_reply_bytes_).subspan(sizeof message);
+    auto message = read<Batch>(session_->reply());
+    const std::span<const std::byte> rest = session_->reply().subspan(sizeof message);
     const uint64_t index_bytes = num_samples_ * (sizeof(int64_t) + sizeof(double));
     const std::span<const std::byte> index = rest.first(index_bytes);
     take_all(rest.subspan(index_bytes), &pieces_);
@@ -180,11 +204,8 @@ class BatchSender final : public NetSession, private Outbox {
   SlabMap slabs_;
   const uint32_t num_samples_;
   BatchParts batch_;
-  std::vector<std::byte> message_;  // from the client
-  // The batch that is being sent.
-  std::vector<std::byte> reply_;
-  uint32_t num_reply_bytes_ = 0;  // 0: there is none
-  std::vector<engine::Piece> pieces_;
+  std::vector<std::byte> message_;     // from the client
+  std::vector<engine::Piece> pieces_;  // of the batch that is being sent
   std::vector<iovec> parts_;
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -36,20 +36,11 @@ Gateway::~Gateway() {
   for (const auto& running : running_) running->thread.join();
 }
 
-template <class Serve>
-std::unique_ptr<OpenedSession> Gateway::of_client(engine::SessionId id, Serve&& serve) {
-  try {
-    return std::make_unique<OpenedSession>(store_, id, serve());
-  } catch (...) {
-    store_->end_session(id);
-    throw;
-  }
-}
-
 uint64_t Gateway::open_writer(int descriptor, const std::string& name, uint32_t pool,
                               Deadline deadline) {
   const Engine::OpenedWriter opened = store_->begin_writer(name, pool, deadline);
-  auto session = of_client(opened.session, [&] { return serve_writer(opened.writer); });
+  auto session =
+      OpenedSession::open(store_, opened.session, [&] { return serve_writer(opened.writer); });
   start(step_receiver(parts_of(descriptor, "writer " + name, pool, std::move(session)),
                       opened.writer));
   return opened.next_sequence;
@@ -63,7 +54,8 @@ void Gateway::open_sampler(int descriptor, uint32_t table, uint32_t num_samples,
     return std::pair(engine.pool_of(table), engine.table(table).config());
   });
   const engine::SessionId id = store_->begin_sampler(table, num_samples);
-  auto session = of_client(id, [&] { return serve_sampler(id, table, num_samples); });
+  auto session =
+      OpenedSession::open(store_, id, [&] { return serve_sampler(id, table, num_samples); });
   start(batch_sender(parts_of(descriptor, "sampler of " + config.name, pool, std::move(session)),
                      num_samples, config.num_steps));
 }

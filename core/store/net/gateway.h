@@ -42,9 +42,6 @@ class Gateway {
     std::thread thread;
   };
 
-  // Takes over a session that the engine began, and ends it where there is no memory.
-  template <class Serve>
-  std::unique_ptr<OpenedSession> of_client(engine::SessionId id, Serve&& serve);
   NetParts parts_of(int descriptor, std::string name, uint32_t pool,
                     std::unique_ptr<OpenedSession> session);
   void start(std::unique_ptr<NetSession> session);

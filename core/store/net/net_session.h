@@ -10,9 +10,8 @@
 #include <string>
 #include <utility>
 
-#include "store/clients/slab_map.h"
-#include "store/service/store.h"
-#include "store/session/served_session.h"
+#include "store/service/opened_session.h"
+#include "store/steps/gather.h"
 #include "transport/stream_socket.h"
 
 namespace tengen::store {
@@ -73,29 +72,6 @@ class NetSession {
   const std::string name_;
   std::mutex mutex_;
   std::string waits_;
-};
-
-// A writer's or a sampler's session with the store, which ends with this object. Thread-safe.
-class OpenedSession {
- public:
-  OpenedSession(Store* store, engine::SessionId id, std::unique_ptr<ServedSession> served)
-      : store_(store), id_(id), served_(std::move(served)) {}
-  OpenedSession(const OpenedSession&) = delete;
-  OpenedSession& operator=(const OpenedSession&) = delete;
-  ~OpenedSession() { store_->end_session(id_); }
-
-  Store& store() const { return *store_; }
-  // For threads that hold the store's lock.
-  ServedSession& served() const { return *served_; }
-  // What the session waits for, for people.
-  std::string waits() const {
-    return store_->read([&](const engine::Engine& engine) { return served_->waits(engine); });
-  }
-
- private:
-  Store* const store_;
-  const engine::SessionId id_;
-  const std::unique_ptr<ServedSession> served_;
 };
 
 // What the session of a client with steps is made of.

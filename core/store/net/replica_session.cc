@@ -15,7 +15,7 @@
 #include "store/disk/row_file.h"
 #include "store/disk/state_files.h"
 #include "store/net/net_session.h"
-#include "store/net/replica_messages.h"
+#include "store/net/replica.h"
 #include "transport/shared_memory.h"
 
 namespace tengen::store {

@@ -39,10 +39,10 @@ class StepReceiver final : public NetSession {
         return take_steps(read<Steps>(message_).num_steps);
       case Request::kInsert:
         check_appended(read<InsertMessage>(message_));
-        return apply(kind);
+        return apply();
       case Request::kRelease:
         check_release(read<Release>(message_).first);
-        return apply(kind);
+        return apply();
       case Request::kFlush:
         return flush(read<Flush>(message_).number);
       default:
@@ -82,28 +82,10 @@ class StepReceiver final : public NetSession {
   }
 
   // Applies the message. False where the client has gone.
-  bool apply(Request kind) {
-    Store& store = session_->store();
-    Checkpointer* const checkpointer = store.checkpointer();
-    const bool is_sync =
-        kind == Request::kInsert && checkpointer != nullptr && checkpointer->is_sync();
+  bool apply() {
     return wait_for([&] { return session_->waits(); },
-                    [&](Deadline deadline) {
-                      bool has_changed = false;
-                      const bool is_done = store.change_when(
-                          deadline,
-                          [&](Engine& engine) {
-                            const Progress progress = session_->served().apply(engine, message_);
-                            has_changed = has_changed || progress != Progress::kNone;
-                            return progress;
-                          },
-                          // What is released is taken by a closed store too.
-                          /*also_closed=*/kind == Request::kRelease);
-                      if (has_changed && is_sync) inserts_end_ = checkpointer->ask();
-                      return is_done;
-                    });
+                    [&](Deadline deadline) { return session_->apply(message_, deadline); });
   }
-
   // Behind the client's steps the chunk still has bytes of an earlier writer.
   void check_appended(const InsertMessage& message) const {
     const uint64_t count = std::max(message.count, 1u);
@@ -120,10 +102,10 @@ class StepReceiver final : public NetSession {
   }
 
   bool flush(uint64_t number) {
-    const auto is_kept = [&](Deadline deadline) {
-      return inserts_end_ == 0 || session_->store().checkpointer()->wait(inserts_end_, deadline);
-    };
-    if (!wait_for([&] { return session_->waits(); }, is_kept)) return false;
+    if (!wait_for([&] { return session_->waits(); },
+                  [&](Deadline deadline) { return session_->flush(deadline); })) {
+      return false;
+    }
     const Flushed reply{.number = number};
     iovec part = transport::part_of(&reply, sizeof reply);
     return socket_.send({&part, 1});
@@ -133,9 +115,8 @@ class StepReceiver final : public NetSession {
   const engine::Schema schema_;
   SlabMap slabs_;
   const uint32_t writer_;
-  uint32_t slot_ = 0;         // of the chunk that is being filled
-  uint64_t num_steps_ = 0;    // received
-  uint64_t inserts_end_ = 0;  // the checkpoint that has what was inserted; 0: none has to
+  uint32_t slot_ = 0;       // of the chunk that is being filled
+  uint64_t num_steps_ = 0;  // received
   std::vector<std::byte> message_;
 };
 

@@ -149,19 +149,19 @@ void check_close() {
 
 // A chunk of eight megabytes that is never complete, a step a megabyte.
 constexpr uint64_t kLongStep = 1 << 20;
-std::unique_ptr<Store> make_long_steps(const Folder& folder) {
+std::unique_ptr<Store> make_long_steps(const std::string& directory, uint32_t steps_per_chunk) {
   auto store =
-      std::make_unique<Store>("", uint64_t{64} << 20, 3,
-                              DiskConfig{folder.path, uint64_t{256} << 20, Durability::kCheckpoint,
-                                         std::chrono::milliseconds(1)});
-  TableConfig config;
-  config.name = "t";
-  store->change([&](Engine& engine) {
-    engine.add_pool(Schema({{"x", "u1", {kLongStep}, 0}}, 8));
-    engine.add_table(config, 0);
-  });
+      store_of("", uint64_t{64} << 20, Schema({{"x", "u1", {kLongStep}, 0}}, steps_per_chunk), {},
+               DiskConfig{directory, uint64_t{256} << 20, Durability::kCheckpoint,
+                          std::chrono::milliseconds(1)});
   (void)store->keep(false);
   return store;
+}
+
+Writer writer_of(Store& store) {
+  return Writer(store.open_writer("a", 0),
+                store.read([](const Engine& engine) { return engine.pool(0).schema(); }),
+                store.slab_map(0), 1);
 }
 
 // Steps that neither rows nor the log have room for are not packed in vain, which needs as much
@@ -169,26 +169,10 @@ std::unique_ptr<Store> make_long_steps(const Folder& folder) {
 void check_no_room() {
   transport::in_small_folder(uint64_t{8} << 20, [](const std::string& path) {
     std::filesystem::create_directory(path + "/disk");
-    const auto store =
-        std::make_unique<Store>("", uint64_t{64} << 20, 3,
-                                DiskConfig{path + "/disk", uint64_t{256} << 20,
-                                           Durability::kCheckpoint, std::chrono::milliseconds(1)});
-    const Schema schema({{"x", "u1", {kLongStep}, 0}}, 1);
-    store->change([&](Engine& engine) {
-      engine.add_pool(schema);
-      TableConfig config;
-      config.name = "t";
-      engine.add_table(config, 0);
-    });
-    (void)store->keep(false);
-    Writer writer(store->open_writer("a", 0), schema, store->slab_map(0), 1);
+    const auto store = make_long_steps(path + "/disk", 1);
+    Writer writer = writer_of(*store);
     const std::vector<std::byte> step(kLongStep);
-    const std::byte* column = step.data();
-    const double one = 1.0;
-    for (uint64_t i = 0; i < 20; ++i) {
-      TENGEN_CHECK(writer.append({&column, 1}, 1, in_time()) == 1);
-      TENGEN_CHECK(writer.insert({0, i, i, 1, 1, 1, {&one, 1}}, in_time()));
-    }
+    for (uint64_t i = 0; i < 20; ++i) write_item(writer, step.data());
     TENGEN_CHECK(writer.flush(in_time()));
     std::string reason;
     {
@@ -208,15 +192,11 @@ void check_no_room() {
 void check_no_memory() {
   Folder folder("checkpointer");
   run_and_kill([&] {
-    const auto store = make_long_steps(folder);
-    const Schema schema = store->read([](const Engine& engine) { return engine.pool(0).schema(); });
-    Writer writer(store->open_writer("a", 0), schema, store->slab_map(0), 1);
+    const auto store = make_long_steps(folder.path, 8);
+    Writer writer = writer_of(*store);
     const auto insert = [&](uint64_t i) {
       const std::vector<std::byte> step(kLongStep, static_cast<std::byte>(i + 1));
-      const std::byte* column = step.data();
-      const double one = 1.0;
-      TENGEN_CHECK(writer.append({&column, 1}, 1, in_time()) == 1);
-      TENGEN_CHECK(writer.insert({0, i, i, 1, 1, 1, {&one, 1}}, in_time()));
+      write_item(writer, step.data());
       TENGEN_CHECK(writer.flush(in_time()));
     };
     for (uint64_t i = 0; i < 4; ++i) insert(i);
@@ -228,7 +208,7 @@ void check_no_memory() {
     insert(4);
     TENGEN_CHECK(checkpointer.wait(checkpointer.ask(), in_time(), /*is_patient=*/true));
   });
-  const auto store = make_long_steps(folder);
+  const auto store = make_long_steps(folder.path, 8);
   store->read([&](const Engine& engine) {
     TENGEN_CHECK(engine.table(0).size() == 5);
     const Pool& pool = engine.pool(0);

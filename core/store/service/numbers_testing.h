@@ -19,18 +19,15 @@ inline std::unique_ptr<Store> make_numbers(const Folder& folder, Durability dura
                                            uint64_t num_rows = 1 << 12,
                                            Resumed* resumed = nullptr) {
   using engine::Disk;
-  auto store = std::make_unique<Store>("", kNumberSlots * Disk::kAlignment, 3,
-                                       DiskConfig{folder.path, num_rows * Disk::kAlignment,
-                                                  durability, std::chrono::milliseconds(1)});
   engine::TableConfig config;
   config.name = "queue";
   config.sampler = engine::selector_of("fifo");
   config.max_times_sampled = 1;
   config.max_items = 1 << 20;
-  store->change([&](engine::Engine& engine) {
-    engine.add_pool(engine::Schema({{"x", "i8", {}, 0}, {"y", "u1", {1000}, 0}}, 4));
-    engine.add_table(config, 0);
-  });
+  auto store = store_of("", kNumberSlots * Disk::kAlignment,
+                        engine::Schema({{"x", "i8", {}, 0}, {"y", "u1", {1000}, 0}}, 4), config,
+                        DiskConfig{folder.path, num_rows * Disk::kAlignment, durability,
+                                   std::chrono::milliseconds(1)});
   const Resumed how = store->keep(false);
   if (resumed != nullptr) *resumed = how;
   return store;
@@ -74,10 +71,7 @@ inline std::vector<int64_t> range(int64_t first, int64_t end) {
 // Uses so many of the oldest, or all.
 inline std::vector<int64_t> use_numbers(Store& store, uint64_t most = UINT64_MAX) {
   std::vector<int64_t> numbers;
-  const auto port = store.open_sampler(0, 1, 2);
-  SlabMap slabs = store.slab_map(0);
-  const engine::Schema schema =
-      store.read([](const engine::Engine& engine) { return engine.pool(0).schema(); });
+  const auto sampler = open_sampler(store, 0, 1, 2);
   const auto is_left = [&] {
     return store.read([](const engine::Engine& engine) { return engine.table(0).size() > 0; });
   };
@@ -86,17 +80,16 @@ inline std::vector<int64_t> use_numbers(Store& store, uint64_t most = UINT64_MAX
   while (numbers.size() < most && is_left()) {
     TENGEN_CHECK(std::chrono::steady_clock::now() < end);
     Delivery delivery;
-    if (!port->next(std::chrono::steady_clock::now() + std::chrono::milliseconds(100), &delivery)) {
+    if (!next(*sampler, std::chrono::steady_clock::now() + std::chrono::milliseconds(100),
+              &delivery)) {
       continue;
     }
-    const engine::Piece& piece = delivery.pieces[0];
-    const std::byte* chunk = slabs.up_to(piece.slot).at(piece.slot);
     int64_t number;
-    std::memcpy(&number, chunk + schema.offset(0) + piece.offset * 8, 8);
-    TENGEN_CHECK(chunk[schema.offset(1) + piece.offset * 1000 + 999] ==
+    std::memcpy(&number, delivery.data.get(), 8);
+    TENGEN_CHECK(delivery.data.get()[sampler->offsets()[1] + 999] ==
                  static_cast<std::byte>(number));
     numbers.push_back(number);
-    port->ack(delivery.lease, {});
+    sampler->ack(delivery.lease, {});
   }
   return numbers;
 }

@@ -77,19 +77,17 @@ void check_naps(bool sampler_waits) {
   {
     Server server(&store);
     Line line;
-    const auto sampler = connect_sampler(server, empty, 1, 1);
+    const auto sampler =
+        make_sampler(store, connect_sampler(server, empty, 1, 1), store.slab_map(0), empty, 1);
     Delivery delivery;
-    if (sampler_waits) TENGEN_CHECK(!sampler->next(kAtOnce, &delivery));
+    if (sampler_waits) TENGEN_CHECK(!next(*sampler, kAtOnce, &delivery));
     SlabFiles files;
     const Server::Opened opened = server.open_writer(line.server(), "a", 0, kNever);
     const SessionAddress address{line.client(), opened.memory_path, opened.layout};
     Writer writer({std::make_unique<RingChannel>(address), 0, 16}, schema,
                   files.map(store, folder.path), 1);
-    const double one = 1.0;
     for (uint64_t i = 0; i < kInserts; ++i) {
-      const auto* column = reinterpret_cast<const std::byte*>(&i);
-      TENGEN_CHECK(writer.append({&column, 1}, 1, kNever) == 1);
-      TENGEN_CHECK(writer.insert({table, i, i, 1, 1, 1, {&one, 1}}, kNever));
+      write_item(writer, &i, table);
       // So that the server has done with one before the next comes, were it woken.
       if (i % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
@@ -107,26 +105,19 @@ void check_stock() {
   const Folder folder("server");
   constexpr uint64_t kNumChunks = 256;
   const Schema schema({{"x", "u1", {4096}, 0}}, 1);
-  Store store(folder.path.string(), kNumChunks * schema.chunk_bytes(), 3);
-  TableConfig config;
-  config.name = "t";
-  store.change([&](Engine& engine) { engine.add_pool(schema); });
-  store.change([&](Engine& engine) { engine.add_table(config, 0); });
+  const auto owner = store_of(folder.path, kNumChunks * schema.chunk_bytes(), schema);
+  Store& store = *owner;
   Server server(&store);
   SlabFiles files;
   Writer writer(connect_writer(server, "a", 64), schema, files.map(store, folder.path), 1);
-  const double one = 1.0;
   const std::vector<std::byte> step(4096);
-  const std::byte* column = step.data();
   for (uint64_t i = 0; i < 4 * kNumChunks; ++i) {
-    TENGEN_CHECK(writer.append({&column, 1}, 1, in_time()) == 1);
-    TENGEN_CHECK(writer.insert({0, i, i, 1, 1, 1, {&one, 1}}, in_time()));
+    write_item(writer, step.data());
     TENGEN_CHECK(store.read([](const Engine& engine) { return engine.num_granted(0); }) <=
                  kNumChunks / 64 + 1);
   }
   TENGEN_CHECK(writer.flush(in_time()));
-  const uint64_t size = store.read([](const Engine& engine) { return engine.table(0).size(); });
-  TENGEN_CHECK(size >= kNumChunks - kNumChunks / 64 - 1);
+  TENGEN_CHECK(table_size(store) >= kNumChunks - kNumChunks / 64 - 1);
 }
 
 // Nor do many writers together hold it: whoever comes late gets a chunk while the others go on.
@@ -134,11 +125,8 @@ void check_stocks() {
   const Folder folder("server");
   constexpr uint64_t kNumChunks = 512, kNumWriters = 100;
   const Schema schema({{"x", "u1", {4096}, 0}}, 1);
-  Store store(folder.path.string(), kNumChunks * schema.chunk_bytes(), 3);
-  TableConfig config;
-  config.name = "t";
-  store.change([&](Engine& engine) { engine.add_pool(schema); });
-  store.change([&](Engine& engine) { engine.add_table(config, 0); });
+  const auto owner = store_of(folder.path, kNumChunks * schema.chunk_bytes(), schema);
+  Store& store = *owner;
   Server server(&store);
   SlabFiles files;
   std::vector<std::unique_ptr<Writer>> writers;
@@ -146,14 +134,9 @@ void check_stocks() {
     writers.push_back(std::make_unique<Writer>(connect_writer(server, std::to_string(i), 64),
                                                schema, files.map(store, folder.path), 1));
   }
-  const double one = 1.0;
   const std::vector<std::byte> step(4096);
-  const std::byte* column = step.data();
   for (uint64_t round = 0; round < 20; ++round) {
-    for (const auto& writer : writers) {
-      TENGEN_CHECK(writer->append({&column, 1}, 1, in_time()) == 1);
-      TENGEN_CHECK(writer->insert({0, round, round, 1, 1, 1, {&one, 1}}, in_time()));
-    }
+    for (const auto& writer : writers) write_item(*writer, step.data());
   }
   const uint64_t num_granted = store.read([](const Engine& engine) {
     uint64_t sum = 0;
@@ -169,26 +152,18 @@ void check_stocks() {
 void check_leaving_clients() {
   const Folder folder("server");
   const Schema schema({{"x", "i8", {}, 0}}, 4);
-  Store store(folder.path.string(), 1 << 20, 3);
-  TableConfig config;
-  config.name = "t";
-  store.change([&](Engine& engine) { engine.add_pool(schema); });
-  store.change([&](Engine& engine) { engine.add_table(config, 0); });
+  const auto owner = store_of(folder.path, 1 << 20, schema);
+  Store& store = *owner;
   Server server(&store);
   SlabFiles files;
   Writer writer(connect_writer(server, "a"), schema, files.map(store, folder.path), 1);
-  const auto insert = [&](uint64_t i) {
-    const double one = 1.0;
-    const auto* column = reinterpret_cast<const std::byte*>(&i);
-    TENGEN_CHECK(writer.append({&column, 1}, 1, in_time()) == 1);
-    TENGEN_CHECK(writer.insert({0, i, i, 1, 1, 1, {&one, 1}}, in_time()));
-  };
+  const auto insert = [&](uint64_t i) { write_item(writer, &i); };
   insert(0);
   TENGEN_CHECK(writer.flush(in_time()));
-  auto sampler = connect_sampler(server, 0, 1, 1);
+  auto sampler = make_sampler(store, connect_sampler(server, 0, 1, 1), store.slab_map(0), 0, 1);
   auto other = connect_writer(server, "b");
   Delivery delivery;
-  TENGEN_CHECK(sampler->next(in_time(), &delivery));
+  TENGEN_CHECK(next(*sampler, in_time(), &delivery));
   TENGEN_CHECK(server.describe().size() == 3);
   {
     const NoMemory none;
@@ -203,10 +178,10 @@ void check_leaving_clients() {
     const auto num_loans = [](const Engine& engine) { return engine.num_loans(1); };
     TENGEN_CHECK(store.read(num_loans) == 0);
     TENGEN_CHECK(!store.read([](const Engine& engine) { return engine.is_writer_open("b"); }));
-    TENGEN_CHECK(store.read([](const Engine& engine) { return engine.table(0).size(); }) == 1);
+    TENGEN_CHECK(table_size(store) == 1);
   }
   TENGEN_CHECK(writer.flush(in_time()));
-  TENGEN_CHECK(store.read([](const Engine& engine) { return engine.table(0).size(); }) == 2);
+  TENGEN_CHECK(table_size(store) == 2);
 }
 #endif
 
@@ -216,17 +191,7 @@ void check_leaving_clients() {
 void check_left_sessions() {
   const Folder folder("left");
   const Schema schema({{"x", "i8", {}, 0}}, 4);
-  TableConfig config;
-  config.name = "t";
-  const auto make_store = [&] {
-    auto store = std::make_unique<Store>(folder.path.string(), 1 << 20, 3);
-    store->change([&](Engine& engine) {
-      engine.add_pool(schema);
-      engine.add_table(config, 0);
-    });
-    return store;
-  };
-  auto store = make_store();
+  auto store = store_of(folder.path, 1 << 20, schema);
   store->keep(false);
   auto server = std::make_unique<Server>(store.get());
   const auto connect = [&](const std::string& name) {
@@ -255,10 +220,7 @@ void check_left_sessions() {
   Writer one(connect("one"), schema, files.map(*store, folder.path), 1);
   Writer two(connect("two"), schema, files.map(*store, folder.path), 1);
   const auto insert = [](Writer& writer, uint64_t i) {
-    const double priority = 1.0;
-    const auto* column = reinterpret_cast<const std::byte*>(&i);
-    TENGEN_CHECK(writer.append({&column, 1}, 1, in_time()) == 1);
-    TENGEN_CHECK(writer.insert({0, i, i, 1, 1, 1, {&priority, 1}}, in_time()));
+    write_item(writer, &i);
     return writer.flush(in_time());
   };
   for (uint64_t i = 0; i < 10; ++i) TENGEN_CHECK(insert(one, i) && insert(two, i));
@@ -270,13 +232,13 @@ void check_left_sessions() {
     const auto memory = transport::SharedMemory::open((folder.path / "session-1").string());
     reinterpret_cast<SessionHeader*>(memory.data())->version.store(kRingVersion + 1);
   }
-  store = make_store();
+  store = store_of(folder.path, 1 << 20, schema);
   const Resumed resumed = store->keep(true);
   TENGEN_CHECK(resumed.sessions.size() == 2);
   server = std::make_unique<Server>(store.get(), resumed.sessions);
   TENGEN_CHECK(folder.count("session-") == 1 && server->describe().size() == 1);
   TENGEN_CHECK(insert(one, 10) && throws([&] { insert(two, 10); }));
-  TENGEN_CHECK(store->read([](const Engine& engine) { return engine.table(0).size(); }) == 21);
+  TENGEN_CHECK(table_size(*store) == 21);
 }
 
 // A writer whose name is refused leaves no session behind, in any state.
@@ -300,9 +262,60 @@ void check_refused_names() {
   TENGEN_CHECK(next() == before + 1);
 }
 
+// Who changes the store in steps goes on until another one had its turn.
+void check_turns() {
+  Store store("", 1 << 20, 3);
+  std::atomic<bool> has_begun = false, had_turn = false;
+  std::thread other([&] {
+    while (!has_begun) std::this_thread::yield();
+    store.read([](const Engine&) { return 0; });
+    had_turn = true;
+  });
+  int num_steps = 0;
+  store.change_in_steps([&](Engine&) {
+    has_begun = true;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(300);
+    while (std::chrono::steady_clock::now() < end) {
+    }
+    return ++num_steps < 3000 && !had_turn;
+  });
+  TENGEN_CHECK(num_steps < 3000);
+  other.join();
+}
+
+// What a client had that goes with many batches comes back, whatever number of steps it takes.
+void check_long_end() {
+  const Folder folder("steps");
+  constexpr uint32_t kItems = 8000, kBatch = 500;
+  const Schema schema({{"x", "i8", {}, 0}}, 64);
+  TableConfig config;
+  config.sampler = selector_of("fifo");
+  config.max_times_sampled = 1;
+  const auto owner = store_of(folder.path, 1 << 20, schema, config);
+  Store& store = *owner;
+  Server server(&store);
+  SlabFiles files;
+  Writer writer(connect_writer(server, "a"), schema, files.map(store, folder.path), 1);
+  for (uint64_t i = 0; i < kItems; ++i) write_item(writer, &i);
+  TENGEN_CHECK(writer.flush(in_time()));
+  const auto connect = [&](uint32_t num_samples, uint32_t num_ahead) {
+    return make_sampler(store, connect_sampler(server, 0, num_samples, num_ahead),
+                        files.map(store, folder.path), 0, num_samples);
+  };
+  auto ending = connect(kBatch, 2);
+  Delivery delivery;
+  for (uint32_t i = 0; i < kItems / kBatch; ++i) TENGEN_CHECK(next(*ending, in_time(), &delivery));
+  const auto other = connect(kItems, 0);
+  TENGEN_CHECK(!next(*other, kAtOnce, &delivery));
+  ending.reset();
+  TENGEN_CHECK(next(*other, in_time(), &delivery) && delivery.keys.size() == kItems);
+}
+
 }  // namespace
 
 int main() {
+  check_turns();
+  check_long_end();
 #if defined(__linux__)
   check_leaving_clients();
   check_left_sessions();

@@ -10,13 +10,15 @@
 #include <filesystem>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "base/testing.h"
-#include "store/clients/slab_map.h"
 #include "store/service/server.h"
 #include "store/service/store.h"
 #include "store/session/ring_channel.h"
+#include "store/steps/gather.h"
 #include "transport/shared_memory.h"
 
 namespace tengen::store {
@@ -100,13 +102,59 @@ inline WriterSession connect_writer(Server& server, const std::string& name,
   const SessionAddress address{ends[1], opened.memory_path, opened.layout};
   return {std::make_unique<RingChannel>(address), opened.next_sequence, num_ahead};
 }
-inline std::unique_ptr<SamplerPort> connect_sampler(Server& server, uint32_t table,
-                                                    uint32_t num_samples, uint32_t num_ahead) {
+// A store of one table.
+inline std::unique_ptr<Store> store_of(const std::string& directory, uint64_t memory_bytes,
+                                       const engine::Schema& schema,
+                                       engine::TableConfig config = {},
+                                       const DiskConfig& disk = {}) {
+  auto store = std::make_unique<Store>(directory, memory_bytes, 3, disk);
+  if (config.name.empty()) config.name = "t";
+  store->change([&](engine::Engine& engine) {
+    engine.add_pool(schema);
+    engine.add_table(config, 0);
+  });
+  return store;
+}
+// Appends a step of one column, and inserts it as an item.
+inline void write_item(Writer& writer, const void* step, uint32_t table = 0) {
+  const auto* column = static_cast<const std::byte*>(step);
+  const double one = 1.0;
+  TENGEN_CHECK(writer.append({&column, 1}, 1, in_time()) == 1);
+  const uint64_t first = writer.num_steps() - 1;
+  TENGEN_CHECK(
+      writer.insert({table, writer.next_sequence(), first, 1, 1, 1, {&one, 1}}, in_time()));
+}
+inline uint64_t table_size(Store& store, uint32_t table = 0) {
+  return store.read([&](const engine::Engine& engine) { return engine.table(table).size(); });
+}
+
+inline SamplerSession connect_sampler(Server& server, uint32_t table, uint32_t num_samples,
+                                      uint32_t num_ahead) {
   int ends[2];
   TENGEN_CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
   const Server::Opened opened = server.open_sampler(ends[0], table, num_samples, num_ahead);
   const SessionAddress address{ends[1], opened.memory_path, opened.layout};
-  return std::make_unique<SamplerPort>(std::make_unique<RingChannel>(address), num_ahead);
+  return {std::make_unique<RingChannel>(address), num_ahead};
+}
+inline std::unique_ptr<Sampler> make_sampler(Store& store, SamplerSession session, SlabMap slabs,
+                                             uint32_t table, uint32_t num_samples) {
+  const auto [schema, num_steps] = store.read([&](const engine::Engine& engine) {
+    return std::pair(engine.pool(engine.pool_of(table)).schema(),
+                     engine.table(table).config().num_steps);
+  });
+  return std::make_unique<Sampler>(std::move(session), schema, std::move(slabs), num_samples,
+                                   num_steps);
+}
+// Of this process.
+inline std::unique_ptr<Sampler> open_sampler(Store& store, uint32_t table, uint32_t num_samples,
+                                             uint32_t num_ahead) {
+  return make_sampler(store, store.open_sampler(table, num_samples, num_ahead), store.slab_map(0),
+                      table, num_samples);
+}
+inline bool next(Sampler& sampler, Deadline deadline, Delivery* delivery) {
+  std::optional<Delivery> drawn = sampler.next(deadline);
+  if (drawn) *delivery = std::move(*drawn);
+  return drawn.has_value();
 }
 
 }  // namespace tengen::store

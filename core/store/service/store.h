@@ -19,14 +19,14 @@
 #include <utility>
 
 #include "base/steady.h"
-#include "store/clients/sampler_port.h"
-#include "store/clients/slab_map.h"
+#include "store/clients/sampler.h"
 #include "store/clients/writer.h"
 #include "store/disk/disk_tier.h"
 #include "store/disk/keeper.h"
 #include "store/engine/engine.h"
 #include "store/service/checkpointer.h"
 #include "store/session/served_session.h"
+#include "store/steps/gather.h"
 
 namespace tengen::store {
 
@@ -183,8 +183,7 @@ class Store {
   // Opens a writer or a sampler in this process. With a disk `num_ahead` batches are requested
   // before they are needed, so that their steps are read meanwhile.
   WriterSession open_writer(const std::string& name, uint32_t pool, Deadline deadline = kAtOnce);
-  std::unique_ptr<SamplerPort> open_sampler(uint32_t table, uint32_t num_samples,
-                                            uint32_t num_ahead);
+  SamplerSession open_sampler(uint32_t table, uint32_t num_samples, uint32_t num_ahead);
   SlabMap slab_map(uint32_t pool);
 
  private:
@@ -252,9 +251,6 @@ class Store {
     if (tier_) tier_->start();
   }
   void check_open() const;
-  // Makes a channel of a session, which ends here where there is no memory for one.
-  std::unique_ptr<Channel> open_channel(
-      engine::SessionId id, const std::function<std::unique_ptr<ServedSession>()>& serve);
   engine::Disk* make_disk();
   engine::State begin_state() const;
 

@@ -1,13 +1,21 @@
 #include "store/session/host_session.h"
 
-#include <cstdlib>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <string>
 
 #include "base/testing.h"
+#include "store/service/service_testing.h"
 #include "store/session/messages.h"
 #include "store/session/ring_channel.h"
 #include "store/session/ring_memory.h"
+#include "transport/ring.h"
 #include "transport/shared_memory.h"
 
 using namespace tengen;
@@ -18,13 +26,12 @@ namespace {
 // A server that goes on takes over the memory of its sessions: also one that the server before was
 // killed over, which no client has; but none of another version.
 void check_versions_of_memory() {
-  std::string folder = (std::filesystem::temp_directory_path() / "tengen-XXXXXX").string();
-  TENGEN_CHECK(mkdtemp(folder.data()) != nullptr);
+  const Folder folder("session");
   const SessionLayout layout{4096, 4096};
   const SessionRecord record{SessionRecord::Kind::kWriter, 0, 0, layout, 0, "writer a"};
   const engine::SessionProgress progress{};
   for (const uint32_t version : {0u, kRingVersion, kRingVersion + 1}) {
-    const std::string path = folder + "/session";
+    const std::string path = folder.path / "session";
     {
       const auto memory = transport::SharedMemory::create(path, layout.num_bytes());
       reinterpret_cast<SessionHeader*>(memory.data())->version.store(version);
@@ -40,14 +47,12 @@ void check_versions_of_memory() {
     TENGEN_CHECK(header->version.load() == version);
     std::filesystem::remove(path);
   }
-  std::filesystem::remove_all(folder);
 }
 
 // However much a client asks for at once, one round of its session touches the items of two batches
 // of the largest at most, so that others need not wait for all of it.
 void check_rounds_of_large_batches() {
-  std::string folder = (std::filesystem::temp_directory_path() / "tengen-XXXXXX").string();
-  TENGEN_CHECK(mkdtemp(folder.data()) != nullptr);
+  const Folder folder("session");
   engine::Memory memory("", uint64_t{1} << 28);  // the test uses one step
   engine::Engine engine(&memory, 0);
   engine.add_pool(engine::Schema({{"x", "u1", {64}, 0}}, 1));
@@ -61,7 +66,7 @@ void check_rounds_of_large_batches() {
 
   constexpr uint64_t kNumBatches = 4;
   const SessionLayout layout = layout_of_sampler(engine, table, engine::kMaxSamples, 2);
-  const std::string path = folder + "/session";
+  const std::string path = folder.path / "session";
   HostSession session(
       id, {SessionRecord::Kind::kSampler, table, engine::kMaxSamples, layout, 0, ""}, path);
   RingChannel client({-1, path, layout});
@@ -81,14 +86,12 @@ void check_rounds_of_large_batches() {
     TENGEN_CHECK(session.serve(engine) == Progress::kDone);
     TENGEN_CHECK(engine.num_loans(id) == kNumBatches - i - 1);
   }
-  std::filesystem::remove_all(folder);
 }
 
 // One message may insert many items, each of many chunks: its cost is that of all these chunks, and
 // one round does only a part of it.
 void check_rounds_of_long_items() {
-  std::string folder = (std::filesystem::temp_directory_path() / "tengen-XXXXXX").string();
-  TENGEN_CHECK(mkdtemp(folder.data()) != nullptr);
+  const Folder folder("session");
   constexpr uint32_t kChunks = 1 << 12, kItems = 100;
   engine::Memory memory("", uint64_t{1} << 20);
   engine::Engine engine(&memory, 0);
@@ -101,7 +104,7 @@ void check_rounds_of_long_items() {
   for (uint32_t i = 0; i < kChunks; ++i) engine.append(writer, *engine.grant(writer));
 
   const SessionLayout layout = layout_of_writer();
-  const std::string path = folder + "/session";
+  const std::string path = folder.path / "session";
   HostSession session(id, {SessionRecord::Kind::kWriter, writer, 0, layout, 0, ""}, path);
   RingChannel client({-1, path, layout});
   const double one = 1.0;
@@ -125,12 +128,80 @@ void check_rounds_of_long_items() {
     TENGEN_CHECK(now < before && before - now <= most);
     before = now;
   }
-  std::filesystem::remove_all(folder);
+}
+
+// A client's end of a socket whose other end is closed.
+int dead_socket() {
+  int ends[2];
+  TENGEN_CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+  ::close(ends[0]);
+  return ends[1];
+}
+
+// The next server answers before the client has come back to it, so that no byte can tell the
+// client: it must look once more before it sleeps.
+void check_answer_while_away() {
+  const Folder folder("session");
+  const SessionLayout layout{4096, 4096};
+  const std::string path = folder.path / "session";
+  const transport::SharedMemory memory = transport::SharedMemory::create(path, layout.num_bytes());
+  auto* const header = reinterpret_cast<SessionHeader*>(memory.data());
+  header->version.store(kRingVersion);
+  int ends[2] = {-1, -1};
+  const auto reconnect = [&] {
+    header->num_applied.store(1);
+    wake(&header->client_sleeps, -1);
+    TENGEN_CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+    return ends[1];
+  };
+  RingChannel channel({dead_socket(), path, layout, reconnect, std::chrono::seconds(60)});
+  const Deadline deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  TENGEN_CHECK(channel.send_one(uint64_t{7}, deadline, Urgency::kLater));
+  TENGEN_CHECK(channel.wait_for_all(deadline));
+  TENGEN_CHECK(std::chrono::steady_clock::now() < deadline);
+  ::close(ends[0]);
+}
+
+// A channel that cannot be made leaves no connection behind, which would keep its session.
+void check_refused() {
+  const int descriptor = dead_socket();
+  TENGEN_CHECK(throws([&] { RingChannel({descriptor, "/nowhere/session", {4096, 4096}}); }));
+  TENGEN_CHECK(fcntl(descriptor, F_GETFD) < 0);
+}
+
+// A forked process moves nothing in the rings, which are its parent's too.
+void check_forked() {
+  const Folder folder("session");
+  const SessionLayout layout{4096, 4096};
+  const std::string path = folder.path / "session";
+  const transport::SharedMemory memory = transport::SharedMemory::create(path, layout.num_bytes());
+  reinterpret_cast<SessionHeader*>(memory.data())->version.store(kRingVersion);
+  transport::Ring replies = layout.replies(memory.data());
+  const uint64_t reply = 7;
+  std::memcpy(replies.reserve(sizeof reply), &reply, sizeof reply);
+  replies.commit(sizeof reply);
+  RingChannel channel({dead_socket(), path, layout});
+  const pid_t child = fork();
+  if (child == 0) {
+    const bool is_refused = throws([&] { channel.peek_reply(); }) &&
+                            throws([&] { channel.pop_reply(); }) &&
+                            throws([&] { channel.wait_for_reply(kAtOnce); }) &&
+                            throws([&] { channel.ring(); }) && throws([&] { channel.waits(); });
+    _exit(is_refused ? 0 : 1);
+  }
+  int status = -1;
+  TENGEN_CHECK(waitpid(child, &status, 0) == child && status == 0);
+  TENGEN_CHECK(channel.peek_reply().size() == sizeof reply);
+  channel.pop_reply();
+  TENGEN_CHECK(channel.peek_reply().empty());
 }
 
 }  // namespace
 
 int main() {
+  check_forked();
+  check_refused();
+  check_answer_while_away();
   check_versions_of_memory();
   check_rounds_of_large_batches();
   check_rounds_of_long_items();

@@ -24,7 +24,7 @@ enum class Request : uint32_t {
   kGiveBack,
   kSteps = 9,  // this and the next: over streams alone
   kFlush,
-  kLacks,  // this and the next: of a replica; see replica_messages.h
+  kLacks,  // this and the next: of a replica; see net/replica.h
   kShipped,
 };
 enum class Reply : uint32_t {
@@ -33,7 +33,7 @@ enum class Reply : uint32_t {
   kError,
   kFlushed,  // this and the next: over streams alone
   kWaits,
-  kRow,  // this and the next: to a replica; see replica_messages.h
+  kRow,  // this and the next: to a replica; see net/replica.h
   kState,
   kRecords,
   kMark,

@@ -1,9 +1,13 @@
 #pragma once
-// Copies steps from chunks into the arrays of a batch, and from arrays into chunks.
+// Where steps lie, in chunks and in batches, and copies between the two.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "store/state/saved.h"
 #include "store/state/schema.h"
@@ -20,6 +24,54 @@ struct Slabs {
   std::byte* at(uint32_t slot) const {
     return bases[slot / slots_per_slab] + slot % slots_per_slab * stride;
   }
+};
+
+// Where the slots of a pool lie in this process: finds each slab when one of its slots is first
+// needed. Not thread-safe.
+class SlabMap {
+ public:
+  // `find` tells where slab `index` of the pool lies; it is asked once a slab.
+  using Find = std::function<std::byte*(uint32_t index)>;
+  SlabMap(uint32_t slots_per_slab, uint64_t stride, Find find)
+      : slots_per_slab_(slots_per_slab), stride_(stride), find_(std::move(find)) {}
+
+  // For a client that gets its steps gathered.
+  static SlabMap none() { return {1, 0, {}}; }
+
+  // Slots up to `last_slot`. Valid until the next call.
+  Slabs up_to(uint32_t last_slot) {
+    while (bases_.size() <= last_slot / slots_per_slab_) {
+      bases_.push_back(find_(static_cast<uint32_t>(bases_.size())));
+    }
+    return {bases_, slots_per_slab_, stride_};
+  }
+  // The slots that the pieces lie in. Valid until the next call.
+  Slabs of(std::span<const Piece> pieces) {
+    uint32_t last_slot = 0;
+    for (const Piece& piece : pieces) last_slot = std::max(last_slot, piece.slot);
+    return up_to(last_slot);
+  }
+
+ private:
+  const uint32_t slots_per_slab_;
+  const uint64_t stride_;
+  const Find find_;
+  std::vector<std::byte*> bases_;
+};
+
+// Where the columns of a batch lie in its buffer. Column c begins at offsets[c], a multiple of 64;
+// bytes between two columns are unspecified.
+struct BatchLayout {
+  BatchLayout(const Schema& schema, uint32_t num_samples, uint32_t num_steps) {
+    for (const Column& column : schema.columns()) {
+      offsets.push_back(num_bytes);
+      const uint64_t column_bytes = column.num_bytes * num_steps * num_samples;
+      num_bytes += (column_bytes + 63) / 64 * 64;
+    }
+  }
+
+  std::vector<uint64_t> offsets;
+  uint64_t num_bytes = 0;
 };
 
 // Copies the steps of the pieces into out[c] for each column c of the schema, one after another, in
@@ -46,3 +98,8 @@ SavedSteps pack_steps(const Schema& schema, const std::byte* chunk, uint32_t fir
 void unpack_steps(const Schema& schema, const SavedSteps& steps, std::byte* chunk);
 
 }  // namespace tengen::store::engine
+
+namespace tengen::store {
+using engine::BatchLayout;
+using engine::SlabMap;
+}  // namespace tengen::store

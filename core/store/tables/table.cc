@@ -195,7 +195,7 @@ void Table::set_capacity(uint64_t max_items, uint64_t max_steps) {
 
 bool Table::remove_some() {
   make_room(0, 0);
-  return has_excess();
+  return is_full(0, 0);
 }
 
 void Table::restore(const SavedTable& saved, uint64_t num_restarts) {

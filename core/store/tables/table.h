@@ -167,9 +167,8 @@ class Table {
   void set_limits(const RateLimits& limits);
   // Changes the capacity. Items beyond it are removed by remove_some(), and by inserts.
   void set_capacity(uint64_t max_items, uint64_t max_steps);
-  // Whether there are items that a smaller capacity has no place for.
-  bool has_excess() const { return is_full(0, 0); }
-  // Removes such items, a bounded number a call. Returns whether there are more.
+  // Removes items that a smaller capacity has no place for, a bounded number a call. Returns
+  // whether there are more.
   bool remove_some();
 
   // Goes on as a saved table. Begins anew: the random numbers, and max_priority(), which follows

@@ -56,6 +56,8 @@ from tengen.transport import Message, Service
 __all__ = ["RunService"]
 
 _AWAY_S = 7200.0
+"""Seconds for which a silent mirror keeps its place: more than an outage of an hour.
+Then the service seals the games that the mirror has sent, and accepts no more."""
 _LOOK_S = 5.0
 _HERE_S = 6.0
 _LOOK_AGAIN_S = 0.1
@@ -69,9 +71,6 @@ class RunService:
     Args:
         run: The run.
         task: The run's task.
-        away_s: Seconds for which a silent mirror keeps its place: more than an outage
-            of an hour. Then the service seals the games that the mirror has sent, and
-            accepts no more.
         status: Returns the run's status for mirrors, as JSON values.
         say: Takes a line for people.
 
@@ -88,13 +87,11 @@ class RunService:
         run: RunDirectory,
         task: str,
         *,
-        away_s: float = _AWAY_S,
         status: Callable[[], Any] = lambda: None,
         say: Callable[[str], None] = lambda text: None,
     ) -> None:
         self._run = run
         self._task = task
-        self._away_s = away_s
         self._status = status
         self._say = say
         self._reading = threading.Lock()
@@ -325,9 +322,9 @@ class RunService:
         self._members.hear(*_asker(message))
 
     def _watching(self) -> None:
-        while not self._is_over.wait(min(_LOOK_S, self._away_s / 4)):
+        while not self._is_over.wait(_LOOK_S):
             with suppress(TengenError):  # a full disk: the next look tries again
-                self._members.look(self._away_s)
+                self._members.look(_AWAY_S)
 
 
 def _asker(message: Message) -> tuple[str, int]:

@@ -13,7 +13,7 @@ from tengen.config import check, check_range
 from tengen.errors import UsageError
 from tengen.store.configs.table_config import TableConfig
 
-__all__ = ["check_batch", "keys_of", "vector_of", "whole"]
+__all__ = ["check_batch", "vector_of", "whole"]
 
 _MAX_SAMPLES = 1 << 16
 _MAX_AHEAD = 1024
@@ -73,27 +73,3 @@ def vector_of(name: str, values: Any) -> NDArray[np.float64]:
         "must have one axis; flatten them",
     )
     return vector
-
-
-def keys_of(keys: Any) -> list[int]:
-    """Returns one or several keys of items as JSON values.
-
-    Raises:
-        UsageError: The keys are not whole numbers, or have several axes.
-    """
-    array = np.atleast_1d(np.asarray(keys))
-    check(
-        array.ndim == 1 and (array.dtype.kind in "iu" or array.size == 0),
-        "keys",
-        f"{array.dtype}, shape {list(array.shape)}",
-        "must be whole numbers of one axis; pass the keys of a batch",
-    )
-    whole: list[int] = array.tolist()
-    largest = max(whole, default=0)
-    check(
-        largest < 2**63,
-        "keys",
-        largest,
-        "must be below 2^63; pass the keys of a batch",
-    )
-    return whole

@@ -14,7 +14,7 @@ from tengen.errors import UsageError
 from tengen.run import publish_json
 from tengen.store.configs.store_config import StoreConfig
 from tengen.store.configs.table_config import Column, TableConfig, without_dropped
-from tengen.store.messages import VERSION
+from tengen.store.messages import FOLDER_VERSION
 from tengen.transport import LOCK_NAME, SOCKET_NAME, FolderLock, HostFolder
 
 __all__ = [
@@ -57,7 +57,7 @@ def describe_store(config: StoreConfig) -> dict[str, Any]:
     ]
     has_disk = config.disk_bytes > 0
     return {
-        "version": VERSION,
+        "version": FOLDER_VERSION,
         "memory_bytes": config.memory_bytes,
         "disk_directory": config.disk_directory,
         "disk_bytes": config.disk_bytes,

@@ -7,8 +7,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from tengen import _core
 from tengen.config import check
 from tengen.errors import RunError, UsageError, did_you_mean
@@ -165,9 +163,7 @@ class LocalBackend:
             return of_store[name](**arguments)
         commands: dict[str, Callable[..., Any]] = {
             "describe": self._describe,
-            "erase": self._erase,
             "set_capacity": self._set_capacity,
-            "set_priorities": self._set_priorities,
         }
         if name not in commands:
             raise UsageError(
@@ -266,9 +262,6 @@ class LocalBackend:
             **({"trouble": trouble} if trouble else {}),
         }
 
-    def _erase(self, table: int, keys: list[int]) -> int:
-        return self.core.erase(table, np.asarray(keys, np.int64))
-
     def _set_capacity(
         self, table: int, max_items: int | None, max_bytes: int | None
     ) -> None:
@@ -282,10 +275,3 @@ class LocalBackend:
         config.check_capacity(max_items, max_bytes)
         max_steps = None if max_bytes is None else config.steps_of(max_bytes)
         self.core.set_capacity(table, max_items, max_steps)
-
-    def _set_priorities(
-        self, table: int, keys: list[int], priorities: list[float]
-    ) -> None:
-        self.core.set_priorities(
-            table, np.asarray(keys, np.int64), np.asarray(priorities, np.float64)
-        )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from tengen.transport import Dialect
 
-__all__ = ["MAX_KEYS", "STORE", "VERSION", "wait_for_name_s"]
+__all__ = ["FOLDER_VERSION", "STORE", "WIRE_VERSION", "wait_for_name_s"]
 
-VERSION = 7
-STORE = Dialect("store", VERSION)
-MAX_KEYS = 16384
-"""The most keys in one command; more keys need several commands."""
+WIRE_VERSION = 8
+"""Raised by every change of the questions, or of ``core/store/session/messages.h``."""
+FOLDER_VERSION = 7
+"""Raised by a change after which an earlier store's folder cannot be continued."""
+STORE = Dialect("store", WIRE_VERSION)
 
 # The server notices a killed client within moments; then its name is free.
 _WAIT_FOR_NAME_S = 5.0

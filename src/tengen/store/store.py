@@ -26,7 +26,7 @@ from tengen.store.server import HostServer, NetServer
 from tengen.store.step_writer import StepWriter, open_writer
 from tengen.store.table import Table
 from tengen.store.waiting import StoreTimeout, timeout_of
-from tengen.transport import listen_on
+from tengen.transport import NetDoor
 
 __all__ = ["Store"]
 
@@ -82,8 +82,13 @@ class Store(Closable):
         # Check everything before a folder is taken and what it holds is continued.
         listener = None
         if config.listen is not None:
-            certificate, key = _path(config.certificate_file), _path(config.key_file)
-            listener = listen_on(STORE, config.listen, token, certificate, key)
+            door = NetDoor(
+                listen=config.listen,
+                token=token,
+                certificate_file=_path(config.certificate_file),
+                key_file=_path(config.key_file),
+            )
+            listener = door.open(STORE)
         try:
             backend = self._make(config)
             self._start(backend)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -11,14 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen import _core
-from tengen.config import check
 from tengen.errors import UsageError
-from tengen.store.arguments import check_batch, keys_of, vector_of, whole
+from tengen.store.arguments import check_batch, whole
 from tengen.store.backend import StoreBackend, TableEntry
 from tengen.store.batch import Batch
 from tengen.store.configs.table_config import TableConfig
 from tengen.store.lending import Lending
-from tengen.store.messages import MAX_KEYS
 from tengen.store.sampler import Sampler
 from tengen.store.step_writer import StepWriter
 from tengen.store.waiting import refused, timeout_of
@@ -127,44 +125,6 @@ class Table:
         """
         return _open_sampler(self._backend, self._entry, num_samples, num_ahead)
 
-    def set_priorities(
-        self, keys: NDArray[np.int64], priorities: NDArray[np.float64]
-    ) -> None:
-        """Changes priorities, ``[N]`` each; keys of removed items are ignored.
-
-        A priority is kept as a float32. One between 0 and 1.18e-38, the smallest normal
-        float32, is kept as 1.18e-38, so that only priority 0 becomes 0.
-
-        Raises:
-            UsageError: Nothing in the table goes by priority, or the values are
-                refused.
-        """
-        self.config.check_priorities()
-        given, values = keys_of(keys), vector_of("priorities", priorities)
-        check(
-            len(values) == len(given),
-            "priorities",
-            len(values),
-            f"must be {len(given)}, one for each key; pass as many",
-        )
-        # The store checks too, but here it is before the first of several commands.
-        try:
-            _core.check_priorities(values)
-        except _core.CoreError as error:
-            raise UsageError(str(error)) from error
-        for some in _slices(len(given)):
-            self._command(
-                "set_priorities", keys=given[some], priorities=values[some].tolist()
-            )
-
-    def erase(self, keys: NDArray[np.int64]) -> int:
-        """Removes items, and returns how many were removed."""
-        given = keys_of(keys)
-        return sum(
-            int(self._command("erase", keys=given[some]))
-            for some in _slices(len(given))
-        )
-
     def set_capacity(
         self, max_items: int | None = None, max_bytes: int | None = None
     ) -> None:
@@ -210,12 +170,6 @@ class Table:
 
     def _command(self, name: str, **arguments: Any) -> Any:
         return self._backend.command(name, {"table": self._entry.number, **arguments})
-
-
-def _slices(num_keys: int) -> Iterator[slice]:
-    """Returns the slices of the keys that go into each command; at least one."""
-    for begin in range(0, max(1, num_keys), MAX_KEYS):
-        yield slice(begin, begin + MAX_KEYS)
 
 
 def _open_sampler(

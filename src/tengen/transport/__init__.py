@@ -3,7 +3,7 @@
 A `Client` connects, greets, asks one thing by a line of JSON and is answered. Then the
 connection is closed, or it is a session's: a stream that client and service use as they
 like. A `Server` answers on a `Listener`: a socket in a `HostFolder`, for this user on
-this host, or an address, for other hosts (`listen_on`). A service that has both has
+this host, or an address, for other hosts (`NetDoor`). A service that has both has
 two servers. A service is written so::
 
     ECHO = Dialect("echo", version=1)
@@ -18,7 +18,8 @@ two servers. A service is written so::
     )
     folder = HostFolder("echo", Path("/dev/shm/echo"))
     near = Server(folder.listen(), service)
-    far = Server(listen_on(ECHO, "127.0.0.1:0"), service)  # token: TENGEN_ECHO_TOKEN
+    door = NetDoor(listen="127.0.0.1:0")  # token: TENGEN_ECHO_TOKEN
+    far = Server(door.open(ECHO), service)
 
     client = Client(ECHO, far.address)  # or Client(ECHO, "/dev/shm/echo")
     client.ask({"ask": "say", "text": "hello"})  # "hello", or the service's error
@@ -30,13 +31,12 @@ To end it: ``near.close()``, ``far.close()``, the sessions, ``folder.remove()``.
 
 from tengen.transport.address import NetAddress, is_loopback, is_net
 from tengen.transport.client import Client
-from tengen.transport.folder import SOCKET_NAME, HostFolder
-from tengen.transport.folder_lock import LOCK_NAME, FolderLock
+from tengen.transport.folder import LOCK_NAME, SOCKET_NAME, FolderLock, HostFolder
 from tengen.transport.lines import NoAnswer, ServiceFull
-from tengen.transport.listener import Listener, NetDoor, listen_on
+from tengen.transport.listener import Listener, NetDoor
 from tengen.transport.owned import OwnedSocket
 from tengen.transport.server import Server
-from tengen.transport.service import RESUME, Dialect, Message, Service
+from tengen.transport.service import RESUME, Dialect, Limits, Message, Service
 from tengen.transport.tls import fingerprint_of
 
 __all__ = [
@@ -47,6 +47,7 @@ __all__ = [
     "Dialect",
     "FolderLock",
     "HostFolder",
+    "Limits",
     "Listener",
     "Message",
     "NetAddress",
@@ -59,5 +60,4 @@ __all__ = [
     "fingerprint_of",
     "is_loopback",
     "is_net",
-    "listen_on",
 ]

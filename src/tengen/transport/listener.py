@@ -14,7 +14,7 @@ from tengen.transport.owned import OwnedSocket
 from tengen.transport.service import Dialect
 from tengen.transport.tls import Tls, server_tls
 
-__all__ = ["Listener", "NetDoor", "listen_on"]
+__all__ = ["Listener", "NetDoor"]
 
 _MAX_HELLO_BYTES = 4096
 
@@ -69,62 +69,45 @@ class NetDoor:
     key_file: Path | None = None
 
     def open(self, dialect: Dialect) -> Listener:
-        """Takes the address; see `listen_on`."""
-        return listen_on(
-            dialect, self.listen, self.token, self.certificate_file, self.key_file
-        )
+        """Takes the address.
 
+        Args:
+            dialect: The service's.
 
-def listen_on(
-    dialect: Dialect,
-    listen: str,
-    token: str | None = None,
-    certificate_file: Path | None = None,
-    key_file: Path | None = None,
-) -> Listener:
-    """Takes an address of this host.
-
-    Args:
-        dialect: The service's.
-        listen: ``HOST:PORT``; port 0 takes a free one.
-        token: What clients must know; None: that of the environment, or nothing.
-        certificate_file: PEM, for TLS; None: without.
-        key_file: PEM, its key.
-
-    Raises:
-        UsageError: The address cannot be used, or others than this host would reach it
-            without a token and TLS.
-    """
-    address = NetAddress.parse(listen)
-    token = dialect.token(token)
-    if (certificate_file is None) != (key_file is None):
-        raise UsageError(
-            "certificate_file and key_file (one of them) must come together; name "
-            "both, or none"
-        )
-    tls = None
-    if certificate_file is not None and key_file is not None:
-        tls = server_tls(dialect.name, certificate_file, key_file)
-    try:
-        family, _, _, _, where = socket.getaddrinfo(
-            address.host, address.port, type=socket.SOCK_STREAM
-        )[0]
-        if (token is None or tls is None) and not is_loopback(str(where[0])):
-            lacks = ["name certificate_file and key_file"] if tls is None else []
-            if token is None:
-                lacks.insert(0, f"set {dialect.token_variable}")
+        Raises:
+            UsageError: The address cannot be used, or others than this host would reach
+                it without a token and TLS.
+        """
+        address = NetAddress.parse(self.listen)
+        token = dialect.token(self.token)
+        if (self.certificate_file is None) != (self.key_file is None):
             raise UsageError(
-                f"listen ({listen}) must be 127.0.0.1 or ::1, or have a token and a "
-                f"certificate; {', and '.join(lacks)}"
+                "certificate_file and key_file (one of them) must come together; name "
+                "both, or none"
             )
-        bound = socket.create_server(where[:2], family=family, backlog=128)
-    except OSError as error:
-        raise UsageError(
-            f"listen ({listen}) cannot be used: {os_reason(error)}; choose another "
-            f"address"
-        ) from error
-    taken = str(NetAddress(address.host, bound.getsockname()[1]))
-    return Listener(OwnedSocket.of(bound), taken, token, tls)
+        tls = None
+        if self.certificate_file is not None and self.key_file is not None:
+            tls = server_tls(dialect.name, self.certificate_file, self.key_file)
+        try:
+            family, _, _, _, where = socket.getaddrinfo(
+                address.host, address.port, type=socket.SOCK_STREAM
+            )[0]
+            if (token is None or tls is None) and not is_loopback(str(where[0])):
+                lacks = ["name certificate_file and key_file"] if tls is None else []
+                if token is None:
+                    lacks.insert(0, f"set {dialect.token_variable}")
+                raise UsageError(
+                    f"listen ({self.listen}) must be 127.0.0.1 or ::1, or have a token "
+                    f"and a certificate; {', and '.join(lacks)}"
+                )
+            bound = socket.create_server(where[:2], family=family, backlog=128)
+        except OSError as error:
+            raise UsageError(
+                f"listen ({self.listen}) cannot be used: {os_reason(error)}; choose "
+                f"another address"
+            ) from error
+        taken = str(NetAddress(address.host, bound.getsockname()[1]))
+        return Listener(OwnedSocket.of(bound), taken, token, tls)
 
 
 def check_hello(

@@ -19,15 +19,6 @@ from tengen.transport.service import RESUME, Message, Service
 
 __all__ = ["Places", "Server"]
 
-# For the greeting; then for the question to be there, and the answer to be taken.
-_HELLO_S = 10.0
-_LINE_S = 10.0
-_MAX_HELLOS = 256
-# Each is a thread, for as long as its one question takes to be asked and answered.
-_MAX_CONNECTIONS = 1024
-# Each may be a thread of the service.
-_MAX_SESSIONS = 4096
-_LINGER_S = 2.0
 # What fails for want of descriptors or memory may go again in a moment.
 _PAUSE_S = 0.1
 # Of the descriptors that a process may have: the rest is for questions and files.
@@ -57,8 +48,9 @@ class Server:
         self._listener = listener
         self._service = service
         self._name = service.dialect.name
-        self._hellos = Places(_MAX_HELLOS)
-        self._connections = Places(_MAX_CONNECTIONS)
+        self._limits = service.limits
+        self._hellos = Places(self._limits.max_hellos)
+        self._connections = Places(self._limits.max_connections)
         self._opening = threading.Condition()
         self._num_opening = 0
         self._is_closed = False
@@ -96,7 +88,7 @@ class Server:
             # A socket of this host has no address.
             peer = address[0] if isinstance(address, tuple) else None
             if not self._hellos.take(peer):
-                full = _full(self._name, "greetings", _MAX_HELLOS)
+                full = self._full("greetings", self._limits.max_hellos)
                 self._turn_away(connection, full)
                 continue
             try:
@@ -120,15 +112,16 @@ class Server:
                 _try_send(connection, error)
 
     def _receive(self, connection: socket.socket, peer: str | None) -> None:
-        places, what, limit_s = self._hellos, "greeting", _HELLO_S
+        places, what, limit_s = self._hellos, "greeting", self._limits.hello_s
         try:
             until = time.monotonic() + limit_s
             connection = self._listener.secure(connection, until)
             self._listener.check(connection, self._service.dialect, until)
             if not self._connections.take(peer):
-                raise _full(self._name, "connections", _MAX_CONNECTIONS)
+                raise self._full("connections", self._limits.max_connections)
             self._hellos.leave(peer)
-            places, what, limit_s = self._connections, "question", _LINE_S
+            places, what = self._connections, "question"
+            limit_s = self._limits.question_s
             most = self._service.dialect.max_question_bytes
             message = read_line(connection, time.monotonic() + limit_s, most)
             if message is not None:
@@ -137,11 +130,11 @@ class Server:
                 with contextlib.suppress(OSError):
                     self._answer(connection, message)
         except TimeoutError:
-            _send_away(connection, _late(what, limit_s))
+            self._send_away(connection, _late(what, limit_s))
         except TengenError as error:
-            _send_away(connection, error)
+            self._send_away(connection, error)
         except MemoryError:
-            _send_away(connection, _short(self._name))
+            self._send_away(connection, _short(self._name))
         except OSError:
             pass
         finally:
@@ -197,10 +190,11 @@ class Server:
             if self._is_closed:
                 raise self._closing()
             num_sessions = self._service.num_sessions() + self._num_opening
-            if kind != RESUME and num_sessions >= _MAX_SESSIONS:
+            most = self._limits.max_sessions
+            if kind != RESUME and num_sessions >= most:
                 raise RunError(
                     f"session (beside {num_sessions}) must be one of at most "
-                    f"{_MAX_SESSIONS}; close others, or use more servers"
+                    f"{most}; close others, or use more servers"
                 )
             self._num_opening += 1
         try:
@@ -209,6 +203,22 @@ class Server:
             with self._opening:
                 self._num_opening -= 1
                 self._opening.notify_all()
+
+    def _send_away(self, connection: socket.socket, error: Exception) -> None:
+        """Sends the last word; unread bytes do not break it off."""
+        _try_send(connection, error)
+        until = time.monotonic() + self._limits.linger_s
+        with contextlib.suppress(OSError):
+            connection.shutdown(socket.SHUT_WR)
+            connection.settimeout(self._limits.linger_s)
+            while time.monotonic() < until and connection.recv(65536):
+                pass
+
+    def _full(self, what: str, most: int) -> ServiceFull:
+        return ServiceFull(
+            f"{self._name} (full) serves at most {most} {what} at once, and of one "
+            f"host three quarters of them; try again"
+        )
 
     def _closing(self) -> RunError:
         return RunError(
@@ -247,13 +257,6 @@ def _short(service: str) -> RunError:
     )
 
 
-def _full(service: str, what: str, most: int) -> ServiceFull:
-    return ServiceFull(
-        f"{service} (full) serves at most {most} {what} at once, and of one host three "
-        f"quarters of them; try again"
-    )
-
-
 def _late(what: str, limit_s: float) -> RunError:
     return RunError(
         f"{what} (not whole) must come within {limit_s:g} s; connect again, and ask at "
@@ -264,17 +267,6 @@ def _late(what: str, limit_s: float) -> RunError:
 def _try_send(connection: socket.socket, error: Exception) -> None:
     with contextlib.suppress(OSError):
         send_line(connection, error_answer(error))
-
-
-def _send_away(connection: socket.socket, error: Exception) -> None:
-    """Sends the last word, and sees to it that unread bytes do not break it off."""
-    _try_send(connection, error)
-    until = time.monotonic() + _LINGER_S
-    with contextlib.suppress(OSError):
-        connection.shutdown(socket.SHUT_WR)
-        connection.settimeout(_LINGER_S)
-        while time.monotonic() < until and connection.recv(65536):
-            pass
 
 
 class Places:

@@ -11,7 +11,7 @@ from typing import Any
 from tengen.config import shown
 from tengen.errors import UsageError
 
-__all__ = ["RESUME", "Dialect", "Message", "Service"]
+__all__ = ["RESUME", "Dialect", "Limits", "Message", "Service"]
 
 Message = Mapping[str, Any]
 """A JSON object; what is asked is its ``ask``."""
@@ -76,6 +76,24 @@ class Dialect:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What the clients of a server may take of it, beside its descriptors."""
+
+    hello_s: float = 10.0
+    """Seconds for a greeting, encryption included."""
+    question_s: float = 10.0
+    """Seconds for a question to be there, and for its answer to be taken."""
+    linger_s: float = 2.0
+    """Seconds for which a client that was refused may still read why."""
+    max_hellos: int = 256
+    """Clients that greet at once."""
+    max_connections: int = 1024
+    """Questions that are asked and answered at once, each by a thread."""
+    max_sessions: int = 4096
+    """Sessions, each of which may be a thread of the service."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Service:
     """What a server does for its clients. The functions are called by many threads.
 
@@ -92,6 +110,7 @@ class Service:
             its client does, who waits for the answer first.
         num_sessions: Returns how many sessions there are; the server bounds them.
         is_closing: Returns whether the service takes no more questions.
+        limits: What clients may take; the server holds them to it.
     """
 
     dialect: Dialect
@@ -101,3 +120,4 @@ class Service:
     )
     num_sessions: Callable[[], int] = lambda: 0
     is_closing: Callable[[], bool] = lambda: False
+    limits: Limits = Limits()

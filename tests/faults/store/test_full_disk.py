@@ -12,7 +12,6 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from store_games import random_game
 
 from tengen import _core
@@ -20,6 +19,7 @@ from tengen.errors import RunError
 from tengen.experience import ExperienceWriter
 from tengen.experience.games.journal import read_journal
 from tengen.experience.games.segment import recorded_games
+from tests.refusals import refused
 
 _RECORDS = [random_game("connect4", index) for index in range(40)]
 
@@ -57,11 +57,9 @@ def test_a_journal_keeps_its_games_until_there_is_space(tmp_path: Path) -> None:
                     segment.sink.put(record)
                     segment.flush()
             num_taken = segment.num_appended
-            with pytest.raises(
-                RunError, match=r"000000\.journal.*File too large.*free"
-            ):
+            with refused(RunError, "000000.journal"):
                 segment.flush()
-            with pytest.raises(_core.CoreError, match="File too large"):
+            with refused(_core.CoreError):
                 segment.sink.put(_RECORDS[num_taken])
             assert segment.num_durable == num_taken - 1
             assert os.path.getsize(segment.path) <= 4000
@@ -103,7 +101,7 @@ def test_sealing_without_space_keeps_the_journals(tmp_path: Path) -> None:
                 segment.sink.put(record)
             segment.close()
             allow(1000)
-            with pytest.raises(RunError, match=r"000000\.npz"):
+            with refused(RunError, "000000.npz"):
                 writer.seal(0)
             assert [p.name for p in segment.path.parent.iterdir()] == ["000000.journal"]
             allow(resource.RLIM_INFINITY)

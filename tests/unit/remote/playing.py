@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
 from tengen.errors import TengenError, UsageError
 from tengen.experience import (
     ExperienceWriter,
@@ -19,9 +17,10 @@ from tengen.experience import (
 from tengen.remote import Mirror
 from tengen.run import RunDirectory, find_files
 from tests.integration.runs import wait_for
+from tests.refusals import refused
 from tests.unit.experience.store_games import random_game
 
-NO_PLACE = "has no place in this run any more"
+NO_PLACE = "mirror ("
 
 
 @contextmanager
@@ -84,7 +83,7 @@ def kill(mirror: Mirror) -> None:
     mirror._held.release()
 
 
-def fails(mirror: Mirror, match: str, error: type[TengenError] = UsageError) -> None:
+def fails(mirror: Mirror, named: str, error: type[TengenError] = UsageError) -> None:
     """Waits until a mirror fails for good, and checks why."""
 
     def has_failed() -> bool:
@@ -95,5 +94,5 @@ def fails(mirror: Mirror, match: str, error: type[TengenError] = UsageError) -> 
         return False
 
     wait_for(has_failed)
-    with pytest.raises(error, match=match):
+    with refused(error, named):
         mirror.next_generation()

@@ -19,6 +19,7 @@ from tengen.run import (
     write_actor_totals,
 )
 from tests.integration.runs import wait_for
+from tests.refusals import refused
 from tests.unit.remote.playing import (
     fails,
     games_at,
@@ -192,7 +193,7 @@ def test_an_actor_counts_on_from_what_the_host_knows(host, mirror_at, tmp_path):
     mirror = mirror_at(tmp_path / "far", "actor", index=3)
     write_actor_totals(mirror.run, 3, (100, 7))
     wait_for(lambda: read_actor_totals(host.run, 3) == (100, 7))
-    with pytest.raises(UsageError, match="is in use by process"):
+    with refused(UsageError, "process"):
         mirror_at(tmp_path / "other", "actor", index=3)
     # The last counts are sent at the end.
     write_actor_totals(mirror.run, 3, (150, 9))
@@ -207,7 +208,7 @@ def test_both_sides_need_the_same_versions(
     host, mirror_at, tmp_path, monkeypatch, name, value
 ):
     monkeypatch.setattr(f"tengen.remote.client.{name}", value)
-    with pytest.raises(UsageError, match=rf"\({value}\) of .* must be"):
+    with refused(UsageError, f"({value})"):
         mirror_at(tmp_path / "far")
 
 
@@ -215,20 +216,20 @@ def test_other_folders_are_refused(host, mirror_at, tmp_path):
     own = RunDirectory.create_or_resume(tmp_path / "own")
     own.write_run({"config": {"task": "tictactoe"}})
     own.models.publish(0, lambda folder: None)
-    with pytest.raises(UsageError, match="is a run of its own"):
+    with refused(UsageError, "run ("):
         mirror_at(tmp_path / "own")
     mirror = mirror_at(tmp_path / "far")
     mirror.close()
     path = tmp_path / "far" / "mirror.json"
     path.write_text(path.read_text().replace(mirror.place.run, "0" * 16))
-    with pytest.raises(UsageError, match="is not the one that this mirror was made of"):
+    with refused(UsageError, "run ("):
         mirror_at(tmp_path / "far")
 
 
 def test_a_host_that_never_answers_is_an_error(host, tmp_path, monkeypatch, mirror_at):
     monkeypatch.setattr("tengen.remote.mirror._PATIENCE_S", 0.0)
     host.close()
-    with pytest.raises(UsageError, match=r"does not answer.*, for 0 s"):
+    with refused(UsageError, "0 s"):
         mirror_at(tmp_path / "far")
     host.open()
 

@@ -15,10 +15,12 @@ from tengen.experience import (
 )
 from tengen.experience.games.journal import read_journal
 from tengen.remote.games import append_segment
+from tengen.remote.members import Members
 from tengen.roles import RoleContext
 from tengen.roles.patience import patiently
 from tengen.run import evict_mirrors, find_files, read_mirrors
 from tests.integration.runs import wait_for
+from tests.refusals import refused
 from tests.unit.remote.playing import (
     NO_PLACE,
     fails,
@@ -33,10 +35,16 @@ from tests.unit.remote.playing import (
 
 
 def part_with_silent_ones(host):
-    """Has the host find out now, as it would in two hours."""
-    host.close()
-    host.open(away_s=0.2)
-    wait_for(lambda: read_mirrors(host.run) == [])
+    """Has a closed host find out now, as it would in two hours, and opens it."""
+    members = Members(host.run, "tictactoe", host.lines.append)
+
+    def are_gone() -> bool:
+        members.look(0.2)
+        return read_mirrors(host.run) == []
+
+    wait_for(are_gone)
+    members.close()
+    host.open()
 
 
 def test_who_is_gone_for_good_leaves_what_it_sent(host, mirror_at, tmp_path):
@@ -44,12 +52,13 @@ def test_who_is_gone_for_good_leaves_what_it_sent(host, mirror_at, tmp_path):
     generation = play(mirror, 3, seals=False)
     mirror.close()
     assert not has_orphan(host.run)  # it may come back
+    host.close()
     part_with_silent_ones(host)
     assert games_at(host.run) == [(generation, 3)]
     assert find_files(host.run.experience, "*/*/*.journal") == []
     # The place is free, and the folder gets another one or the same, with no games.
     mirror._client.deadline_s = None
-    with pytest.raises(UsageError, match=NO_PLACE):
+    with refused(UsageError, NO_PLACE):
         mirror._client.ask("claim", num_wanted=1)
 
 
@@ -79,11 +88,8 @@ def test_numbers_of_one_that_is_gone_are_used_by_nobody(host, mirror_at, tmp_pat
     generation = play(gone, 4)
     # Before the host is back, or it would send its games.
     kill(gone)
-    host.open(away_s=0.2)
-    wait_for(lambda: read_mirrors(host.run) == [])
+    part_with_silent_ones(host)
     assert play_near(host.run) > generation
-    host.close()
-    host.open()
     lines = []
     again = mirror_at(tmp_path / "far", say=lines.append)
     # Its games are put aside, whatever place it gets, and it plays on.
@@ -101,7 +107,7 @@ def test_a_process_with_the_run_directory_takes_a_mirrors_place(
 ):
     mirror = mirror_at(tmp_path / "far", index=0, is_vouched=True)
     folder = writer_directory(host.run, 0)
-    with pytest.raises(UsageError, match="is in use by process"):
+    with refused(UsageError, "process"):
         ExperienceWriter(folder, host.run.new_incarnation("selfplay"))
     evict_mirrors(host.run, "selfplay", 0)
     incarnation = host.run.new_incarnation("selfplay")
@@ -165,6 +171,7 @@ def test_a_disk_that_fails_once_costs_no_games(host, mirror_at, tmp_path, monkey
         return read_journal(path)
 
     monkeypatch.setattr("tengen.remote.games.read_journal", once)
+    host.close()
     part_with_silent_ones(host)
     assert failures
     assert games_at(host.run) == [(generation, 5)]
@@ -187,6 +194,7 @@ def test_what_is_no_journal_is_refused_and_told(host, mirror_at, tmp_path, damag
         segment = OpenSegment(path, meta)
         segment.append(b"no game")
         segment.close()
+    host.close()
     part_with_silent_ones(host)
     # It costs no other generation.
     assert games_at(host.run) == [(generation, 5)]
@@ -202,13 +210,12 @@ def test_a_place_leaves_little_behind(host, mirror_at, tmp_path):
         (folder / str(mirror.place.incarnation) / "000001.part").touch()
         kill(mirror)
         newest = max(int(path.stem) for path in folder.glob("*/*.journal"))
+        host.close()
         part_with_silent_ones(host)
         # Neither a folder of the process nor a mark for each number.
         assert [path.name for path in folder.iterdir()] == ["lock"]
         assert (host.run.experience / "given_up").read_text() == f"{newest}\n"
         assert play_near(host.run) == newest + 1
-        host.close()
-        host.open()
 
 
 def test_one_that_sends_keeps_nobody_else_waiting(

@@ -14,8 +14,16 @@ from tengen.store import Store, StoreConfig, TableConfig
 sys.path.insert(0, str(Path(__file__).parent))
 
 
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder whose name leaves room for a socket's; pytest's own are too long."""
+    made = Path(tempfile.mkdtemp(prefix="tengen-"))
+    yield made
+    shutil.rmtree(made)
+
+
 @pytest.fixture(params=["here", "host", "net"])
-def open_store(request) -> Iterator:
+def open_store(request, folder: Path) -> Iterator:
     """Makes stores of the tables given, and returns a client of each."""
     with contextlib.ExitStack() as stack:
 
@@ -30,9 +38,7 @@ def open_store(request) -> Iterator:
                 )
                 server = stack.enter_context(Store(config))
                 return stack.enter_context(Store.connect(str(server.address)))
-            folder = tempfile.mkdtemp(prefix="tengen-")
-            stack.callback(shutil.rmtree, folder, ignore_errors=True)
-            directory = folder + "/store"
+            directory = folder / "store"
             stack.enter_context(
                 Store(
                     StoreConfig.of(

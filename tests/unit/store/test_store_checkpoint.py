@@ -19,6 +19,7 @@ from tengen.store import (
     StoreTimeout,
     TableConfig,
 )
+from tests.refusals import refused
 
 QUEUE = TableConfig(
     name="queue",
@@ -127,21 +128,19 @@ def test_a_store_that_took_a_priority_can_be_opened_again(tmp_path):
         store.flush()
 
     with durable(tmp_path, table) as store:
-        with pytest.raises(UsageError, match=r"priority \(.*\) must be 0 to 3.4e38"):
+        with refused(UsageError, "priority ("):
             insert(store, np.array([1.0, 1e39]))
         insert(store, np.array([3.4e38, 1e-50]))
         batch = store.table("queue").sample(2)
-        with pytest.raises(UsageError, match="must be 0 to 3"):
+        with refused(UsageError, "priority ("):
             batch.ack(np.array([1e39, 1.0]))
-        with pytest.raises(UsageError, match="must be 0 to 3"):
-            store.table("queue").set_priorities(batch.keys, np.array([1e39, 1.0]))
     with durable(tmp_path, table) as store:
         t = store.table("queue")
         assert t.describe()["max_priority"] == float(np.float32(3.4e38))
         largest = t.sample(4)
         assert set(largest.columns["value"].tolist()) == {0}
         # Only 0 is kept as 0.
-        t.set_priorities(largest.keys[:1], np.zeros(1))
+        largest.ack(np.zeros(4))
         assert set(t.sample(4).columns["value"].tolist()) == {1}
 
 
@@ -201,7 +200,7 @@ def test_a_flush_of_a_sync_store_is_kept(tmp_path, over):
 def test_a_checkpoint_may_take_longer_than_its_caller_waits(tmp_path):
     with durable(tmp_path, memory_bytes=1 << 22) as store:
         fill(store, 0, 4000)
-        with pytest.raises(StoreTimeout, match=r"not made within 0 s"):
+        with refused(StoreTimeout, "checkpoint"):
             store.checkpoint(timeout_s=0)
         store.checkpoint()
 
@@ -221,27 +220,22 @@ def test_a_client_asks_for_a_checkpoint(tmp_path):
 def test_what_cannot_be_gone_on_with_is_refused_and_stays(tmp_path):
     with durable(tmp_path) as store:
         fill(store, 0, 9)
-    with pytest.raises(
-        UsageError, match="must have no checkpoint with durability none"
-    ):
+    with refused(UsageError, "disk_directory ("):
         durable(tmp_path, durability="none")
     other = dataclasses.replace(QUEUE, columns={"value": Column(dtype="int32")})
-    with pytest.raises(UsageError, match=r"queue.columns .* must be"):
+    with refused(UsageError, "queue.columns"):
         durable(tmp_path, other)
     state = next((tmp_path / "disk").glob("state-[0-9]*"))
     whole = state.read_bytes()
     state.write_bytes(whole[:-8] + b"12345678")
-    with pytest.raises(UsageError, match=r"state \(.*state-\d+\) must be whole"):
+    with refused(UsageError, "state (", "state-"):
         durable(tmp_path)
     state.write_bytes(whole)
     config = tmp_path / "disk" / "store.json"
     told = json.loads(config.read_text())
-    for broken, error in (
-        ({}, r"disk_directory \(.*disk\) must have the store.json"),
-        ({**told, "version": 1}, r"disk_directory .* version \d+, and is of 1;"),
-    ):
+    for broken in ({}, {**told, "version": 1}):
         config.write_text(json.dumps(broken))
-        with pytest.raises(UsageError, match=error):
+        with refused(UsageError, "disk_directory ("):
             durable(tmp_path)
     config.write_text(json.dumps(told))
     with durable(tmp_path) as store:
@@ -254,7 +248,7 @@ def test_a_store_that_is_refused_leaves_no_word(tmp_path, has_server):
     with durable(tmp_path) as store:
         fill(store, 0, 9)
     other = dataclasses.replace(QUEUE, max_items=5)
-    with pytest.raises(UsageError, match="memory_bytes"):
+    with refused(UsageError, "memory_bytes"):
         durable(tmp_path, other, memory_bytes=10, **options)
     with durable(tmp_path, other, **options) as store:
         assert any("max_items was" in line for line in store.differences)
@@ -262,15 +256,15 @@ def test_a_store_that_is_refused_leaves_no_word(tmp_path, has_server):
 
 
 def test_durability_needs_a_disk(tmp_path):
-    with pytest.raises(UsageError, match=r'durability \("often"\)'):
+    with refused(UsageError, 'durability ("often")'):
         durable(tmp_path, durability="often")
-    with pytest.raises(UsageError, match="durability_ms"):
+    with refused(UsageError, "durability_ms"):
         durable(tmp_path, durability="async", durability_ms=0.0)
-    with pytest.raises(UsageError, match="must be none without a disk"):
+    with refused(UsageError, "durability ("):
         StoreConfig(tables={"queue": QUEUE}, durability="async")
     with (
         Store(StoreConfig.of([QUEUE])) as store,
-        pytest.raises(UsageError, match="must be checkpoint, async or sync"),
+        refused(UsageError, "durability (none)"),
     ):
         store.checkpoint()
 

@@ -26,11 +26,12 @@ from tengen.store import (
     messages,
 )
 from tengen.store import store as store_module
-from tengen.store.messages import VERSION
+from tengen.store.messages import WIRE_VERSION
 from tengen.transport import LOCK_NAME, SOCKET_NAME, OwnedSocket
 from tengen.transport import client as transport_client
 from tengen.transport import server as transport_server
 from tests.integration.runs import wait_for
+from tests.refusals import refused
 
 TABLE = TableConfig(name="t", columns={"value": Column(dtype="int64")})
 
@@ -57,31 +58,34 @@ def ask(directory: Path, line: bytes) -> dict:
 
 
 def message(**fields: object) -> bytes:
-    return json.dumps({"version": VERSION, **fields}).encode() + b"\n"
+    return json.dumps({"version": WIRE_VERSION, **fields}).encode() + b"\n"
 
 
 @pytest.mark.parametrize(
     ("line", "error"),
     [
-        (b"hello\n", "no JSON object"),
-        (b"[1]\n", "no JSON object"),
-        (b'{"version": 99, "ask": "tables"}\n', r"version \(99\) must be"),
-        (message(ask="nothing"), r"ask \(nothing\) must be known"),
-        (message(ask="writer"), "is refused: .*'name'"),
-        (message(ask="writer", name="a", pool=7, wait_s=0), r"writer \(7\) must be"),
-        (message(ask="sampler", table=-1), r"sampler \(-1\) must be"),
-        (message(ask="sampler", table=0, num_samples="x", num_ahead=1), "is refused"),
+        (b"hello\n", "message ("),
+        (b"[1]\n", "message ("),
+        (b'{"version": 99, "ask": "tables"}\n', "version (99)"),
+        (message(ask="nothing"), "ask (nothing)"),
+        (message(ask="writer"), "'name'"),
+        (message(ask="writer", name="a", pool=7, wait_s=0), "writer (7)"),
+        (message(ask="sampler", table=-1), "sampler (-1)"),
+        (
+            message(ask="sampler", table=0, num_samples="x", num_ahead=1),
+            "message (sampler)",
+        ),
         (
             message(ask="command", name="describe", arguments={"table": 3}),
-            r"table \(3\) must be",
+            "table (3)",
         ),
-        (message(ask="command", name="drop", arguments={}), r"command \(drop\) must"),
+        (message(ask="command", name="drop", arguments={}), "command (drop)"),
     ],
 )
 def test_messages_that_are_wrong_are_refused_and_others_served(
     directory: Path, line: bytes, error: str
 ) -> None:
-    with pytest.raises(UsageError, match=error):
+    with refused(UsageError, error):
         raise UsageError(ask(directory, line)["error"])
     with Store.connect(directory) as store:
         store.table("t").insert("a", 0, {"value": np.int64(5)})
@@ -89,17 +93,17 @@ def test_messages_that_are_wrong_are_refused_and_others_served(
 
 
 def test_folders_of_others_are_left_alone(directory: Path) -> None:
-    with pytest.raises(UsageError, match="is a running store's"):
+    with refused(UsageError, "directory ("):
         Store(StoreConfig.of([TABLE], directory=directory))
     other = directory.parent / "other"
     other.mkdir()
     (other / "precious").touch()
-    with pytest.raises(UsageError, match="must be new, or a store's"):
+    with refused(UsageError, "directory ("):
         Store(StoreConfig.of([TABLE], directory=other))
     assert (other / "precious").exists()
-    with pytest.raises(UsageError, match=r"directory .* must have at most \d+ bytes"):
+    with refused(UsageError, "directory ("):
         Store(StoreConfig.of([TABLE], directory=directory.parent / ("x" * 120)))
-    with pytest.raises(UsageError, match="cannot be made"):
+    with refused(UsageError, "directory ("):
         Store(StoreConfig.of([TABLE], directory=directory.parent / "no" / "folder"))
 
 
@@ -140,7 +144,7 @@ def test_a_store_that_cannot_listen_leaves_what_a_killed_one_held(
         raise RunError("gateway (none) cannot be made")
 
     monkeypatch.setattr(store_module, "NetServer", fail)
-    with pytest.raises(RunError, match="gateway"):
+    with refused(RunError, "gateway"):
         Store(
             StoreConfig.of(
                 [TABLE], memory_bytes=1 << 20, directory=left, listen="127.0.0.1:0"
@@ -158,7 +162,7 @@ def test_no_client_waits_for_another_server_while_one_answers(directory: Path) -
         # The core alone, so that the door is still there.
         store._backend.close()
         for call in (client.table("t").describe, lambda: client.writer("a", "t")):
-            with pytest.raises(RunError, match=r"store \(closing\) serves nobody"):
+            with refused(RunError, "store (closing)"):
                 call()
 
 
@@ -200,7 +204,7 @@ def test_sessions_leave_descriptors_for_commands(directory: Path, monkeypatch) -
     with table.sampler(1):
         monkeypatch.setattr(transport_server.resource, "getrlimit", lambda _: (4, 4))
         for call in (lambda: table.sampler(1), lambda: store.writer("a", "t")):
-            with pytest.raises(RunError, match="raise its ulimit -n"):
+            with refused(RunError, "session (descriptor"):
                 call()
         assert table.describe()["num_items"] == 0
     monkeypatch.undo()
@@ -226,7 +230,7 @@ def test_calls_end_where_the_server_stands_still(directory: Path, monkeypatch) -
             lambda: patient.table("t").sample(1, 0.02),
             lambda: patient.table("t").insert("a", 0, value, timeout_s=0.02),
         ):
-            with pytest.raises(RunError, match=r"does not answer: .*; start it"):
+            with refused(RunError, "store ("):
                 call()
     (directory / "another").rename(directory / SOCKET_NAME)
     patient.table("t").insert("a", 0, value, timeout_s=300.0)
@@ -237,7 +241,7 @@ def test_an_insert_waits_no_longer_for_another_thread(directory: Path) -> None:
     with (
         store._senders.lend(("a", "t")),
         ThreadPoolExecutor() as pool,
-        pytest.raises(StoreTimeout, match=r"waited 0.01 s for another thread"),
+        refused(StoreTimeout, "0.01 s"),
     ):
         pool.submit(
             store.table("t").insert, "a", 0, {"value": np.int64(1)}, timeout_s=0.01

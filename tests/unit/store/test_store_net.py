@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import socket
 import ssl
 import threading
@@ -14,10 +15,10 @@ import pytest
 
 from tengen.errors import RunError, TengenError, UsageError
 from tengen.store import Column, Store, StoreConfig, TableConfig
-from tengen.store.messages import VERSION
+from tengen.store.messages import WIRE_VERSION
 from tengen.transport import NetAddress, listener
 from tengen.transport import client as transport_client
-from tengen.transport import server as transport_server
+from tests.refusals import refused
 
 TABLE = TableConfig(
     name="t",
@@ -73,28 +74,28 @@ def check_served(address: str, **options: object) -> None:
 
 
 def hello(**fields: object) -> bytes:
-    words = {"version": VERSION, "token": TOKEN, **fields}
+    words = {"version": WIRE_VERSION, "token": TOKEN, **fields}
     return json.dumps(words).encode() + b"\n"
 
 
 @pytest.mark.parametrize(
     ("data", "error"),
     [
-        (b"GET / HTTP/1.1\r\n\r\n", "no JSON object"),
-        (b"\x16\x03\x01\x02\x00", "no JSON object"),
-        (b"{" + b" " * 5000 + b"\n", r"message \(\d+ bytes\) must be at most 4096"),
-        (hello(version=99), r"version \(99\) must be"),
-        (hello(token="another-token-of-length"), "token .* must be the store's"),
-        (hello(token=None), "token .* must be the store's"),
-        (b'{"version": %d}\n' % VERSION, "token .* must be the store's"),
-        (hello() + b'{"ask": "tables"}\n', r"version \(None\) must be"),
-        (hello() + b"nonsense\n", "no JSON object"),
+        (b"GET / HTTP/1.1\r\n\r\n", "message ("),
+        (b"\x16\x03\x01\x02\x00", "message ("),
+        (b"{" + b" " * 5000 + b"\n", "4096"),
+        (hello(version=99), "version (99)"),
+        (hello(token="another-token-of-length"), "token (not shown)"),
+        (hello(token=None), "token (not shown)"),
+        (b'{"version": %d}\n' % WIRE_VERSION, "token (not shown)"),
+        (hello() + b'{"ask": "tables"}\n', "version (None)"),
+        (hello() + b"nonsense\n", "message ("),
     ],
 )
 def test_who_speaks_wrongly_is_told_and_others_are_served(
     store: Store, data: bytes, error: str
 ) -> None:
-    with pytest.raises(UsageError, match=error):
+    with refused(UsageError, error):
         raise UsageError(speak(store, data)["error"])
     check_served(store.address, token=TOKEN)
 
@@ -103,14 +104,17 @@ def test_who_speaks_wrongly_is_told_and_others_are_served(
     "message",
     [
         {"ask": "command", "name": "describe", "arguments": []},
-        {"ask": "command", "name": "erase", "arguments": {"table": 0, "keys": [2**70]}},
-        {"ask": "command", "name": "erase", "arguments": {"table": 0, "keys": ["x"]}},
+        {
+            "ask": "command",
+            "name": "set_capacity",
+            "arguments": {"table": 0, "max_items": 2**70, "max_bytes": None},
+        },
         {"ask": "writer", "name": "\ud800", "pool": 0, "wait_s": 0},
         {"ask": "replica", "name": "copy", "place": None},
     ],
 )
 def test_every_message_is_answered(store: Store, message: dict) -> None:
-    line = json.dumps({"version": VERSION, **message}).encode() + b"\n"
+    line = json.dumps({"version": WIRE_VERSION, **message}).encode() + b"\n"
     assert speak(store, hello() + line)["kind"] == "usage"
     check_served(store.address, token=TOKEN)
 
@@ -121,7 +125,7 @@ def test_a_client_whose_hello_fails_is_let_go(monkeypatch, store: Store) -> None
 
     monkeypatch.setattr(threading, "excepthook", lambda _: None)
     monkeypatch.setattr(listener, "check_hello", fail)
-    with pytest.raises(RunError, match=r"ended|does not answer"):
+    with refused(RunError, "store ("):
         Store.connect(store.address, token=TOKEN)
 
 
@@ -130,50 +134,9 @@ def test_the_token_comes_from_the_environment_too(monkeypatch) -> None:
     with listening() as store:
         check_served(store.address)
         monkeypatch.delenv("TENGEN_STORE_TOKEN")
-        with pytest.raises(UsageError, match=r"token \(not shown\) must be"):
+        with refused(UsageError, "token (not shown)"):
             Store.connect(store.address)
         check_served(store.address, token=TOKEN)
-
-
-def test_a_client_that_dribbles_is_sent_away(monkeypatch, store: Store) -> None:
-    monkeypatch.setattr(transport_server, "_HELLO_S", 0.3)
-    address = NetAddress.parse(store.address)
-    with socket.create_connection((address.host, address.port)) as connection:
-        connection.settimeout(0.05)
-        sent = b""
-        while True:
-            try:
-                connection.sendall(b"{"[len(sent) :] or b" ")
-                sent += b" "
-                if not connection.recv(1):
-                    break
-            except TimeoutError:
-                assert len(sent) < 1000
-            except OSError:
-                break
-    check_served(store.address, token=TOKEN)
-
-
-def test_clients_that_say_nothing_are_bounded(monkeypatch) -> None:
-    monkeypatch.setattr(transport_server, "_MAX_HELLOS", 2)
-    with listening(token=TOKEN) as store:
-        address = NetAddress.parse(store.address)
-        silent = [
-            socket.create_connection((address.host, address.port)) for _ in range(2)
-        ]
-        with pytest.raises(
-            RunError, match=r"store \(full\) serves at most 2 greetings"
-        ):
-            Store.connect(store.address, token=TOKEN)
-        for one in silent:
-            one.close()
-        for _ in range(1000):
-            try:
-                check_served(store.address, token=TOKEN)
-                return
-            except TengenError:
-                pass
-        pytest.fail("nobody is let in any more")
 
 
 @pytest.mark.parametrize(
@@ -187,20 +150,20 @@ def test_clients_that_say_nothing_are_bounded(monkeypatch) -> None:
 def test_clients_that_trust_the_certificate_are_served(trust: dict) -> None:
     with listening(token=TOKEN, **TLS) as store:
         check_served(store.address, token=TOKEN, **trust)
-        with pytest.raises(UsageError, match=r"token \(not shown\) must be"):
+        with refused(UsageError, "token (not shown)"):
             Store.connect(store.address, token="another-token-of-length", **trust)
 
 
 def test_nobody_is_trusted_blindly() -> None:
     other = "00" * 32
     with listening(**TLS) as store:
-        with pytest.raises(RunError, match=f"has the fingerprint {FINGERPRINT}"):
+        with refused(RunError, FINGERPRINT):
             Store.connect(store.address, fingerprint=other)
-        with pytest.raises(RunError, match=r"is not trusted: .*CERTIFICATE"):
+        with refused(RunError, "CERTIFICATE"):
             Store.connect(store.address, ca_file=ANOTHER_AUTHORITY)
-        with pytest.raises(UsageError, match="must be by TLS"):
+        with refused(UsageError, "connection (not encrypted)"):
             Store.connect(store.address)
-    with listening() as plain, pytest.raises(RunError, match="is not trusted"):
+    with listening() as plain, refused(RunError, "store ("):
         Store.connect(plain.address, fingerprint=FINGERPRINT)
 
 
@@ -222,22 +185,22 @@ def test_a_long_batch_goes_through_tls_both_ways() -> None:
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        ({"listen": "0.0.0.0:0"}, r"listen \(0.0.0.0:0\) must be 127.0.0.1"),
-        ({"listen": "0.0.0.0:0", "token": TOKEN}, "and a certificate"),
-        ({"listen": "0.0.0.0:0", **TLS}, "have a token"),
-        ({"listen": "[::]:0"}, r"listen \(\[::\]:0\) must be"),
-        ({"listen": "127.0.0.1"}, r"address \(127.0.0.1\) must be HOST:PORT"),
-        ({"listen": "127.0.0.1:99999"}, "must be HOST:PORT"),
-        ({"listen": "127.0.0.1:0", "token": "short"}, r"token \(5 bytes\) must have"),
-        ({"listen": "127.0.0.1:0", "key_file": KEY}, "must come together"),
+        ({"listen": "0.0.0.0:0"}, "listen (0.0.0.0:0)"),
+        ({"listen": "0.0.0.0:0", "token": TOKEN}, "certificate_file"),
+        ({"listen": "0.0.0.0:0", **TLS}, "TENGEN_STORE_TOKEN"),
+        ({"listen": "[::]:0"}, "listen ([::]:0)"),
+        ({"listen": "127.0.0.1"}, "address (127.0.0.1)"),
+        ({"listen": "127.0.0.1:99999"}, "address (127.0.0.1:99999)"),
+        ({"listen": "127.0.0.1:0", "token": "short"}, "token (5 bytes)"),
+        ({"listen": "127.0.0.1:0", "key_file": KEY}, "key_file"),
         (
             {"listen": "127.0.0.1:0", "key_file": KEY, "certificate_file": KEY},
-            "cannot be used",
+            "certificate_file (",
         ),
     ],
 )
 def test_addresses_that_are_not_safe_are_refused(options: dict, error: str) -> None:
-    with pytest.raises(UsageError, match=error):
+    with refused(UsageError, error):
         listening(**options)
 
 
@@ -248,13 +211,13 @@ def test_a_store_with_token_and_tls_listens_wider() -> None:
 
 
 def test_a_taken_port_is_refused(store: Store) -> None:
-    with pytest.raises(UsageError, match="cannot be used: address already in use"):
+    with refused(UsageError, "listen ("):
         Store(StoreConfig.of([TABLE], listen=store.address))
 
 
 def test_no_token_goes_to_another_host_in_the_clear(monkeypatch, store: Store) -> None:
     monkeypatch.setattr(transport_client, "_is_safe", lambda _: False)
-    with pytest.raises(UsageError, match="for a token to go without encryption"):
+    with refused(UsageError, "address ("):
         Store.connect(store.address, token=TOKEN)
 
 
@@ -300,7 +263,7 @@ def test_a_store_that_closes_ends_its_clients() -> None:
     store.close()
     waiter.join(900)
     assert len(errors) == 1
-    with pytest.raises(RunError, match="does not answer"):
+    with refused(RunError, "store ("):
         client.table("t").describe()
 
 
@@ -315,7 +278,7 @@ def test_calls_end_where_a_server_of_another_host_stands_still(monkeypatch) -> N
             lambda: client.table("t").sample(1, 0.02),
             lambda: client.table("t").insert("a", 0, {}, timeout_s=0.02),
         ):
-            with pytest.raises(RunError, match="does not answer: timed out"):
+            with refused(RunError, "timed out"):
                 call()
 
 
@@ -331,10 +294,22 @@ def test_the_short_forms_find_a_server_that_is_back() -> None:
         for _ in range(1000):
             table.insert("a", 1, step)
 
-    with pytest.raises(TengenError, match=r"has ended|does not answer"):
+    with refused(TengenError, "store ("):
         insert_until_it_is_heard_of()
-    with pytest.raises(TengenError, match=r"has ended|does not answer"):
+    with refused(TengenError, "store ("):
         table.sample(1, timeout_s=300.0)
     with Store(StoreConfig.of([TABLE], memory_bytes=1 << 24, listen=first.address)):
         table.insert("a", 0, step)
         assert table.sample(1, timeout_s=300.0).table_size == 1
+
+
+def test_the_version_is_raised_with_the_messages() -> None:
+    # Where this fails: raise WIRE_VERSION, and write its digest here.
+    core = Path(__file__).parents[3] / "core" / "store"
+    messages = (core / "session" / "messages.h").read_text()
+    messages += (core / "net" / "replica.h").read_text().partition("class Replica ")[0]
+    code = "".join(line.partition("//")[0] for line in messages.splitlines(True))
+    structs = re.findall(r"(?:enum class|struct) \w+[^;]*?\{.*?\n\};", code, re.DOTALL)
+    digest = hashlib.sha256("".join("".join(structs).split()).encode()).hexdigest()[:16]
+    assert len(structs) > 15
+    assert (WIRE_VERSION, digest) == (8, "87e0103140c8eabe")

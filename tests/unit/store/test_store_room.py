@@ -39,16 +39,20 @@ print("kept")
 """
 
 
-@pytest.mark.parametrize("durability", ["checkpoint", "async"])
-def test_checkpoints_come_back_with_room(tmp_path, durability):
+def check_kept(script: str, *words: object) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", AGAIN, str(tmp_path), durability],
+        [sys.executable, "-c", script, *map(str, words)],
         capture_output=True,
         text=True,
         timeout=600,
         check=False,
     )
     assert done.stdout == "kept\n", done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("durability", ["checkpoint", "async"])
+def test_checkpoints_come_back_with_room(tmp_path, durability):
+    check_kept(AGAIN, tmp_path, durability)
     with durable(tmp_path, durability=durability) as store:
         assert drain(store) == list(range(1200))
 
@@ -93,13 +97,6 @@ print("kept")
 
 
 def test_the_first_flush_after_there_is_room_again_succeeds(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", HOST_AGAIN, str(tmp_path)],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    assert done.stdout == "kept\n", done.stdout + done.stderr
+    check_kept(HOST_AGAIN, tmp_path)
     with durable(tmp_path) as store:
         assert sorted(drain(store)) == list(range(40))

@@ -17,6 +17,7 @@ from tengen.store import (
     TableConfig,
     arguments,
 )
+from tests.refusals import refused
 
 
 def table(**fields) -> TableConfig:
@@ -46,7 +47,7 @@ def test_a_sampler_that_is_closed_gives_back_what_it_drew(open_store):
     assert kept.columns["number"].tolist() == [2, 3]
     sampler.close()
     for call in (sampler.sample, kept.ack, lambda: sampler.give_back(kept)):
-        with pytest.raises(UsageError, match=r"sampler \(t, closed\) must be open"):
+        with refused(UsageError, "sampler (t, closed)"):
             call()
 
 
@@ -57,14 +58,14 @@ def test_a_sampler_that_acknowledges_nothing_waits(open_store):
         with store.table("t").sampler(2, num_ahead=num_ahead) as sampler:
             batches = [sampler.sample(20.0) for _ in range(3)]
             waits = "sample waits: 3 batches are not acknowledged"
-            with pytest.raises(StoreTimeout, match=waits):
+            with refused(StoreTimeout, waits):
                 sampler.sample(0.05)
             assert all(waits in line for line in store.describe()["sessions"])
             batches[1].ack()
             batches[1] = sampler.sample(20.0)
             sampler.give_back(batches[0])
             sampler.sample(20.0)
-            with pytest.raises(StoreTimeout, match=waits):
+            with refused(StoreTimeout, waits):
                 sampler.sample(0.05)
     # Another one has its own.
     store.table("t").sample(1, 20.0).ack()
@@ -112,7 +113,7 @@ def test_a_client_that_is_closed_gives_back_what_it_drew_and_asks_no_more():
         client.close()
         assert store.table("t").sample(3, 20.0).table_size == 3
         for call in (remote.describe, lambda: remote.sample(1)):
-            with pytest.raises(UsageError, match=r"closed\) must be open; connect"):
+            with refused(UsageError, "closed)"):
                 call()
 
 
@@ -140,7 +141,7 @@ def test_threads_insert_while_others_wait_for_items(open_store):
 def test_batches_that_can_never_be_are_refused_at_once(open_store, num_samples):
     asked = open_store(table()).table("t")
     for ask in (asked.sampler, asked.sample):
-        with pytest.raises(UsageError, match=rf"num_samples \({num_samples}\) must be"):
+        with refused(UsageError, f"num_samples ({num_samples})"):
             ask(num_samples)
 
 
@@ -149,14 +150,14 @@ def test_batches_larger_than_memory_are_refused_at_once(open_store, monkeypatch)
     wide = TableConfig(name="t", columns=columns, num_steps=2)
     asked = open_store(wide).table("t")
     monkeypatch.setattr(arguments, "memory_limit_bytes", lambda: 799 * 100)
-    with pytest.raises(UsageError, match=r"\(100\) .* memory \(79900 .* with 800 byt"):
+    with refused(UsageError, "num_samples (100)", "(79900"):
         asked.sampler(100)
     asked.sampler(99)
 
 
 @pytest.mark.parametrize("num_ahead", [-1, 1025])
 def test_batches_ahead_are_bounded(open_store, num_ahead):
-    with pytest.raises(UsageError, match=rf"num_ahead \({num_ahead}\) must be 0 to"):
+    with refused(UsageError, f"num_ahead ({num_ahead})"):
         open_store(table()).table("t").sampler(1, num_ahead=num_ahead)
 
 
@@ -171,7 +172,7 @@ def test_numbers_of_numpy_are_numbers(open_store):
 def test_batches_beyond_the_limits_say_so(open_store):
     store = open_store(table(limits=RateLimits(min_cursor=0.0, max_cursor=3.0)))
     fill(store, 3)
-    with pytest.raises(StoreTimeout, match="limits never allow more than 3 samples"):
+    with refused(StoreTimeout, "3 samples"):
         store.table("t").sample(4, timeout_s=0.3)
 
 
@@ -180,11 +181,8 @@ def test_priorities_that_nobody_uses_are_refused(open_store, kind):
     store = open_store(table(sampler=Selector(kind=kind)))
     fill(store, 2)
     batch = store.table("t").sample(2, 20.0)
-    message = rf"priorities \(of table t\) must be None, because its sampler is {kind}"
-    with pytest.raises(UsageError, match=message):
+    with refused(UsageError, "priorities (of table t)"):
         batch.ack(np.ones(2))
-    with pytest.raises(UsageError, match=message):
-        store.table("t").set_priorities(batch.keys, np.ones(2))
     batch.ack()
     assert len(store.table("t").sample(2, 20.0).keys) == 2
 
@@ -193,8 +191,9 @@ def test_priorities_of_a_remover_are_taken(open_store):
     remover = Selector(kind="prioritized", exponent=1.0)
     store = open_store(table(remover=remover, max_items=3))
     fill(store, 3)
-    keys = store.table("t").sample(20, 20.0)
-    store.table("t").set_priorities(keys.keys, 1.0 * (keys.columns["number"] == 1))
+    batch = store.table("t").sample(20, 20.0)
+    batch.ack(1.0 * (batch.columns["number"] == 1))
+    store.table("t").sample(1, 20.0)  # follows the acknowledgement to a server
     with store.writer("more", "t") as writer:
         writer.append({"number": 9})
         writer.insert("t", 1, 1.0)
@@ -205,9 +204,9 @@ def test_priorities_of_a_remover_are_taken(open_store):
 @pytest.mark.parametrize(
     ("priorities", "message"),
     [
-        (np.ones(3), r"priorities \(3\) must be 2, one for each sample"),
-        (np.ones((2, 1)), r"priorities \(shape \[2, 1\]\) must have one axis"),
-        (["a", "b"], "must be numbers; convert them"),
+        (np.ones(3), "priorities (3)"),
+        (np.ones((2, 1)), "priorities (shape [2, 1])"),
+        (["a", "b"], "priorities ("),
     ],
 )
 def test_priorities_of_another_shape_are_refused(open_store, priorities, message):
@@ -218,5 +217,5 @@ def test_priorities_of_another_shape_are_refused(open_store, priorities, message
         store.table("t").sample(2, 20.0).ack(priorities)
         store.table("t").sample(2, 20.0)  # where a server's word is heard
 
-    with pytest.raises(UsageError, match=message):
+    with refused(UsageError, message):
         ack()

@@ -5,6 +5,7 @@ import pytest
 
 from tengen.errors import UsageError
 from tengen.store import Column, RateLimits, Selector, StoreTimeout, TableConfig
+from tests.refusals import refused
 
 
 def queue(name: str, **fields) -> TableConfig:
@@ -82,21 +83,21 @@ def test_items_may_lie_apart_and_be_counted(open_store):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"count": 0}, r"count \(0\) must be 1 to the 8 items"),
-        ({"count": 9}, r"count \(9\) must be 1 to the 8 items"),
-        ({"count": 8, "num_steps": 2}, r"count \(8\) must be 1 to the 7 items"),
-        ({"count": 1, "num_steps": 9}, r"num_steps \(9\) must be at most the 8 steps"),
-        ({"stride": 0}, r"stride \(0\) must be at least 1"),
-        ({"priorities": np.ones(3)}, r"priorities \(3\) must be 8, one for each item"),
-        ({"priorities": np.ones((8, 1))}, r"priorities \(shape \[8, 1\]\) must have"),
-        ({"priorities": ["x"]}, r"priorities \(could not .*\) must be numbers"),
+        ({"count": 0}, "count (0)"),
+        ({"count": 9}, "count (9)"),
+        ({"count": 8, "num_steps": 2}, "count (8)"),
+        ({"count": 1, "num_steps": 9}, "num_steps (9)"),
+        ({"stride": 0}, "stride (0)"),
+        ({"priorities": np.ones(3)}, "priorities (3)"),
+        ({"priorities": np.ones((8, 1))}, "priorities (shape [8, 1])"),
+        ({"priorities": ["x"]}, "priorities ("),
     ],
 )
 def test_items_that_cannot_be_are_refused(open_store, arguments, message):
     store = open_store(queue("t"))
     with store.writer("a", "t") as writer:
         writer.append(numbers(8))
-        with pytest.raises(UsageError, match=message):
+        with refused(UsageError, message):
             writer.insert_each("t", **arguments)
         assert writer.insert_each("t") == 8
     assert drawn(store, "t", 8) == list(range(8))
@@ -111,7 +112,7 @@ def test_many_items_wait_as_one_does(open_store):
             writer.insert_each("t", timeout_s=0.05)
             writer.flush(timeout_s=0.05)
 
-        with pytest.raises(StoreTimeout, match="samples must be drawn first"):
+        with refused(StoreTimeout, "samples"):
             insert()
         assert drawn(store, "t", 2) == [0, 1]
         assert writer.insert_each("t", sequence=0) == 5  # each once

@@ -1,9 +1,11 @@
-"""A small service, over a socket of this host and over TCP."""
+"""A small service, over a socket of this host, over TCP and with TLS."""
 
 import contextlib
 import json
 import shutil
 import socket
+import ssl
+import sys
 import tempfile
 import threading
 import time
@@ -18,26 +20,32 @@ from tengen.transport import (
     Client,
     Dialect,
     HostFolder,
+    Limits,
     Message,
     NetAddress,
+    NetDoor,
     NoAnswer,
     Server,
     Service,
     ServiceFull,
-    listen_on,
 )
 from tengen.transport import client as client_module
-from tengen.transport import server as server_module
+from tests.refusals import refused
 
 ECHO = Dialect("echo", 3)
 TOKEN = "a-token-of-some-length"
+USUAL = Limits()
 FULL = {"version": 3, "token": TOKEN}
+QUESTION = {"ask": "say", "text": "x"}
+FILES = Path(__file__).parents[1] / "store"
+CERTIFICATE = FILES / "tls_certificate.pem"
+KEY = FILES / "tls_key.pem"
 
 
 class Echo:
     """Says what it is told: once, or for as long as a session lasts."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits) -> None:
         self.open_sessions: set[threading.Thread] = set()
         self.is_closing = False
         self.service = Service(
@@ -46,6 +54,7 @@ class Echo:
             sessions={"pipe": self._open},
             num_sessions=lambda: len(self.open_sessions),
             is_closing=lambda: self.is_closing,
+            limits=limits,
         )
 
     def _fail(self, message: Message) -> None:
@@ -71,49 +80,71 @@ class Echo:
 class Way:
     """A way to an echo: its server, and a client's or raw bytes to it."""
 
-    def __init__(self, kind: str, folder: Path) -> None:
+    def __init__(self, kind: str, folder: Path, limits: Limits = USUAL) -> None:
         self.is_host = kind == "host"
-        self.echo = Echo()
+        self.echo = Echo(limits)
         self.folder = HostFolder("echo", folder / "echo")
+        self._trust = {"ca_file": CERTIFICATE} if kind == "tls" else {}
+        tls = {"certificate_file": CERTIFICATE, "key_file": KEY} if self._trust else {}
         listener = (
             self.folder.listen()
             if self.is_host
-            else listen_on(ECHO, "127.0.0.1:0", token=TOKEN)
+            else NetDoor(listen="127.0.0.1:0", token=TOKEN, **tls).open(ECHO)
         )
         self.server = Server(listener, self.echo.service)
 
     def client(self, dialect: Dialect = ECHO, **options: object) -> Client:
         if not self.is_host:
-            options = {"token": TOKEN, **options}
+            options = {"token": TOKEN, **self._trust, **options}
         return Client(dialect, self.server.address, **options)
+
+    def silent(self, source: str = "127.0.0.1") -> socket.socket:
+        """Returns a connection over TCP that has not even greeted."""
+        address = NetAddress.parse(self.server.address)
+        return socket.create_connection(
+            (address.host, address.port), 20.0, source_address=(source, 0)
+        )
 
     def raw(self) -> socket.socket:
         """Returns a connection that has greeted, and asks nothing."""
         if self.is_host:
             connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            connection.settimeout(20.0)
             connection.connect(str(self.folder.path / SOCKET_NAME))
-        else:
-            address = NetAddress.parse(self.server.address)
-            connection = socket.create_connection((address.host, address.port))
-            connection.sendall(json.dumps(FULL).encode() + b"\n")
-        connection.settimeout(20.0)
+            return connection
+        connection = self.silent()
+        if self._trust:
+            context = ssl.create_default_context(cafile=CERTIFICATE)
+            connection = context.wrap_socket(connection, server_hostname="127.0.0.1")
+        connection.sendall(json.dumps(FULL).encode() + b"\n")
         return connection
+
+    def is_full(self) -> bool:
+        """Returns whether there is no place for one more question, for a while."""
+        for _ in range(3):  # the place of the last question may be left just now
+            try:
+                self.client(patience_s=0.0).ask(QUESTION)
+            except ServiceFull:
+                time.sleep(0.05)
+            else:
+                return False
+        return True
 
     def close(self) -> None:
         self.server.close()
         self.folder.remove()
 
 
-@pytest.fixture(params=["host", "tcp"])
-def open_way(request) -> Iterator[Callable[[], Way]]:
-    """Makes servers after the test has set limits."""
+@pytest.fixture(params=["host", "tcp", "tls"])
+def open_way(request) -> Iterator[Callable[..., Way]]:
+    """Makes servers with the limits that a test sets."""
     with contextlib.ExitStack() as stack:
 
-        def make() -> Way:
+        def make(kind: str = request.param, **limits: float) -> Way:
             # pytest's folders have names too long for a socket.
             folder = Path(tempfile.mkdtemp(prefix="tengen-"))
             stack.callback(shutil.rmtree, folder)
-            way = Way(request.param, folder)
+            way = Way(kind, folder, Limits(**limits))
             stack.callback(way.close)
             return way
 
@@ -126,6 +157,10 @@ def last_word(connection: socket.socket) -> dict:
         line, rest = answers.readline(), answers.read()
     assert rest == b""
     return json.loads(line)
+
+
+def threads(name: str) -> set[threading.Thread]:
+    return {one for one in threading.enumerate() if one.name == name}
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
@@ -144,21 +179,21 @@ def test_questions_are_answered(open_way) -> None:
 def test_errors_are_those_of_the_service(open_way) -> None:
     way = open_way()
     client = way.client()
-    with pytest.raises(RunError, match=r"^voice \(x\) is lost; rest$"):
+    with refused(RunError, "voice (x)"):
         client.ask({"ask": "fail", "text": "x"})
-    with pytest.raises(UsageError, match=r"message \(say\) is refused: KeyError"):
+    with refused(UsageError, "message (say)"):
         client.ask({"ask": "say"})
     for kind in ("sing", 3, None, ["say"]):
-        with pytest.raises(UsageError, match=r"ask \(.*\) must be known"):
+        with refused(UsageError, "ask ("):
             client.ask({"ask": kind})
-    with pytest.raises(UsageError, match=r"num_bytes \(0\) must be at least 1"):
+    with refused(UsageError, "num_bytes (0)"):
         client.open({"ask": "pipe", "num_bytes": 0})
     way.echo.is_closing = True
-    with pytest.raises(RunError, match=r"^echo \(closing\) serves nobody any more"):
-        client.ask({"ask": "say", "text": "x"})
+    with refused(RunError, "echo (closing)"):
+        client.ask(QUESTION)
     client.close()
-    with pytest.raises(UsageError, match=r"^echo \(.*, closed\) must be open"):
-        client.ask({"ask": "say", "text": "x"})
+    with refused(UsageError, "echo (", "closed)"):
+        client.ask(QUESTION)
 
 
 def test_a_session_has_the_connection(open_way) -> None:
@@ -177,31 +212,30 @@ def test_a_session_has_the_connection(open_way) -> None:
 
 def test_who_speaks_another_dialect_is_told(open_way) -> None:
     way = open_way()
-    with pytest.raises(UsageError, match=r"version \(4\) must be 3, the echo's"):
-        way.client(Dialect("echo", 4)).ask({"ask": "say", "text": "x"})
+    with refused(UsageError, "version (4)"):
+        way.client(Dialect("echo", 4)).ask(QUESTION)
     options = {} if way.is_host else {"token": TOKEN}
-    with pytest.raises(UsageError, match=r'service \("store"\) must be echo'):
+    with refused(UsageError, 'service ("store")'):
         way.client(Dialect("store", 3), **options).ask({"ask": "tables"})
 
 
 def test_tokens_are_the_services_own(monkeypatch, tmp_path: Path) -> None:
     way = Way("tcp", tmp_path)
     with contextlib.closing(way):
-        question = {"ask": "say", "text": "x"}
         client = way.client(token="another-token-of-length")
-        with pytest.raises(UsageError, match=r"must be the echo's.* TENGEN_ECHO_TOKEN"):
-            client.ask(question)
+        with refused(UsageError, "token (not shown)", "TENGEN_ECHO_TOKEN"):
+            client.ask(QUESTION)
         monkeypatch.setenv("TENGEN_STORE_TOKEN", TOKEN)
-        with pytest.raises(UsageError, match="must be the echo's"):
-            way.client(token=None).ask(question)
+        with refused(UsageError, "token (not shown)"):
+            way.client(token=None).ask(QUESTION)
         monkeypatch.setenv("TENGEN_ECHO_TOKEN", TOKEN)
-        assert way.client(token=None).ask(question) == "x"
+        assert way.client(token=None).ask(QUESTION) == "x"
     # What lacks is named, and nothing else: the certificate, then the token too.
-    with pytest.raises(UsageError, match="certificate; name certificate_file and key"):
-        listen_on(ECHO, "0.0.0.0:0")
+    with refused(UsageError, "certificate_file"):
+        NetDoor(listen="0.0.0.0:0").open(ECHO)
     monkeypatch.delenv("TENGEN_ECHO_TOKEN")
-    with pytest.raises(UsageError, match="set TENGEN_ECHO_TOKEN, and name"):
-        listen_on(ECHO, "0.0.0.0:0")
+    with refused(UsageError, "TENGEN_ECHO_TOKEN"):
+        NetDoor(listen="0.0.0.0:0").open(ECHO)
 
 
 def test_a_line_that_is_too_long_is_refused(open_way) -> None:
@@ -211,33 +245,119 @@ def test_a_line_that_is_too_long_is_refused(open_way) -> None:
     assert "must be at most 1048576" in last_word(connection)["error"]
 
 
-def test_a_client_that_dies_leaves_its_place(monkeypatch, open_way) -> None:
-    monkeypatch.setattr(server_module, "_MAX_CONNECTIONS", 2)
-    monkeypatch.setattr(server_module, "_LINGER_S", 0.01)
+def test_a_connection_that_asks_nothing_is_told_and_closed(open_way) -> None:
+    way = open_way(question_s=0.1)
+    told = last_word(way.raw())
+    assert told["kind"] == "run"
+    assert "0.1 s" in told["error"]
+    assert way.client().ask(QUESTION) == "x"
+
+
+def test_a_connection_that_was_answered_is_closed(open_way) -> None:
     way = open_way()
-    places = way.server._connections
+    before = threads("echo-hello") | threads("echo-tls")
+    connections = [way.raw() for _ in range(20)]
+    for one in connections:
+        one.sendall(json.dumps({"version": 3, **QUESTION}).encode() + b"\n")
+        answer = b""
+        while some := one.recv(4096):
+            answer += some
+        assert json.loads(answer) == {"answer": "x"}
+    # Though none of the clients has closed its own.
+    wait_until(lambda: not (threads("echo-hello") | threads("echo-tls")) - before)
+    for one in connections:
+        one.close()
+
+
+def test_a_question_that_dribbles_has_a_deadline(open_way) -> None:
+    with open_way(question_s=0.3).raw() as connection:
+        connection.sendall(b'{"ask": "')
+        connection.settimeout(0.01)
+        told = b""
+        for _ in range(2000):
+            with contextlib.suppress(TimeoutError, OSError):
+                connection.sendall(b" ")
+                told += connection.recv(4096)
+            if told.endswith(b"\n"):
+                break
+        assert b"0.3 s" in told
+
+
+def test_connections_that_are_too_many_are_told(open_way) -> None:
+    way = open_way(max_connections=2, linger_s=0.01)
     # Of one other host's two places one is left to others.
     dying = [way.raw() for _ in range(2 if way.is_host else 1)]
-    wait_until(lambda: places._num_taken == len(dying))
-    client = way.client(patience_s=0.0)
-    with pytest.raises(ServiceFull, match=r"^echo \(full\) serves at most 2 conn"):
-        client.ask({"ask": "say", "text": "x"})
+    wait_until(way.is_full)
+    told = last_word(way.raw())
+    assert told["kind"] == "full"
+    assert "echo (full)" in told["error"]
     dying[0].sendall(b'{"ask": "say", "te')
     for one in dying:
         one.close()
-    wait_until(lambda: places._num_taken == 0)
-    assert client.ask({"ask": "say", "text": "x"}) == "x"
+    wait_until(lambda: not way.is_full())
+    assert way.client().ask(QUESTION) == "x"
 
 
-def test_sessions_are_bounded(monkeypatch, open_way) -> None:
-    monkeypatch.setattr(server_module, "_MAX_SESSIONS", 1)
-    way = open_way()
+def test_clients_of_the_host_wait_for_a_place(open_way) -> None:
+    way = open_way("host", max_connections=1, linger_s=0.01)
+    waiting = way.raw()
+    wait_until(way.is_full)
+    answers: list[str] = []
+    asking = threading.Thread(target=lambda: answers.append(way.client().ask(QUESTION)))
+    asking.start()
+    time.sleep(0.2)  # in which it asks several times
+    assert not answers
+    waiting.close()
+    asking.join(900)
+    assert answers == ["x"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="has one loopback address")
+def test_a_host_that_says_nothing_does_not_lock_others_out(open_way) -> None:
+    way = open_way("tcp", max_hellos=4)
+    silent = [way.silent("127.0.0.2") for _ in range(5)]
+    told = b"".join(one.recv(4096) for one in silent[3:])
+    assert told.count(b"echo (full)") == 2
+    assert way.client().ask(QUESTION) == "x"
+    for one in silent:
+        one.close()
+
+
+def test_a_greeting_that_dribbles_has_a_deadline(open_way) -> None:
+    way = open_way("tcp", hello_s=0.3)
+    with way.silent() as connection:
+        connection.settimeout(0.05)
+        for num_sent in range(1000):
+            try:
+                connection.sendall(b" " if num_sent else b"{")
+                if not connection.recv(1):
+                    break
+            except TimeoutError:
+                pass
+            except OSError:
+                break
+        else:
+            pytest.fail("nobody sends it away")
+    assert way.client().ask(QUESTION) == "x"
+
+
+def test_sessions_may_be_silent(open_way) -> None:
+    way = open_way(hello_s=0.5, question_s=0.5, linger_s=0.5)
+    with way.client().open({"ask": "pipe", "num_bytes": 7})[0] as stream:
+        time.sleep(1.2)  # beyond every deadline
+        stream.sendall(b"late")
+        stream.settimeout(300.0)
+        assert stream.recv(4) == b"late"
+
+
+def test_sessions_are_bounded(open_way) -> None:
+    way = open_way(max_sessions=1)
     client = way.client()
     pipe = {"ask": "pipe", "num_bytes": 1}
     with client.open(pipe)[0]:
-        with pytest.raises(RunError, match=r"^session \(beside 1\) must be one of"):
+        with refused(RunError, "session (beside 1)"):
             client.open(pipe)
-        assert client.ask({"ask": "say", "text": "x"}) == "x"
+        assert client.ask(QUESTION) == "x"
     wait_until(lambda: not way.echo.open_sessions)
     client.open(pipe)[0].close()
 
@@ -246,12 +366,12 @@ def test_clients_of_a_folder_wait_for_the_next_server(tmp_path_factory) -> None:
     folder = Path(tempfile.mkdtemp(prefix="tengen-"))
     first = Way("host", folder)
     client = first.client(patience_s=60.0)
-    assert client.ask({"ask": "say", "text": "x"}) == "x"
-    with pytest.raises(UsageError, match="is a running echo's; connect to it"):
+    assert client.ask(QUESTION) == "x"
+    with refused(UsageError, "directory ("):
         HostFolder("echo", folder / "echo")
     first.server.close()
-    with pytest.raises(NoAnswer, match=r"^echo \(.*\) does not answer: "):
-        first.client(patience_s=0.0).ask({"ask": "say", "text": "x"})
+    with refused(NoAnswer, "echo ("):
+        first.client(patience_s=0.0).ask(QUESTION)
     answers: list[str] = []
     waiting = threading.Thread(
         target=lambda: answers.append(client.ask({"ask": "say", "text": "y"}))
@@ -263,17 +383,17 @@ def test_clients_of_a_folder_wait_for_the_next_server(tmp_path_factory) -> None:
     second.close()
     assert answers == ["y"]
     with pytest.raises(NoAnswer):
-        client.ask({"ask": "say", "text": "x"})
+        client.ask(QUESTION)
     folder.rmdir()
 
 
 def test_folders_of_others_are_refused(monkeypatch, tmp_path: Path) -> None:
     (tmp_path / "precious").touch()
-    with pytest.raises(UsageError, match="must be new, or an echo's"):
+    with refused(UsageError, "directory ("):
         HostFolder("echo", tmp_path)
     (tmp_path / "precious").unlink()
     tmp_path.chmod(0o777)
-    with pytest.raises(UsageError, match=r"mode 777.* that nobody else can write"):
+    with refused(UsageError, "mode 777"):
         HostFolder("echo", tmp_path)
 
 
@@ -282,5 +402,5 @@ def test_a_server_that_stands_still_is_not_waited_for(monkeypatch, tmp_path) -> 
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = str(NetAddress(*silent.getsockname()))
         client = Client(ECHO, address)
-        with pytest.raises(NoAnswer, match="does not answer: timed out"):
+        with refused(NoAnswer, "timed out"):
             client.ask({"ask": "say", "text": "x"}, timeout_s=0.02)

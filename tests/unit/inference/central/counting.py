@@ -19,7 +19,7 @@ from tengen.inference.central import (
     serve_rows,
 )
 from tengen.tensors import Signature, TensorSpec
-from tengen.transport import Client, HostFolder, Server, fingerprint_of, listen_on
+from tengen.transport import Client, HostFolder, NetDoor, Server, fingerprint_of
 
 SIGNATURE = Signature(
     inputs={
@@ -88,7 +88,7 @@ def serving(folder, net=None, tls=False, **options):
     place = HostFolder("inference", folder)
     service = serve_rows(server, SIGNATURE)
     near = Server(place.listen(), service)
-    far = Server(listen_on(INFERENCE, "127.0.0.1:0", **files), service)
+    far = Server(NetDoor(listen="127.0.0.1:0", **files).open(INFERENCE), service)
     thread = threading.Thread(target=_run, args=(server,))
     thread.start()
     if net is not None:

@@ -22,7 +22,7 @@ from tengen.inference.central import (
 )
 from tengen.inference.central.messages import EVALUATE, REQUEST, Request
 from tengen.tensors import Signature, TensorSpec
-from tengen.transport import Client, Server, fingerprint_of, listen_on
+from tengen.transport import Client, NetDoor, Server, fingerprint_of
 from tests.refusals import refused
 from tests.unit.inference.central.counting import (
     CERTIFICATE,
@@ -233,7 +233,8 @@ def test_an_actor_that_takes_no_answers_holds_nobody_up(folder):
             return Runner()
 
     server = InferenceServer(wide, max_rows=4096)
-    door = Server(listen_on(INFERENCE, "127.0.0.1:0"), serve_rows(server, wide))
+    listener = NetDoor(listen="127.0.0.1:0").open(INFERENCE)
+    door = Server(listener, serve_rows(server, wide))
     thread = threading.Thread(target=server.run)
     thread.start()
     server.set_model(Wide(), version=0, number=0)

@@ -1,0 +1,90 @@
+#include "store/service/opened_session.h"
+
+#include <exception>
+
+#include "store/session/encoding.h"
+
+namespace tengen::store {
+
+using engine::Engine;
+
+bool OpenedSession::apply(std::span<const std::byte> message, Deadline deadline) {
+  const auto kind = read<Request>(message);
+  if (kind == Request::kAppend) {
+    appended_ = read<Append>(message);
+    return true;
+  }
+  const auto attempt = [&](Engine& engine) {
+    if (appended_) served_->apply(engine, std::as_bytes(std::span(&*appended_, 1)));
+    appended_.reset();
+    return served_->apply(engine, message);
+  };
+  if (kind == Request::kTakeSlots || kind == Request::kSample) {
+    // Nobody else waits for what these do, so that no thread is woken. Slots are mostly there at
+    // once; a batch is drawn when it is waited for.
+    store_->try_change_open([&](Engine& engine) {
+      attempt(engine);
+      return kind == Request::kTakeSlots ? served_->answer(engine, *this) : Progress::kNone;
+    });
+    return true;
+  }
+  // What is given back is taken by a closed store too.
+  const bool also_closed = kind == Request::kRelease || kind == Request::kGiveBack;
+  bool has_changed = false;
+  const bool is_done = store_->change_when(
+      deadline,
+      [&](Engine& engine) {
+        const Progress progress = attempt(engine);
+        has_changed = has_changed || progress != Progress::kNone;
+        return progress;
+      },
+      also_closed);
+  Checkpointer* const checkpointer = store_->checkpointer();
+  const bool is_kept = checkpointer != nullptr && checkpointer->is_sync();
+  if (kind == Request::kInsert && has_changed && is_kept) inserts_end_ = checkpointer->ask();
+  return is_done;
+}
+
+std::span<const std::byte> OpenedSession::wait_for_reply(Deadline deadline) {
+  if (num_reply_bytes_ > 0) return reply();
+  std::exception_ptr refused;
+  store_->change_when(deadline, [&](Engine& engine) {
+    Progress progress = Progress::kNone;
+    try {
+      progress = served_->answer(engine, *this);
+    } catch (...) {
+      refused = std::current_exception();  // passed on, as other threads must be woken first
+    }
+    return num_reply_bytes_ > 0 || refused ? Progress::kDone : progress;
+  });
+  if (refused) std::rethrow_exception(refused);
+  return reply();
+}
+
+bool OpenedSession::flush(Deadline deadline) {
+  if (inserts_end_ == 0) return true;
+  try {
+    return store_->checkpointer()->wait(inserts_end_, deadline);
+  } catch (const Error&) {
+    inserts_end_ = store_->checkpointer()->ask();  // for the next call
+    throw;
+  }
+}
+
+std::byte* OpenedSession::reserve(uint32_t num_bytes) {
+  if (num_reply_bytes_ > 0) return nullptr;
+  if (reply_.size() < num_bytes) reply_.resize(num_bytes);
+  return reply_.data();
+}
+
+bool LocalChannel::send(std::span<iovec> parts, Deadline deadline, Urgency) {
+  check_process();
+  message_.clear();
+  for (const iovec& part : parts) {
+    const auto* bytes = static_cast<const std::byte*>(part.iov_base);
+    message_.insert(message_.end(), bytes, bytes + part.iov_len);
+  }
+  return session_->apply(message_, deadline);
+}
+
+}  // namespace tengen::store

@@ -1,0 +1,109 @@
+#pragma once
+// Sessions whose messages a thread of the store's process applies itself: its own, or those of a
+// client on another host.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "store/service/store.h"
+#include "store/session/channel.h"
+#include "store/session/messages.h"
+#include "store/session/served_session.h"
+
+namespace tengen::store {
+
+// A writer's or a sampler's session with a store, which ends with this object. One thread may apply
+// messages while another one waits for replies. What is refused throws Error and changes nothing;
+// the session goes on.
+class OpenedSession final : private Outbox {
+ public:
+  // Takes over the engine's session, whose store's side `serve` makes; where there is no memory,
+  // the session ends.
+  template <class Serve>
+  static std::unique_ptr<OpenedSession> open(Store* store, engine::SessionId id, Serve&& serve) {
+    try {
+      return std::make_unique<OpenedSession>(store, id, serve());
+    } catch (...) {
+      store->end_session(id);
+      throw;
+    }
+  }
+  OpenedSession(Store* store, engine::SessionId id, std::unique_ptr<ServedSession> served)
+      : store_(store), id_(id), served_(std::move(served)) {}
+  OpenedSession(const OpenedSession&) = delete;
+  OpenedSession& operator=(const OpenedSession&) = delete;
+  ~OpenedSession() override { store_->end_session(id_); }
+
+  Store& store() const { return *store_; }
+  // Applies a message. Blocks while the store is behind; false where the deadline passes: then call
+  // it again with the same message.
+  bool apply(std::span<const std::byte> message, Deadline deadline);
+  // The oldest reply, valid until pop_reply(). Blocks until there is one; empty where the deadline
+  // passes.
+  std::span<const std::byte> wait_for_reply(Deadline deadline);
+  // The same without waiting: empty where there is none.
+  std::span<const std::byte> reply() const {
+    if (num_reply_bytes_ == 0) return {};
+    return {reply_.data(), num_reply_bytes_};
+  }
+  void pop_reply() { num_reply_bytes_ = 0; }
+  // Blocks until the items that were inserted outlive the host, where the store promises that;
+  // false where the deadline passes. For the thread that applies messages.
+  bool flush(Deadline deadline);
+  // What the session waits for, for people; empty where it does not wait.
+  std::string waits() const {
+    return store_->read([&](const engine::Engine& engine) { return served_->waits(engine); });
+  }
+
+ private:
+  std::byte* reserve(uint32_t num_bytes) override;
+  void stage(uint32_t num_bytes) override { num_reply_bytes_ = num_bytes; }
+
+  Store* const store_;
+  const engine::SessionId id_;
+  const std::unique_ptr<ServedSession> served_;  // used under the store's lock
+  std::optional<Append> appended_;  // takes effect with the next message, under the same lock
+  uint64_t inserts_end_ = 0;        // the checkpoint that has what was inserted; 0: none has to
+  std::vector<std::byte> reply_;
+  uint32_t num_reply_bytes_ = 0;  // 0: there is no reply
+};
+
+// A client in the store's own process: the caller's thread applies its messages.
+class LocalChannel final : public Channel {
+ public:
+  explicit LocalChannel(std::unique_ptr<OpenedSession> session) : session_(std::move(session)) {}
+  ~LocalChannel() override {
+    if (is_forked()) (void)session_.release();  // it is the parent's
+  }
+
+  uint32_t max_message() const override { return UINT32_MAX; }
+  bool send(std::span<iovec> parts, Deadline deadline, Urgency urgency) override;
+  void ring() override { check_process(); }
+  std::span<const std::byte> wait_for_reply(Deadline deadline) override {
+    return session().wait_for_reply(deadline);
+  }
+  std::span<const std::byte> peek_reply() override { return session().reply(); }
+  std::shared_ptr<std::byte> pop_reply() override {
+    session().pop_reply();
+    return nullptr;
+  }
+  bool wait_for_all(Deadline deadline) override { return session().flush(deadline); }
+  std::string waits() override { return session().waits(); }
+
+ private:
+  OpenedSession& session() {
+    check_process();
+    return *session_;
+  }
+
+  std::unique_ptr<OpenedSession> session_;
+  std::vector<std::byte> message_;
+};
+
+}  // namespace tengen::store
