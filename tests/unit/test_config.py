@@ -7,18 +7,24 @@ from typing import Literal
 
 import pytest
 
+from tengen.agents import Agent
+from tengen.bounds import Bounds, bounds
 from tengen.config import (
     check,
     check_literals,
     check_range,
     field_docs,
+    field_types,
     from_dict,
     to_dict,
 )
 from tengen.errors import UsageError
+from tengen.experience import ExperienceConfig
 from tengen.models import ModelMeta
+from tengen.nets import NetConfig
 from tengen.overrides import override
 from tengen.roles import RunConfig
+from tests.refusals import refused
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +69,7 @@ class Run:
     gate: Puct | None = None
 
 
-def refused(cls, data) -> str:
+def refusal_of(cls, data) -> str:
     with pytest.raises(UsageError) as error:
         from_dict(cls, data)
     message = str(error.value)
@@ -90,14 +96,14 @@ def test_defaults_fill_missing_keys():
 
 
 def test_unknown_key_is_refused_with_the_nearest_and_the_path():
-    message = refused(Run, {"task": "x", "search": {"num_simulation": 8}})
+    message = refusal_of(Run, {"task": "x", "search": {"num_simulation": 8}})
     assert message == (
         'search.num_simulation (8) is not a known key; did you mean "num_simulations"?'
     )
 
 
 def test_missing_required_key():
-    assert refused(Run, {}) == "task (nothing) is required; give it a value"
+    assert refusal_of(Run, {}) == "task (nothing) is required; give it a value"
 
 
 @pytest.mark.parametrize(
@@ -131,7 +137,7 @@ def test_missing_required_key():
     ],
 )
 def test_wrong_types_are_refused(data, start):
-    assert refused(Run, data).startswith(start)
+    assert refusal_of(Run, data).startswith(start)
 
 
 def test_int_passes_for_float_and_becomes_one():
@@ -141,7 +147,7 @@ def test_int_passes_for_float_and_becomes_one():
 
 
 def test_literal_is_refused_with_the_nearest():
-    message = refused(Run, {"task": "x", "mode": "asynch"})
+    message = refusal_of(Run, {"task": "x", "mode": "asynch"})
     assert message == 'mode ("asynch") is not known; did you mean "async"?'
 
 
@@ -149,16 +155,16 @@ def test_union_is_told_apart_by_kind():
     data = {"task": "x", "search": {"policy": {"kind": "gumbel"}}}
     assert from_dict(Run, data).search.policy == Gumbel()
     data = {"task": "x", "search": {"policy": {"kind": "gumble"}}}
-    assert refused(Run, data) == (
+    assert refusal_of(Run, data) == (
         'search.policy.kind ("gumble") is not known; did you mean "gumbel"?'
     )
     data = {"task": "x", "search": {"policy": {"kind": "puct", "num_considered": 4}}}
-    assert refused(Run, data).startswith("search.policy.num_considered (4) is not")
+    assert refusal_of(Run, data).startswith("search.policy.num_considered (4) is not")
 
 
 def test_own_checks_get_the_dotted_path():
     data = {"task": "x", "search": {"policy": {"c_init": -1}}}
-    assert refused(Run, data) == (
+    assert refusal_of(Run, data) == (
         "search.policy.c_init (-1.0) must not be negative; raise it, or leave it out "
         "for the default"
     )
@@ -240,34 +246,67 @@ def test_override_leaves_the_original_alone():
     assert run == Run(task="x")
 
 
-def configs_in(cls):
-    """Every config class that a field of ``cls`` may hold, and ``cls``."""
-    members = list(typing.get_type_hints(cls).values())
+def configs_in(*classes):
+    """Returns the config classes given, and every one that a field of them may hold."""
+    found, members = {}, list(classes)
     while members:
         member = members.pop()
-        if dataclasses.is_dataclass(member):
-            yield from configs_in(member)
+        if dataclasses.is_dataclass(member) and member not in found:
+            found[member] = None
+            members += typing.get_type_hints(member).values()
         members += typing.get_args(member)
-    yield cls
+    return list(found)
 
 
-@pytest.mark.parametrize(
-    "cls",
-    dict.fromkeys([*configs_in(RunConfig), *configs_in(ModelMeta)]),
-    ids=lambda cls: cls.__name__,
+KINDS = [
+    kind
+    for family in (Agent, ExperienceConfig, NetConfig)
+    for kind in family.kinds().values()
+]
+EVERY_CONFIG = pytest.mark.parametrize(
+    "cls", configs_in(RunConfig, ModelMeta, *KINDS), ids=lambda cls: cls.__name__
 )
-def test_every_literal_is_checked_in_a_config_built_by_hand(cls):
+
+
+def build(cls, **values):
+    """Makes a config whose other fields, where they are required, are anything."""
     required = {
         field.name: 3
         for field in dataclasses.fields(cls)
         if field.default is field.default_factory is dataclasses.MISSING
     }
+    return cls(**{**required, **values})
+
+
+@EVERY_CONFIG
+def test_every_literal_is_checked_in_a_config_built_by_hand(cls):
     for name, hint in typing.get_type_hints(cls).items():
         if typing.get_origin(hint) is Literal:
-            with pytest.raises(
-                UsageError, match=rf'^{name} \("nonsense"\) is not known'
-            ):
-                cls(**{**required, name: "nonsense"})
+            with refused(UsageError, f'{name} ("nonsense")'):
+                build(cls, **{name: "nonsense"})
+
+
+def out_of_range(told: Bounds, is_whole: bool):
+    """Yields the nearest numbers that a range does not have, and one that is none."""
+    step = 1 if is_whole else 0.001
+    if told.low is not None:
+        yield told.low if told.above else told.low - step
+    if told.high is not None:
+        yield told.high if told.below else told.high + step
+    if not is_whole:
+        yield math.nan
+
+
+@EVERY_CONFIG
+def test_every_range_is_checked_in_a_config_built_by_hand(cls):
+    for name, told in bounds(cls).items():
+        hint = field_types(cls)[name]
+        is_tuple = "tuple" in str(hint)
+        is_whole = "float" not in str(hint)
+        for value in out_of_range(told, is_whole):
+            number = value if is_whole else float(value)
+            with refused(UsageError, f"{name} ({number})"):
+                build(cls, **{name: (number,) if is_tuple else number})
 
 
 def test_a_literal_is_neither_another_type_nor_none():

@@ -5,7 +5,7 @@ the logits of every part, one part after the other; for real numbers it holds th
 means, then the logarithms of their standard deviations. Parts are independent, so
 their log-probabilities and their entropies add up.
 
-``tengen.actors.action_draws`` has the same distributions in numpy, for actors, which
+``tengen.actors.actions`` has the same distributions in numpy, for actors, which
 draw actions: the two modules must match.
 
 Differs from most papers on continuous control: actions may be scaled by their bounds,

@@ -5,6 +5,7 @@ import random
 import pytest
 
 from tengen import _core, games
+from tests.refusals import refused
 
 PLAYOUTS = 200
 
@@ -65,7 +66,7 @@ def test_more_playouts_are_stronger():
 
 
 def test_refusals():
-    with pytest.raises(_core.CoreError, match="must not be finished"):
+    with refused(_core.CoreError, "finished"):
         _core.mcts_choose("tictactoe", [0, 3, 1, 4, 2], 10)
-    with pytest.raises(_core.CoreError, match="must be legal"):
+    with refused(_core.CoreError, "legal"):
         _core.mcts_choose("tictactoe", [0, 0], 10)

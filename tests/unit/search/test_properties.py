@@ -269,7 +269,7 @@ def test_noise_draws_differ_by_ply(twin):
 @pytest.mark.parametrize("policy", POLICIES)
 def test_finished_positions_and_bad_budgets_are_refused(twin, policy):
     config = SearchConfig(policy=policy)
-    with pytest.raises(_core.CoreError, match="must not be finished"):
+    with refused(_core.CoreError, "finished"):
         twin("tictactoe", [0, 3, 1, 4, 2], config).native()
     with refused(_core.CoreError, "num_simulations (-1)"):
         twin("tictactoe", [], config, num_simulations=-1).native()

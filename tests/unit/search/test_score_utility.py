@@ -205,7 +205,7 @@ def test_a_game_without_a_score_is_refused():
     native = SearchConfig(score_weight=0.4).to_native()
     with refused(_core.CoreError, "search.score_weight (0.4"):
         _core.make_session("connect4", native)
-    with pytest.raises(_core.CoreError, match="has no score"):
+    with refused(_core.CoreError, "score"):
         _core.make_shared_session("connect4", native, num_threads=2, batch_rows=1)
 
 

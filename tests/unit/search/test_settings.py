@@ -6,6 +6,7 @@ from tengen import _core
 from tengen.config import field_docs, from_dict, to_dict
 from tengen.errors import UsageError
 from tengen.search import SearchConfig
+from tests.refusals import refused
 
 
 def native_fields():
@@ -69,42 +70,10 @@ def test_round_trip():
     assert from_dict(SearchConfig, to_dict(config)) == config
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("cpuct", -0.1),
-        ("cpuct_log", -1.0),
-        ("cpuct_base", 0.0),
-        ("fpu_reduction", -0.1),
-        ("root_fpu_reduction", -0.1),
-        ("noise_alpha_total", 0.0),
-        ("noise_weight", 1.5),
-        ("noise_weight", -0.5),
-        ("root_temperature", 0.0),
-        ("gumbel_considered", 0),
-        ("gumbel_considered", 70000),
-        ("gumbel_visit", -1.0),
-        ("gumbel_scale", 0.0),
-        ("minigo_c_init", -0.1),
-        ("minigo_c_base", 0.0),
-        ("minigo_value_penalty", -0.1),
-        ("minigo_virtual_losses", 0),
-        ("minigo_virtual_losses", 257),
-        ("minigo_noise_alpha", 0.0),
-        ("score_weight", -0.1),
-        ("score_weight", 1.5),
-        ("score_center_zero_weight", -0.1),
-        ("score_scale", 0.0),
-        ("cpuct", float("nan")),
-        ("lcb_stdevs", 1e7),
-        ("cpuct_base", 1e300),
-    ],
-)
-def test_out_of_range(name, value):
-    with pytest.raises(UsageError) as error:
+@pytest.mark.parametrize(("name", "value"), [("lcb_stdevs", 1e7), ("cpuct", 1e300)])
+def test_the_core_takes_no_larger_numbers(name, value):
+    with refused(UsageError, f"{name} ({value})"):
         SearchConfig(**{name: value})
-    assert str(error.value).startswith(f"{name} ({value}) must")
-    assert "; " in str(error.value)
 
 
 @pytest.mark.parametrize("policy", ["puct", "gumbel", "minigo"])
@@ -136,9 +105,7 @@ def test_minigo_is_for_games_of_the_core_and_for_many_positions():
     minigo.check_game(is_external=False)
     SearchConfig().check_game(is_external=True)
     SearchConfig().check_single()
-    with pytest.raises(
-        UsageError, match=r"search.policy \(minigo\) must be puct or gum"
-    ):
+    with refused(UsageError, "search.policy (minigo)"):
         minigo.check_game(is_external=True)
-    with pytest.raises(UsageError, match=r"one by one; give --set search\.policy=puct"):
+    with refused(UsageError, "minigo", "search.policy=puct"):
         minigo.check_single()

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tengen import _core
-from tengen.nets.modules.running import WINDOW_ROWS, RunningSums
+from tengen.nets.modules.standard import WINDOW_ROWS, RunningSums
 
 __all__ = ["Centre", "without_mean"]
 
