@@ -388,7 +388,7 @@ def private_attributes() -> list[str]:
         for path, node in nodes_of_tests()
         if isinstance(node, ast.Attribute)
         and re.match(r"_[a-z]", node.attr)
-        and node.attr != "_core"
+        and node.attr not in ("_core", "_asdict", "_replace")
         and last_name(node.value) != "self"
     ]
 

@@ -39,7 +39,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benchmarks.harness import TENGEN, memory_mib, processes
 
 from tengen.experience.games.files import experience_files
-from tengen.learners.checkpoint_json import read_extra
+from tengen.learners.checkpoint import read_extra
 from tengen.run import RunDirectory
 from tengen.run.actor_counts import read_actor_counts
 

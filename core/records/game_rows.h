@@ -38,7 +38,7 @@ struct SegmentView {
 // own board). The outcome has the remaining weight. Source: KataGo.
 inline constexpr std::array<float, 3> kHorizons = {0.176f, 0.056f, 0.016f};  // c
 
-// Targets of auxiliary heads; see tengen.nets.modules.auxiliary. Either all are set or none.
+// Targets of auxiliary heads; see tengen.nets.modules.board_net. Either all are set or none.
 struct AuxiliaryView {
   float* reply = nullptr;         // [B, A] policy target of the next ply, or the move played there
   float* reply_weight = nullptr;  // [B]; 0 if the game ends with this ply

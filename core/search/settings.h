@@ -1,6 +1,6 @@
 #pragma once
 // Settings of a search. The Python config, with a docstring per field, is
-// tengen/search/settings.py; both must list the same fields.
+// tengen/search.py; both must list the same fields.
 
 #include <cstdint>
 #include <vector>

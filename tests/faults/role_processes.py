@@ -24,8 +24,7 @@ from tengen.experience.rows.shuffled_files import (
     read_window_state,
     shard_name,
 )
-from tengen.learners.checkpoint import SavedModel, read_model
-from tengen.learners.checkpoint_json import read_extra
+from tengen.learners.checkpoint import SavedModel, read_extra, read_model
 from tengen.models import load_model
 from tengen.observe.status import read_status
 from tengen.run import RunDirectory, find_files

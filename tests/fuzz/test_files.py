@@ -18,8 +18,7 @@ import pytest
 
 from tengen.config import from_dict
 from tengen.errors import RunError, UsageError
-from tengen.learners.checkpoint import read_model
-from tengen.learners.checkpoint_json import write_checkpoint_json
+from tengen.learners.checkpoint import read_model, write_checkpoint_json
 from tengen.store.configs.store_config import StoreConfig
 from tests.fuzz.surfaces import SURFACES, _make_learner
 from tests.refusals import refused

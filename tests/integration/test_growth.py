@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tengen.learners.checkpoint_json import read_extra
+from tengen.learners.checkpoint import read_extra
 from tengen.run import RunDirectory
 from tests.integration.runs import SMALL, run_command, sealed, train_command, weights
 

@@ -7,16 +7,21 @@ from typing import Literal
 
 import pytest
 
+from tengen.agents import Agent
+from tengen.bounds import Bounds, bounds
 from tengen.config import (
     check,
     check_literals,
     check_range,
     field_docs,
+    field_types,
     from_dict,
     to_dict,
 )
 from tengen.errors import UsageError
+from tengen.experience import ExperienceConfig
 from tengen.models import ModelMeta
+from tengen.nets import NetConfig
 from tengen.overrides import override
 from tengen.roles import RunConfig
 from tests.refusals import refused
@@ -223,32 +228,67 @@ def test_override_refuses(setting, start):
     assert str(error.value).startswith(start)
 
 
-def configs_in(cls):
-    """Every config class that a field of ``cls`` may hold, and ``cls``."""
-    members = list(typing.get_type_hints(cls).values())
+def configs_in(*classes):
+    """Returns the config classes given, and every one that a field of them may hold."""
+    found, members = {}, list(classes)
     while members:
         member = members.pop()
-        if dataclasses.is_dataclass(member):
-            yield from configs_in(member)
+        if dataclasses.is_dataclass(member) and member not in found:
+            found[member] = None
+            members += typing.get_type_hints(member).values()
         members += typing.get_args(member)
-    yield cls
+    return list(found)
 
 
-@pytest.mark.parametrize(
-    "cls",
-    dict.fromkeys([*configs_in(RunConfig), *configs_in(ModelMeta)]),
-    ids=lambda cls: cls.__name__,
+KINDS = [
+    kind
+    for family in (Agent, ExperienceConfig, NetConfig)
+    for kind in family.kinds().values()
+]
+EVERY_CONFIG = pytest.mark.parametrize(
+    "cls", configs_in(RunConfig, ModelMeta, *KINDS), ids=lambda cls: cls.__name__
 )
-def test_every_literal_is_checked_in_a_config_built_by_hand(cls):
+
+
+def build(cls, **values):
+    """Makes a config whose other fields, where they are required, are anything."""
     required = {
         field.name: 3
         for field in dataclasses.fields(cls)
         if field.default is field.default_factory is dataclasses.MISSING
     }
+    return cls(**{**required, **values})
+
+
+@EVERY_CONFIG
+def test_every_literal_is_checked_in_a_config_built_by_hand(cls):
     for name, hint in typing.get_type_hints(cls).items():
         if typing.get_origin(hint) is Literal:
             with refused(UsageError, f'{name} ("nonsense")'):
-                cls(**{**required, name: "nonsense"})
+                build(cls, **{name: "nonsense"})
+
+
+def out_of_range(told: Bounds, is_whole: bool):
+    """Yields the nearest numbers that a range does not have, and one that is none."""
+    step = 1 if is_whole else 0.001
+    if told.low is not None:
+        yield told.low if told.above else told.low - step
+    if told.high is not None:
+        yield told.high if told.below else told.high + step
+    if not is_whole:
+        yield math.nan
+
+
+@EVERY_CONFIG
+def test_every_range_is_checked_in_a_config_built_by_hand(cls):
+    for name, told in bounds(cls).items():
+        hint = field_types(cls)[name]
+        is_tuple = "tuple" in str(hint)
+        is_whole = "float" not in str(hint)
+        for value in out_of_range(told, is_whole):
+            number = value if is_whole else float(value)
+            with refused(UsageError, f"{name} ({number})"):
+                build(cls, **{name: (number,) if is_tuple else number})
 
 
 def test_a_literal_is_neither_another_type_nor_none():

@@ -5,21 +5,27 @@ Importing this package imports no torch.
 
 from __future__ import annotations
 
-from tengen.actors.action_draws import (
+from tengen.actors.actions import (
     ActionDraws,
+    Policy,
+    Slots,
+    clip_actions,
+    encode_actions,
+    encoded_length,
     make_action_draws,
     make_squashed_draws,
 )
-from tengen.actors.action_values import clip_actions, encode_actions, encoded_length
 from tengen.actors.block import StepBlock, step_tensors
-from tengen.actors.environment import EnvironmentPort, EnvironmentStats
-from tengen.actors.environment_config import EnvironmentActorConfig
+from tengen.actors.environment import (
+    EnvironmentActorConfig,
+    EnvironmentPort,
+    EnvironmentStats,
+)
 from tengen.actors.environment_rows import (
     LAST_ACTION,
     LAST_REWARD,
     EnvironmentRows,
 )
-from tengen.actors.policy import Policy, Slots
 from tengen.actors.processes import GamesOfGeneration, SelfplayProcesses
 from tengen.actors.selfplay import GenerationReport, play_generation
 from tengen.actors.selfplay_config import MAX_SLOTS, BootstrapConfig, SelfplayConfig

@@ -16,6 +16,7 @@ state stored with an item is that of the item's first step.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import deque
@@ -27,15 +28,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen import _core
-from tengen.actors.action_values import clip_actions
+from tengen.actors.actions import Policy, Slots, clip_actions
 from tengen.actors.block import StepBlock
 from tengen.actors.environment_rows import EnvironmentRows
-from tengen.actors.policy import Policy, Slots
+from tengen.bounds import bounded, check_fields
 from tengen.envs import Arrays, Env, GroupEnv, Step
 from tengen.inference import RowArrays
 from tengen.tensors import FRAMES, Signature
 
-__all__ = ["EnvironmentPort", "EnvironmentStats"]
+__all__ = [
+    "EnvironmentActorConfig",
+    "EnvironmentPort",
+    "EnvironmentStats",
+]
 
 _Result = TypeVar("_Result")
 
@@ -350,3 +355,38 @@ class EnvironmentPort:
         for episode_return, length in finished:
             self.stats.recent_returns.append(episode_return)
             self.stats.recent_lengths.append(length)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvironmentActorConfig:
+    """How many copies of an environment an actor steps, and how long on one model."""
+
+    num_envs: int = bounded(16, 1, 4096, "8 to 64 suits a CPU")
+    """Number of copies of the environment that an actor steps together, 1 to 4096. Each
+    copy is a row of the inference batch: more copies make larger batches."""
+    num_groups: int = bounded(2, 1, 8, "use 2")
+    """Number of groups that an actor divides its copies into, 1 to 8, where inference
+    is in another process: one group is stepped while another waits for answers."""
+    turn_steps: int = bounded(40, 1, 1_000_000, "use 40")
+    """Steps of each copy in one turn, all by one model, 1 to 1,000,000; rounded up to
+    whole items."""
+    step_timeout_s: float = bounded(
+        120.0, 0, math.inf, "allow a few times the slowest step", above=True, below=True
+    )
+    """Seconds that a step or a reset of the copies may take, above 0. An actor whose
+    environment takes longer is started again."""
+
+    def __post_init__(self) -> None:
+        """Checks the ranges.
+
+        Raises:
+            UsageError: A field is out of its range.
+        """
+        check_fields(self)
+
+    def group_sizes(self) -> list[int]:
+        """Returns the copies in each group, as even as possible; no group is empty."""
+        num_groups = min(self.num_groups, self.num_envs)
+        return [(self.num_envs + place) // num_groups for place in range(num_groups)][
+            ::-1
+        ]

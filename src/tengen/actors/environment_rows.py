@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen import _core
-from tengen.actors.action_values import encode_actions
+from tengen.actors.actions import encode_actions
 from tengen.envs import ActionSpec, Arrays
 from tengen.errors import RunError
 from tengen.inference import RowArrays

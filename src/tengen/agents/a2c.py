@@ -13,7 +13,7 @@ actors at once, where A3C has a learner in each actor; the optimizer is AdamW wi
 weight decay, not RMSProp; advantages are mixed with ``trace_lambda``, whose default 1
 is the paper's; losses are means over the transitions of a batch, not sums; a truncated
 episode bootstraps; rewards are divided by the scale of returns
-(``tengen.agents.return_scale``) and advantages by their own scale
+(``tengen.agents.policy_update``) and advantages by their own scale
 (``PolicyUpdate.advantage_scale``).
 """
 

@@ -27,9 +27,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen.actors import EnvironmentActorConfig
-from tengen.agents.acting_errors import acting_errors
 from tengen.agents.default_nets import shows_boards, shows_screens
-from tengen.agents.q_agent import LEAST_PRIORITY, QAgent, TargetUpdate, q_values
+from tengen.agents.q_agent import (
+    LEAST_PRIORITY,
+    QAgent,
+    TargetUpdate,
+    acting_errors,
+    q_values,
+)
 from tengen.agents.unrolls import first_steps, network_inputs, time_major
 from tengen.envs import Arrays, EnvSpec
 from tengen.errors import UsageError
@@ -168,7 +173,7 @@ class DqnUpdate(TargetUpdate):
         import torch
 
         from tengen import losses
-        from tengen.nets.modules.running import uncounted
+        from tengen.nets.modules.standard import uncounted
 
         rows = self.ends(net, columns)
         q_first = q_values(net.answer(*rows.first)[0])

@@ -12,7 +12,7 @@ parts of (0, 1), so that a priority depends on the error more than on the draw; 
 are chosen by the quantiles at the middles of 32 equal parts, not at 32 drawn fractions,
 so that a network prefers the same action whenever it sees the same, and priorities of
 new items are computed from the means of these quantiles;
-``tengen.nets.modules.quantiles`` lists the differences of the head.
+``tengen.nets.modules.layers`` lists the differences of the head.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class IqnUpdate(DqnUpdate):
         import torch
 
         from tengen import losses
-        from tengen.nets.modules.running import uncounted
+        from tengen.nets.modules.standard import uncounted
 
         fractions = columns[FRACTIONS]
         rows = self.ends(net, columns)

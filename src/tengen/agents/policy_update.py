@@ -2,20 +2,166 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from tengen import envs
 from tengen.agents.policy_agent import PolicyAgent
-from tengen.agents.return_scale import ReturnScale, RunningSquare
 from tengen.learners import Update
+from tengen.learners.group import ALONE, Group
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from tengen.nets import Net
 
-__all__ = ["ADVANTAGE_SQUARE", "PolicyUpdate"]
+__all__ = [
+    "ADVANTAGE_SQUARE",
+    "PolicyUpdate",
+    "ReturnScale",
+    "RunningSquare",
+]
+
+# Decay of the running average per batch: it spans about a hundred batches.
+_DECAY = 0.99
+# How far a batch may be above the average: it then at most doubles the average, and a
+# new unit of rewards is followed within a few batches.
+_MOST_TIMES = 100.0
+
+
+class RunningSquare:
+    """The running mean of squares over about a hundred batches.
+
+    A batch counts at most a hundred times the average, or times the square of the least
+    root where the average is less: an outlier is forgotten after some seventy batches.
+    Before the first batch the average is 1.
+    """
+
+    def __init__(self, least: float) -> None:
+        """Begins without batches.
+
+        Args:
+            least: The least root, above 0.
+        """
+        self._least = least
+        self._square = 0.0
+        self._weight = 0.0
+
+    @property
+    def root(self) -> float:
+        """The root mean square, at least ``least``; 1 before any batch."""
+        return max(self._least, math.sqrt(self._mean))
+
+    def observe(self, square: float) -> None:
+        """Takes in the mean square of a batch, which may be infinite or NaN."""
+        most = _MOST_TIMES * max(self._least**2, self._mean)
+        bounded = square if square <= most else most  # also for NaN
+        self._square += (1.0 - _DECAY) * (bounded - self._square)
+        self._weight += (1.0 - _DECAY) * (1.0 - self._weight)
+
+    def numbers(self) -> list[float]:
+        """Returns the average so far, for a checkpoint."""
+        return [self._square, self._weight]
+
+    def load(self, numbers: list[float]) -> None:
+        """Restores the average from what ``numbers`` returned.
+
+        An average of an earlier version that is not finite begins anew.
+        """
+        is_finite = all(map(math.isfinite, numbers))
+        self._square, self._weight = numbers if is_finite else (0.0, 0.0)
+
+    @property
+    def _mean(self) -> float:
+        return self._square / self._weight if self._weight else 1.0
+
+
+# The greatest scaled reward: greater ones are outliers, or come before the scale has
+# followed, and the square of their errors would drown all others.
+_MOST = 100.0
+
+
+class ReturnScale:
+    """The running root mean square of returns within unrolls, at least 1.
+
+    Losses divide rewards by this scale. A network whose policy and value share a memory
+    computes both from numbers in [-1, 1]: a value of a hundred would saturate these
+    numbers, and the value's errors would drown the policy's gradient. Small returns
+    stay small, because dividing by less than 1 would only raise their noise.
+
+    A return is cut off at the end of its unroll, since later rewards are unknown. The
+    scale is therefore too small for long episodes, by a constant factor that does not
+    change what is learned. In exchange, it depends on no estimate of a network.
+
+    Source: rewards divided by the scale of discounted returns, Engstrom et al. 2020,
+    "Implementation Matters in Deep Policy Gradients" (arXiv:2005.12729), section 3;
+    the least scale of 1, Hafner et al. 2023, "Mastering Diverse Domains through World
+    Models" (arXiv:2301.04104), equation 7.
+    """
+
+    def __init__(self, discount: float) -> None:
+        """Begins with a scale of 1.
+
+        Args:
+            discount: Discount of one step, in [0, 1].
+        """
+        self._discount = discount
+        self._square = RunningSquare(least=1.0)
+
+    @property
+    def value(self) -> float:
+        """What to divide rewards by, at least 1."""
+        return self._square.root
+
+    def scaled(self, reward: Tensor) -> Tensor:
+        """Returns rewards of any shape divided by the scale, at most 100 either way."""
+        return (reward / self.value).clamp(-_MOST, _MOST)
+
+    def observe(
+        self,
+        reward: Tensor,
+        terminated: Tensor,
+        is_reset: Tensor,
+        group: Group = ALONE,
+    ) -> None:
+        """Updates the scale with the rewards of a batch.
+
+        Args:
+            reward: ``[B, T]`` float32.
+            terminated: ``[B, T]``, 1 where the action ended the task.
+            is_reset: ``[B, T]``, 1 where a step is no transition.
+            group: The learners that hold the other rows of the batch.
+        """
+        import torch
+
+        is_live = is_reset == 0
+        goes_on = self._discount * (terminated == 0)
+        # In float64, whose squares of float32 are finite.
+        reward = reward.double()
+        following = torch.zeros_like(reward[:, 0])
+        total = torch.zeros_like(following)
+        for t in range(reward.shape[1] - 1, -1, -1):
+            following = is_live[:, t] * (reward[:, t] + goes_on[:, t] * following)
+            total += following**2
+        if group.size == 1:
+            mean = float(total.sum() / is_live.sum().clamp(min=1))
+        else:
+            each = group.gather([float(total.sum()), float(is_live.sum())]).sum(axis=0)
+            mean = float(each[0] / max(1.0, each[1]))
+        self._square.observe(mean)
+
+    def state(self) -> dict[str, Tensor]:
+        """Returns the average so far, for a checkpoint."""
+        import torch
+
+        both = torch.tensor(self._square.numbers(), dtype=torch.float64)
+        return {"return_scale": both}
+
+    def load_state(self, tensors: Mapping[str, Tensor]) -> None:
+        """Restores the average from what ``state`` returned."""
+        self._square.load(tensors["return_scale"].tolist())
+
 
 ADVANTAGE_SQUARE = "advantage_square"
 """The loss metric that ``PolicyUpdate.advantage_scale`` is computed from."""

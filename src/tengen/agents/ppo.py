@@ -10,7 +10,7 @@ in other processes (``--actors N``) it is some optimizer steps older: this is AP
 (arXiv:1802.01561), and ``max_lag`` bounds it.
 
 Differs from the paper: advantages are normalised over each minibatch, as later became
-usual; rewards are divided by the scale of returns (``tengen.agents.return_scale``);
+usual; rewards are divided by the scale of returns (``tengen.agents.policy_update``);
 steps that only reset are left out; the clipped ratio is relative to the policy that
 acted, whose log-probabilities are stored, and not to the policy before the batch. With
 a clip relative to the policy before the batch, together with V-trace's weights,
@@ -233,7 +233,7 @@ class PpoUpdate(PolicyUpdate):
             columns: ``[rows, T, ...]`` each, of transitions; T = 1 without memory.
         """
         from tengen import losses
-        from tengen.nets.modules.running import uncounted
+        from tengen.nets.modules.standard import uncounted
 
         agent, steps = self._agent, time_major(columns)
         inputs, state = network_inputs(net, columns)

@@ -22,9 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen.actors import EnvironmentActorConfig
-from tengen.agents.acting_errors import acting_errors
 from tengen.agents.default_nets import net_for, shows_screens
-from tengen.agents.q_agent import LEAST_PRIORITY, QAgent, TargetUpdate, q_values
+from tengen.agents.q_agent import (
+    LEAST_PRIORITY,
+    QAgent,
+    TargetUpdate,
+    acting_errors,
+    q_values,
+)
 from tengen.agents.unrolls import first_steps, network_inputs, time_major
 from tengen.bounds import bounded
 from tengen.config import check_range
@@ -239,7 +244,7 @@ class R2d2Update(TargetUpdate):
         """Returns ``[unroll_length + 1, B, A]`` after a burn-in without gradient."""
         import torch
 
-        from tengen.nets.modules.running import uncounted
+        from tengen.nets.modules.standard import uncounted
 
         burn_in = self._agent.burn_in
         inputs, state = network_inputs(net, columns)

@@ -236,7 +236,7 @@ class SacUpdate(Update):
         import torch
 
         from tengen import losses
-        from tengen.nets.modules.running import uncounted
+        from tengen.nets.modules.standard import uncounted
 
         steps = time_major(columns)
         inputs, state = network_inputs(net, columns)

@@ -97,7 +97,7 @@ def unroll_of_all(net: Net, columns: dict[str, Tensor], group: Group) -> Unrolle
     """
     import torch
 
-    from tengen.nets.modules.running import forget_rows
+    from tengen.nets.modules.standard import forget_rows
 
     buffers = list(net.buffers())
     if group.size == 1 or not buffers:

@@ -5,7 +5,7 @@ Importance Weighted Actor-Learner Architectures" (arXiv:1802.01561), section 4.
 
 Differs from the paper: losses are means over the transitions of a batch, not sums, so
 that learning rates do not depend on the size of the batch; rewards are divided by the
-scale of returns (``tengen.agents.return_scale``) and advantages by their own scale
+scale of returns (``tengen.agents.policy_update``) and advantages by their own scale
 (``PolicyUpdate.advantage_scale``); termination and truncation are distinguished; the
 importance weights come from stored log-probabilities, so that actions can be of any
 kind; the optimizer is AdamW without weight decay, not RMSProp.

@@ -27,7 +27,6 @@ from tengen.experience.experience import (
     Divided,
     Experience,
     ExperiencePart,
-    Followed,
 )
 from tengen.experience.games.generations import (
     MAX_WRITERS,
@@ -41,13 +40,12 @@ from tengen.experience.games.generations import (
     writer_directory,
 )
 from tengen.experience.games.journal import JournalGap, OpenSegment
-from tengen.experience.games.manifest import Manifest, SegmentEntry
+from tengen.experience.games.manifest import Manifest
 from tengen.experience.games.segment import SegmentReader
 from tengen.experience.games.tables import read_table
 from tengen.experience.games.writer import ExperienceWriter, OpenGeneration
 from tengen.experience.rows.derived_rows import sample_positions
 from tengen.experience.rows.generation_window import GenerationWindow
-from tengen.experience.rows.shuffled_files import ShuffledTurn
 from tengen.experience.rows.shuffled_rows import ShuffledRows
 from tengen.experience.rows.shuffler import (
     NUM_VALIDATION_ROWS,
@@ -62,7 +60,7 @@ from tengen.experience.rows.window import (
 from tengen.experience.steps.client import StepClient, StepDraws
 from tengen.experience.steps.item_layout import STATE, ItemLayout
 from tengen.experience.steps.room import StepPlan, plan_steps
-from tengen.experience.steps.slot_writer import FirstPriorities, SlotWriter
+from tengen.experience.steps.slot_writer import FirstPriorities
 from tengen.experience.steps.table import StepTable
 
 __all__ = [
@@ -76,7 +74,6 @@ __all__ = [
     "ExperiencePart",
     "ExperienceWriter",
     "FirstPriorities",
-    "Followed",
     "GameWindow",
     "GenerationWindow",
     "GenerationsConfig",
@@ -87,13 +84,10 @@ __all__ = [
     "OpenSegment",
     "ReplayConfig",
     "SamplesPerInsertConfig",
-    "SegmentEntry",
     "SegmentReader",
     "ShuffledRows",
-    "ShuffledTurn",
     "Shuffler",
     "ShufflingStopped",
-    "SlotWriter",
     "StepClient",
     "StepDraws",
     "StepPlan",

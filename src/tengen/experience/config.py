@@ -12,6 +12,7 @@ from tengen import _core
 from tengen.bounds import bounded, check_fields
 from tengen.config import check, check_whole
 from tengen.errors import RunError, UsageError
+from tengen.minigo.rows import newest_files
 from tengen.open_config import OpenConfig
 from tengen.store import RateLimits, Selector
 
@@ -243,19 +244,27 @@ class GenerationsConfig(ExperienceConfig):
         """
         if not self.imported:
             return self
-        # Imported here, because importing a config must be fast.
-        from tengen.experience.rows.generations import checked_files
-
         path = str(Path(self.imported).resolve())
         found = dataclasses.replace(self, imported=path)
         try:
-            checked_files(task, found)
+            found.imported_files(task)
         except RunError as error:
             # A UsageError, because nothing runs yet: the path that was typed is wrong.
             raise UsageError(
                 f"store.imported ({path}) cannot be used: {error}"
             ) from error
         return found
+
+    def imported_files(self, task: str) -> list[Path]:
+        """Returns the imported files that a run learns from; see ``newest_files``.
+
+        Args:
+            task: The run's game.
+        """
+        if not self.imported:
+            return []
+        folder = Path(self.imported)
+        return newest_files(folder, task, self.num_generations, self.min_games)
 
 
 @dataclass(frozen=True, kw_only=True)

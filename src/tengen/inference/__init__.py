@@ -11,12 +11,10 @@ from tengen.inference.backend import (
     Arrays,
     Backend,
     DriveStats,
-    Lane,
     LaneBackend,
     Port,
     RowLayout,
     Runner,
-    SearchPort,
     allocate,
     bind_port,
     drive,
@@ -39,7 +37,7 @@ from tengen.inference.config import (
     has_driver,
     parse_devices,
 )
-from tengen.inference.determinism import ProbeResult, probe
+from tengen.inference.determinism import probe
 from tengen.inference.row_arrays import RowArrays
 
 __all__ = [
@@ -48,14 +46,11 @@ __all__ = [
     "Choice",
     "DriveStats",
     "InferenceConfig",
-    "Lane",
     "LaneBackend",
     "Port",
-    "ProbeResult",
     "RowArrays",
     "RowLayout",
     "Runner",
-    "SearchPort",
     "allocate",
     "bind_port",
     "check_device_words",

@@ -49,6 +49,9 @@ __all__ = [
 # How many times as fast as the best higher precision a precision must be to be chosen.
 _WORTHWHILE: dict[Precision, float] = {"bf16": 1.05, "int8": 1.1}
 _TRIAL_S = 0.3
+# Factor by which a larger batch of a GPU must be faster, because it needs more games at
+# once, whose trees then fit no cache: benchmarks/results/gpu.md.
+_WORTHWHILE_ROWS = 1.05
 
 
 @dataclass(frozen=True)
@@ -219,9 +222,7 @@ def choose(
     """
     config = dataclasses.replace(config, devices=devices_of(config))
     if config.is_on_gpu:
-        from tengen.inference.device_backend import choose_on_devices
-
-        return choose_on_devices(directory, config, outputs)
+        return _choose_on_gpus(directory, config, outputs)
     config = _with_backend(config, has_graph=(directory / ONNX_FILE).exists())
     rows_per_s: dict[str, float] = {}
     if config.precision == "auto":
@@ -251,6 +252,43 @@ def choose(
         is_deterministic=result.is_deterministic,
         rows_per_s=rows_per_s,
         int8_s=int8_s,
+    )
+
+
+def _choose_on_gpus(
+    directory: Path, config: InferenceConfig, outputs: Sequence[str] | None
+) -> Choice:
+    """Does ``choose`` for GPUs, where the size of batches is tried, for some seconds.
+
+    Raises:
+        UsageError: A GPU is missing, or the config has a setting for CPUs only.
+    """
+    from tengen.inference.device_backend import open_on_devices
+
+    for name, wanted, found in (
+        ("backend", "torch", config.backend),
+        ("batch_shape", "dynamic", config.batch_shape),
+    ):
+        if found not in ("auto", wanted):
+            raise UsageError(
+                f"inference.{name} ({found}) is for CPUs; set it to {wanted}, or use "
+                f"--devices cpu"
+            )
+    backend = open_on_devices(directory, config, outputs)
+    rates = backend.rates() if config.device_rows == 0 else {}
+    best = max(rates.values(), default=0.0)
+    good = [rows for rows, rate in rates.items() if rate * _WORTHWHILE_ROWS >= best]
+    return Choice(
+        config=dataclasses.replace(
+            config,
+            backend="torch",
+            precision=backend.precision,
+            batch_shape="dynamic",
+            device_rows=min(good, default=config.device_rows),
+        ),
+        version=backend.version,
+        is_deterministic=False,
+        rows_per_s={str(rows): rate for rows, rate in rates.items()},
     )
 
 

@@ -6,7 +6,6 @@ Other callers, which have few rows, bind a runner as with other backends.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,9 +13,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from tengen.errors import RunError, UsageError
+from tengen.errors import RunError
 from tengen.inference.backend import NO_STATE, Arrays, RowLayout
-from tengen.inference.choice import Choice
 from tengen.inference.config import (
     BatchShape,
     InferenceConfig,
@@ -41,7 +39,6 @@ from tengen.nets import Net
 __all__ = [
     "DeviceBackend",
     "DeviceLane",
-    "choose_on_devices",
     "open_on_devices",
 ]
 
@@ -203,6 +200,27 @@ class DeviceBackend:
         """
         return rate(self._loaded[0], self._devices[0], num_rows, seconds)
 
+    def rates(self) -> dict[int, float]:
+        """Returns evaluations per second of the network alone, by rows of a batch.
+
+        Blocks for some seconds. Batches that do not fit the first device are left out.
+
+        Raises:
+            RunError: The smallest batch does not fit the memory.
+        """
+        rates: dict[int, float] = {}
+        for rows in _TRIAL_ROWS:
+            try:
+                rates[rows] = self.rate(rows, _TRIAL_S)
+            except torch.OutOfMemoryError as error:
+                if rates:
+                    break
+                raise RunError(
+                    f"device has no memory for a batch of {rows} rows; free some, or "
+                    f"use a smaller net or another device"
+                ) from error
+        return rates
+
     def _lanes_of(self, place: int, layout: RowLayout, rows: int) -> list[DeviceLane]:
         loaded, device = self._loaded[place], self._devices[place]
         programs = Programs(loaded, device, layout, rows)
@@ -232,15 +250,14 @@ def _halved(where: str, rows: int) -> int:
 
 _TRIAL_ROWS = (128, 256, 512, 1024, 2048, 4096)
 _TRIAL_S = 0.2
-# Factor by which a larger batch must be faster, because it needs more games at once,
-# whose trees then fit no cache: benchmarks/results/gpu.md.
-_WORTHWHILE = 1.05
 
 
 def open_on_devices(
     source: Path | Net, config: InferenceConfig, outputs: Sequence[str] | None = None
 ) -> DeviceBackend:
-    """Opens a model on the GPUs of a config without ``auto``.
+    """Opens a model on the GPUs of a config, in bf16 if ``precision`` is auto.
+
+    GPUs without bf16 then compute in fp32.
 
     Args:
         source: A model directory, or a network.
@@ -250,85 +267,16 @@ def open_on_devices(
     Raises:
         UsageError: A GPU is missing, or the model cannot be read.
     """
-    precision: Precision = "fp32" if config.precision == "fp32" else "bf16"
+    devices = _devices(config)
+    has_bf16 = config.precision != "auto" or all(d.has_bf16 for d in devices)
+    is_bf16 = config.precision != "fp32" and has_bf16
     return DeviceBackend(
         source,
-        precision=precision,
-        devices=_devices(config),
+        precision="bf16" if is_bf16 else "fp32",
+        devices=devices,
         max_rows=config.device_rows or _TRIAL_ROWS[-1],
         outputs=outputs,
     )
-
-
-def choose_on_devices(
-    directory: Path, config: InferenceConfig, outputs: Sequence[str] | None = None
-) -> Choice:
-    """Replaces every ``auto``; see ``tengen.inference.choose``.
-
-    Blocks for some seconds, while batches of several sizes are timed.
-
-    Args:
-        directory: A model directory.
-        config: A config whose devices are GPUs.
-        outputs: As for ``tengen.inference.open_backend``.
-
-    Raises:
-        UsageError: A GPU is missing, or the config has a setting for CPUs only.
-    """
-    for name, wanted, found in (
-        ("backend", "torch", config.backend),
-        ("batch_shape", "dynamic", config.batch_shape),
-    ):
-        if found not in ("auto", wanted):
-            raise UsageError(
-                f"inference.{name} ({found}) is for CPUs; set it to {wanted}, or use "
-                f"--devices cpu"
-            )
-    precision = config.precision
-    if precision == "auto":
-        has_bf16 = all(device.has_bf16 for device in _devices(config))
-        precision = "bf16" if has_bf16 else "fp32"
-    config = dataclasses.replace(
-        config, backend="torch", precision=precision, batch_shape="dynamic"
-    )
-    backend = open_on_devices(directory, config, outputs)
-    rates: dict[int, float] = {}
-    if config.device_rows == 0:
-        rates = _trial(backend)
-        config = dataclasses.replace(config, device_rows=_fewest_rows(rates))
-    return Choice(
-        config=config,
-        version=backend.version,
-        is_deterministic=False,
-        rows_per_s={str(rows): rate for rows, rate in rates.items()},
-    )
-
-
-def _trial(backend: DeviceBackend) -> dict[int, float]:
-    """Returns evaluations per second of the network alone, by rows of a batch.
-
-    Batch sizes that do not fit the device's memory are left out.
-
-    Raises:
-        RunError: The smallest batch does not fit the memory.
-    """
-    rates: dict[int, float] = {}
-    for rows in _TRIAL_ROWS:
-        try:
-            rates[rows] = backend.rate(rows, _TRIAL_S)
-        except torch.OutOfMemoryError as error:
-            if rates:
-                break
-            raise RunError(
-                f"device has no memory for a batch of {rows} rows; free some, or use "
-                f"a smaller net or another device"
-            ) from error
-    return rates
-
-
-def _fewest_rows(rates: dict[int, float]) -> int:
-    best = max(rates.values())
-    return min(rows for rows, rate in rates.items() if rate * _WORTHWHILE >= best)
 
 
 def _devices(config: InferenceConfig) -> list[Device]:

@@ -123,7 +123,8 @@ def _built(architecture: str) -> Net:
     """
     found = parse_architecture(json.loads(architecture), "meta.json")
     with torch.random.fork_rng(devices=[]):
-        return found.net.build(found.signature)
+        net: Net = found.net.build(found.signature)
+        return net
 
 
 class TorchBackend:

@@ -7,7 +7,8 @@ A checkpoint is a published folder ``RUN/checkpoints/NNNNNN`` of two files:
   ``state.safetensors`` and of this file's own content. ``extra`` is any JSON value that
   the caller keeps, such as the store's manifest.
 
-Nothing is ever unpickled.
+Nothing is ever unpickled. Importing this imports no torch, because launchers and other
+roles read ``state.json``.
 """
 
 from __future__ import annotations
@@ -15,33 +16,88 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import safetensors
-import safetensors.torch
 from numpy.typing import NDArray
 
 from tengen.config import to_dict
 from tengen.errors import RunError, UsageError, os_reason
 from tengen.inference.architecture import parse_architecture
-from tengen.learners.checkpoint_json import (
-    CHECKPOINT_ADVICE,
-    damaged_checkpoint,
-    read_checkpoint_json,
-    write_checkpoint_json,
-)
-from tengen.learners.loop import Learner, LearnerState
 from tengen.nets import NetConfig
-from tengen.run import NumberedFolder, file_sha256, remember_sha256
+from tengen.run import NumberedFolder, file_sha256, read_object, remember_sha256
 from tengen.tensors import Signature
 
+if TYPE_CHECKING:
+    from tengen.learners.loop import Learner
+
 __all__ = [
+    "CHECKPOINT_ADVICE",
     "SavedModel",
+    "damaged_checkpoint",
     "load_checkpoint",
+    "read_checkpoint_json",
+    "read_extra",
     "read_model",
     "save_checkpoint",
+    "write_checkpoint_json",
 ]
+
+_SCHEMA = 6
+# The oldest schema that can be read; older ones have features and no signature.
+_OLDEST_SCHEMA = 5
+_JSON = "state.json"
+_JSON_HASH = "json_sha256"
+
+CHECKPOINT_ADVICE = "remove its folder to resume from the one before"
+
+
+def write_checkpoint_json(folder: Path, content: dict[str, Any]) -> None:
+    """Writes the file into a checkpoint's folder, with its schema and its hash."""
+    content = {"schema": _SCHEMA, **content}
+    text = json.dumps({**content, _JSON_HASH: _hash(content)}, indent=2) + "\n"
+    (folder / _JSON).write_text(text)
+
+
+def read_checkpoint_json(folder: Path) -> dict[str, Any]:
+    """Returns what ``write_checkpoint_json`` was given, and the schema.
+
+    Raises:
+        UsageError: The checkpoint is of another schema.
+        RunError: It is absent or damaged.
+    """
+    path = folder / _JSON
+    content = read_object(path, "checkpoint", schema=_SCHEMA, advice=CHECKPOINT_ADVICE)
+    if content["schema"] < _OLDEST_SCHEMA:
+        raise UsageError(
+            f"schema ({content['schema']}) of {path} must be {_OLDEST_SCHEMA} to "
+            f"{_SCHEMA}, what this tengen reads; use the tengen that made it"
+        )
+    if content.pop(_JSON_HASH, None) != _hash(content):
+        raise damaged_checkpoint(path)
+    return content
+
+
+def read_extra(folder: Path) -> Any:
+    """Returns what ``save_checkpoint`` was given as ``extra``.
+
+    Raises:
+        UsageError: The checkpoint is of another schema.
+        RunError: It is absent or damaged.
+    """
+    return read_checkpoint_json(folder)["extra"]
+
+
+def damaged_checkpoint(path: Path) -> RunError:
+    """Returns the error for a file that is damaged."""
+    return RunError(f"checkpoint ({path}) is damaged; {CHECKPOINT_ADVICE}")
+
+
+def _hash(content: dict[str, Any]) -> str:
+    """Returns a hash of JSON values that does not depend on their layout in a file."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
 
 _NUM_KEPT = 3
 _TENSORS = "state.safetensors"
@@ -69,6 +125,8 @@ def save_checkpoint(
     Raises:
         RunError: A batch is in flight, the number is taken, or the disk refuses.
     """
+    import safetensors.torch
+
     state = learner.state()
     tensors = {name: tensor.contiguous() for name, tensor in state.tensors.items()}
     data = safetensors.torch.save(tensors)
@@ -105,6 +163,10 @@ def load_checkpoint(path: Path, learner: Learner) -> Any:
         UsageError: The checkpoint is of another schema or of another network.
         RunError: A file is absent, damaged or does not fit.
     """
+    import safetensors.torch
+
+    from tengen.learners.states import LearnerState
+
     content = read_checkpoint_json(path)
     _verify(path, content)
     # Fields that were added after this checkpoint have their defaults.

@@ -9,9 +9,9 @@ from __future__ import annotations
 import functools
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -20,11 +20,10 @@ from torch import Tensor
 
 from tengen.errors import RunError
 from tengen.experience import Experience
-from tengen.learners.ahead import BatchAhead
+from tengen.learners.batches import BatchAhead, placed, rows_to_learn
 from tengen.learners.config import LearnerConfig
 from tengen.learners.group import ALONE, Group, GroupLost, row_bounds
 from tengen.learners.optimizer import Optimizer
-from tengen.learners.rows import rows_to_learn
 from tengen.learners.shards import (
     Part,
     Shards,
@@ -36,10 +35,30 @@ from tengen.learners.update import Update
 from tengen.nets import Net
 from tengen.store import Batch
 
-if TYPE_CHECKING:
-    from tengen.learners.team import Team
+__all__ = ["Learner", "LearnerState", "Team"]
 
-__all__ = ["Learner", "LearnerState"]
+
+class Team(Protocol):
+    """The learners that follow a leading one, as the leader's loop sees them."""
+
+    @property
+    def is_due(self) -> bool:
+        """Whether ``settle`` has something to do."""
+
+    def settle(self, learner: Learner) -> None:
+        """Forms the group of this leader anew, if it must; see ``is_due``."""
+
+    def order(
+        self,
+        order: dict[str, Any],
+        bounds: Sequence[tuple[int, int]],
+        remaining: float | None,
+        asked: float | None,
+    ) -> None:
+        """Tells the others to draw and learn their parts of a batch."""
+
+    def lost(self, error: GroupLost, num_applied: int = 0) -> None:
+        """Records that the group has failed, after some steps on a batch."""
 
 
 class Learner:
@@ -259,7 +278,7 @@ class Learner:
             ``loss`` and the parts that the loss names.
         """
         tensors = {
-            name: _placed(column, self._device) for name, column in columns.items()
+            name: placed(column, self._device) for name, column in columns.items()
         }
         with torch.no_grad():
             parts = self._update.loss(self.optimizer.average, tensors)
@@ -373,7 +392,7 @@ class Learner:
         if rows.num_rows == 0:
             return rows.metrics, None
         columns = {
-            name: _placed(column, self._device) for name, column in rows.arrays.items()
+            name: placed(column, self._device) for name, column in rows.arrays.items()
         }
         work = functools.partial(self._train_on, columns, rows.num_rows)
         # A single thread makes all steps of a batch by itself: handing it each part of
@@ -431,14 +450,3 @@ class Learner:
         self.optimizer.update_average()
         self._update.stepped(self.net, self.num_steps, metrics)
         return metrics
-
-
-def _placed(column: NDArray[np.generic], device: torch.device) -> Tensor:
-    """Returns a column on a device; on a processor it may share the column's memory."""
-    # torch warns about arrays that it could write to but may not, such as views of
-    # shared memory opened for reading.
-    tensor = torch.from_numpy(column if column.flags.writeable else column.copy())
-    if device.type != "cuda":
-        return tensor.to(device)
-    # From pinned memory, so that this thread does not wait for the GPU at each column.
-    return tensor.pin_memory().to(device, non_blocking=True)

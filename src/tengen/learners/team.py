@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from tengen.errors import UsageError, os_reason
 from tengen.learners.group import ALONE, GroupLost
-from tengen.learners.members import Member, Pauses
-from tengen.learners.peer import LEARNERS, Grace, Peer, check_versions
+from tengen.learners.peer import LEARNERS, Grace, Member, Pauses, Peer, check_versions
 from tengen.learners.torch_group import GLOO, NCCL, Meeting, TorchGroup
 from tengen.transport import Message, Service
 

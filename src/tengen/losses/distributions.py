@@ -5,8 +5,8 @@ contains the logits of all parts, one part after another; for real numbers it co
 their means, then the logarithms of their standard deviations. Parts are independent, so
 log-probabilities and entropies are summed over parts.
 
-``tengen.actors.action_draws`` implements the same distributions in numpy for actors,
-which sample actions. The two modules must match.
+``tengen.actors.actions`` has the same distributions in numpy, for actors, which
+draw actions: the two modules must match.
 
 Differs from most papers on continuous control: actions may be scaled by their bounds,
 and are not squashed. The actor clips the sampled action for the environment, but stores

@@ -29,11 +29,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tengen.errors import UsageError
+from tengen.games import open_game
 from tengen.minigo.files import reading
 from tengen.minigo.records import MAX_SIDE, NUM_FEATURES, Examples
-from tengen.run import newer_schema, publish_file
+from tengen.run import find_files, newer_schema, publish_file
 
-__all__ = ["ROWS_SCHEMA", "ImportedRows", "RowsMeta", "rows_name", "write_rows"]
+__all__ = [
+    "ROWS_SCHEMA",
+    "ImportedRows",
+    "RowsMeta",
+    "newest_files",
+    "rows_name",
+    "write_rows",
+]
 
 ROWS_SCHEMA = 1
 """The version of the files written here, and the newest that is read."""
@@ -85,6 +94,50 @@ class RowsMeta:
 def rows_name(generation: int) -> str:
     """Returns the name of a generation's file."""
     return f"{generation:06d}.rows.npz"
+
+
+def newest_files(
+    folder: Path, game: str, num_generations: int, min_games: int
+) -> list[Path]:
+    """Returns the files of the newest generations, without reading their rows.
+
+    Args:
+        folder: The folder of the files, as ``store.imported`` names it.
+        game: The game that the rows must be of.
+        num_generations: How many generations.
+        min_games: Games that each of them must have at least.
+
+    Raises:
+        UsageError: The folder has no such files, they are of another board, or the
+            last of them have too few games to fill the window.
+        RunError: A file is damaged.
+    """
+    paths = find_files(folder, "*.rows.npz")
+    if not paths:
+        raise UsageError(
+            f"store.imported ({folder}) must have files of imported generations, "
+            f"000017.rows.npz; make them by tengen data import-minigo --examples"
+        )
+    newest = sorted(paths)[-num_generations:]
+    found = {path: RowsMeta.read(path) for path in newest}
+    rules = open_game(game)
+    for path, meta in found.items():
+        wanted = (meta.side, meta.side, NUM_FEATURES + 1)
+        if (rules.height, rules.width, rules.num_planes) != wanted:
+            raise UsageError(
+                f"store.imported ({path}) must be of {game}, not of "
+                f"go/{meta.side}/nosuicide/planes=minigo; choose another folder, or "
+                f"leave it out"
+            )
+    num_whole = sum(meta.num_games >= min_games for meta in found.values())
+    if num_whole < num_generations:
+        raise UsageError(
+            f"store.imported ({folder}) must end with store.num_generations "
+            f"({num_generations}) generations of store.min_games ({min_games}) games "
+            f"or more, {num_whole} of its last have so many; lower either, or leave "
+            f"it out"
+        )
+    return newest
 
 
 def write_rows(

@@ -12,20 +12,17 @@ from tengen.models.export import ModelExporter
 from tengen.models.int8 import Int8Check, can_quantise, quantise
 from tengen.models.load import (
     INT8_FILE,
-    KATAGO,
-    MODEL_SCHEMA,
     ModelDir,
     ModelMeta,
     ModelOrigin,
     load_model,
-    resolve_model,
 )
 from tengen.models.publish import accept, next_number, publish_model, reject
+from tengen.models.resolve import KATAGO, resolve_model
 
 __all__ = [
     "INT8_FILE",
     "KATAGO",
-    "MODEL_SCHEMA",
     "ExportCheck",
     "Int8Check",
     "ModelDir",

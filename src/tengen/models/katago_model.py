@@ -34,25 +34,22 @@ _FORMAT = 1
 _USUAL_SIDE = 19
 
 
-def katago_model(path: Path, cache: Path | None = None) -> ModelDir:
+def katago_model(path: Path) -> ModelDir:
     """Returns the model of a network's file for a board of 19x19.
 
-    Its ``boards`` makes models for other sizes. Blocks for some seconds the first time,
-    to make the model and to try the network in int8.
+    Its ``boards`` makes models for other sizes. Models are in ``tengen/katago`` of the
+    user's cache folder (``XDG_CACHE_HOME``, else ``~/.cache``). Blocks for some seconds
+    the first time, to make the model and to try the network in int8.
 
     Args:
         path: ``.bin.gz`` or ``.txt.gz``, as KataGo publishes them.
-        cache: Folder of the models; None for ``tengen/katago`` of the user's cache
-            folder (``XDG_CACHE_HOME``, else ``~/.cache``).
 
     Raises:
         UsageError: The file cannot be read, is damaged, or of an unsupported kind.
         RunError: The disk fails.
     """
     check_name(path)
-    if cache is None:
-        home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        cache = Path(home) / _FOLDER
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     try:
         digest = file_sha256(path)
     except OSError as error:
@@ -60,7 +57,9 @@ def katago_model(path: Path, cache: Path | None = None) -> ModelDir:
             f"KataGo network ({path}) cannot be read, {os_reason(error)}; check the "
             f"path"
         ) from error
-    boards = functools.partial(_on_board, path, cache / f"{digest[:32]}-{_FORMAT}")
+    boards = functools.partial(
+        _on_board, path, Path(home, _FOLDER, f"{digest[:32]}-{_FORMAT}")
+    )
     return boards(_USUAL_SIDE, _USUAL_SIDE)
 
 

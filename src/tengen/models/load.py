@@ -1,8 +1,7 @@
-"""Model directories: their metadata, finding one by its name, and verifying it."""
+"""Model directories: their metadata, and verifying them."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,20 +11,18 @@ import numpy as np
 import safetensors.numpy
 from numpy.typing import NDArray
 
-from tengen.bundled import bundled_folder, bundled_name, bundled_names
 from tengen.config import from_dict, to_dict
-from tengen.errors import TengenError, UsageError, did_you_mean, os_reason
+from tengen.errors import TengenError, UsageError, os_reason
 from tengen.inference.architecture import parse_architecture
 from tengen.inference.openvino_backend import INT8_FILE, ONNX_FILE
 from tengen.nets import NetConfig
-from tengen.run import RunDirectory, file_sha256, read_object
+from tengen.run import file_sha256, read_object
 from tengen.search import PlayConfig
 from tengen.tensors import Signature
 
 __all__ = [
     "GRAPH_FILES",
     "INT8_FILE",
-    "KATAGO",
     "META_FILE",
     "MODEL_SCHEMA",
     "ONNX_FILE",
@@ -37,7 +34,6 @@ __all__ = [
     "load_model",
     "read_meta",
     "read_weights",
-    "resolve_model",
 ]
 
 MODEL_SCHEMA = 5
@@ -49,9 +45,6 @@ WEIGHTS_FILE = "weights.safetensors"
 GRAPH_FILES = (ONNX_FILE, INT8_FILE)
 """Graphs that a model may have: in floats if its run uses graphs, and in int8.
 ``meta.json`` has the sha256 of each."""
-
-KATAGO = "katago:"
-"""The prefix of a name for one of KataGo's networks, by its file."""
 
 _ADVICE = "restore it from a copy, or remove its folder to do without this model"
 
@@ -134,43 +127,6 @@ class ModelDir:
     boards: Callable[[int, int], ModelDir] | None = None
 
 
-def resolve_model(source: str | Path) -> ModelDir:
-    """Returns the model that ``source`` names, verified.
-
-    Args:
-        source: A RUN (its newest model), ``RUN@17``, a model directory,
-            ``katago:FILE`` with a network of KataGo's, or a bundled player,
-            ``bundled:go/9`` or ``go/9``. An existing path takes precedence over the
-            meanings with ``@`` and as a bundled player.
-
-    Raises:
-        UsageError: There is no such model, or it is damaged, foreign or newer than
-            this code; the message names the file and the reason.
-    """
-    word = str(source)
-    if word.startswith(KATAGO):
-        # It imports onnx, which only KataGo's networks need.
-        from tengen.models.katago_model import katago_model
-
-        return katago_model(Path(word.removeprefix(KATAGO)))
-    path = Path(source)
-    if (path / META_FILE).exists():
-        return load_model(path)
-    if path.is_dir():
-        return _newest(path)
-    name, at, number = str(source).rpartition("@")
-    if at and re.fullmatch("[0-9]{1,18}", number) and Path(name).is_dir():
-        return _numbered(Path(name), int(number))
-    if (bundled := bundled_name(word)) is not None:
-        return load_model(bundled_folder(bundled))
-    known = [] if Path(word).exists() else bundled_names()
-    advice = did_you_mean(word, known, "check the path")
-    raise UsageError(
-        f"model ({source}) is neither a run directory, RUN@NUMBER, a model directory "
-        f"nor a bundled player; {advice}"
-    )
-
-
 def load_model(
     path: Path,
     task: str | None = None,
@@ -250,32 +206,6 @@ def _described(signature: Signature) -> dict[str, Any]:
         return dict(to_dict(signature.board))
     tensors = {**signature.inputs, **signature.outputs}
     return {name: f"{t.dtype} {list(t.shape)}" for name, t in tensors.items()}
-
-
-def _newest(path: Path) -> ModelDir:
-    run = RunDirectory.open(path)
-    number = run.models.latest()
-    if number is None:
-        raise UsageError(
-            f"run ({path}) has no published model yet; train it longer or name one"
-        )
-    return load_model(run.models.entry(number), _task(run))
-
-
-def _numbered(path: Path, number: int) -> ModelDir:
-    run = RunDirectory.open(path)
-    numbers = run.models.numbers()
-    if number not in numbers:
-        known = f"it has {numbers[0]} to {numbers[-1]}" if numbers else "it has none"
-        raise UsageError(
-            f"model ({path}@{number}) is not published in this run; {known}"
-        )
-    return load_model(run.models.entry(number), _task(run))
-
-
-def _task(run: RunDirectory) -> str | None:
-    task = run.read_run().get("config", {}).get("task")
-    return None if task is None else str(task)
 
 
 def read_meta(directory: Path, *, error: type[TengenError] = UsageError) -> ModelMeta:

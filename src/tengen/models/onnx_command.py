@@ -8,7 +8,8 @@ from typing import Any
 
 from tengen.config import check
 from tengen.models.export import ModelExporter
-from tengen.models.load import read_weights, resolve_model
+from tengen.models.load import read_weights
+from tengen.models.resolve import resolve_model
 from tengen.observe.progress_line import ProgressLine
 from tengen.run import publish_file
 from tengen.tensors import TensorSpec

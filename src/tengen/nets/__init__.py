@@ -15,8 +15,7 @@ from tengen.nets.mlp import MlpConfig
 from tengen.nets.resnet import ResNetConfig, parse_net, parse_size
 
 if TYPE_CHECKING:
-    from tengen.nets.modules.auxiliary import Auxiliary
-    from tengen.nets.modules.board_net import BoardNet
+    from tengen.nets.modules.board_net import Auxiliary, BoardNet
     from tengen.nets.modules.net import InferenceHead, Net
     from tengen.nets.modules.resnet import ResNet
 
@@ -35,7 +34,7 @@ __all__ = [
 ]
 
 _TORCH_NAMES = {
-    "Auxiliary": "auxiliary",
+    "Auxiliary": "board_net",
     "BoardNet": "board_net",
     "InferenceHead": "net",
     "Net": "net",

@@ -12,7 +12,7 @@ so that one network serves boards of several sizes inside one plane size.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, NoReturn
+from typing import Any, NoReturn
 
 from tengen import _core
 from tengen.config import check
@@ -20,9 +20,6 @@ from tengen.errors import UsageError
 from tengen.games.protocol import Game
 from tengen.open_config import OpenConfig
 from tengen.tensors import BoardSpec, Signature
-
-if TYPE_CHECKING:
-    from tengen.nets.modules.net import Net
 
 __all__ = ["NUM_HORIZONS", "NetConfig", "board_of", "check_board"]
 
@@ -62,8 +59,8 @@ class NetConfig(OpenConfig, package="tengen.nets"):
         """
         return wanted
 
-    def build(self, wanted: Signature) -> Net:
-        """Returns a new network with random weights from torch's generator.
+    def build(self, wanted: Signature) -> Any:
+        """Returns a new ``Net`` with random weights from torch's generator.
 
         The network of a kind that defines no ``build`` is what the function ``build``
         of ``tengen.nets.modules.KIND`` returns for ``wanted`` and the config.
@@ -72,8 +69,7 @@ class NetConfig(OpenConfig, package="tengen.nets"):
             UsageError: As ``signature``.
         """
         module = importlib.import_module(f"tengen.nets.modules.{self.kind}")
-        net: Net = module.build(wanted, self)
-        return net
+        return module.build(wanted, self)
 
     def targets(self, board: BoardSpec) -> frozenset[str]:
         """Returns the targets that it learns in a board game beside policy and outcome.

@@ -8,8 +8,7 @@ from typing import Literal
 
 from tengen.bounds import bounded, check_fields
 from tengen.config import check_literals
-from tengen.nets.inputs import MAX_UNITS, check_no_board
-from tengen.nets.memory import MemoryConfig
+from tengen.nets.memory import MAX_UNITS, MemoryConfig, check_no_board
 from tengen.tensors import Signature
 
 __all__ = ["MlpConfig"]

@@ -11,8 +11,7 @@ from typing import Literal
 
 from tengen.bounds import bounded, check_fields
 from tengen.config import check, check_range
-from tengen.nets.inputs import MAX_CHANNELS, MAX_UNITS, check_images
-from tengen.nets.memory import ImageConfig
+from tengen.nets.memory import MAX_CHANNELS, MAX_UNITS, ImageConfig, check_images
 from tengen.tensors import Signature
 
 __all__ = ["NatureConfig"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tengen.experience import Experience
-from tengen.learners.checkpoint_json import read_extra
+from tengen.learners.checkpoint import read_extra
 from tengen.roles.config import RunConfig
 from tengen.roles.doors import STORE, Doors
 from tengen.roles.role import RoleContext

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tengen.errors import RunError
-from tengen.learners.checkpoint_json import read_checkpoint_json, read_extra
+from tengen.learners.checkpoint import read_checkpoint_json, read_extra
 from tengen.run import RunDirectory, publish_json, storage_error
 
 __all__ = [

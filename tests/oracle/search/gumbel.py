@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterator
 
 from tengen._core import Rng
-from tengen.search.settings import SearchConfig
+from tengen.search import SearchConfig
 from tests.oracle.search.tree import Node, Proof
 
 __all__ = [

@@ -31,7 +31,7 @@ import numpy as np
 
 from tengen._core import Rng
 from tengen.games.protocol import State
-from tengen.search.settings import SearchConfig
+from tengen.search import SearchConfig
 
 __all__ = ["MinigoNode", "MinigoResult", "ReferenceMinigo"]
 

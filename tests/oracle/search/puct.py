@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 
 from tengen._core import Rng
-from tengen.search.settings import SearchConfig
+from tengen.search import SearchConfig
 from tests.oracle.search.tree import Node, Proof
 
 __all__ = [

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 
-from tengen.search.settings import SearchConfig
+from tengen.search import SearchConfig
 from tests.oracle.search.tree import Node
 
 __all__ = ["Score", "ScoreUtility", "expected_saturated"]

@@ -35,7 +35,7 @@ from dataclasses import dataclass
 
 from tengen._core import LeftOut, Rng
 from tengen.games.protocol import State
-from tengen.search.settings import SearchConfig
+from tengen.search import SearchConfig
 from tests.oracle.search.gumbel import (
     GumbelRoot,
     improved_policy,

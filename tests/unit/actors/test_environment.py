@@ -12,9 +12,10 @@ from scripted import CountingRunner, ScriptedPolicy, Written, make_port
 
 from tengen.actors import EnvironmentActorConfig, EnvironmentStats, Slots
 from tengen.envs import ActionSpec
-from tengen.errors import RunError, UsageError
+from tengen.errors import RunError
 from tengen.inference import drive
 from tengen.tensors import TensorSpec
+from tests.refusals import refused
 
 MEMORY = {
     "count": TensorSpec(),
@@ -327,17 +328,9 @@ def test_answers_that_are_not_finite_are_refused(name: str, value: float) -> Non
     port.begin(3)
     assert port.next() == 2
     port.outputs[name].reshape(-1)[-1] = value
-    refusal = rf"^{name} \(model of version 3\) must be finite; lower the learning rate"
-    with pytest.raises(RunError, match=refusal):
+    with refused(RunError, f"{name} (model of version 3)"):
         port.done()
     assert (written.blocks, env.actions) == ([], [])
-
-
-def test_bad_settings_are_refused_by_field() -> None:
-    with pytest.raises(UsageError, match=r"^num_envs \(0\) must be 1 to 4096; "):
-        EnvironmentActorConfig(num_envs=0)
-    with pytest.raises(UsageError, match=r"^turn_steps \(0\) must be 1 to 1000000; "):
-        EnvironmentActorConfig(turn_steps=0)
 
 
 def test_written_blocks_have_a_piece_of_memory_for_each_copy() -> None:

@@ -12,6 +12,7 @@ from tengen.actors import SelfplayConfig
 from tengen.config import fill_native
 from tengen.errors import UsageError
 from tengen.search import SearchConfig
+from tests.refusals import refused
 
 # Fields of the config that say nothing to a worker, or say it in another unit.
 OWN = {
@@ -88,44 +89,19 @@ def test_every_field_reaches_the_core() -> None:
 
 
 def test_a_native_field_without_a_twin_is_an_error() -> None:
-    with pytest.raises(AttributeError, match="cache_bytes"):
+    with refused(AttributeError, "cache_bytes"):
         fill_native(
             SelfplayConfig(), _core.SelfplaySettings(), search=_core.SearchSettings()
         )
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("policy_opening_plies", -1.0),
-        ("policy_opening_temperature", 0.0),
-        ("reduce_above", 1.1),
-        ("reduce_above", -0.1),
-        ("reduced_weight", 0.0),
-        ("resign_above", 2.0),
-        ("resign_playout_share", 0.0),
-        ("resign_max_false_share", 1.5),
-        ("policy_surprise_share", -0.1),
-        ("policy_surprise_share", 1.1),
-        ("value_surprise_share", -0.1),
-        ("settled_playout_share", 1.5),
-        ("snapshot_s", 0.0),
-    ],
-)
-def test_out_of_range(name: str, value: float) -> None:
-    with pytest.raises(UsageError) as error:
-        SelfplayConfig(**{name: value})  # type: ignore[arg-type]
-    assert str(error.value).startswith(f"{name} ({value}) must")
-    assert "; " in str(error.value)
-
-
 def test_surprise_shares_have_one_whole() -> None:
     SelfplayConfig(policy_surprise_share=0.9, value_surprise_share=0.1)
-    with pytest.raises(UsageError, match=r"early_fork_share \(0.9\) must be at most"):
+    with refused(UsageError, "early_fork_share (0.9)"):
         SelfplayConfig(early_fork_share=0.9, late_fork_share=0.2)
-    with pytest.raises(UsageError, match=r"late_fork_choices \(2\)"):
+    with refused(UsageError, "late_fork_choices (2)"):
         SelfplayConfig(late_fork_choices=2)
-    with pytest.raises(UsageError, match=r"policy_surprise_share \(0.9\) must be at"):
+    with refused(UsageError, "policy_surprise_share (0.9)"):
         SelfplayConfig(policy_surprise_share=0.9, value_surprise_share=0.2)
 
 

@@ -21,6 +21,7 @@ from tengen.config import from_dict, to_dict
 from tengen.errors import UsageError
 from tengen.recipes import make_config
 from tengen.roles import RunConfig
+from tests.refusals import refused
 
 GAME, ENVIRONMENT = "tictactoe", "CartPole-v1"
 
@@ -117,12 +118,11 @@ def test_the_default_parts_fit_each_other_and_the_task(kind: str) -> None:
     assert config.nets[0] == config.net
 
 
-@each_kind
-def test_importing_an_agent_imports_no_torch(kind: str) -> None:
+def test_importing_agents_imports_no_torch() -> None:
     program = (
-        f"import sys, tengen.agents.{kind} as module; from tengen.agents import Agent; "
-        f"agent = Agent.kinds()[{kind!r}](); "
-        f"assert 'torch' not in sys.modules, 'torch was imported'"
+        "import sys; from tengen.agents import Agent; "
+        "made = [agent() for agent in Agent.kinds().values()]; "
+        "assert 'torch' not in sys.modules, 'torch was imported'"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
@@ -160,10 +160,10 @@ ENVIRONMENT_KINDS = [
 def test_parts_for_games_are_refused(kind: str) -> None:
     config = to_dict(config_of(kind))
     board = to_dict(make_config(GAME, None, None))
-    with pytest.raises(UsageError, match=r"^store\.kind"):
+    with refused(UsageError, "store.kind"):
         from_dict(RunConfig, {**config, "store": board["store"]})
     whole = from_dict(RunConfig, {**config, "net": board["net"]})
-    with pytest.raises(UsageError, match=r"^net"):
+    with refused(UsageError, "net"):
         whole.check_task()
 
 
@@ -172,7 +172,7 @@ def test_a_role_of_games_is_refused(kind: str) -> None:
     config = config_of(kind)
     assert EnvironmentAgent.of(config.agent, "actor") is config.agent
     board = make_config(GAME, None, None)
-    with pytest.raises(UsageError, match=r"^role \(actor\)"):
+    with refused(UsageError, "role (actor)"):
         EnvironmentAgent.of(board.agent, "actor")
 
 

@@ -12,6 +12,7 @@ from tengen.agents.dqn import Dqn, DqnUpdate
 from tengen.errors import UsageError
 from tengen.experience import ReplayConfig
 from tengen.tensors import TensorSpec
+from tests.refusals import refused
 from tests.unit.agents.agent_fakes import TableNet, item, items_of
 from tests.unit.losses.episodes import random_rows
 
@@ -156,5 +157,5 @@ def test_weights_are_asked_for_where_draws_are_uneven_alone() -> None:
 def test_a_network_with_memory_is_refused() -> None:
     layout = Dqn(num_steps=5).layout({})
     assert (layout.num_steps, layout.period, layout.is_closed) == (6, 1, False)
-    with pytest.raises(UsageError, match=r"^net \(lstm/hidden\) must have no memory"):
+    with refused(UsageError, "net (lstm/hidden)"):
         Dqn().layout({"lstm/hidden": TensorSpec(shape=(8,))})

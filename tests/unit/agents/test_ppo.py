@@ -17,6 +17,7 @@ from tengen.envs import ActionSpec
 from tengen.errors import UsageError
 from tengen.overrides import override
 from tengen.recipes import make_config
+from tests.refusals import refused
 from tests.unit.agents.agent_fakes import LeakyNet, TableNet, item, items_of
 from tests.unit.losses.episodes import Array, Rows, random_rows
 
@@ -401,24 +402,6 @@ def test_a_batch_of_resets_alone_has_no_loss() -> None:
     assert [update.loss(net, m).loss.item() for m in minibatches] == [0.0, 0.0]
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("max_lag", -1),
-        ("num_epochs", 0),
-        ("num_minibatches", 0),
-        ("clip_ratio", 0.0),
-        ("clip_value", -1.0),
-        ("trace_lambda", 1.5),
-        ("baseline_cost", -1.0),
-        ("entropy_cost", -0.1),
-    ],
-)
-def test_settings_out_of_range_are_refused(name: str, value: float) -> None:
-    with pytest.raises(UsageError, match=rf"^{name} \({value}\) must"):
-        Ppo(**{name: value})  # type: ignore[arg-type]
-
-
 def test_a_memory_needs_whole_unrolls_in_each_minibatch() -> None:
     pytest.importorskip("gymnasium")
     config = make_config("CartPole-v1", "ppo", None)
@@ -426,7 +409,7 @@ def test_a_memory_needs_whole_unrolls_in_each_minibatch() -> None:
     config = override(config, several)
     config.check_task()
     with_memory = override(config, ["net.lstm_units=4"])
-    with pytest.raises(UsageError, match=r"^agent.num_minibatches \(9\) must be at mo"):
+    with refused(UsageError, "agent.num_minibatches (9)"):
         with_memory.check_task()
     fewer = override(with_memory, ["agent.num_minibatches=8"])
     fewer.check_task()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -13,7 +11,6 @@ from tengen.agents.dqn import Dqn
 from tengen.agents.q_agent import QAgent, TargetUpdate, q_values
 from tengen.agents.r2d2 import R2d2
 from tengen.envs import ActionSpec
-from tengen.errors import UsageError
 from tests.unit.agents.agent_fakes import ONE_CHOICE, TableNet
 
 ALL = Slots(0, 8, 8)
@@ -128,21 +125,3 @@ def test_a_target_is_kept_and_taken_back() -> None:
     other = TargetUpdate(TableNet(q=[[7.0, 7.0, 7.0]]), target_period=3)
     other.load_state({name: t.clone() for name, t in update.state().items()})
     assert other.target.tables["q"].tolist() == [[1.0, 2.0, 3.0]]
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("epsilon", 1.5),
-        ("epsilon_power", -1.0),
-        ("num_steps", 0),
-        ("target_period", 0),
-        ("discount", -0.1),
-    ],
-)
-@pytest.mark.parametrize("agent", [Dqn, R2d2])
-def test_settings_out_of_range_are_refused(
-    agent: type[Any], name: str, value: float
-) -> None:
-    with pytest.raises(UsageError, match=rf"^{name} \({value}\) must"):
-        agent(**{name: value})

@@ -90,7 +90,7 @@ class Four:
 
 
 def test_full_statistics_take_in_the_rows_of_several_learners_as_of_one() -> None:
-    observation = torch.randn(100_000, 3, 3, generator=torch.Generator().manual_seed(1))
+    observation = torch.randn(10_000, 3, 3, generator=torch.Generator().manual_seed(1))
     columns = {
         "observation": 2.0 + observation,
         "is_reset": torch.zeros(observation.shape[:2], dtype=torch.uint8),

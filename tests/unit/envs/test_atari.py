@@ -101,7 +101,7 @@ def test_presets_say_what_is_played():
     assert specs == {"v5": (6,), "r2d2": (18,), "classic": (6,)}
     assert suite.make("atari/Pong", 1, 0).spec.protocol == "v5"
     assert suite.with_protocol("atari/Pong/classic", "r2d2") == "atari/Pong/r2d2"
-    with pytest.raises(UsageError, match="protocol that is unknown"):
+    with refused(UsageError, "clasic"):
         suite.with_protocol("atari/Pong", "clasic")
 
 
@@ -172,7 +172,7 @@ def test_screens_are_the_callers_to_keep():
 def test_an_action_out_of_range_does_not_hang(action):
     env = suite.make("atari/Pong", 2, 0)
     env.reset()
-    with pytest.raises(RunError, match=r"action .* must be 0 to 5"):
+    with refused(RunError, "action (", "0 to 5"):
         env.step(np.array([0, action]))
 
 
@@ -182,7 +182,7 @@ def test_what_others_stepped_is_shown_as_training_was():
     screen = np.arange(84 * 84, dtype=np.uint8).reshape(84, 84)
     for given in (screen, np.stack([screen * 0, screen])):
         np.testing.assert_array_equal(env.observed(given)["observation"][0, 0], screen)
-    with pytest.raises(UsageError, match="must be uint8"):
+    with refused(UsageError, "uint8"):
         env.observed(np.zeros((210, 160, 3), np.uint8))
     assert env.own_action(np.array(5)) == 5
 
@@ -201,7 +201,7 @@ def test_a_rom_that_is_not_there_or_damaged_is_named(content, tmp_path, monkeypa
     monkeypatch.setenv("ALE_ROMS_DIR", str(tmp_path))
     if content is not None:
         (tmp_path / "pong.bin").write_bytes(content)
-    with pytest.raises(UsageError, match=r"has no ROM .*pong\.bin.*reinstall") as told:
+    with refused(UsageError, "pong.bin") as told:
         suite.make("atari/Pong", 1, 0)
     assert "\n" not in str(told.value)
 
@@ -220,7 +220,7 @@ def test_what_the_package_raises_is_named():
             raise RuntimeError("it never was\nthere")
 
     env._envs = Broken()
-    with pytest.raises(EnvError, match="raised RuntimeError: it never was there"):
+    with refused(EnvError, "RuntimeError: it never was there"):
         env.reset()
-    with pytest.raises(EnvError, match="raised RuntimeError: the emulator is gone"):
+    with refused(EnvError, "RuntimeError: the emulator is gone"):
         env.step(np.zeros(1, np.int64))

@@ -69,11 +69,11 @@ def test_groups_step_as_their_copies_would_apart() -> None:
 def test_groups_that_do_not_alternate_are_refused():
     first, second = SUITE.make_groups("atari/Pong", 2, SEEDS)
     action = np.zeros(2, np.int64)
-    with pytest.raises(RunError, match="must be sent actions after it was received"):
+    with refused(RunError, "group (1)"):
         second.receive_first()
     first.receive_first()
     for wrong in (first.receive, second.receive, second.receive_first):
-        with pytest.raises(RunError, match="and before the other is; correct"):
+        with refused(RunError, "group ("):
             wrong()
     with refused(RunError, "group (1)"):
         second.send(action)

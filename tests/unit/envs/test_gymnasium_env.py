@@ -169,9 +169,7 @@ def step_with(make_counting_env, method, answer):
 def test_methods_that_do_not_answer_as_they_should(
     make_counting_env, method, answer, words
 ):
-    pattern = rf'^environment \("broken"\) must not raise, but copy 0 raised {words}'
-
-    with pytest.raises(RunError, match=pattern) as caught:
+    with refused(RunError, 'environment ("broken")', "copy 0", words) as caught:
         step_with(make_counting_env, method, answer)
     assert "\n" not in str(caught.value)
 
@@ -182,23 +180,23 @@ def test_methods_that_do_not_answer_as_they_should(
         (
             "reset",
             lambda **_: np.zeros(4),
-            r"\(ndarray\) .* 2 values, observation, info",
+            ["(ndarray)", "2 values"],
         ),
         # Two numbers could be taken for an observation and an info.
         (
             "reset",
             lambda **_: np.zeros(2),
-            r"\(ndarray\) .* 2 values, observation, info",
+            ["(ndarray)", "2 values"],
         ),
-        ("reset", lambda **_: None, r"\(NoneType\) .* 2 values, observation, info"),
-        ("step", lambda _: (np.zeros(4), 0.0, True, {}), r"\(4 values\) .* 5 values, "),
-        ("step", lambda _: None, r"\(NoneType\) .* 5 values, observation, reward, "),
+        ("reset", lambda **_: None, ["(NoneType)", "2 values"]),
+        ("step", lambda _: (np.zeros(4), 0.0, True, {}), ["(4 values)", "5 values"]),
+        ("step", lambda _: None, ["(NoneType)", "5 values"]),
     ],
 )
 def test_methods_that_return_other_parts_than_they_should(
     make_counting_env, method, answer, words
 ):
-    with pytest.raises(RunError, match=f"^{method} {words}") as caught:
+    with refused(RunError, method, *words) as caught:
         step_with(make_counting_env, method, answer)
     assert str(caught.value).endswith("; correct the environment")
 
@@ -370,12 +368,10 @@ def test_one_instance_for_all_copies_is_refused(make_counting_env):
     one = make_counting_env()
     wrapped = gymnasium.wrappers.TimeLimit
     for make in (lambda: one, lambda: wrapped(one, 5)):
-        with pytest.raises(
-            UsageError, match=r'"own"\) must be a new one for each copy'
-        ):
+        with refused(UsageError, '("own")'):
             envs.make_own(make, "own", 2, 0)
     first = envs.make_own(lambda: one, "own", 1, 0)
-    with pytest.raises(UsageError, match="must be a new one for each copy"):
+    with refused(UsageError, '("own")'):
         envs.make_own(lambda: one, "own", 1, 1)  # another group's copy
     first.close()
     envs.make_own(lambda: one, "own", 1, 1).close()

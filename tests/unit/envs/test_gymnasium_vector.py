@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tengen import envs
+from tengen.envs.copies import copy_seeds
 from tengen.envs.gymnasium_env import GymnasiumEnv
 from tengen.envs.suites.gymnasium_ids import GymnasiumVectorEnv, is_proven
 from tengen.errors import RunError, UsageError
@@ -19,8 +20,14 @@ gymnasium = pytest.importorskip("gymnasium")
 
 
 def in_turn(name, num_envs):
-    make_one = functools.partial(gymnasium.make, name, disable_env_checker=True)
-    return GymnasiumEnv(make_one, num_envs, 0, name=name)
+    """Returns the copies together, and each alone."""
+    each: list[Any] = []
+
+    def make_one():
+        each.append(gymnasium.make(name, disable_env_checker=True))
+        return each[-1]
+
+    return GymnasiumEnv(make_one, num_envs, 0, name=name), each
 
 
 @pytest.mark.filterwarnings("ignore:.*out of date")
@@ -28,7 +35,8 @@ def in_turn(name, num_envs):
 def test_the_vector_form_steps_as_copies_in_turn_do(name: str) -> None:
     # Half of the copies balance until the limit, the others fall soon.
     num_envs = 8
-    vector, copies = GymnasiumVectorEnv(name, num_envs, 3), in_turn(name, num_envs)
+    vector = GymnasiumVectorEnv(name, num_envs, 3)
+    copies, each = in_turn(name, num_envs)
     assert vector.spec == copies.spec
     limit = vector.spec.max_episode_steps
     assert limit is not None
@@ -37,8 +45,7 @@ def test_the_vector_form_steps_as_copies_in_turn_do(name: str) -> None:
     copies.reset()
 
     def begin_alike(i):
-        one: Any = copies._copies[i].unwrapped
-        one.state = vector._envs.state[:, i].copy()
+        each[i].unwrapped.state = vector._envs.state[:, i].copy()
 
     for i in range(num_envs):
         begin_alike(i)
@@ -69,14 +76,14 @@ def test_the_vector_form_steps_as_copies_in_turn_do(name: str) -> None:
 
 def test_copies_in_turn_step_as_gymnasiums_own_do():
     num_envs = 5
-    copies = in_turn("CartPole-v1", num_envs)
+    copies, _ = in_turn("CartPole-v1", num_envs)
     make_one = functools.partial(gymnasium.make, "CartPole-v1")
     library = gymnasium.vector.SyncVectorEnv(
         [make_one] * num_envs,
         autoreset_mode=gymnasium.vector.AutoresetMode.NEXT_STEP,
     )
     rng = np.random.default_rng(0)
-    first, _ = library.reset(seed=copies._seeds)
+    first, _ = library.reset(seed=copy_seeds(0, num_envs))
     assert np.array_equal(copies.reset()["observation"], first)
     is_over = np.zeros(num_envs, bool)
     num_resets = 0
@@ -136,7 +143,7 @@ def test_actions_are_checked_and_errors_are_told(monkeypatch):
         raise ValueError("no")
 
     monkeypatch.setattr(env._envs, "step", fail)
-    with pytest.raises(RunError, match=r"\(\"CartPole-v1\"\) must .* ValueError: no; "):
+    with refused(RunError, '("CartPole-v1")', "ValueError: no"):
         env.step(np.array([0, 1]))
     env.close()
     env.close()

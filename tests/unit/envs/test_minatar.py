@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tengen import envs
+from tengen.envs.copies import copy_seeds
 from tengen.envs.suites.minatar import SUITE as suite
 from tengen.errors import RunError, UsageError
 from tengen.recipes import make_config
@@ -45,7 +46,7 @@ def test_steps_are_those_of_the_package(name):
         reward_threshold=None,
     )
     theirs = [Environment(game) for _ in range(2)]
-    for one, seed in zip(theirs, env._seeds, strict=True):
+    for one, seed in zip(theirs, copy_seeds(11, 2), strict=True):
         one.seed(seed)
         one.reset()
     minimal = theirs[0].minimal_action_set()
@@ -112,9 +113,9 @@ def test_games_are_listed_and_load_without_a_renderer():
 
 def test_a_task_of_a_suite_is_told_what_it_lacks():
     if not suite.names():
-        with pytest.raises(UsageError, match=r"--no-deps minatar==1.0.15"):
+        with refused(UsageError, "minatar==1.0.15"):
             make_config("minatar/Breakout", None, None)
-    with pytest.raises(UsageError, match=r'did you mean "minatar/Breakout"\?'):
+    with refused(UsageError, '"minatar/Breakout"'):
         make_config("minatar/Brakout", None, None)
 
 
@@ -128,5 +129,5 @@ def test_forms_of_the_package():
     assert planes.dtype == np.bool_
     # No-op, left and right, as minatar.Environment counts them.
     assert [env.own_action(np.array(i)) for i in range(3)] == [0, 1, 3]
-    with pytest.raises(UsageError, match=r"must have the shape \(10, 10, 4\); pass"):
+    with refused(UsageError, "(10, 10, 4)"):
         env.observed(planes)

@@ -183,71 +183,49 @@ def test_a_batch_is_written_as_its_rows_are():
 
 
 @pytest.mark.parametrize(
-    ("space", "message"),
+    ("space", "named"),
     [
-        (
-            spaces.Text(5),
-            r"^observation \(Text\(.*\) of task must be a Box, ",
-        ),
+        (spaces.Text(5), ["observation (Text(", "of task", "Box"]),
         (
             spaces.Dict({"a": spaces.Tuple((spaces.Sequence(box(int)),))}),
-            r"^observation/a/0 \(Sequence\(",
+            ["observation/a/0 (Sequence("],
         ),
-        (
-            box(np.float32, (3, 0)),
-            r"^observation \(Box.* of task must not be empty; ",
-        ),
-        (spaces.Dict({}), r"^observation space \(Dict\(\)\) of task must have entries"),
+        (box(np.float32, (3, 0)), ["observation (Box", "of task"]),
+        (spaces.Dict({}), ["observation space (Dict()) of task"]),
         (
             spaces.Dict({"a/b": box(int), "a": spaces.Dict({"b": box(int)})}),
-            r"must have entries, each with a name of its own; rename some$",
+            ["observation space (Dict("],
         ),
     ],
 )
-def test_observation_spaces_that_are_refused(space, message):
-    with pytest.raises(UsageError, match=message) as caught:
+def test_observation_spaces_that_are_refused(space, named):
+    with refused(UsageError, *named) as caught:
         Observations(space, "task")
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("space", "value", "message"),
+    ("space", "value", "named"),
     [
-        (
-            box(float),
-            [1.0],
-            r"\(\(1,\)\) of task \(copy 0\) must have the shape \(2,\)",
-        ),
-        (box(float), 1.0, r"\(\(\)\) of task \(copy 0\) must have the shape "),
-        (spaces.Discrete(3, start=4), 3, r"\(3\) .* must be one of 4 to 6; "),
-        (
-            spaces.Discrete(3, start=4),
-            [5],
-            r"\(\(1, 3\)\) .* must have the shape ",
-        ),
-        (
-            box(np.uint8),
-            [0.5, 1.0],
-            r"\(float64\) .* must hold .* \(uint8\)",
-        ),
-        (box(np.uint8), np.array([256, 0]), r"\(int64\) .* must hold numbers"),
-        (box(np.int8), [np.nan, 0.0], r"\(float64\) .* must hold numbers"),
-        (box(float), None, r"\(None\) .* must be an array of numbers; "),
+        (box(float), [1.0], ["((1,)) of task (copy 0)", "(2,)"]),
+        (box(float), 1.0, ["(()) of task (copy 0)", "(2,)"]),
+        (spaces.Discrete(3, start=4), 3, ["(3)", "4 to 6"]),
+        (spaces.Discrete(3, start=4), [5], ["((1, 3))"]),
+        (box(np.uint8), [0.5, 1.0], ["(float64)", "(uint8)"]),
+        (box(np.uint8), np.array([256, 0]), ["(int64)"]),
+        (box(np.int8), [np.nan, 0.0], ["(float64)"]),
+        (box(float), None, ["(None)"]),
         (
             spaces.Dict({"a": box(float), "b": box(float)}),
             {"a": [0, 0]},
-            r"/b \(missing\) .* must be in the observation, of type dict;",
+            ["/b (missing)", "dict"],
         ),
-        (
-            spaces.Tuple((box(float), box(float))),
-            3,
-            r"/0 \(missing\) .* must be in the observation, of type int;",
-        ),
+        (spaces.Tuple((box(float), box(float))), 3, ["/0 (missing)", "int"]),
     ],
 )
-def test_observations_that_are_refused(space, value, message):
+def test_observations_that_are_refused(space, value, named):
     observations = Observations(space, "task")
-    with pytest.raises(RunError, match=r"^observation(?=[ /]) ?" + message):
+    with refused(RunError, "observation", *named):
         observations.write(value, observations.zeros(1), 0)
 
 
@@ -378,31 +356,31 @@ def test_an_action_out_of_bounds_by_rounding_is_clipped():
 
 
 @pytest.mark.parametrize(
-    ("space", "given", "message"),
+    ("space", "given", "named"),
     [
         (
             spaces.Discrete(3, start=5),
             np.array([0, 3]),
-            r"action \(3\) of task \(copy 1\) must be 0 to 2; correct the agent",
+            ["action (3) of task (copy 1)", "0 to 2"],
         ),
-        (spaces.Discrete(3), np.array([-1, 0]), r"action \(-1\) of task \(copy 0\)"),
+        (spaces.Discrete(3), np.array([-1, 0]), ["action (-1) of task (copy 0)"]),
         (
             spaces.MultiDiscrete([2, 3]),
             np.array([[0, 0], [2, 0]]),
-            r"action \(\[2, 0\]\) of task \(copy 1\) must be \[0, 0\] to \[1, 2\]; ",
+            ["action ([2, 0]) of task (copy 1)", "[0, 0] to [1, 2]"],
         ),
         (
             spaces.Box(-1, 1, (1,)),
             np.array([[0], [np.nan]], np.float32),
-            r"action \(\[nan\]\) of task \(copy 1\) must be \[-1.0\] to \[1.0\]; ",
+            ["action ([nan]) of task (copy 1)", "[-1.0] to [1.0]"],
         ),
-        (spaces.Box(-1, 1, (1,)), np.ones((2, 1), int), r"actions \(int64 \(2, 1\)\)"),
-        (spaces.Discrete(3), np.array([0]), r"actions .* must be int64 \(2,\); "),
-        (spaces.Discrete(3), np.ones(2), r"actions \(float64 \(2,\)\) of task must be"),
+        (spaces.Box(-1, 1, (1,)), np.ones((2, 1), int), ["actions (int64 (2, 1))"]),
+        (spaces.Discrete(3), np.array([0]), ["actions (", "int64 (2,)"]),
+        (spaces.Discrete(3), np.ones(2), ["actions (float64 (2,)) of task"]),
     ],
 )
-def test_actions_out_of_range_are_refused(space, given, message):
-    with pytest.raises(RunError, match="^" + message):
+def test_actions_out_of_range_are_refused(space, given, named):
+    with refused(RunError, *named):
         Actions(space, "task").to_gymnasium(given, 2)
 
 
@@ -417,7 +395,7 @@ def test_actions_out_of_range_are_refused(space, given, message):
     ],
 )
 def test_action_spaces_that_are_refused(space):
-    with pytest.raises(UsageError, match=r"^action space \(.*\) of task must be Discr"):
+    with refused(UsageError, "action space (", "of task"):
         Actions(space, "task")
 
 
@@ -431,21 +409,21 @@ def test_a_scale_has_the_bounds_at_one_and_is_undone():
 
 
 @pytest.mark.parametrize(
-    ("fields", "message"),
+    ("fields", "named"),
     [
-        ({}, r"^shape \(\(\)\) must be \(K,\), or \(\) for one choice; "),
-        ({"shape": (2, 2), "num_choices": (2, 2)}, r"^shape "),
-        ({"shape": (0,)}, r"^shape \(\(0,\)\) must have a part; "),
-        ({"shape": (2,), "num_choices": (2,)}, r"^num_choices \(\(2,\)\) must have 2 "),
-        ({"num_choices": (0,)}, r"^num_choices \(\(0,\)\) must be at least 1 each; "),
-        ({"num_choices": (2,), "low": (0.0,)}, r"^low \(\(0\.0,\)\) must have 0 "),
-        ({"shape": (1,), "low": (0.0,)}, r"^high \(\(\)\) must have 1 entries"),
+        ({}, ["shape (())"]),
+        ({"shape": (2, 2), "num_choices": (2, 2)}, ["shape ((2, 2))"]),
+        ({"shape": (0,)}, ["shape ((0,))"]),
+        ({"shape": (2,), "num_choices": (2,)}, ["num_choices ((2,))"]),
+        ({"num_choices": (0,)}, ["num_choices ((0,))"]),
+        ({"num_choices": (2,), "low": (0.0,)}, ["low ((0.0,))"]),
+        ({"shape": (1,), "low": (0.0,)}, ["high (())"]),
         (
             {"shape": (1,), "low": (1.0,), "high": (0.0,)},
-            r"^low \(\(1\.0,\)\) must be at most high \(\(0\.0,\)\); ",
+            ["low ((1.0,))", "high ((0.0,))"],
         ),
     ],
 )
-def test_action_specs_are_checked(fields, message):
-    with pytest.raises(UsageError, match=message):
+def test_action_specs_are_checked(fields, named):
+    with refused(UsageError, *named):
         ActionSpec(**fields)

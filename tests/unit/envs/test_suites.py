@@ -16,6 +16,7 @@ from tengen.distribution import pip_install, pip_install_extra
 from tengen.envs.copies import copy_seeds
 from tengen.envs.suites import dmlab, minigrid, vizdoom
 from tengen.errors import EnvError, RunError, UsageError
+from tests.refusals import refused
 
 PACKAGES = {
     "mujoco/Hopper": "mujoco",
@@ -160,7 +161,7 @@ def test_a_seed_and_actions_determine_the_steps(task):
 )
 def test_an_unknown_name_has_a_nearest_one(task, advice):
     needs(task)
-    with pytest.raises(UsageError, match=re.escape(f'did you mean "{advice}"?')):
+    with refused(UsageError, f'"{advice}"'):
         envs.make(task, 1, 0)
     suite = task.split("/")[0]
     names = {name for name in envs.names() if name.startswith(f"{suite}/")}
@@ -169,7 +170,7 @@ def test_an_unknown_name_has_a_nearest_one(task, advice):
 
 @pytest.mark.parametrize("level", ["../../evil", "a/../../evil", "/tmp/evil", "a//b"])
 def test_a_level_of_another_folder_is_refused(level):
-    with pytest.raises(UsageError, match="must name a level of DeepMind Lab"):
+    with refused(UsageError, f"dmlab/{level}"):
         envs.make(f"dmlab/{level}", 1, 0)
 
 
@@ -182,7 +183,7 @@ def test_a_missing_package_is_told_by_its_pip_line(task, monkeypatch):
         "minatar": pip_install("--no-deps", "minatar==1.0.15"),
     }
     line = own.get(suite) or pip_install_extra(suite)
-    with pytest.raises(UsageError, match=re.escape(line)):
+    with refused(UsageError, line):
         envs.make(task, 1, 0)
     assert not [name for name in envs.names() if name.startswith(f"{suite}/")]
 
@@ -198,7 +199,7 @@ def test_a_mission_that_nobody_listed_ends_the_run():
         ordered_placeholders=[["red", "green"]],
     )
     wrap = minigrid.SUITE.wrap
-    with pytest.raises(RunError, match="must be one that its space has"):
+    with refused(RunError, "mission ("):
         wrap(made).reset(seed=0)
 
 
@@ -255,7 +256,7 @@ def test_vizdoom_screens_and_ends(tmp_path, monkeypatch):
 def test_a_scenario_whose_file_is_gone_is_named(tmp_path, monkeypatch):
     package = pytest.importorskip("vizdoom")
     monkeypatch.setattr(package, "scenarios_path", str(tmp_path))
-    with pytest.raises(UsageError, match=r"basic\.cfg; .*pip install .*vizdoom"):
+    with refused(UsageError, "basic.cfg", "vizdoom"):
         envs.make("vizdoom/Basic", 1, 0)
 
 
@@ -293,7 +294,7 @@ def test_football_copies_are_single_ones():
         raise RuntimeError("no such\nscenario")
 
     env._made = gone
-    with pytest.raises(EnvError, match="raised RuntimeError: no such scenario"):
+    with refused(EnvError, "RuntimeError: no such scenario"):
         env.reset()
     env.close()
 
@@ -391,7 +392,7 @@ def test_lab_instructions_and_names():
     assert words.shape == (1, 256)
     assert words.sum() == 4
     env.close()
-    with pytest.raises(UsageError, match="did you mean"):
+    with refused(UsageError, '"dmlab/rooms_watermaze"'):
         envs.make("dmlab/rooms_watermase", 1, 0)
     assert "dmlab/rooms_watermaze" in envs.names()
 

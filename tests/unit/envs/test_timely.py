@@ -17,6 +17,7 @@ from tengen.envs import timely as deadlines
 from tengen.errors import RunError, TengenWarning, UsageError
 from tengen.games import allow
 from tests import environments as own
+from tests.refusals import refused
 
 
 def timely(cls, timeout_s=0.2):
@@ -151,24 +152,24 @@ def test_a_call_that_cannot_be_interrupted_is_an_error_of_a_program_once_it_retu
 
 
 def test_what_it_raises_is_raised():
-    with pytest.raises(UsageError, match=r"must be a gymnasium\.Env"):
+    with refused(UsageError, "gymnasium.Env"):
         timely(dict, 900)
     env = timely(own.Raising, 900)
     env.reset()
-    with pytest.raises(RunError, match="always fails"):
+    with refused(RunError, "always fails"):
         step_often(env)
     env.close()
 
 
 def test_a_call_that_hangs_is_an_error():
-    with pytest.raises(RunError, match=r"my:Env\) hangs when it is made, for 0.2 s; c"):
+    with refused(RunError, "my:Env", "made", "0.2 s"):
         timely(own.HangingWhenMade)
     env = timely(own.Hanging, 900)
     env.reset()
-    with pytest.raises(RunError, match="hangs in step"):
+    with refused(RunError, "step"):
         step_often(hurry(env))
     env.close()  # waits for nothing
-    with pytest.raises(RunError, match="hangs in close"):
+    with refused(RunError, "close"):
         hurry(timely(own.HangingInClose, 900)).close()
 
 
@@ -179,7 +180,7 @@ def test_two_at_once_are_both_interrupted_whichever_ends_first(first_to_end):
         env.reset()
         hurry(env)
     for place in (first_to_end, 1 - first_to_end):
-        with pytest.raises(RunError, match="hangs in step"):
+        with refused(RunError, "step"):
             step_often(pair[place])
 
 
@@ -229,25 +230,23 @@ def test_what_is_asked_for_its_spaces_may_hang(monkeypatch):
     pytest.importorskip("gymnasium")
     monkeypatch.setattr(registry, "_SPEC_TIMEOUT_S", 0.2)
     allow("tests.environments:HangingWhenMade")
-    with pytest.raises(RunError, match=r"environments:HangingWhenMade.* hangs "):
+    with refused(RunError, "environments:HangingWhenMade"):
         envs.env_spec("tests.environments:HangingWhenMade")
 
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [
-        ("HangingInClose", "hangs in close"),
-        ("RaisingInClose", r"close\(\) raised OSError: the port"),
-    ],
+    [("HangingInClose", "close"), ("RaisingInClose", "OSError: the port")],
 )
 def test_what_is_asked_for_its_spaces_may_fail_in_close(monkeypatch, name, words):
     pytest.importorskip("gymnasium")
     monkeypatch.setattr(registry, "_CLOSE_TIMEOUT_S", 0.2)
     task = f"tests.environments:{name}"
     allow(task)
-    with pytest.warns(TengenWarning, match=words) as warned:
+    with pytest.warns(TengenWarning) as warned:
         assert envs.env_spec(task).actions.is_discrete
     assert len(warned) == 1
+    assert words in str(warned[0].message)
     assert "\n" not in str(warned[0].message)
     envs.env_spec(task)  # is not made again
 

@@ -334,12 +334,6 @@ def test_a_damaged_state_is_refused(played: Played) -> None:
             open_window(played, broken)
 
 
-def test_bad_settings_are_refused() -> None:
-    for name, value in {"num_generations": 0, "min_games": 0, "share": 0.0}.items():
-        with refused(UsageError, f"{name} ({value})"):
-            GenerationsConfig(**{name: value})  # type: ignore[arg-type]
-
-
 TASK = "go/5/nosuicide/planes=minigo"
 
 

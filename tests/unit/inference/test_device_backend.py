@@ -18,7 +18,7 @@ from tengen.inference import device_backend as module
 from tengen.inference.device import bucket_for, bucket_sizes, unpack_rows
 from tengen.inference.device_backend import DeviceBackend
 from tengen.inference.torch_backend import TorchBackend, load_head
-from tengen.nets.modules.folded import FoldedConv
+from tengen.nets.modules.norm import FoldedConv
 from tests.host_device import HostDevice
 from tests.refusals import refused
 

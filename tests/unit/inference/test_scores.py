@@ -28,7 +28,7 @@ from tengen.inference.openvino_backend import supported_precisions
 from tengen.models import ModelExporter
 from tengen.models.check import check_export, evaluate
 from tengen.nets import InferenceHead, ResNet, ResNetConfig
-from tengen.nets.modules.auxiliary import score_moments
+from tengen.nets.modules.board_net import score_moments
 from tengen.tensors import BoardSpec
 from tests.host_device import HostDevice
 from tests.refusals import refused

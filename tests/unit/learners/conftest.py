@@ -9,7 +9,13 @@ import pytest
 import torch
 
 from tengen.agents.alphazero_loss import AlphaZeroLossConfig, AlphaZeroUpdate
-from tengen.learners import Learner, LearnerConfig, OptimizerConfig, SgdConfig
+from tengen.learners import (
+    Learner,
+    LearnerConfig,
+    OptimizerConfig,
+    SgdConfig,
+    Update,
+)
 from tengen.nets import ResNetConfig
 from tengen.tensors import BoardSpec
 from tests.unit.learners.learner_fakes import NUM_PLANES, SIDE, FakeTable, MakeLearner
@@ -28,6 +34,7 @@ def make_learner() -> Iterator[MakeLearner]:
         num_channels: int = 8,
         optimizer: OptimizerConfig | None = None,
         table: FakeTable | None = None,
+        update: Update | None = None,
         **fields: Any,
     ) -> Learner:
         torch.manual_seed(4)
@@ -47,7 +54,7 @@ def make_learner() -> Iterator[MakeLearner]:
         learner = Learner(
             config,
             net,
-            AlphaZeroUpdate(AlphaZeroLossConfig()),
+            update or AlphaZeroUpdate(AlphaZeroLossConfig()),
             table or FakeTable(),
             num_threads=num_threads,
         )

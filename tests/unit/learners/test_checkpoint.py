@@ -9,17 +9,18 @@ from typing import Any
 import pytest
 import torch
 
+from tengen.config import to_dict
 from tengen.errors import RunError, UsageError
 from tengen.learners import (
     AdamWConfig,
     Learner,
     SgdConfig,
     checkpoint,
-    checkpoint_json,
     load_checkpoint,
     save_checkpoint,
 )
 from tengen.run import NumberedFolder
+from tests.refusals import refused
 from tests.unit.learners.learner_fakes import FakeTable, MakeLearner
 
 
@@ -96,7 +97,7 @@ def test_the_last_ones_are_kept(
     for number in range(1, 6):
         save_checkpoint(folder, number, learner)
     assert folder.numbers() == [3, 4, 5]
-    with pytest.raises(RunError, match="exists already"):
+    with refused(RunError, "000005"):
         save_checkpoint(folder, 5, learner)
 
 
@@ -107,10 +108,10 @@ def saved(make_learner: MakeLearner, folder: NumberedFolder) -> Path:
     return save_checkpoint(folder, 2, learner)
 
 
-def refuse(path: Path, learner: Learner, error: type[Exception], words: str) -> None:
+def refuse(path: Path, learner: Learner, error: type[Exception], *named: str) -> None:
     """Asserts that ``path`` is refused by name and the learner stays as it was."""
     before = {name: t.clone() for name, t in learner.state().tensors.items()}
-    with pytest.raises(error, match=words) as caught:
+    with refused(error, *named) as caught:
         load_checkpoint(path, learner)
     assert str(path) in str(caught.value)
     assert "; " in str(caught.value)
@@ -127,7 +128,7 @@ def test_truncated_files_are_refused(
     (saved / name).write_bytes(data[: int(len(data) * part)])
     if name == "state.json" and part == 0.999:
         (saved / name).write_bytes(data.rstrip()[:-1])
-    refuse(saved, make_learner(), RunError, "damaged")
+    refuse(saved, make_learner(), RunError)
 
 
 def test_a_flipped_bit_is_refused(make_learner: MakeLearner, saved: Path) -> None:
@@ -135,13 +136,13 @@ def test_a_flipped_bit_is_refused(make_learner: MakeLearner, saved: Path) -> Non
     data = bytearray(path.read_bytes())
     data[-100] ^= 1
     path.write_bytes(bytes(data))
-    refuse(saved, make_learner(), RunError, "damaged")
+    refuse(saved, make_learner(), RunError)
 
 
 def test_absent_files_are_refused(make_learner: MakeLearner, saved: Path) -> None:
     (saved / "state.safetensors").unlink()
-    refuse(saved, make_learner(), RunError, "cannot be read")
-    refuse(saved / "nowhere", make_learner(), RunError, "cannot be read")
+    refuse(saved, make_learner(), RunError)
+    refuse(saved / "nowhere", make_learner(), RunError)
 
 
 def edit(path: Path, **changes: Any) -> None:
@@ -164,23 +165,20 @@ def test_changed_json_is_refused(
     make_learner: MakeLearner, saved: Path, changes: dict[str, Any]
 ) -> None:
     edit(saved, **changes)
-    refuse(saved, make_learner(), RunError, "damaged")
+    refuse(saved, make_learner(), RunError)
 
 
 def test_foreign_json_is_refused(make_learner: MakeLearner, saved: Path) -> None:
     (saved / "state.json").write_text("[1, 2]")
-    refuse(saved, make_learner(), RunError, "damaged")
+    refuse(saved, make_learner(), RunError)
 
 
-@pytest.mark.parametrize(
-    ("schema", "rule"), [(4, "must be 5 to 6"), (7, "is newer than")]
-)
+@pytest.mark.parametrize("schema", [4, 7])
 def test_another_schema_is_refused(
-    make_learner: MakeLearner, saved: Path, schema: int, rule: str
+    make_learner: MakeLearner, saved: Path, schema: int
 ) -> None:
     edit(saved, schema=schema)
-    words = rf"^schema \({schema}\) of .* {rule}"
-    refuse(saved, make_learner(), UsageError, words)
+    refuse(saved, make_learner(), UsageError, f"schema ({schema})")
 
 
 def test_a_checkpoint_of_schema_5_is_read(
@@ -192,18 +190,15 @@ def test_a_checkpoint_of_schema_5_is_read(
     features = content.pop("signature")["board"]
     old = {**content, "schema": 5, "features": features}
 
-    def write(content: dict[str, Any]) -> None:
-        guarded = {**content, "json_sha256": checkpoint_json._hash(content)}
-        (saved / "state.json").write_text(json.dumps(guarded))
-
-    write(old)
+    checkpoint.write_checkpoint_json(saved, old)
     learner, same = make_learner(), make_learner()
     list(same.steps(2))
     load_checkpoint(saved, learner)
     assert_same(learner, same)
     assert checkpoint.read_model(saved).signature == learner.net.signature
-    write({**old, "features": {**features, "num_planes": 4}})
-    refuse(saved, learner, UsageError, r"^signature \(")
+    other = {**old, "features": {**features, "num_planes": 4}}
+    checkpoint.write_checkpoint_json(saved, other)
+    refuse(saved, learner, UsageError, "signature (")
 
 
 def test_a_network_from_before_a_field_has_its_default(
@@ -212,31 +207,30 @@ def test_a_network_from_before_a_field_has_its_default(
     content = json.loads((saved / "state.json").read_text())
     assert content["net"].pop("lead") is False
     del content["json_sha256"]
-    edit(saved, net=content["net"], json_sha256=checkpoint_json._hash(content))
+    checkpoint.write_checkpoint_json(saved, content)
     learner = make_learner()
     load_checkpoint(saved, learner)
     assert learner.num_steps == 2
     assert checkpoint.read_model(saved).net == learner.net.config
     content["net"]["later"] = 1
-    edit(saved, net=content["net"], json_sha256=checkpoint_json._hash(content))
-    refuse(saved, learner, UsageError, r"net\.later \(1\) is not a known key")
+    checkpoint.write_checkpoint_json(saved, content)
+    refuse(saved, learner, UsageError, "net.later (1)")
 
 
 def test_another_network_or_optimizer_is_refused(
     make_learner: MakeLearner, saved: Path
 ) -> None:
-    refuse(saved, make_learner(num_channels=16), UsageError, r"^net \(")
-    refuse(saved, make_learner(optimizer=AdamWConfig()), UsageError, r"^optimizer \(")
+    refuse(saved, make_learner(num_channels=16), UsageError, "net (")
+    refuse(saved, make_learner(optimizer=AdamWConfig()), UsageError, "optimizer (")
 
 
 def test_tensors_of_another_learner_are_refused(
-    make_learner: MakeLearner,
-    folder: NumberedFolder,
-    monkeypatch: pytest.MonkeyPatch,
+    make_learner: MakeLearner, folder: NumberedFolder
 ) -> None:
     learner = make_learner()
-    identity = checkpoint._identity(learner)
-    monkeypatch.setattr(checkpoint, "_identity", lambda learner: identity)
     path = save_checkpoint(folder, 1, make_learner(num_channels=16))
-    with pytest.raises(RunError, match=r"must have shape"):
+    content = checkpoint.read_checkpoint_json(path)
+    content["net"] = to_dict(learner.net.config)
+    checkpoint.write_checkpoint_json(path, content)
+    with refused(RunError, "[16"):
         load_checkpoint(path, learner)

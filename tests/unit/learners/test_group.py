@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 import torch
 
-from tengen.agents.return_scale import ReturnScale
+from tengen.agents.policy_update import ReturnScale
 from tengen.learners import Update
+from tengen.learners.batches import rows_to_learn
 from tengen.learners.group import ALONE, Group, GroupLost, row_bounds
-from tengen.learners.rows import rows_to_learn
 from tengen.learners.torch_group import Meeting, TorchGroup
 from tengen.store import Batch
 

@@ -192,7 +192,7 @@ def test_a_gradient_that_is_not_finite_changes_nothing() -> None:
     net = nn.Linear(1, 1, bias=False)
     before = net.weight.detach().clone()
     optimizer = Optimizer(PLAIN, net)
-    with pytest.raises(RunError, match=r"^grad_norm \(inf\) at step 0 must be finite;"):
+    with refused(RunError, "grad_norm (inf)", "step 0"):
         optimizer.step([torch.full((1, 1), float("inf"))])
     assert torch.equal(net.weight.detach(), before)
     assert optimizer.num_steps == 0
@@ -228,17 +228,9 @@ def test_the_first_weights_do_not_linger_in_the_average() -> None:
 @pytest.mark.parametrize(
     ("kind", "fields", "name"),
     [
-        (SgdConfig, {"momentum": 1.0}, "momentum"),
-        (SgdConfig, {"learning_rate": 0.0}, "learning_rate"),
-        (SgdConfig, {"cooldown": 1.5}, "cooldown"),
-        (AdamWConfig, {"beta2": 1.0}, "beta2"),
-        (AdamWConfig, {"average_decay": 1.0}, "average_decay"),
-        (AdamWConfig, {"max_grad_norm": -1.0}, "max_grad_norm"),
-        (SgdConfig, {"rates": (0.1, 0.0), "boundaries": (3,)}, "rates"),
         (SgdConfig, {"rates": (0.1,), "boundaries": (3,)}, "rates"),
         (SgdConfig, {"boundaries": (3,)}, "rates"),
         (SgdConfig, {"rates": (0.1, 0.2, 0.3), "boundaries": (3, 3)}, "boundaries"),
-        (SgdConfig, {"rates": (0.1, 0.2), "boundaries": (-1,)}, "boundaries"),
         (SgdConfig, {"rates": (0.1,), "learning_rate": 0.1}, "learning_rate"),
         (SgdConfig, {"rates": (0.1,), "num_warmup_steps": 0}, "num_warmup_steps"),
         (AdamWConfig, {"rates": (0.1,), "cooldown": 0.0}, "cooldown"),
@@ -247,5 +239,5 @@ def test_the_first_weights_do_not_linger_in_the_average() -> None:
 def test_configs_name_the_bad_field(
     kind: type[SgdConfig], fields: dict[str, Any], name: str
 ) -> None:
-    with pytest.raises(UsageError, match=rf"^{name} \(.*;"):
+    with refused(UsageError, f"{name} ("):
         kind(**fields)

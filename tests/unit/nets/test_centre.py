@@ -9,7 +9,7 @@ import torch
 from tengen.nets.impala import ImpalaConfig
 from tengen.nets.modules import centre as module
 from tengen.nets.modules.centre import Centre
-from tengen.nets.modules.running import WINDOW_ROWS
+from tengen.nets.modules.standard import WINDOW_ROWS
 from tengen.nets.nature import NatureConfig
 from tengen.tensors import Signature, TensorSpec
 

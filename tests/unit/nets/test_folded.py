@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from tengen.nets.modules import folded
+from tengen.nets.modules import norm as folded
 from tengen.nets.modules.norm import BoardNorm
 
 

@@ -9,6 +9,7 @@ import torch
 from tengen.errors import UsageError
 from tengen.nets import ResNet, ResNetConfig, parse_net
 from tengen.tensors import BoardSpec
+from tests.refusals import refused
 
 FEATURES = {
     "cells": (6, 6, 36),
@@ -80,7 +81,7 @@ def test_a_network_may_gain_a_head_for_the_lead_and_not_lose_it():
     assert after.lead is not None
     for old, new in zip(before[:5], after[:5], strict=True):
         torch.testing.assert_close(old, new)
-    with pytest.raises(UsageError, match=r"^lead \(False\) must stay True;"):
+    with refused(UsageError, "lead (False)"):
         grown.grown(plain)
 
 
@@ -91,7 +92,7 @@ def test_a_network_may_gain_auxiliary_heads_and_not_lose_them():
     for old, new in zip(net(planes), grown(planes), strict=True):
         torch.testing.assert_close(old, new)
     assert grown.learn(planes)[2] is not None
-    with pytest.raises(UsageError, match=r"^auxiliary \(False\) must stay True;"):
+    with refused(UsageError, "auxiliary (False)"):
         grown.grown(plain)
 
 
@@ -126,11 +127,11 @@ def test_new_weights_get_gradients():
 )
 def test_shrinking_or_changing_is_refused(change, name):
     net, _ = make_net("cells", ResNetConfig(num_blocks=3, num_channels=32))
-    with pytest.raises(UsageError, match=rf"^{name} \(.*;"):
+    with refused(UsageError, f"{name} ("):
         net.grown(replace(net.config, **change))
 
 
 def test_a_net_that_fits_no_machine_is_refused():
     assert parse_net("40x512").num_blocks == 40
-    with pytest.raises(UsageError, match=r"net \(256x2048\) must have at most 250 mil"):
+    with refused(UsageError, "net (256x2048)"):
         parse_net("256x2048")

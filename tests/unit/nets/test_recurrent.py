@@ -12,9 +12,10 @@ import torch
 from tengen.errors import UsageError
 from tengen.nets import InferenceHead, MlpConfig, Net, NetConfig
 from tengen.nets.impala import ImpalaConfig
-from tengen.nets.modules.lstm import Lstm
+from tengen.nets.modules.torso_net import Lstm
 from tengen.nets.nature import NatureConfig
 from tengen.tensors import BoardSpec, Signature, TensorSpec
+from tests.refusals import refused
 
 T, B, A = 9, 3, 4
 
@@ -188,7 +189,7 @@ def test_the_state_is_that_of_the_signature_in_its_order():
     assert all(torch.equal(a, b) for a, b in zip(found, wanted, strict=True))
     some = InferenceHead(net, ["value"])(*rows, *state.values())
     assert [tuple(tensor.shape) for tensor in some] == [(B,), (B, 8), (B, 8)]
-    with pytest.raises(UsageError, match=r"output \(q\) must be one of the network's"):
+    with refused(UsageError, "output (q)"):
         InferenceHead(net, ["q"])
 
 
@@ -252,20 +253,20 @@ def test_what_does_not_fit_is_one_line():
     )
     board = BoardSpec(num_planes=3, height=9, width=9, num_actions=81).signature
     for config in (NatureConfig(), ImpalaConfig()):
-        with pytest.raises(UsageError, match=r"reads images, .*observation \(4,\); ch"):
+        with refused(UsageError, "observation (4,)"):
             config.build(vector)
     for config in (NatureConfig(), ImpalaConfig(), MlpConfig()):
-        with pytest.raises(UsageError, match=r"knows no outcome of a board game; "):
+        with refused(UsageError, "net.kind"):
             config.signature(board)
     small = Signature(
         inputs={"observation": TensorSpec(dtype="bool", shape=(10, 10, 4))},
         outputs={"policy": TensorSpec(shape=(A,))},
     )
-    with pytest.raises(UsageError, match=r"\(10 x 10\) must be larger, .*kernels=\[3"):
+    with refused(UsageError, "(10 x 10)"):
         NatureConfig().build(small)
-    with pytest.raises(UsageError, match=r"^kernels \(\(8,\)\) must be 2 numbers"):
+    with refused(UsageError, "kernels ((8,))"):
         NatureConfig(channels=(8, 8), kernels=(8,), strides=(1, 1))
-    with pytest.raises(UsageError, match=r"^net \(impala\) cannot grow; "):
+    with refused(UsageError, "net (impala)"):
         made(CONFIGS[4]).grown(CONFIGS[4])
 
 

@@ -10,8 +10,7 @@ import torch
 
 from tengen.models.trace import trace
 from tengen.nets import InferenceHead, MlpConfig
-from tengen.nets.modules.running import uncounted
-from tengen.nets.modules.standard import Standard
+from tengen.nets.modules.standard import Standard, uncounted
 from tengen.tensors import Signature, TensorSpec
 
 WANTED = Signature(

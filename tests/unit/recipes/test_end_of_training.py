@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from tengen.evaluation import MatchReport, Tally
-from tengen.learners.checkpoint_json import write_checkpoint_json
+from tengen.learners.checkpoint import write_checkpoint_json
 from tengen.recipes import finale, make_config
 from tengen.recipes import run as training
 from tengen.roles import write_config

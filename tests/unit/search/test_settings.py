@@ -70,42 +70,10 @@ def test_round_trip():
     assert from_dict(SearchConfig, to_dict(config)) == config
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("cpuct", -0.1),
-        ("cpuct_log", -1.0),
-        ("cpuct_base", 0.0),
-        ("fpu_reduction", -0.1),
-        ("root_fpu_reduction", -0.1),
-        ("noise_alpha_total", 0.0),
-        ("noise_weight", 1.5),
-        ("noise_weight", -0.5),
-        ("root_temperature", 0.0),
-        ("gumbel_considered", 0),
-        ("gumbel_considered", 70000),
-        ("gumbel_visit", -1.0),
-        ("gumbel_scale", 0.0),
-        ("minigo_c_init", -0.1),
-        ("minigo_c_base", 0.0),
-        ("minigo_value_penalty", -0.1),
-        ("minigo_virtual_losses", 0),
-        ("minigo_virtual_losses", 257),
-        ("minigo_noise_alpha", 0.0),
-        ("score_weight", -0.1),
-        ("score_weight", 1.5),
-        ("score_center_zero_weight", -0.1),
-        ("score_scale", 0.0),
-        ("cpuct", float("nan")),
-        ("lcb_stdevs", 1e7),
-        ("cpuct_base", 1e300),
-    ],
-)
-def test_out_of_range(name, value):
-    with pytest.raises(UsageError) as error:
+@pytest.mark.parametrize(("name", "value"), [("lcb_stdevs", 1e7), ("cpuct", 1e300)])
+def test_the_core_takes_no_larger_numbers(name, value):
+    with refused(UsageError, f"{name} ({value})"):
         SearchConfig(**{name: value})
-    assert str(error.value).startswith(f"{name} ({value}) must")
-    assert "; " in str(error.value)
 
 
 @pytest.mark.parametrize("policy", ["puct", "gumbel", "minigo"])

@@ -73,7 +73,7 @@ class _Level:
             wanted,
             config={"width": str(_WIDTH), "height": str(_HEIGHT)},
             renderer="software",
-            level_cache=LevelCache(),
+            level_cache=LevelCache(_maps_of_user()),
         )
         screen = spaces.Box(0, 255, (3, _HEIGHT, _WIDTH), np.uint8)
         self.observation_space: Any = screen
@@ -167,18 +167,19 @@ _FOLDER = "tengen/dmlab"
 _LEAST_FREE = 2**30
 
 
+def _maps_of_user() -> Path:
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home) / _FOLDER
+
+
 class LevelCache:
     """Compiled maps in a folder that all processes of a user share.
 
     Args:
-        folder: The folder of the maps; None for ``tengen/dmlab`` in the user's cache
-            folder (``XDG_CACHE_HOME``, else ``~/.cache``).
+        folder: The folder of the maps.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
-        if folder is None:
-            home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-            folder = Path(home) / _FOLDER
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def fetch(self, key: str, pk3_path: str) -> bool:

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from tengen.config import check
 from tengen.envs.copies import RAISED, check_reward, copy_seeds, raised
 from tengen.envs.env import Arrays, Env, EnvSpec, Step
-from tengen.envs.filmed import FilmedEnv
+from tengen.envs.filmed import RENDER_MODE, FilmedEnv, RenderCamera, film_copies
 from tengen.envs.gymnasium_env import GymnasiumEnv, import_gymnasium, make_guarded
-from tengen.envs.gymnasium_film import RENDER_MODE, RenderCamera, film_copies
 from tengen.envs.spaces import Actions, Observations
 from tengen.envs.suites.suite import Suite
 from tengen.errors import EnvError, UsageError, did_you_mean

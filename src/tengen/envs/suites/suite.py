@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from tengen.distribution import pip_install_extra
 from tengen.envs.env import Env, GroupEnv
-from tengen.envs.filmed import FilmedEnv, ObservedCamera, Picture
+from tengen.envs.filmed import FilmedEnv, ObservedCamera, Picture, film_copies
 from tengen.envs.gymnasium_env import GymnasiumEnv, import_gymnasium, make_guarded
-from tengen.envs.gymnasium_film import film_copies
 from tengen.errors import UsageError, did_you_mean
 
 __all__ = ["ListedSuite", "PackagedSuite", "Suite"]

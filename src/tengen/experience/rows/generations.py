@@ -10,16 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen import _core
-from tengen.errors import UsageError
 from tengen.experience.config import GenerationsConfig
 from tengen.experience.games.manifest import Manifest, SegmentEntry
 from tengen.experience.rows.derived_rows import DerivedRows
-from tengen.games import open_game
-from tengen.minigo.records import NUM_FEATURES
-from tengen.minigo.rows import ImportedRows, RowsMeta
-from tengen.run import find_files
+from tengen.minigo.rows import ImportedRows
 
-__all__ = ["GenerationPass", "GenerationStock", "checked_files"]
+__all__ = ["GenerationPass", "GenerationStock"]
 
 _DRAWS_OF_PASS = 4096
 """The most draws in a pass: two for each generation, and one for its order."""
@@ -80,7 +76,7 @@ class GenerationStock:
         self._seed = seed
         self.manifest = Manifest(experience)
         self._games: dict[int, list[_Game]] = {}
-        paths = checked_files(game, config) if config.imported else []
+        paths = config.imported_files(game)
         self._imported = [ImportedRows(path) for path in paths]
         counts = [0, *(part.num_rows for part in self._imported)]
         self._firsts: NDArray[np.int64] = np.cumsum(counts)
@@ -324,47 +320,6 @@ class GenerationStock:
         for model, count in zip(models, num_rows.tolist(), strict=True):
             self._games.setdefault(model, []).append(_Game(segment, first_row, count))
             first_row += count
-
-
-def checked_files(game: str, config: GenerationsConfig) -> list[Path]:
-    """Returns the imported files that a run learns from, without reading their rows.
-
-    Args:
-        game: The run's game.
-        config: Names the folder, and says how many generations are needed.
-
-    Raises:
-        UsageError: The folder has no such files, they are of another board, or the
-            last of them have too few games to fill the window.
-        RunError: A file is damaged.
-    """
-    paths = find_files(Path(config.imported), "*.rows.npz")
-    if not paths:
-        raise UsageError(
-            f"store.imported ({config.imported}) must have files of imported "
-            f"generations, 000017.rows.npz; make them by tengen data "
-            f"import-minigo --examples"
-        )
-    newest = sorted(paths)[-config.num_generations :]
-    found = {path: RowsMeta.read(path) for path in newest}
-    rules = open_game(game)
-    for path, meta in found.items():
-        wanted = (meta.side, meta.side, NUM_FEATURES + 1)
-        if (rules.height, rules.width, rules.num_planes) != wanted:
-            raise UsageError(
-                f"store.imported ({path}) must be of {game}, not of "
-                f"go/{meta.side}/nosuicide/planes=minigo; choose another folder, or "
-                f"leave it out"
-            )
-    num_whole = sum(meta.num_games >= config.min_games for meta in found.values())
-    if num_whole < config.num_generations:
-        raise UsageError(
-            f"store.imported ({config.imported}) must end with store.num_generations "
-            f"({config.num_generations}) generations of store.min_games "
-            f"({config.min_games}) games or more, {num_whole} of its last have so "
-            f"many; lower either, or leave it out"
-        )
-    return newest
 
 
 def _last_models(columns: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:

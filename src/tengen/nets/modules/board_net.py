@@ -6,15 +6,131 @@ Legend: B batch, C planes, H W board, A actions.
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import NamedTuple
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
-from tengen.nets.config import NetConfig
-from tengen.nets.modules.auxiliary import Auxiliary
+from tengen.nets.config import NUM_HORIZONS, NetConfig
+from tengen.nets.modules.heads import NUM_VALUE_UNITS, PolicyLogits
 from tengen.nets.modules.net import Net, Tensors
 from tengen.tensors import BoardSpec, Signature
 
-__all__ = ["BoardNet"]
+__all__ = ["SCORE_SCALE", "Auxiliary", "AuxiliaryHeads", "BoardNet", "score_moments"]
+
+SCORE_SCALE = 20.0
+"""Points per unit of the outputs of the layers for mean score and lead."""
+
+
+class Auxiliary(NamedTuple):
+    """The answers of the auxiliary heads, for the side to move."""
+
+    reply: Tensor
+    """``[B, A]`` float32 logits of the opponent's policy after the move played; logits
+    of cells off the board are unspecified."""
+    horizons: Tensor
+    """``[B, NUM_HORIZONS]`` float32 logits of the values some plies ahead."""
+    ownership: Tensor | None
+    """``[B, H, W]`` float32 logits of owning a cell at the end; None in games without a
+    score."""
+    score: Tensor | None
+    """``[B, 2S]`` float32 logits of the final score; entry i is i - S + 0.5 points."""
+    mean_score: Tensor | None
+    """``[B]`` float32 expected final score in points."""
+    lead: Tensor | None
+    """``[B]`` float32 points that the side to move could give away until the position
+    is even; None where there is no head for the lead."""
+
+
+class AuxiliaryHeads(nn.Module):
+    """One layer for each target, on the activations of the policy and value heads.
+
+    They are used only in training, and teach the trunk more than the result does.
+
+    Source: Wu 2019, "Accelerating Self-Play Learning in Go", sections 3.4 and 4.1 (the
+    opponent's reply, ownership and score); KataGo (lightvector/KataGo) for values at
+    several horizons and the lead.
+    Differs from KataGo: a value at a horizon is one logit and not three, the
+    distribution of the score is a linear layer of one logit a point, and no head
+    estimates its own error.
+    """
+
+    def __init__(
+        self, board: BoardSpec, num_channels: int, asks_for_lead: bool
+    ) -> None:
+        """Makes the heads.
+
+        Args:
+            board: Gives the layout of the policy and the points of the score.
+            num_channels: Channels inside the policy and the value head.
+            asks_for_lead: Whether there is a head for the lead, in games with a score.
+        """
+        super().__init__()
+        self.reply = PolicyLogits(board, num_channels)
+        self.horizons = nn.Linear(NUM_VALUE_UNITS, NUM_HORIZONS)
+        self.has_score = board.max_score > 0
+        if self.has_score:
+            self.ownership = nn.Conv2d(num_channels, 1, 1)
+            self.score = nn.Linear(NUM_VALUE_UNITS, 2 * board.max_score)
+            self.mean_score = nn.Linear(NUM_VALUE_UNITS, 1)
+        self.has_lead = self.has_score and asks_for_lead
+        if self.has_lead:
+            self.lead = nn.Linear(NUM_VALUE_UNITS, 1)
+
+    def estimate_score(self, hidden: Tensor) -> Tensor:
+        """Returns ``[B, 2]`` float32, mean and standard deviation of the final score.
+
+        In points, for the side to move. Both are computed from the score's
+        distribution, so that they are bounded and consistent; two separate layers need
+        not be.
+
+        Args:
+            hidden: ``[B, NUM_VALUE_UNITS]``, what ``ValueHead.see`` returns last; the
+                game has a score.
+        """
+        return score_moments(self.score(hidden))
+
+    def forward(
+        self, policy: tuple[Tensor, Tensor], value: tuple[Tensor, Tensor]
+    ) -> Auxiliary:
+        """Returns the answers of all heads.
+
+        Args:
+            policy: What ``PolicyHead.see`` returned.
+            value: What ``ValueHead.see`` returned.
+        """
+        cells, hidden = value
+        scored = self.has_score
+        return Auxiliary(
+            reply=self.reply(*policy),
+            horizons=self.horizons(hidden),
+            ownership=self.ownership(cells).squeeze(1) if scored else None,
+            score=self.score(hidden) if scored else None,
+            mean_score=self._points(self.mean_score, hidden) if scored else None,
+            lead=self._points(self.lead, hidden) if self.has_lead else None,
+        )
+
+    @staticmethod
+    def _points(layer: nn.Linear, hidden: Tensor) -> Tensor:
+        points: Tensor = layer(hidden).squeeze(1) * SCORE_SCALE
+        return points
+
+
+def score_moments(logits: Tensor) -> Tensor:
+    """Returns ``[B, 2]`` float32, mean and standard deviation in points.
+
+    Args:
+        logits: ``[B, 2S]`` float32 of the final score; entry i is i - S + 0.5 points.
+    """
+    count = logits.shape[1]
+    first = 0.5 - count // 2
+    points = torch.arange(first, first + count, device=logits.device)
+    share = logits.softmax(1)
+    mean = (share * points).sum(1, keepdim=True)
+    offset = points - mean
+    # Computed around the mean, so that digits do not cancel where the network is sure.
+    stdev = (share * (offset * offset)).sum(1, keepdim=True).sqrt()
+    return torch.cat([mean, stdev], dim=1)
 
 
 class BoardNet(Net):

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from tengen import _core
 from tengen.nets.modules.exporting import is_exporting
-from tengen.nets.modules.running import WINDOW_ROWS, RunningSums
+from tengen.nets.modules.standard import WINDOW_ROWS, RunningSums
 
 __all__ = ["Centre", "without_mean"]
 

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor, nn
 
-from tengen.nets.inputs import Image, images_of
-from tengen.nets.memory import ImageConfig
+from tengen.nets.memory import Image, ImageConfig, images_of
 from tengen.nets.modules.centre import Centre
 from tengen.nets.modules.layers import (
     flat_inputs,

@@ -19,8 +19,7 @@ from torch.nn import functional
 
 from tengen.nets.minigo import MinigoConfig
 from tengen.nets.modules.board_net import BoardNet
-from tengen.nets.modules.folded import FoldedConv
-from tengen.nets.modules.norm import BoardNorm
+from tengen.nets.modules.norm import BoardNorm, FoldedConv
 from tengen.tensors import Signature
 
 __all__ = ["MinigoNet", "build"]

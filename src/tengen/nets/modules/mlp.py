@@ -6,9 +6,14 @@ import torch
 from torch import Tensor, nn
 
 from tengen.nets.mlp import MlpConfig
-from tengen.nets.modules.layers import flat_inputs, make_small, num_flat, shaped
+from tengen.nets.modules.layers import (
+    QuantileHead,
+    flat_inputs,
+    make_small,
+    num_flat,
+    shaped,
+)
 from tengen.nets.modules.net import Net, Tensors
-from tengen.nets.modules.quantiles import QuantileHead
 from tengen.nets.modules.standard import Standard
 from tengen.nets.modules.torso_net import Torso, TorsoNet
 from tengen.tensors import FRACTIONS, QUANTILES, Signature, TensorSpec

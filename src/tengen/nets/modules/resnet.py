@@ -16,12 +16,15 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tengen.nets.config import NetConfig
-from tengen.nets.modules.auxiliary import Auxiliary, AuxiliaryHeads, score_moments
-from tengen.nets.modules.board_net import BoardNet
-from tengen.nets.modules.folded import FoldedConv
+from tengen.nets.modules.board_net import (
+    Auxiliary,
+    AuxiliaryHeads,
+    BoardNet,
+    score_moments,
+)
 from tengen.nets.modules.heads import GlobalPool, PolicyHead, ValueHead
 from tengen.nets.modules.net import Tensors
-from tengen.nets.modules.norm import BoardNorm
+from tengen.nets.modules.norm import BoardNorm, FoldedConv
 from tengen.nets.resnet import ResNetConfig
 from tengen.tensors import Signature
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -117,7 +118,7 @@ class RunConfig:
         )
         self._check_launch()
 
-    @property
+    @functools.cached_property
     def family(self) -> Family:
         """What the run has in common with the runs of all agents of its family."""
         return Family.of(self)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from tengen.config import from_dict, to_dict
 from tengen.errors import UsageError
@@ -18,11 +18,14 @@ __all__ = [
     "newest_inference",
     "open_inference",
     "read_config",
+    "read_part",
     "record_config",
     "record_inference",
     "stages_schema",
     "write_config",
 ]
+
+Part = TypeVar("Part")
 
 # Fields that a measured choice shares with the config.
 _CHOSEN = ("devices", "backend", "precision", "batch_shape", "device_rows")
@@ -102,6 +105,23 @@ def read_config(run: RunDirectory) -> RunConfig:
     return from_dict(RunConfig, _upgraded(run.read_run()["config"], where), where)
 
 
+def read_part(run: RunDirectory, name: str, kind: type[Part]) -> Part:
+    """Returns one part of the config in ``run.json``, and checks no other part.
+
+    Args:
+        run: The run.
+        name: The part's field in ``RunConfig``.
+        kind: The part's class.
+
+    Raises:
+        UsageError: As ``read_config``.
+        RunError: The file is damaged.
+    """
+    where = str(run.path / "run.json")
+    config = _upgraded(run.read_run()["config"], where)
+    return from_dict(kind, config.get(name, {}), where)
+
+
 def record_inference(
     run: RunDirectory, choice: Choice, asked: InferenceConfig, net: NetConfig
 ) -> RunConfig:
@@ -157,7 +177,7 @@ def newest_inference(run: RunDirectory, config: RunConfig) -> InferenceConfig:
     Raises:
         RunError: ``run.json`` is damaged.
     """
-    now = read_config(run).inference
+    now = read_part(run, "inference", InferenceConfig)
     return dataclasses.replace(now, devices=config.inference.devices)
 
 

@@ -17,7 +17,7 @@ from tengen.experience import NUM_VALIDATION_ROWS
 from tengen.inference import needs_graph
 from tengen.inference.torch_backend import load_head
 from tengen.learners import Learner, load_checkpoint, save_checkpoint
-from tengen.learners.checkpoint_json import read_extra
+from tengen.learners.checkpoint import read_extra
 from tengen.nets import Net, NetConfig
 from tengen.roles.clock import begin_clock
 from tengen.roles.config import RunConfig
@@ -256,7 +256,8 @@ class LearnRole:
             torch.manual_seed(self._config.seed)
             if self._config.learner.initial_model and self._number is None:
                 return self._net_of_model(config)
-            return config.build(self._wanted)
+            net: Net = config.build(self._wanted)
+            return net
 
     def _net_of_model(self, config: NetConfig) -> Net:
         """Returns the initial model's network, or one that has grown from it."""

@@ -10,7 +10,7 @@ from tengen.agents.alphazero import AlphaZero
 from tengen.errors import RunError, UsageError
 from tengen.experience import Shuffler, ShufflingStopped
 from tengen.experience.rows.shuffled_files import read_turn
-from tengen.learners.checkpoint_json import read_extra
+from tengen.learners.checkpoint import read_extra
 from tengen.roles.config import RunConfig
 from tengen.roles.config.games import open_window
 from tengen.roles.role import Report, RoleContext

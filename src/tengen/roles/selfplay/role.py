@@ -26,7 +26,7 @@ from tengen.experience import (
     writer_directory,
 )
 from tengen.models import load_model
-from tengen.roles.config import RunConfig, newest_inference, read_config
+from tengen.roles.config import LaunchConfig, RunConfig, newest_inference, read_part
 from tengen.roles.devices import check_evaluating
 from tengen.roles.inputs import run_book
 from tengen.roles.patience import patiently
@@ -242,8 +242,7 @@ class SelfplayRole:
             return None
         if self._writer.unsealed():
             return None
-        # Read anew, because ``tengen scale`` may have changed it.
-        count = read_config(self._run).launch.of("selfplay").count
+        count = self._num_processes()
         return adopt_writer(
             self._run,
             lambda: self._run.new_incarnation("selfplay"),
@@ -260,9 +259,11 @@ class SelfplayRole:
         context, num_games = self._context, self._config.store.games_of_model
         if num_games == 0 or not context.follow_models or context.mirror is not None:
             return 0
-        # Read anew, because ``tengen scale`` may have changed it.
-        count = max(1, read_config(self._run).launch.of("selfplay").count)
-        return max(1, num_games // (_PARTS_OF_PASS * count))
+        return max(1, num_games // (_PARTS_OF_PASS * max(1, self._num_processes())))
+
+    def _num_processes(self) -> int:
+        """Returns the processes of this role now: ``tengen scale`` may change them."""
+        return read_part(self._run, "launch", LaunchConfig).of("selfplay").count
 
     def _on_model(self, wanted: GamesOfGeneration, model: int) -> GamesOfGeneration:
         return dataclasses.replace(

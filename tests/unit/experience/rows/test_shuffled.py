@@ -224,13 +224,15 @@ def test_a_turn_that_was_removed_is_stepped_over(tmp_path: Path) -> None:
     state = rows.state()
     shutil.rmtree(folder.entry(1))
     rows = ShuffledRows("tictactoe", folder)
-    with pytest.warns(TengenWarning, match=r"shuffled turn \(2\) does not follow"):
+    with pytest.warns(TengenWarning) as told:
         rows.refresh()
+    assert "shuffled turn (2)" in str(told[0].message)
     assert rows.available() == len(first) + len(third)
     # The turn in which a learner stands, too.
     shutil.rmtree(folder.entry(0))
-    with pytest.warns(TengenWarning, match=r"turn \(2\) does not follow"):
+    with pytest.warns(TengenWarning) as told:
         rows = ShuffledRows("tictactoe", folder, state)
+    assert "shuffled turn (2)" in str(told[0].message)
     assert rows.available() == len(third)
     assert rows.sample(len(third)).keys.tolist() == third
 

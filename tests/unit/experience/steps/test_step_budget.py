@@ -149,7 +149,7 @@ def test_a_budget_is_at_most_twice_the_steps(
     assert budget.disk_bytes <= (0 if is_queue else 5 * steps + 3 * shared)
 
 
-@pytest.mark.parametrize("sampler", ["uniform", "prioritized", "fifo"])
+@pytest.mark.parametrize("sampler", ["uniform", "fifo"])
 @pytest.mark.parametrize(
     ("layout", "observation_bytes", "num_slots", "max_items"),
     [

@@ -8,7 +8,7 @@ import pytest
 
 from tengen.errors import RunError, UsageError
 from tengen.experience.rows import window
-from tengen.learners.checkpoint_json import read_extra
+from tengen.learners.checkpoint import read_extra
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.recipes.run import train_task

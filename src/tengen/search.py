@@ -1,16 +1,30 @@
-"""Settings of a tree search, for self-play, matches and play."""
+"""Settings of tree search, and the levels that players choose from.
+
+The search itself is C++ (core/search) and runs inside self-play workers, matches and
+sessions. ``tests/oracle/search/`` is the same search in plain Python, to be read.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from dataclasses import dataclass, fields
-from typing import Literal
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from typing import Literal, cast
 
 from tengen._core import RootPolicy, SearchSettings
 from tengen.bounds import bounded, check_fields
 from tengen.config import check, fill_native
 
-__all__ = ["MAX_SIMULATIONS", "SearchConfig"]
+__all__ = [
+    "MAX_SIMULATIONS",
+    "Level",
+    "PlayConfig",
+    "PlayPrecision",
+    "SearchConfig",
+    "draw_seed",
+]
 
 MAX_SIMULATIONS = 1 << 24
 """Maximum number of simulations of one search, the same as in the core."""
@@ -150,11 +164,11 @@ class SearchConfig:
     total; above 0 (the benchmark: 0.03)."""
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
+        for each in fields(self):
+            value = getattr(self, each.name)
             if isinstance(value, float):
                 rule = f"must be at most {_MOST:.0f}; lower it"
-                check(value <= _MOST, field.name, value, rule)
+                check(value <= _MOST, each.name, value, rule)
         check_fields(self)
         self._refuse_unread()
 
@@ -221,16 +235,16 @@ class SearchConfig:
 
     def _refuse_unread(self) -> None:
         """Raises UsageError if a field that the policy does not use is set."""
-        for field in fields(self):
-            readers = _readers(field.name)
+        for each in fields(self):
+            readers = _readers(each.name)
             if self.policy in readers:
                 continue
-            value, default = getattr(self, field.name), field.default
+            value, default = getattr(self, each.name), each.default
             rule = (
                 f"must stay {default} where policy is {self.policy}, which does not "
                 f"read it; leave it out or set policy to {' or '.join(readers)}"
             )
-            check(value == default, field.name, value, rule)
+            check(value == default, each.name, value, rule)
 
     def to_native(self) -> SearchSettings:
         """Returns a new object with the same settings for the native search."""
@@ -248,3 +262,149 @@ def _readers(name: str) -> tuple[str, ...]:
         return ("puct", "minigo")
     own = name.split("_")[0]
     return (own,) if own in _NATIVE_POLICY else ("puct",)
+
+
+PlayPrecision = Literal["run", "fp32", "bf16", "int8"]
+
+# Fields of a search that a player never reads, for it does not explore.
+_EXPLORING = (
+    "noise_alpha_total",
+    "noise_weight",
+    "noise_shaped",
+    "root_temperature",
+    "forced_playouts",
+    "minigo_noise_alpha",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlayConfig:
+    """How a trained player searches; the caller says how long it thinks.
+
+    The defaults are what every player did before runs had these settings, so that runs
+    and models of that time still play the same. Recipes choose stronger settings.
+    """
+
+    search: SearchConfig = field(default_factory=SearchConfig)
+    """How the player searches. A player does not explore, so the settings of root
+    noise, the root's temperature and forced playouts must keep their defaults."""
+    precision: PlayPrecision = "fp32"
+    """Arithmetic of the trunk on a CPU. ``run``: the precision of the run's self-play,
+    which a trial and a check of the rounding chose. A model that loses too much by int8
+    plays in bf16, and a precision that this CPU does not compute natively becomes
+    fp32."""
+    keeps_tree: bool = False
+    """Whether a search by PUCT in matches, ratings and gates starts from the subtree
+    that the player's last search left, whose visits count towards the simulations.
+    Against people trees are kept unless ``--fresh`` is given. A search by minigo always
+    keeps its tree, and makes all its simulations besides the kept visits: with it this
+    field stays false."""
+
+    batch_rows: int = bounded(0, 0, 64)
+    """Most leaves that each thread of one search gathers for the network; fewer if the
+    leaves of all threads would be more than 1/32 of the simulations. 0: 8 where several
+    threads search one tree, 1 where one thread does. A larger batch costs less time a
+    leaf, but the search goes on without the values of leaves in flight. Games in
+    Python, and games that a match plays side by side, gather 1. In matches a search by
+    minigo gathers ``search.minigo_virtual_losses``, and this field stays 0."""
+
+    def in_precision(self, precision: str) -> PlayConfig:
+        """Returns these settings with ``run`` replaced by the run's precision.
+
+        Args:
+            precision: The run's precision; ``auto`` where none is chosen yet, which
+                becomes fp32.
+        """
+        if self.precision != "run":
+            return self
+        known = "fp32" if precision == "auto" else precision
+        return dataclasses.replace(self, precision=cast(PlayPrecision, known))
+
+    def __post_init__(self) -> None:
+        """Checks the fields.
+
+        Raises:
+            UsageError: A field has an unknown value, or one that only self-play reads
+                is set.
+        """
+        check_fields(self)
+        usual = SearchConfig()
+        for name in _EXPLORING:
+            value = getattr(self.search, name)
+            rule = "is for self-play, a player does not explore; leave it out"
+            check(value == getattr(usual, name), f"search.{name}", value, rule)
+        if self.search.policy == "minigo":
+            rule = "must stay false where search.policy is minigo, which keeps trees"
+            advice = "leave it out"
+            check(
+                not self.keeps_tree, "keeps_tree", self.keeps_tree, f"{rule}; {advice}"
+            )
+            rule = "must stay 0 where search.policy is minigo, whose leaves are its own"
+            check(
+                self.batch_rows == 0, "batch_rows", self.batch_rows, f"{rule}; {advice}"
+            )
+
+
+_MASK = (1 << 64) - 1
+
+
+def draw_seed(*numbers: int) -> int:
+    """Returns one seed made from several numbers, such as match, game and ply."""
+    seed = 0
+    for number in numbers:
+        # Spreads neighbouring numbers, as splitmix64 does.
+        seed = (seed + number + 0x9E3779B97F4A7C15) & _MASK
+        seed = ((seed ^ (seed >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+        seed = ((seed ^ (seed >> 27)) * 0x94D049BB133111EB) & _MASK
+        seed ^= seed >> 31
+    return seed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Level:
+    """One level of strength of a model.
+
+    A strong level searches and plays the best move found. A weak level draws its move
+    from the network's policy, the more evenly the higher its temperature.
+    """
+
+    simulations: int = bounded(1, 1, MAX_SIMULATIONS)
+    """Simulations of each move."""
+    temperature: float = bounded(0.0, 0.0, 100.0)
+    """Temperature of the policy that moves are drawn from; 0: the best move, without a
+    draw."""
+
+    def __post_init__(self) -> None:
+        """Checks the fields.
+
+        Raises:
+            UsageError: A field is out of its range, or both a search and a temperature
+                are set.
+        """
+        check_fields(self)
+        is_plain = self.temperature == 0 or self.simulations == 1
+        rule = "must be 1 where moves are drawn by a temperature; leave one out"
+        check(is_plain, "simulations", self.simulations, rule)
+
+    def draw(
+        self, actions: Sequence[int], priors: Sequence[float], best: int, seed: int
+    ) -> int:
+        """Returns the action to play.
+
+        Args:
+            actions: The legal actions, in any order.
+            priors: The network's probability of each, in [0, 1].
+            best: The action that a search plays, which is returned if the temperature
+                is 0.
+            seed: Seed of the draw; the same seed gives the same action.
+        """
+        if self.temperature == 0:
+            return best
+        rows = sorted(zip(actions, priors, strict=True))
+        most = max(prior for _, prior in rows)
+        if not most > 0:
+            return best
+        # Relative to the most likely action, whose power is never 0.
+        weights = [(prior / most) ** (1 / self.temperature) for _, prior in rows]
+        (drawn,) = random.Random(seed).choices([a for a, _ in rows], weights)
+        return drawn

@@ -1,41 +1,133 @@
-"""Samples actions from the flat outputs of a policy network.
-
-The layout of the outputs and the distributions must match
-``tengen.losses.distributions``. A sample depends only on the outputs and on uniform
-random numbers that the caller passes, so that it is reproducible. The computation uses
-float64.
-
-Shapes: N rows, L outputs per row, K components of an action.
-"""
+"""Actions: how a policy draws them, and how networks and environments take them."""
 
 from __future__ import annotations
 
 import functools
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tengen import _core
-from tengen.envs import ActionSpec, Scale
+from tengen.envs import ActionSpec, Arrays, Scale
 
 __all__ = [
     "ActionDraws",
     "CategoricalDraws",
     "GaussianDraws",
+    "Policy",
+    "Slots",
     "SquashedDraws",
+    "clip_actions",
+    "encode_actions",
+    "encoded_length",
     "make_action_draws",
     "make_squashed_draws",
 ]
 
-# Same values as in tengen.losses.distributions.
+
+@dataclass(frozen=True)
+class Slots:
+    """Which of the run's copies of the environment belong to an actor."""
+
+    first: int
+    """The number of the actor's first copy, counted over all actors."""
+    count: int
+    """Number N of the actor's copies."""
+    total: int
+    """Number of copies of all actors."""
+
+
+class Policy(Protocol):
+    """Turns a network's answers into actions, as pure functions, from any thread."""
+
+    def num_uniforms(self, actions: ActionSpec) -> int:
+        """Returns how many uniform random numbers U one row's action needs."""
+
+    def act(
+        self,
+        outputs: Arrays,
+        actions: ActionSpec,
+        uniforms: NDArray[np.float64],
+        slots: Slots,
+    ) -> Arrays:
+        """Returns the actions to take, and the columns to store with them.
+
+        Args:
+            outputs: ``[N, ...]`` each, the network's answers.
+            actions: The environment's action space.
+            uniforms: ``[N, U]`` float64 in [0, 1).
+            slots: Which copies these rows are.
+
+        Returns:
+            ``action`` ``[N, ...]`` as ``actions`` says, and ``[N, ...]`` each of the
+            agent's own columns.
+        """
+
+    def act_greedily(self, outputs: Arrays, actions: ActionSpec) -> Arrays:
+        """Returns ``action`` ``[N, ...]`` alone: the one the network holds best."""
+
+
+def clip_actions(spec: ActionSpec, actions: NDArray[Any]) -> NDArray[Any]:
+    """Returns real numbers clipped to their bounds, and choices as they are.
+
+    A policy draws real numbers from a Gaussian, which has no bounds. The number drawn
+    is stored, in the environment's units, and the environment gets the clipped number.
+
+    Args:
+        spec: The environment's action space.
+        actions: ``[N, ...]``.
+    """
+    if spec.is_discrete:
+        return actions
+    low = np.asarray(spec.low, np.float32).reshape(spec.shape)
+    high = np.asarray(spec.high, np.float32).reshape(spec.shape)
+    clipped: NDArray[Any] = np.clip(actions, low, high)
+    return clipped
+
+
+def encoded_length(spec: ActionSpec) -> int:
+    """Returns how many numbers ``encode_actions`` returns for an action."""
+    return sum(spec.num_choices) if spec.is_discrete else len(spec.low)
+
+
+def encode_actions(
+    spec: ActionSpec, actions: NDArray[Any], *, is_scaled: bool = False
+) -> NDArray[np.float32]:
+    """Returns ``[N, encoded_length]`` float32: choices one-hot, numbers clipped.
+
+    Args:
+        spec: The environment's action space.
+        actions: ``[N, ...]``.
+        is_scaled: Whether numbers with bounds are scaled to [-1, 1].
+    """
+    num_rows = len(actions)
+    if not spec.is_discrete:
+        numbers = clip_actions(spec, actions).reshape(num_rows, -1)
+        if is_scaled:
+            numbers = spec.scale.to_unit(numbers)
+        return numbers.astype(np.float32)
+    starts = np.cumsum((0, *spec.num_choices[:-1]))
+    encoded = np.zeros((num_rows, encoded_length(spec)), np.float32)
+    np.put_along_axis(encoded, actions.reshape(num_rows, -1) + starts, 1.0, axis=1)
+    return encoded
+
+
+# As in tengen.losses.distributions.
 _MIN_LOG_STD, _MAX_LOG_STD = -20.0, 2.0
 
 
 class ActionDraws(Protocol):
-    """A sampler of actions from the distribution given by a policy's outputs."""
+    """Draws actions from the distribution that a policy's outputs parametrise.
+
+    Outputs and distributions are those of ``tengen.losses.distributions``: the two
+    modules must match. A draw is computed in float64.
+
+    Legend: N rows, L outputs, K parts or numbers of an action.
+    """
 
     @property
     def num_uniforms(self) -> int:

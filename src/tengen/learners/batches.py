@@ -1,16 +1,63 @@
-"""Selects the rows of a batch that are learned from, over one learner or several."""
+"""A learner's batches: drawn ahead of the step, and the rows that are learned from."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
 from tengen.learners.group import Group
 from tengen.learners.update import Update
 from tengen.store import Batch
 
-__all__ = ["LearnedRows", "rows_to_learn"]
+__all__ = [
+    "BatchAhead",
+    "LearnedRows",
+    "placed",
+    "rows_to_learn",
+]
+
+
+class BatchAhead:
+    """Draws batches one after the other, at most one ahead. Not thread-safe.
+
+    Args:
+        sample: Draws a batch; called on this object's own thread.
+    """
+
+    def __init__(self, sample: Callable[[], Batch]) -> None:
+        self._sample = sample
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="learner-sample")
+        self._next: Future[Batch] | None = None
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a draw has begun whose batch has not been taken."""
+        return self._next is not None
+
+    def take(self) -> Batch:
+        """Returns the batch that is under way, or draws one. Blocks."""
+        future = self._next or self._pool.submit(self._sample)
+        self._next = None
+        return future.result()
+
+    def begin(self) -> None:
+        """Begins to draw the next batch; no draw may be under way."""
+        self._next = self._pool.submit(self._sample)
+
+    def settle(self) -> None:
+        """Blocks until a draw that is under way has ended."""
+        if self._next is not None:
+            wait([self._next])
+
+    def close(self) -> None:
+        """Ends the thread. Blocks until a draw that is under way has ended."""
+        self._pool.shutdown()
 
 
 class LearnedRows(NamedTuple):
@@ -67,3 +114,14 @@ def rows_to_learn(
             weights = weights[is_new]
         arrays["importance_weight"] = weights.astype(np.float32)
     return LearnedRows(arrays, num_rows, metrics)
+
+
+def placed(column: NDArray[np.generic], device: torch.device) -> Tensor:
+    """Returns a column on a device; on a processor it may share the column's memory."""
+    # torch warns about arrays that it could write to but may not, such as views of
+    # shared memory opened for reading.
+    tensor = torch.from_numpy(column if column.flags.writeable else column.copy())
+    if device.type != "cuda":
+        return tensor.to(device)
+    # From pinned memory, so that this thread does not wait for the GPU at each column.
+    return tensor.pin_memory().to(device, non_blocking=True)

@@ -1,0 +1,77 @@
+"""Finds a model by its name: of a run, in a directory, bundled, or of KataGo."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tengen.bundled import bundled_folder, bundled_name, bundled_names
+from tengen.errors import UsageError, did_you_mean
+from tengen.models.katago_model import katago_model
+from tengen.models.load import META_FILE, ModelDir, load_model
+from tengen.run import RunDirectory
+
+__all__ = ["KATAGO", "resolve_model"]
+
+KATAGO = "katago:"
+"""The prefix of a name for one of KataGo's networks, by its file."""
+
+
+def resolve_model(source: str | Path) -> ModelDir:
+    """Returns the model that ``source`` names, verified.
+
+    Args:
+        source: A RUN (its newest model), ``RUN@17``, a model directory,
+            ``katago:FILE`` with a network of KataGo's, or a bundled player,
+            ``bundled:go/9`` or ``go/9``. An existing path takes precedence over the
+            meanings with ``@`` and as a bundled player.
+
+    Raises:
+        UsageError: There is no such model, or it is damaged, foreign or newer than
+            this code; the message names the file and the reason.
+    """
+    word = str(source)
+    if word.startswith(KATAGO):
+        return katago_model(Path(word.removeprefix(KATAGO)))
+    path = Path(source)
+    if (path / META_FILE).exists():
+        return load_model(path)
+    if path.is_dir():
+        return _newest(path)
+    name, at, number = str(source).rpartition("@")
+    if at and re.fullmatch("[0-9]{1,18}", number) and Path(name).is_dir():
+        return _numbered(Path(name), int(number))
+    if (bundled := bundled_name(word)) is not None:
+        return load_model(bundled_folder(bundled))
+    known = [] if Path(word).exists() else bundled_names()
+    advice = did_you_mean(word, known, "check the path")
+    raise UsageError(
+        f"model ({source}) is neither a run directory, RUN@NUMBER, a model directory "
+        f"nor a bundled player; {advice}"
+    )
+
+
+def _newest(path: Path) -> ModelDir:
+    run = RunDirectory.open(path)
+    number = run.models.latest()
+    if number is None:
+        raise UsageError(
+            f"run ({path}) has no published model yet; train it longer or name one"
+        )
+    return load_model(run.models.entry(number), _task(run))
+
+
+def _numbered(path: Path, number: int) -> ModelDir:
+    run = RunDirectory.open(path)
+    numbers = run.models.numbers()
+    if number not in numbers:
+        known = f"it has {numbers[0]} to {numbers[-1]}" if numbers else "it has none"
+        raise UsageError(
+            f"model ({path}@{number}) is not published in this run; {known}"
+        )
+    return load_model(run.models.entry(number), _task(run))
+
+
+def _task(run: RunDirectory) -> str | None:
+    task = run.read_run().get("config", {}).get("task")
+    return None if task is None else str(task)
