@@ -11,29 +11,17 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tengen.minigo.files import (
-    OtherKindError,
-    check_crc,
-    read_bounded,
-    reading,
-)
-from tengen.minigo.wire import Message
-from tengen.nets.minigo import NUM_MINIGO_PLANES
+from tengen.experience.rows.imported import MAX_SIDE, NUM_FEATURES, Examples
+from tengen.minigo.wire import Message, check_crc, read_bounded
+from tengen.run import OtherKindError, reading_file
 
-__all__ = ["MAX_SIDE", "NUM_FEATURES", "Examples", "Layout", "read_examples", "side_of"]
-
-NUM_FEATURES = NUM_MINIGO_PLANES - 1
-"""Planes of an example: those of a position here without the on-board mask."""
-
-MAX_SIDE = 19
-"""Of a board."""
+__all__ = ["Layout", "read_examples", "side_of"]
 
 Layout: TypeAlias = Literal["nchw", "nhwc"]
 """Whether an example's planes lie one after the other, or its points do."""
@@ -48,18 +36,6 @@ _BLACK_PLANE = 8
 _TOLERANCE = 1e-3
 
 
-@dataclass(frozen=True)
-class Examples:
-    """The examples of a game, in the file's order."""
-
-    planes: NDArray[np.uint8]
-    """``[R, 13, N, N]``, 0 and 1."""
-    policy: NDArray[np.float32]
-    """``[R, N * N + 1]``, each row sums to 1; pass is last."""
-    outcome: NDArray[np.int8]
-    """``[R]``, 1 where the side to move won, 0 after a draw, else -1."""
-
-
 def read_examples(path: Path, side: int, layout: Layout) -> Examples:
     """Returns what is in a ``.tfrecord.zz`` file.
 
@@ -72,7 +48,7 @@ def read_examples(path: Path, side: int, layout: Layout) -> Examples:
         RunError: It is missing, damaged, or of another board.
     """
     rows = []
-    with reading(_WHAT, path):
+    with reading_file(_WHAT, path):
         data = memoryview(_inflated(read_bounded(path, _MAX_BYTES)))
         for record in _records(data):
             rows.append(_example(Message(record), side, layout))
@@ -90,7 +66,7 @@ def side_of(path: Path) -> int:
     Raises:
         RunError: As ``read_examples``.
     """
-    with reading(_WHAT, path):
+    with reading_file(_WHAT, path):
         data = memoryview(_inflated(read_bounded(path, _MAX_BYTES)))
         for record in _records(data):
             num_bytes = len(_features(Message(record))["x"].message(1).raw(1))

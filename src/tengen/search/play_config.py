@@ -16,16 +16,6 @@ __all__ = ["Level", "PlayConfig", "PlayPrecision", "draw_seed"]
 
 PlayPrecision = Literal["run", "fp32", "bf16", "int8"]
 
-# Fields of a search that a player never reads, for it does not explore.
-_EXPLORING = (
-    "noise_alpha_total",
-    "noise_weight",
-    "noise_shaped",
-    "root_temperature",
-    "forced_playouts",
-    "minigo_noise_alpha",
-)
-
 
 @dataclass(frozen=True, kw_only=True)
 class PlayConfig:
@@ -78,21 +68,18 @@ class PlayConfig:
                 is set.
         """
         check_fields(self)
-        usual = SearchConfig()
-        for name in _EXPLORING:
-            value = getattr(self.search, name)
+        for name, value in self.search.exploring().items():
             rule = "is for self-play, a player does not explore; leave it out"
-            check(value == getattr(usual, name), f"search.{name}", value, rule)
-        if self.search.policy == "minigo":
-            rule = "must stay false where search.policy is minigo, which keeps trees"
-            advice = "leave it out"
-            check(
-                not self.keeps_tree, "keeps_tree", self.keeps_tree, f"{rule}; {advice}"
-            )
-            rule = "must stay 0 where search.policy is minigo, whose leaves are its own"
-            check(
-                self.batch_rows == 0, "batch_rows", self.batch_rows, f"{rule}; {advice}"
-            )
+            check(False, f"search.{name}", value, rule)
+        if not self.search.has_own_worker:
+            return
+        where = f"where search.policy is {self.search.policy}"
+        for name, rule in (
+            ("keeps_tree", f"must stay false {where}, which keeps trees"),
+            ("batch_rows", f"must stay 0 {where}, whose leaves are its own"),
+        ):
+            value = getattr(self, name)
+            check(not value, name, value, f"{rule}; leave it out")
 
 
 _MASK = (1 << 64) - 1

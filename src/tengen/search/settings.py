@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from typing import Literal
+from typing import Any, Literal
 
 from tengen._core import RootPolicy, SearchSettings
 from tengen.bounds import bounded, check_fields
@@ -23,6 +23,17 @@ _NATIVE_POLICY = {
     "minigo": RootPolicy.MINIGO,
 }
 _MAX_LEAVES = 256
+# The policies whose self-play and matches run in a worker of their own.
+_OWN_WORKER = ("minigo",)
+# The fields that only self-play reads, because a player does not explore.
+_EXPLORING = (
+    "noise_alpha_total",
+    "noise_weight",
+    "noise_shaped",
+    "root_temperature",
+    "forced_playouts",
+    "minigo_noise_alpha",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,7 +196,7 @@ class SearchConfig:
             UsageError: It cannot.
         """
         check(
-            not is_external or self.policy != "minigo",
+            not (is_external and self.has_own_worker),
             "search.policy",
             self.policy,
             "must be puct or gumbel for a game that Python plays; choose one",
@@ -198,12 +209,30 @@ class SearchConfig:
             UsageError: It cannot.
         """
         check(
-            self.policy != "minigo",
+            not self.has_own_worker,
             "search.policy",
             self.policy,
             "must be puct or gumbel where positions are searched one by one; "
             "give --set search.policy=puct",
         )
+
+    @property
+    def has_own_worker(self) -> bool:
+        """Whether the policy's self-play and matches run in a worker of its own.
+
+        Such a policy searches only native games, in self-play and in matches. It always
+        keeps its trees, and has settings of its own in the config of self-play.
+        """
+        return self.policy in _OWN_WORKER
+
+    def exploring(self) -> dict[str, Any]:
+        """Returns the settings of exploration that are not their defaults, by name."""
+        usual = SearchConfig()
+        return {
+            name: value
+            for name in _EXPLORING
+            if (value := getattr(self, name)) != getattr(usual, name)
+        }
 
     def point_utility(self, num_points: int) -> float:
         """Returns the most by which one more point raises what a search maximises.
@@ -217,7 +246,7 @@ class SearchConfig:
     @property
     def leaves_at_once(self) -> int:
         """The most leaves of one search that wait for the network at the same time."""
-        return self.minigo_virtual_losses if self.policy == "minigo" else 1
+        return self.minigo_virtual_losses if self.has_own_worker else 1
 
     def _refuse_unread(self) -> None:
         """Refuses a setting that the policy does not read."""

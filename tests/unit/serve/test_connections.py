@@ -11,7 +11,7 @@ pytest.importorskip("uvicorn", reason="the extra serve is not installed")
 
 from uvicorn.protocols.http.h11_impl import H11Protocol  # noqa: E402
 
-from tengen.serve import Limits, connections  # noqa: E402
+from tengen.serve import Limits, running  # noqa: E402
 from tests.integration.runs import wait_for  # noqa: E402
 from tests.unit.serve.served import serving  # noqa: E402
 
@@ -19,7 +19,7 @@ from tests.unit.serve.served import serving  # noqa: E402
 @pytest.fixture
 def door(monkeypatch):
     """A server that may have eight connections at once."""
-    monkeypatch.setattr(connections, "_MAX_CONNECTIONS", 8)
+    monkeypatch.setattr(running, "_MAX_CONNECTIONS", 8)
     with serving([], Limits(max_simulations=2**24), token=TOKEN) as site:
         yield site
 
@@ -67,14 +67,14 @@ def test_connections_of_those_who_may_not_ask_keep_nobody_out(door):
     ],
 )
 def test_a_request_that_does_not_come_whole_is_ended(monkeypatch, said):
-    monkeypatch.setattr(connections, "_REQUEST_S", 0.2)
+    monkeypatch.setattr(running, "_REQUEST_S", 0.2)
     with serving([], token=TOKEN) as site, connected(site, 1, said) as (one,):
         while one.recv(65536):
             pass
 
 
 def test_those_who_never_read_keep_nobody_out(door, monkeypatch):
-    monkeypatch.setattr(connections, "_UNREAD_S", 0.2, raising=False)
+    monkeypatch.setattr(running, "_UNREAD_S", 0.2, raising=False)
     full = set()
     pause = H11Protocol.pause_writing
 
@@ -95,13 +95,13 @@ def test_those_who_never_read_keep_nobody_out(door, monkeypatch):
 
 def test_what_makes_room_is_closed_though_it_has_not_read(door, monkeypatch):
     made = []
-    begin = connections.Connection.connection_made
+    begin = running.Connection.connection_made
 
     def noted(connection, transport):
         begin(connection, transport)
         made.append(connection)
 
-    monkeypatch.setattr(connections.Connection, "connection_made", noted)
+    monkeypatch.setattr(running.Connection, "connection_made", noted)
     with connected(door, 1):
         wait_for(lambda: made)
         (first,) = made

@@ -14,9 +14,8 @@ from tengen.errors import UsageError
 from tengen.experience.config import GenerationsConfig
 from tengen.experience.games.manifest import Manifest, SegmentEntry
 from tengen.experience.rows.derived_rows import DerivedRows
+from tengen.experience.rows.imported import NUM_FEATURES, ImportedRows, RowsMeta
 from tengen.games import open_game
-from tengen.minigo.records import NUM_FEATURES
-from tengen.minigo.rows import ImportedRows, RowsMeta
 from tengen.run import find_files
 
 __all__ = ["GenerationPass", "GenerationStock", "checked_files"]

@@ -5,8 +5,7 @@ import re
 import pytest
 
 from tengen.games.go_rules import read_vertex, write_vertex
-from tengen.play.gtp.analysis import AnalysisRequest, parse_analysis
-from tengen.play.gtp.protocol import GtpError
+from tengen.play.gtp.protocol import AnalysisRequest, GtpError, parse_analysis
 
 VERTEX = r"(?:[A-HJ-T][0-9]+|pass)"
 LZ = re.compile(

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from tengen import _core, cli
-from tengen.evaluation.engines.gtp import GtpEngine
+from tengen.evaluation.engines.protocols import GtpEngine
 from tengen.games.go_rules import read_vertex, write_vertex
 from tengen.games.sgf import GoRecord, read_sgf, setup_moves
 
