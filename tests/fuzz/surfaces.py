@@ -26,7 +26,7 @@ from tengen.games.book import read_book
 from tengen.games.sgf import read_sgf, replay
 from tengen.katago.network import read_network
 from tengen.learners.checkpoint import read_model
-from tengen.minigo.records import read_examples, side_of
+from tengen.minigo.import_command import read_examples, side_of
 from tengen.minigo.tensors import Checkpoint, FrozenGraph
 from tengen.minigo.weights import read_weights
 from tengen.models import load_model

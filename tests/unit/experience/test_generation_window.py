@@ -20,7 +20,7 @@ from tengen.experience import (
     Manifest,
 )
 from tengen.experience.rows.imported import ImportedRows, rows_name, write_rows
-from tengen.minigo.records import Examples
+from tengen.minigo.import_command import Examples
 from tests.refusals import refused
 
 B = 8

@@ -20,8 +20,7 @@ from tengen.errors import RunError, UsageError
 from tengen.experience.rows.derived_rows import DerivedRows
 from tengen.experience.rows.imported import ImportedRows, rows_name, write_rows
 from tengen.games import open_game
-from tengen.minigo.import_command import import_examples
-from tengen.minigo.records import Examples, read_examples
+from tengen.minigo.import_command import Examples, import_examples, read_examples
 from tests.refusals import refused
 from tests.unit.minigo.golden import GAME, GOLDEN, TASK, expected, flipped, refusal
 
