@@ -31,7 +31,7 @@ from tengen.config import check, check_range
 from tengen.errors import UsageError
 from tengen.evaluation.players import open_for_play
 from tengen.evaluation.searcher import Searcher, batch_rows
-from tengen.games import CoreGame, Game, allow, core_game, open_game
+from tengen.games import Game, allow, core_game, open_game
 from tengen.inference import search_outputs
 from tengen.nets import board_of, parse_net
 from tengen.run import usable_threads
@@ -78,15 +78,19 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         return _run_threads(args)
     settings = SearchConfig(policy=args.policy).to_native()
     game = core_game(open_game(args.game))
-    num_searches = _calibrate(game, settings, args.simulations)
+
+    def search(num_searches: int, encode: bool = False, seed: int = 0) -> int:
+        return _core.benchmark_search(
+            game, settings, args.simulations, num_searches, encode, seed
+        )
+
+    num_searches = _calibrate(search, _ROUND_S, time.thread_time)
     rates: dict[bool, list[float]] = {False: [], True: []}
     start_s, start_cpu_s = time.perf_counter(), time.process_time()
     for index in range(_NUM_ROUNDS):
         for encode in (False, True):
             before_s = time.thread_time()
-            done = _core.benchmark_search(
-                game, settings, args.simulations, num_searches, encode, index
-            )
+            done = search(num_searches, encode, index)
             rates[encode].append(done / (time.thread_time() - before_s))
     return {
         "name": "search",
@@ -110,16 +114,16 @@ def _run_threads(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _calibrate(
-    game: CoreGame, settings: _core.SearchSettings, num_simulations: int
+    search: Callable[[int], object], turn_s: float, clock: Callable[[], float]
 ) -> int:
-    """Returns how many searches take about a round."""
-    num_searches = 8
+    """Returns how many searches take about ``turn_s``, by a clock in seconds."""
+    num_searches = 1
     while True:
-        before_s = time.thread_time()
-        _core.benchmark_search(game, settings, num_simulations, num_searches, False, 0)
-        spent_s = time.thread_time() - before_s
-        if spent_s > 0.1 * _ROUND_S:
-            return max(1, round(num_searches * _ROUND_S / spent_s))
+        start_s = clock()
+        search(num_searches)
+        spent_s = clock() - start_s
+        if spent_s > 0.1 * turn_s:
+            return max(1, round(num_searches * turn_s / spent_s))
         num_searches *= 2
 
 
@@ -244,7 +248,7 @@ def _opening(game: Game, index: int) -> list[int]:
 def _measure_threads(
     cases: Sequence[_Case], searches: Sequence[Search]
 ) -> list[dict[str, Any]]:
-    counts = [_calibrate_threads(search) for search in searches]
+    counts = [_calibrate(search, _TURN_S, time.perf_counter) for search in searches]
     per_s: list[list[float]] = [[] for _ in cases]
     per_cpu_s: list[list[float]] = [[] for _ in cases]
     for _ in range(_NUM_TURNS):
@@ -270,15 +274,3 @@ def _measure_threads(
 
 def _median_ratio(above: Sequence[float], below: Sequence[float]) -> float:
     return statistics.median(a / b for a, b in zip(above, below, strict=True))
-
-
-def _calibrate_threads(search: Search) -> int:
-    """Returns how many searches take about a turn."""
-    num_searches = 1
-    while True:
-        start_s = time.perf_counter()
-        search(num_searches)
-        spent_s = time.perf_counter() - start_s
-        if spent_s > 0.1 * _TURN_S:
-            return max(1, round(num_searches * _TURN_S / spent_s))
-        num_searches *= 2
