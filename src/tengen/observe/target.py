@@ -78,13 +78,14 @@ class TargetResult:
         """
         check_range("win_rate", self.win_rate, 0, 1)
         check_range("iterations", self.iterations, 0, _MAX_NUMBER)
-        for name, most in (
-            ("clock_at", MAX_TIME_S),
-            ("passed", _MAX_NUMBER),
-            ("passed_after_s", MAX_TIME_S),
+        # Below 0 where the clocks of two hosts differ by more.
+        for name, least, most in (
+            ("clock_at", 0, MAX_TIME_S),
+            ("passed", 0, _MAX_NUMBER),
+            ("passed_after_s", -MAX_TIME_S, MAX_TIME_S),
         ):
             if (value := getattr(self, name)) is not None:
-                check_range(name, value, 0, most)
+                check_range(name, value, least, most)
         has_time = self.passed_after_s is not None
         check(
             has_time == (self.passed is not None and self.clock_at is not None),
