@@ -12,7 +12,7 @@ __all__ = ["refused"]
 
 @contextmanager
 def refused(
-    kind: type[BaseException], *named: str
+    kind: type[BaseException] | tuple[type[BaseException], ...], *named: str
 ) -> Iterator[pytest.ExceptionInfo[BaseException]]:
     """Expects an error whose message contains each of ``named``.
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 
 from tengen import _core, games
-from tengen.bench.random_model import bench_net, write_random_model
+from tengen.cli.bench.random_model import bench_net, write_random_model
 from tengen.errors import RunError
 from tengen.inference import Arrays, Backend, RowLayout
 from tengen.inference.backend import NO_STATE

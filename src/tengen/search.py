@@ -11,7 +11,7 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 from tengen._core import RootPolicy, SearchSettings
 from tengen.bounds import bounded, check_fields
@@ -31,6 +31,17 @@ MAX_SIMULATIONS = 1 << 24
 
 # The maximum of every real-valued field, far below the limit of float32.
 _MOST = 1e6
+# The policies whose self-play and matches run in a worker of their own.
+_OWN_WORKER = ("minigo",)
+# The fields that only self-play reads, because a player does not explore.
+_EXPLORING = (
+    "noise_alpha_total",
+    "noise_weight",
+    "noise_shaped",
+    "root_temperature",
+    "forced_playouts",
+    "minigo_noise_alpha",
+)
 _NATIVE_POLICY = {
     "puct": RootPolicy.PUCT,
     "gumbel": RootPolicy.GUMBEL,
@@ -199,7 +210,7 @@ class SearchConfig:
             UsageError: ``policy`` does not support the game.
         """
         check(
-            not is_external or self.policy != "minigo",
+            not (is_external and self.has_own_worker),
             "search.policy",
             self.policy,
             "must be puct or gumbel for a game that Python plays; choose one",
@@ -212,7 +223,7 @@ class SearchConfig:
             UsageError: ``policy`` is only for self-play and matches.
         """
         check(
-            self.policy != "minigo",
+            not self.has_own_worker,
             "search.policy",
             self.policy,
             "must be puct or gumbel where positions are searched one by one; "
@@ -231,7 +242,25 @@ class SearchConfig:
     @property
     def leaves_at_once(self) -> int:
         """Maximum number of leaves of one search that wait for inference together."""
-        return self.minigo_virtual_losses if self.policy == "minigo" else 1
+        return self.minigo_virtual_losses if self.has_own_worker else 1
+
+    @property
+    def has_own_worker(self) -> bool:
+        """Whether the policy's self-play and matches run in a worker of its own.
+
+        Such a policy searches only native games, in self-play and in matches. It always
+        keeps its trees, and has settings of its own in the config of self-play.
+        """
+        return self.policy in _OWN_WORKER
+
+    def exploring(self) -> dict[str, Any]:
+        """Returns the exploration settings that differ from their defaults, by name."""
+        usual = SearchConfig()
+        return {
+            name: value
+            for name in _EXPLORING
+            if (value := getattr(self, name)) != getattr(usual, name)
+        }
 
     def _refuse_unread(self) -> None:
         """Raises UsageError if a field that the policy does not use is set."""
@@ -265,16 +294,6 @@ def _readers(name: str) -> tuple[str, ...]:
 
 
 PlayPrecision = Literal["run", "fp32", "bf16", "int8"]
-
-# Fields of a search that a player never reads, for it does not explore.
-_EXPLORING = (
-    "noise_alpha_total",
-    "noise_weight",
-    "noise_shaped",
-    "root_temperature",
-    "forced_playouts",
-    "minigo_noise_alpha",
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -328,21 +347,18 @@ class PlayConfig:
                 is set.
         """
         check_fields(self)
-        usual = SearchConfig()
-        for name in _EXPLORING:
-            value = getattr(self.search, name)
+        for name, value in self.search.exploring().items():
             rule = "is for self-play, a player does not explore; leave it out"
-            check(value == getattr(usual, name), f"search.{name}", value, rule)
-        if self.search.policy == "minigo":
-            rule = "must stay false where search.policy is minigo, which keeps trees"
-            advice = "leave it out"
-            check(
-                not self.keeps_tree, "keeps_tree", self.keeps_tree, f"{rule}; {advice}"
-            )
-            rule = "must stay 0 where search.policy is minigo, whose leaves are its own"
-            check(
-                self.batch_rows == 0, "batch_rows", self.batch_rows, f"{rule}; {advice}"
-            )
+            check(False, f"search.{name}", value, rule)
+        if not self.search.has_own_worker:
+            return
+        where = f"where search.policy is {self.search.policy}"
+        for name, rule in (
+            ("keeps_tree", f"must stay false {where}, which keeps trees"),
+            ("batch_rows", f"must stay 0 {where}, whose leaves are its own"),
+        ):
+            value = getattr(self, name)
+            check(not value, name, value, f"{rule}; leave it out")
 
 
 _MASK = (1 << 64) - 1

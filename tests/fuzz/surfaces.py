@@ -20,15 +20,14 @@ from tengen.errors import UsageError
 from tengen.experience import ExperienceWriter, Manifest, SegmentReader
 from tengen.experience.games.journal import read_journal
 from tengen.experience.rows.derived_rows import DerivedRows
+from tengen.experience.rows.imported import ImportedRows, write_rows
 from tengen.games import open_game
 from tengen.games.book import read_book
 from tengen.games.sgf import read_sgf, replay
 from tengen.katago.network import read_network
 from tengen.learners.checkpoint import read_model
-from tengen.minigo.checkpoint import Checkpoint
-from tengen.minigo.graph import FrozenGraph
-from tengen.minigo.records import read_examples, side_of
-from tengen.minigo.rows import ImportedRows, write_rows
+from tengen.minigo.import_command import read_examples, side_of
+from tengen.minigo.tensors import Checkpoint, FrozenGraph
 from tengen.minigo.weights import read_weights
 from tengen.models import load_model
 from tengen.observe.curves.table import read_curve
@@ -40,8 +39,8 @@ from tengen.run import RunDirectory, find_files
 from tengen.run.mirrors import MirrorRecord, read_mirrors, write_mirror
 from tengen.serve.catalog import Catalog
 from tengen.serve.kept import Source, read_source, replayed, sources
+from tengen.serve.runs_api import Watch
 from tengen.serve.shown import run_page, summary
-from tengen.serve.watch import Watch
 from tengen.store import Column, Store, TableConfig
 from tengen.store.configs.store_config import StoreConfig
 from tests.configs import new_config

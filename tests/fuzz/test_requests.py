@@ -73,7 +73,7 @@ def test_nothing_is_done_without_the_token(
             "tengen.serve.players.Players.get",
             "tengen.serve.searches.Searches.run",
             "tengen.serve.catalog.Catalog.find",
-            "tengen.serve.watch.Watch.look",
+            "tengen.serve.runs_api.Watch.look",
         ):
             patch.setattr(path, lambda *_, path=path: done.append(path))
         answer = ask_raw(locked, request)

@@ -237,7 +237,7 @@ class SelfplayConfig:
     def _refuse_unread(self) -> None:
         """Refuses a setting that the search's policy does not read."""
         policy = self.search.policy
-        unread = _NOT_OF_MINIGO if policy == "minigo" else _OF_MINIGO
+        unread = _NOT_OF_MINIGO if self.search.has_own_worker else _OF_MINIGO
         for field_ in fields(self):
             if field_.name not in unread:
                 continue
@@ -255,7 +255,7 @@ class SelfplayConfig:
         This is ``switch_models``, except for minigo where every ply is a full one: such
         games keep their tree from ply to ply, and so have no ply to change at.
         """
-        keeps_trees = self.search.policy == "minigo" and self.full_probability == 1
+        keeps_trees = self.search.has_own_worker and self.full_probability == 1
         return self.switch_models and not keeps_trees
 
     def to_native(self) -> _core.SelfplaySettings:

@@ -104,7 +104,7 @@ class AlphaZero(Agent):
         _check_store(store, learner.batch_size)
         self._check_book()
         check(
-            self.bootstrap is None or self.actor.search.policy == "minigo",
+            self.bootstrap is None or self.actor.search.has_own_worker,
             "agent.bootstrap",
             "given",
             "needs agent.actor.search.policy=minigo; leave it out",
@@ -264,13 +264,11 @@ class AlphaZero(Agent):
         without root noise; otherwise as ``play`` says.
         """
         search = self.actor.search
-        if search.policy != "minigo":
+        if not search.has_own_worker:
             return self.play
         usual = SearchConfig()
         quiet = dataclasses.replace(
-            search,
-            noise_weight=usual.noise_weight,
-            minigo_noise_alpha=usual.minigo_noise_alpha,
+            search, **{name: getattr(usual, name) for name in search.exploring()}
         )
         return PlayConfig(search=quiet, precision=self.play.precision)
 

@@ -64,9 +64,7 @@ class Command:
 
 
 COMMANDS = (
-    Command(
-        "train", "tengen.recipes.train_command:train", "train an agent from nothing"
-    ),
+    Command("train", "tengen.recipes.run:train", "train an agent from nothing"),
     Command("play", "tengen.play.command:play", "play against a trained agent", True),
     Command(
         "serve",
@@ -106,7 +104,7 @@ COMMANDS = (
     Command("report", "tengen.report.write:report", "write a run as one HTML page"),
     Command(
         "mllog",
-        "tengen.observe.mlperf.log:mllog",
+        "tengen.minigo.log:mllog",
         "write a benchmark run's log in MLPerf's form",
     ),
     Command(
@@ -182,7 +180,7 @@ COMMANDS = (
     ),
     Command(
         "data import-minigo",
-        "tengen.models.minigo_command:import_minigo",
+        "tengen.minigo.import_command:import_minigo",
         "import models and examples of MLPerf's minigo",
     ),
     Command(
@@ -190,7 +188,7 @@ COMMANDS = (
         "tengen.models.onnx_command:export_onnx",
         "export a model to ONNX for other programs",
     ),
-    Command("bench", "tengen.bench.command:bench", "measure the speed of one part"),
+    Command("bench", "tengen.cli.bench.command:bench", "measure the speed of one part"),
     Command(
         "completion",
         "tengen.cli.completion:completion",

@@ -15,9 +15,14 @@ from tengen.evaluation.elo import (
     log_likelihood_ratio,
     sprt_bounds,
 )
-from tengen.evaluation.episodes.acting import Acting, ActingMode
 from tengen.evaluation.episodes.film import MAX_FILMS, FilmFile, Films
-from tengen.evaluation.episodes.play import MAX_STEPS, EpisodesReport, play_episodes
+from tengen.evaluation.episodes.play import (
+    MAX_STEPS,
+    Acting,
+    ActingMode,
+    EpisodesReport,
+    play_episodes,
+)
 from tengen.evaluation.gate import (
     AcceptAllGate,
     GateConfig,
@@ -59,7 +64,7 @@ from tengen.evaluation.ratings.records import (
     read_record,
     read_records,
 )
-from tengen.evaluation.targets.config import TargetConfig
+from tengen.evaluation.target_config import TargetConfig
 
 __all__ = [
     "MAX_FILMS",

@@ -16,7 +16,7 @@ from tengen.experience import JournalGap, OpenSegment
 from tengen.experience.games.journal import read_journal
 from tengen.games import go_result
 from tengen.games.sgf import GoRecord, write_sgf
-from tengen.run import publish_file, storage_error
+from tengen.run import make_directory, publish_file
 from tengen.run.publish import reach
 
 __all__ = [
@@ -217,10 +217,7 @@ class MatchJournal:
                 game = from_dict(PlayedGame, _parse(frame, path), where=str(path))
                 games[game.index] = game
         self.played = tuple(games[index] for index in sorted(games))
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise storage_error(folder, error) from error
+        make_directory(folder)
         self._path = folder / f"{max(found, default=0) + 1}.journal"
         self._segment = OpenSegment(self._path, key)
 

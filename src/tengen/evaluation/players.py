@@ -11,9 +11,8 @@ from typing import Any, ClassVar, TypeAlias
 from tengen import _core
 from tengen.config import check, check_range
 from tengen.errors import UsageError
-from tengen.evaluation.engines.gomocup import GomocupEngine
-from tengen.evaluation.engines.gtp import GtpEngine
 from tengen.evaluation.engines.process import EngineProcess
+from tengen.evaluation.engines.protocols import GomocupEngine, GtpEngine
 from tengen.games import Framed, Game, open_game
 from tengen.games.gomoku import read_gomoku_name
 from tengen.inference import (

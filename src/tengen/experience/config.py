@@ -12,7 +12,7 @@ from tengen import _core
 from tengen.bounds import bounded, check_fields
 from tengen.config import check, check_whole
 from tengen.errors import RunError, UsageError
-from tengen.minigo.rows import newest_files
+from tengen.experience.rows.imported import newest_files
 from tengen.open_config import OpenConfig
 from tengen.store import RateLimits, Selector
 

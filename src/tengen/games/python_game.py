@@ -9,7 +9,7 @@ import numpy as np
 from tengen import _core
 from tengen._core import CoreError, planes_key
 from tengen.config import check
-from tengen.drawing import position_figure
+from tengen.games.drawing import position_figure
 from tengen.games.protocol import OwnGame, Planes, PolicyLayout
 from tengen.games.raised import call_method
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gzip
 import math
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedIOBase
@@ -17,7 +16,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tengen.errors import UsageError, os_reason
+from tengen.errors import UsageError
+from tengen.run import OtherKindError, reading_file
 
 __all__ = ["NotSupportedError", "WeightStream", "check_name", "open_stream"]
 
@@ -29,8 +29,11 @@ _MARK = b"@BIN@"
 _SPACE = b" \t\r\n\v\f"
 
 
-class NotSupportedError(ValueError):
-    """A network is whole, and of a kind that is not computed here."""
+class NotSupportedError(OtherKindError):
+    """A network is whole, but of a kind that cannot be computed here."""
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}; choose a convolutional one of version 8 to 17"
 
 
 class WeightStream:
@@ -179,24 +182,11 @@ def open_stream(path: Path) -> Iterator[WeightStream]:
     """
     plain = check_name(path)
     is_packed = path.name.lower().endswith(".gz")
-    try:
-        with _opened(path, is_packed) as file:
-            yield WeightStream(file, is_binary=plain.endswith(".bin"))
-    except NotSupportedError as error:
-        raise UsageError(
-            f"KataGo network ({path}) is not supported, {error}; choose a "
-            f"convolutional one of version 8 to 17"
-        ) from error
-    except (ValueError, EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise UsageError(
-            f"KataGo network ({path}) is damaged or of another kind, {error}; fetch it "
-            f"again"
-        ) from error
-    except OSError as error:
-        raise UsageError(
-            f"KataGo network ({path}) cannot be read, {os_reason(error)}; check the "
-            f"path"
-        ) from error
+    with (
+        reading_file("KataGo network", path, UsageError),
+        _opened(path, is_packed) as file,
+    ):
+        yield WeightStream(file, is_binary=plain.endswith(".bin"))
 
 
 def _opened(path: Path, is_packed: bool) -> BufferedIOBase:

@@ -252,7 +252,7 @@ class _Child:
         # The role of the present turn, or of the last one.
         self._name = args.roles[0]
         self._shown_s = 0.0
-        self._cpu = CpuClock()
+        self._cpu = CpuClock(time.monotonic)
 
     def serve(self) -> int:
         """Takes turns until stopped, saves, and closes the roles, environments last.

@@ -1,16 +1,36 @@
-"""Where named tensors of TensorFlow come from: the seam between files and weights."""
+"""Named tensors in TensorFlow's files: checkpoints of version 2 and frozen graphs.
+
+Source: TensorFlow (Apache License 2.0), ``tensorflow/core/framework``: ``graph.proto``,
+``node_def.proto``, ``attr_value.proto`` and ``tensor.proto``;
+``tensorflow/core/protobuf/tensor_bundle.proto`` and
+``tensorflow/core/util/tensor_bundle``. A checkpoint has an index and files of bare
+numbers. The index is a table of LevelDB, ``doc/table_format.md``: blocks of sorted
+entries, whose keys share their beginnings, an index of the blocks, and a footer that
+says where that index is.
+"""
 
 from __future__ import annotations
 
 import math
+import os
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tengen.minigo.wire import Message
+from tengen.minigo.wire import Message, check_crc, read_bounded, read_varint
+from tengen.run import reading_file
 
-__all__ = ["DTYPES", "TensorFile", "read_shape"]
+__all__ = [
+    "DTYPES",
+    "Checkpoint",
+    "FrozenGraph",
+    "TensorFile",
+    "read_shape",
+    "read_table",
+]
 
 DTYPES: dict[int, np.dtype[np.generic]] = {1: np.dtype("<f4"), 9: np.dtype("<i8")}
 """By TensorFlow's number of a type; those of others are not read."""
@@ -49,3 +69,230 @@ def read_shape(message: Message) -> tuple[int, ...]:
     if len(axes) > _MAX_AXES or math.prod(axes) > _MAX_ENTRIES:
         raise ValueError("a tensor in it has no size, or too great a one")
     return axes
+
+
+_GRAPH = "graph"
+_MAX_BYTES = 1 << 26
+_FLOAT = 1
+
+
+class FrozenGraph:
+    """The float32 constants of a ``GraphDef`` whose variables were frozen.
+
+    Attributes:
+        name: What messages call it, with its path.
+        shapes: Of each float32 constant.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Reads the graph; a tensor only when it is asked for.
+
+        Args:
+            path: The file, ``.pb``.
+
+        Raises:
+            RunError: It is missing, damaged or no graph.
+        """
+        self.name = f"{_GRAPH} ({path})"
+        self._path = path
+        self._constants: dict[str, memoryview] = {}
+        self.shapes: dict[str, tuple[int, ...]] = {}
+        with reading_file(_GRAPH, path):
+            graph = Message(memoryview(read_bounded(path, _MAX_BYTES)))
+            for node in graph.messages(1):
+                if node.text(2) == "Const":
+                    self._add(node)
+
+    def read(self, name: str) -> NDArray[np.generic]:
+        """Returns a constant that ``shapes`` has.
+
+        Raises:
+            RunError: It has more numbers than its shape, or none.
+        """
+        shape = self.shapes[name]
+        with reading_file(_GRAPH, self._path):
+            tensor = Message(self._constants[name])
+            content = tensor.raw(4)
+            if content:
+                array = np.frombuffer(content, DTYPES[_FLOAT])
+            else:
+                array = tensor.floats(5)
+                num_entries = math.prod(shape)
+                if 0 < len(array) < num_entries:
+                    # The last one stands for all that follow.
+                    array = np.pad(array, (0, num_entries - len(array)), "edge")
+            return array.reshape(shape)
+
+    def _add(self, node: Message) -> None:
+        for attribute in node.messages(5):
+            if attribute.text(1) == "value":
+                data = attribute.message(2).raw(8)
+                tensor = Message(data)
+                if tensor.whole(1) == _FLOAT:
+                    name = node.text(1)
+                    self._constants[name] = data
+                    self.shapes[name] = read_shape(tensor.message(2))
+
+
+_CHECKPOINT = "checkpoint"
+_MAX_INDEX_BYTES = 1 << 22
+_MAX_SHARDS = 1000
+_LITTLE = 0
+_MAGIC = bytes.fromhex("57fb808b247547db")
+_FOOTER_BYTES = 48
+# Behind a block: how it is compressed, and its checksum.
+_TRAILER_BYTES = 5
+# Far more and longer ones than a network's tensors have.
+_MAX_KEYS = 1 << 16
+_MAX_KEY_BYTES = 1024
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """Where a tensor lies."""
+
+    dtype: np.dtype[np.generic]
+    shape: tuple[int, ...]
+    shard: int
+    offset: int
+    size: int
+    crc: int
+
+
+class Checkpoint:
+    """The tensors of ``PREFIX.index`` and ``PREFIX.data-00000-of-00001``.
+
+    Attributes:
+        name: What messages call it, with its path.
+        shapes: Of each tensor of a type in ``DTYPES``.
+    """
+
+    def __init__(self, prefix: Path) -> None:
+        """Reads the index.
+
+        Args:
+            prefix: The path without ``.index``.
+
+        Raises:
+            RunError: It is missing or damaged.
+        """
+        self.name = f"{_CHECKPOINT} ({prefix})"
+        self._prefix = prefix
+        path = Path(f"{prefix}.index")
+        with reading_file(_CHECKPOINT, path):
+            table = read_table(memoryview(read_bounded(path, _MAX_INDEX_BYTES)))
+            header = Message(table.pop(b"", memoryview(b"")))
+            self._num_shards = header.whole(1)
+            if not 1 <= self._num_shards <= _MAX_SHARDS:
+                raise ValueError(f"it has {self._num_shards} files of numbers")
+            if header.whole(2) != _LITTLE:
+                raise ValueError("its numbers are big-endian")
+            entries = {
+                key.decode(errors="replace"): self._entry(Message(value))
+                for key, value in table.items()
+            }
+        self._entries = {key: entry for key, entry in entries.items() if entry}
+        self.shapes = {key: entry.shape for key, entry in self._entries.items()}
+
+    def read(self, name: str) -> NDArray[np.generic]:
+        """Returns a tensor that ``shapes`` has.
+
+        Raises:
+            RunError: Its file is missing or damaged.
+        """
+        entry = self._entries[name]
+        path = Path(f"{self._prefix}.data-{entry.shard:05d}-of-{self._num_shards:05d}")
+        with reading_file(_CHECKPOINT, path), open(path, "rb") as file:
+            # Before so much memory is taken.
+            if entry.offset + entry.size > os.fstat(file.fileno()).st_size:
+                raise ValueError(f"{name} lies beyond its end")
+            file.seek(entry.offset)
+            data = file.read(entry.size)
+            check_crc(data, entry.crc, name)
+            return np.frombuffer(data, entry.dtype).reshape(entry.shape)
+
+    def _entry(self, message: Message) -> _Entry | None:
+        """Returns an entry of the index; None for one of a type that is not read."""
+        dtype = DTYPES.get(message.whole(1))
+        is_sliced = bool(message.raw(7))
+        if dtype is None or is_sliced:
+            return None
+        entry = _Entry(
+            dtype=dtype,
+            shape=read_shape(message.message(2)),
+            shard=message.whole(3),
+            offset=message.whole(4),
+            size=message.whole(5),
+            crc=message.fixed32(6),
+        )
+        if entry.size != math.prod(entry.shape) * dtype.itemsize:
+            raise ValueError("a tensor in it is of another size than its shape says")
+        if entry.shard >= self._num_shards:
+            raise ValueError("a tensor in it is in a file beyond the last")
+        return entry
+
+
+def read_table(data: memoryview) -> dict[bytes, memoryview]:
+    """Returns the values by key.
+
+    Raises:
+        ValueError: It is no table, a checksum is wrong, or it is compressed.
+    """
+    footer = data[-_FOOTER_BYTES:]
+    if len(footer) < _FOOTER_BYTES or footer[-len(_MAGIC) :] != _MAGIC:
+        raise ValueError("it is no table of keys")
+    place = 0
+    for _ in range(2):
+        # Of an index that is not used, and before the one that is.
+        _, place = read_varint(footer, place)
+    index = _block(data, footer[place:])
+    found: dict[bytes, memoryview] = {}
+    left = len(data)
+    for handle in _entries(index).values():
+        block = _block(data, handle)
+        left -= len(block)
+        # Else a small file could be read for hours.
+        if left < 0:
+            raise ValueError("its blocks lie over each other")
+        for key, value in _entries(block).items():
+            if key in found or len(found) == _MAX_KEYS:
+                raise ValueError("a key is in it twice, or keys are too many")
+            found[key] = value
+    return found
+
+
+def _block(data: memoryview, handle: memoryview) -> memoryview:
+    offset, place = read_varint(handle, 0)
+    size, _ = read_varint(handle, place)
+    end = offset + size
+    if end + _TRAILER_BYTES > len(data):
+        raise ValueError("a block of it lies beyond its end")
+    stored = int.from_bytes(data[end + 1 : end + _TRAILER_BYTES], "little")
+    check_crc(data[offset : end + 1], stored, "a block")
+    if data[end] != 0:
+        raise ValueError("it is compressed, as TensorFlow writes none since 1.2")
+    return data[offset:end]
+
+
+def _entries(block: memoryview) -> dict[bytes, memoryview]:
+    """Returns the values of a block by key."""
+    # Behind the entries are places for a faster search, four bytes each, and how many.
+    num_restarts = int.from_bytes(block[-4:], "little")
+    end = len(block) - 4 * (num_restarts + 1)
+    if len(block) < 4 or end < 0:
+        raise ValueError("a block of it is too short")
+    found: dict[bytes, memoryview] = {}
+    place, key = 0, b""
+    while place < end:
+        shared, place = read_varint(block, place)
+        num_own, place = read_varint(block, place)
+        length, place = read_varint(block, place)
+        if shared > len(key) or num_own + length > end - place:
+            raise ValueError("an entry of it is longer than its block")
+        if shared + num_own > _MAX_KEY_BYTES or len(found) == _MAX_KEYS:
+            raise ValueError("a key of it is too long, or keys are too many")
+        key = key[:shared] + bytes(block[place : place + num_own])
+        place += num_own
+        found[key] = block[place : place + length]
+        place += length
+    return found

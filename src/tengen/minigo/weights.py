@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen.errors import RunError
-from tengen.minigo.records import MAX_SIDE
+from tengen.experience.rows.imported import MAX_SIDE
 from tengen.minigo.tensors import TensorFile
 from tengen.nets.minigo import NUM_MINIGO_PLANES, MinigoConfig
 

@@ -1,4 +1,4 @@
-"""The encoding of protocol buffers, as far as TensorFlow's files need it.
+"""The encoding of TensorFlow's files: protocol buffers and checksums.
 
 Source: the Protocol Buffers documentation, "Encoding": a message is a row of fields,
 each a key, ``number << 3 | kind``, and a value.
@@ -6,17 +6,23 @@ each a key, ``number << 3 | kind``, and a value.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Message", "read_varint"]
+from tengen import _core
+
+__all__ = ["Message", "check_crc", "read_bounded", "read_varint"]
 
 _MAX_VARINT_BYTES = 10
 # Far more than a graph has nodes.
 _MAX_FIELDS = 1 << 17
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+# Added to a checksum by whoever stores one beside what it is of.
+_MASK_DELTA = 0xA282EAD8
 _WIDTHS = {_FIXED64: 8, _FIXED32: 4}
 
 
@@ -129,3 +135,37 @@ class Message:
     def _parts(self, number: int, kind: int) -> list[memoryview]:
         found = self._fields.get((number, kind), [])
         return [part for part in found if isinstance(part, memoryview)]
+
+
+def read_bounded(path: Path, most_bytes: int) -> bytes:
+    """Returns a file's bytes.
+
+    Raises:
+        OSError: It cannot be read.
+        ValueError: It has more than ``most_bytes``.
+    """
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > most_bytes:
+            raise ValueError(f"it has {size} bytes, and at most {most_bytes} are read")
+        return file.read(most_bytes)
+
+
+def check_crc(data: bytes | memoryview, stored: int, what: str) -> None:
+    """Checks a masked CRC-32C.
+
+    Source: TensorFlow, ``tensorflow/core/lib/hash/crc32c.h``: the checksum is turned
+    right by 15 bits, and a constant is added.
+
+    Args:
+        data: What it is of.
+        stored: The checksum in the file.
+        what: For the message.
+
+    Raises:
+        ValueError: It is of other data.
+    """
+    crc = _core.crc32c(bytes(data))
+    masked = ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF
+    if masked != stored:
+        raise ValueError(f"the checksum of {what} is wrong")

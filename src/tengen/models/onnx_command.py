@@ -11,7 +11,7 @@ from tengen.models.export import ModelExporter
 from tengen.models.load import read_weights
 from tengen.models.resolve import resolve_model
 from tengen.observe.progress_line import ProgressLine
-from tengen.run import publish_file
+from tengen.run import check_new_file, publish_file
 from tengen.tensors import TensorSpec
 
 __all__ = ["add_arguments", "export_onnx"]
@@ -39,8 +39,7 @@ def export_onnx(args: argparse.Namespace) -> dict[str, Any]:
         RunError: The network cannot be traced, or the disk fails.
     """
     path = Path(args.onnx)
-    is_file = bool(path.name) and path.parent.is_dir() and not path.is_dir()
-    check(is_file, "onnx", args.onnx, "must be a file in a folder that is there")
+    check_new_file("onnx", path)
     model = resolve_model(args.model)
     signature = model.meta.signature
     check(

@@ -5,11 +5,18 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["CpuClock", "kill_descendants", "tree_cpu_s", "tree_memory_bytes"]
+__all__ = [
+    "CpuClock",
+    "kill_descendants",
+    "process_fields",
+    "tree_cpu_s",
+    "tree_memory_bytes",
+]
+
+_PROC = Path("/proc")
 
 # Reading the table of processes takes some milliseconds, and a turn may take no more.
 _LOOK_S = 5.0
@@ -26,7 +33,7 @@ class CpuClock:
         clock: Returns seconds that never go back.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._looked_s: float | None = None
         self._running_s = 0.0
@@ -48,36 +55,34 @@ class CpuClock:
         return since_s
 
 
-def tree_cpu_s(table: Path = Path("/proc"), root: int | None = None) -> float | None:
+def tree_cpu_s(root: int | None = None) -> float | None:
     """Returns the CPU-seconds of a process and its descendants, of all threads.
 
     Descendants that have ended and were waited for count too.
 
     Args:
-        table: Linux's table of processes.
         root: The process's id; None for this one.
 
     Returns:
         The seconds; None if there is no such table.
     """
     # User and system time, of the process and of ended children.
-    family = _family(table, os.getpid() if root is None else root, slice(11, 15))
+    family = _family(os.getpid() if root is None else root, slice(11, 15))
     return None if family is None else family / os.sysconf("SC_CLK_TCK")
 
 
-def tree_memory_bytes(root: int, table: Path = Path("/proc")) -> int | None:
+def tree_memory_bytes(root: int) -> int | None:
     """Returns the memory in use by a process and its descendants.
 
     Memory that several processes share counts once for each.
 
     Args:
         root: The process's id.
-        table: Linux's table of processes.
 
     Returns:
         The bytes; None if there is no such table, or the process has ended.
     """
-    family = _family(table, root, slice(21, 22))
+    family = _family(root, slice(21, 22))
     return None if family is None else family * os.sysconf("SC_PAGE_SIZE")
 
 
@@ -87,15 +92,15 @@ def kill_descendants() -> None:
     Such as the simulator of an environment that hangs. Does nothing where there is no
     table of processes. What has left its parents, as a daemon does, lives on.
     """
-    table, own = Path("/proc"), os.getpid()
+    own = os.getpid()
     seen = {own}
     found: list[int] = []
     # Stopped first: one that is killed may have just started another.
-    while new := _members(table, own, slice(0)).keys() - seen:
+    while new := process_fields(_PROC, own, slice(0)).keys() - seen:
         seen |= new
         for process in new:
             with contextlib.suppress(OSError):
-                if _TRACKER not in (table / f"{process}/cmdline").read_bytes():
+                if _TRACKER not in (_PROC / f"{process}/cmdline").read_bytes():
                     os.kill(process, signal.SIGSTOP)
                     found.append(process)
     for process in found:
@@ -103,20 +108,23 @@ def kill_descendants() -> None:
             os.kill(process, signal.SIGKILL)
 
 
-def _family(table: Path, root: int, wanted: slice) -> int | None:
-    """Returns the sum of some fields over a process and its descendants.
-
-    Args:
-        table: The table of processes.
-        root: The process's id.
-        wanted: Which fields after the name; all are whole numbers.
-    """
-    members = _members(table, root, wanted)
+def _family(root: int, wanted: slice) -> int | None:
+    """Returns the sum of ``process_fields``; None if there is no such process."""
+    members = process_fields(_PROC, root, wanted)
     return sum(members.values()) if members else None
 
 
-def _members(table: Path, root: int, wanted: slice) -> dict[int, int]:
-    """Returns the sums of ``_family`` by process; empty if there is no such process."""
+def process_fields(table: Path, root: int, wanted: slice) -> dict[int, int]:
+    """Returns the sum of some fields of a process, and of each of its descendants.
+
+    Args:
+        table: Linux's table of processes.
+        root: The process's id.
+        wanted: Which fields after the name; all are whole numbers.
+
+    Returns:
+        The sums by process; empty if there is no such process.
+    """
     sums: dict[int, int] = {}
     parents: dict[int, int] = {}
     for path in table.glob("[0-9]*/stat"):

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from tengen.errors import RunError, UsageError
-from tengen.observe.mlperf.files import read_target, target_line
 from tengen.observe.progress import Progress
 from tengen.observe.roles import of_agent, read_ratio, read_roles
 from tengen.observe.run_view import RunView
+from tengen.observe.target import read_target, target_line
 from tengen.observe.view import describe
 from tengen.run import RunDirectory, find_files, lock_holder, read_object
 
@@ -87,7 +87,7 @@ def read_status(run: RunDirectory, view: RunView | None = None) -> dict[str, Any
     None for its own), ``experience_bytes`` (of the games that it learns from),
     ``unfinished`` (writers of ``experience`` whose generation is neither sealed nor
     being played), ``gate`` (its last match, as in ``RunView``), ``target`` (of models
-    that meet one, see ``observe.mlperf.files.read_target``), ``free_bytes`` (of its
+    that meet one, see ``observe.target.read_target``), ``free_bytes`` (of its
     disk), ``progress`` (the last ``Progress``, or None), ``places`` (where the
     processes of a call on several hosts are, see ``observe.Place``, while it runs),
     ``lost`` (what became of them, lines, also of the last call), and of roles that run

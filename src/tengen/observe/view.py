@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Self
 
+from tengen.closable import Closable
 from tengen.observe.progress import Progress
 from tengen.observe.progress_line import ProgressLine
 
@@ -19,7 +20,7 @@ _NUM_RATINGS = 10
 _OF_MPIRUN = "OMPI_COMM_WORLD_RANK"
 
 
-class View:
+class View(Closable):
     """Shows what the runner reports, here as plain lines. Not thread-safe.
 
     A line for each step of the start and each generation; every call returns soon.
@@ -28,14 +29,6 @@ class View:
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
-
-    def __enter__(self) -> View:
-        """Opens the view."""
-        return self
-
-    def __exit__(self, *details: object) -> None:
-        """Closes the view."""
-        self.close()
 
     def close(self) -> None:
         """Leaves the last state on the screen. A second call does nothing."""
@@ -127,7 +120,7 @@ class _LiveView(View):
         self._progress: Progress | None = None
         self._live: Live | None = None
 
-    def __enter__(self) -> View:
+    def __enter__(self) -> Self:
         self._line.__enter__()
         return self
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from tengen import envs
 from tengen.actors import LAST_REWARD, EnvironmentRows, clip_actions
 from tengen.agents import EnvironmentAgent
+from tengen.closable import Closable
 from tengen.errors import UsageError
 from tengen.evaluation.players import open_for_play
 from tengen.games import check_typed
@@ -75,7 +75,7 @@ def open_agent(
     return AgentModel(name, model, agent, backend)
 
 
-class AgentPlayer:
+class AgentPlayer(Closable):
     """An agent that takes the greedy action, as ``tengen eval --act greedy`` does.
 
     ``tengen eval`` is greedy by default, except in Atari: there it draws actions from a
@@ -118,19 +118,6 @@ class AgentPlayer:
             self._rows.inputs, self._rows.outputs, self._rows.state
         )
         self.reset()
-
-    def __enter__(self) -> AgentPlayer:
-        """Returns the player itself."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Closes the player."""
-        self.close()
 
     def close(self) -> None:
         """Releases the model. A second call does nothing."""

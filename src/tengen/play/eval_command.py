@@ -25,10 +25,10 @@ from tengen.evaluation import (
 )
 from tengen.evaluation.match import MAX_SEED
 from tengen.games import add_task_argument
+from tengen.minigo.eval_command import evaluate_models, has_target
 from tengen.models import resolve_model
 from tengen.observe.progress_line import ProgressLine
 from tengen.play.agent_player import AgentModel, open_agent
-from tengen.play.target_command import evaluate_models, has_target
 
 __all__ = ["add_arguments", "evaluate"]
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, TypeAlias
 
-from tengen.drawing import (
+from tengen.evaluation.searcher import Searcher
+from tengen.games import Framed, open_game, position_after
+from tengen.games.drawing import (
     FRAGMENT_STYLE,
     Heat,
     Markup,
@@ -16,8 +18,6 @@ from tengen.drawing import (
     table,
     text,
 )
-from tengen.evaluation.searcher import Searcher
-from tengen.games import Framed, open_game, position_after
 from tengen.play.board import make_board_text
 
 __all__ = [

@@ -6,10 +6,10 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
-from types import TracebackType
 from typing import Any
 
 from tengen import _core
+from tengen.closable import Closable
 from tengen.config import check, check_range
 from tengen.errors import UsageError
 from tengen.evaluation import ModelPlayer
@@ -26,7 +26,7 @@ __all__ = ["Player"]
 _USUAL_SIMULATIONS = 64
 
 
-class Player:
+class Player(Closable):
     """A model that plays one game. Made by ``tengen.load``.
 
     Threads: calls from several threads wait for each other.
@@ -59,19 +59,6 @@ class Player:
         self._searchers: dict[tuple[int, int], Searcher] = {}  # by threads and rows
         self._forecaster: Forecaster | None = None
         self._lock = Lock()
-
-    def __enter__(self) -> Player:
-        """Returns the player itself."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Closes the player."""
-        self.close()
 
     def close(self) -> None:
         """Releases the model; waits for a search in progress. Idempotent."""

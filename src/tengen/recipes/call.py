@@ -17,6 +17,8 @@ from tengen.launch import (
     check_launch,
     launcher_of,
 )
+from tengen.minigo.history import has_calls, note_call
+from tengen.minigo.opponent import checked_target
 from tengen.observe.curves.charts import check_wandb
 from tengen.recipes.registry import USUAL_THREADS, make_config, recipe_of
 from tengen.recipes.resolve import (
@@ -35,11 +37,8 @@ from tengen.roles import (
     checked_book,
     checked_initial_model,
     checked_source,
-    checked_target,
-    has_calls,
     keep_book,
     move_run,
-    note_call,
     possible_inference,
     read_config,
     with_asked_generations,

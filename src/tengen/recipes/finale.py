@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -25,7 +24,7 @@ from tengen.evaluation import (
 from tengen.games import task_words
 from tengen.launch import Budget, RunJournal
 from tengen.models.load import read_meta
-from tengen.observe.mlperf.files import read_target, target_line
+from tengen.observe.target import read_target, target_line
 from tengen.roles import RunConfig, run_book
 from tengen.run import RunDirectory, publish_file
 
@@ -63,8 +62,8 @@ def final_match(
     num_threads: int,
     progress: Callable[[dict[str, Any]], None],
     stop: Callable[[], bool],
-    minutes: float | None = None,
-    clock: Callable[[], float] = time.monotonic,
+    minutes: float | None,
+    clock: Callable[[], float],
 ) -> MatchReport | None:
     """Plays the newest model against a fixed opponent and publishes the match.
 

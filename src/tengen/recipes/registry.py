@@ -9,14 +9,23 @@ from functools import partial
 
 from tengen import envs, games
 from tengen.agents import Agent
+from tengen.agents.default_nets import shows_screens
 from tengen.config import from_dict, to_dict
 from tengen.distribution import pip_install
 from tengen.errors import UsageError, did_you_mean
-from tengen.recipes import boards, minigo
-from tengen.recipes.environments import environment
+from tengen.inference import InferenceConfig, has_bfloat16
+from tengen.minigo import recipes as minigo
+from tengen.recipes import boards
 from tengen.roles import RunConfig
 
-__all__ = ["USUAL_THREADS", "Recipe", "make_config", "recipe_of", "recipes"]
+__all__ = [
+    "USUAL_THREADS",
+    "Recipe",
+    "environment",
+    "make_config",
+    "recipe_of",
+    "recipes",
+]
 
 USUAL_THREADS = 2
 """The cores that recipes are tuned on. A run by ``--games`` has the config for this
@@ -41,6 +50,34 @@ class Recipe:
 
 def _family(name: str) -> Callable[[str], bool]:
     return lambda task: task.split("/")[0] == name and ":" not in task
+
+
+def environment(agent: str, task: str, num_threads: int) -> RunConfig:
+    """Returns the config for any environment; observations decide the network.
+
+    Args:
+        agent: The agent's kind.
+        task: The environment.
+        num_threads: Threads of the CPU, which change nothing.
+    """
+    spec = envs.env_spec(task)
+    made = Agent.kinds()[agent]().for_environment(spec)
+    return RunConfig(
+        task=task,
+        agent=made,
+        recipe=agent,
+        minutes=3.0,
+        net=made.default_net(spec),
+        learner=made.default_learner(spec),
+        store=made.default_store(spec),
+        # Small networks gain nothing from OpenVINO, and only torch runs recurrent ones.
+        inference=InferenceConfig(
+            devices="cpu",
+            backend="torch",
+            precision="bf16" if shows_screens(spec) and has_bfloat16() else "fp32",
+            batch_shape="dynamic",
+        ),
+    )
 
 
 def _of_environments(agent: str, tasks: str) -> Recipe:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard
 
 from tengen.config import check
-from tengen.drawing import FRAGMENT_STYLE, Markup, element, text
+from tengen.games.drawing import FRAGMENT_STYLE, Markup, element, text
 from tengen.observe.curves.table import COLUMNS, Row, read_curve
 from tengen.observe.roles import has_actors
 from tengen.run import RunDirectory

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tengen import __version__
-from tengen.config import check, from_dict
+from tengen.config import from_dict
 from tengen.errors import RunError, TengenError, TengenWarning, UsageError, os_reason
 from tengen.evaluation import LadderConfig, run_ratings
 from tengen.games import add_task_argument, check_typed, is_program, open_game
@@ -25,7 +25,7 @@ from tengen.observe import RunView
 from tengen.observe.progress_line import ProgressLine
 from tengen.observe.roles import has_actors, of_agent
 from tengen.observe.status import read_status
-from tengen.run import RunDirectory, check_no_mirror, publish_file
+from tengen.run import RunDirectory, check_new_file, check_no_mirror, publish_file
 from tengen.search import PlayConfig
 from tengen.serve.kept import (
     KeptGame,
@@ -108,8 +108,7 @@ def write_report(
         )
     check_no_mirror(found)
     path = found.path / REPORT_FILE if out is None else Path(out)
-    is_file = bool(path.name) and path.parent.is_dir() and not path.is_dir()
-    check(is_file, "out", str(out), "must be a file in a folder that is there")
+    check_new_file("out", path)
     parts = _Parts(found, task)
     made = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
     made = f"Made by {made_by}, tengen {__version__}, {made}."

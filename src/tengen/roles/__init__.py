@@ -10,7 +10,6 @@ itself.
 from __future__ import annotations
 
 from tengen.experience import TRAIN_WRITER, sealed_generation, writer_directory
-from tengen.roles.clock import has_calls, note_call
 from tengen.roles.config import (
     RUN_LOCK,
     RunConfig,
@@ -40,7 +39,6 @@ from tengen.roles.inputs import (
     checked_book,
     checked_initial_model,
     checked_source,
-    checked_target,
     keep_book,
     run_book,
     with_games,
@@ -73,17 +71,14 @@ __all__ = [
     "checked_book",
     "checked_initial_model",
     "checked_source",
-    "checked_target",
     "config_changes",
     "connect_to",
     "gpus_named",
-    "has_calls",
     "keep_book",
     "learned_steps",
     "make_role",
     "mirrored",
     "move_run",
-    "note_call",
     "possible_inference",
     "read_config",
     "read_spent",

@@ -1,7 +1,7 @@
 """Checks of the files that a run's config names outside the run.
 
-``learner.initial_model``, ``agent.learn_from``, ``agent.book`` and ``agent.target``.
-A run has a copy of its book, named by the book's digest.
+``learner.initial_model``, ``agent.learn_from`` and ``agent.book``. A run has
+a copy of its book, named by the book's digest.
 """
 
 from __future__ import annotations
@@ -15,12 +15,6 @@ from tengen.agents.alphazero import AlphaZero
 from tengen.bundled import BUNDLED, bundled_name
 from tengen.config import check, to_dict
 from tengen.errors import RunError, UsageError
-from tengen.evaluation.targets.opponent import (
-    check_typed_opponent,
-    checked_opponent,
-)
-from tengen.evaluation.targets.records import TargetFiles
-from tengen.evaluation.targets.terms import check_terms
 from tengen.games import Book, open_game, parse_book, read_book, read_book_bytes
 from tengen.models import ModelDir, resolve_model
 from tengen.models.load import differences
@@ -33,7 +27,6 @@ __all__ = [
     "checked_book",
     "checked_initial_model",
     "checked_source",
-    "checked_target",
     "fitting_model",
     "keep_book",
     "run_book",
@@ -230,52 +223,3 @@ def run_book(config: RunConfig, run: RunDirectory) -> Book | None:
 
 def _book_path(run: RunDirectory, digest: str) -> Path:
     return run.path / "books" / f"{digest}.json"
-
-
-def checked_target(
-    config: RunConfig, run: RunDirectory, known: RunConfig | None, *, is_typed: bool
-) -> RunConfig:
-    """Returns the config with ``agent.target.opponent`` as the full path of a model.
-
-    A RUN becomes its newest model at the first call that names the RUN: later calls
-    with the same command keep this model.
-
-    Args:
-        config: The config of this call.
-        run: The run.
-        known: The run's config before this call; None for a new run.
-        is_typed: Whether the user typed the opponent in this call.
-
-    Raises:
-        UsageError: There is no such opponent, none where one is needed, it cannot play
-            the task, it is a program that was not typed, or models have already met it
-            by other settings.
-    """
-    agent = config.games
-    if agent is None:
-        return config
-    target = agent.target
-    if not target.opponent:
-        check(
-            not target.needs_opponent,
-            "agent.target.opponent",
-            "empty",
-            "must name whom the models meet, so that the run has a result; set it, or "
-            "agent.target.needs_opponent=false to train without",
-        )
-        return config
-    if known is not None and not is_typed:
-        option = "--set agent.target.opponent="
-        check_typed_opponent(target.opponent, None, run.path, option)
-    kept = "" if known is None else known.schedule.opponent
-    if _is_model_of(kept, target.opponent):
-        target = dataclasses.replace(target, opponent=kept)
-    target = checked_opponent(target, config.task)
-    agent = dataclasses.replace(agent, target=target)
-    check_terms(TargetFiles(run), target, agent.play_against_target())
-    return dataclasses.replace(config, agent=agent)
-
-
-def _is_model_of(path: str, word: str) -> bool:
-    """Returns whether a path is a model of the run that a word names."""
-    return bool(path) and Path(path).parent == RunDirectory(word).models.path.resolve()

@@ -187,7 +187,7 @@ def _die(reason: str) -> NoReturn:
 
 ROLES = {
     "actor": "tengen.roles.actor.role:ActorRole",
-    "eval": "tengen.roles.judging.target:TargetMatches",
+    "eval": "tengen.minigo.matches:TargetMatches",
     "export": "tengen.roles.learning.export:ExportRole",
     "follow": "tengen.roles.learning.follow:FollowRole",
     "gate": "tengen.roles.judging.gate:GateRole",

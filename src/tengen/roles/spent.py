@@ -1,29 +1,40 @@
-"""What earlier calls of ``tengen train`` have spent on a run.
+"""What earlier calls of ``tengen train`` have spent on a run, and since when.
 
 A checkpoint says what was spent when its turn began. A call that ends writes the rest
-to ``RUN/spent.json``; a call that is killed does not.
+to ``RUN/spent.json``; a call that is killed does not. ``RUN/eval/began.json`` says when
+the learner began, in a run whose result is a time.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tengen.errors import RunError
 from tengen.learners.checkpoint import read_checkpoint_json, read_extra
-from tengen.run import RunDirectory, publish_json, storage_error
+from tengen.run import (
+    RunDirectory,
+    make_directory,
+    publish_json,
+    read_object,
+    storage_error,
+)
 
 __all__ = [
     "RunSpent",
     "core_minutes_of",
     "learned_steps",
+    "read_began",
     "read_spent",
+    "record_began",
     "record_spent",
 ]
 
-_FILE = "spent.json"
+_FILE, _BEGAN = "spent.json", "began.json"
+_BEGAN_SCHEMA = 1
 _MOST_BYTES = 4096
 
 
@@ -52,6 +63,38 @@ def read_spent(run: RunDirectory) -> RunSpent:
     extra = read_extra(run.checkpoints.entry(number))
     num_frames = int(extra.get("data", {}).get("num_rows", 0))
     return RunSpent(max(told, core_minutes_of(extra)), num_frames)
+
+
+def record_began(run: RunDirectory) -> None:
+    """Records when learning begins, unless recorded before. Only for the learner.
+
+    Raises:
+        RunError: The disk refuses.
+    """
+    path = run.eval / _BEGAN
+    if path.exists():
+        return
+    make_directory(path.parent)
+    began_at = round(time.time(), 3)
+    publish_json(path, {"schema": _BEGAN_SCHEMA, "clock_at": began_at})
+
+
+def read_began(run: RunDirectory) -> float | None:
+    """Returns when learning began, in UNIX seconds; None if that was not recorded.
+
+    Raises:
+        UsageError: The file is of a newer schema.
+        RunError: It is damaged.
+    """
+    path = run.eval / _BEGAN
+    if not path.exists():
+        return None
+    advice = "restore it from a copy; without it the run has no result"
+    content = read_object(path, "clock", schema=_BEGAN_SCHEMA, advice=advice)
+    try:
+        return float(content["clock_at"])
+    except (LookupError, TypeError, ValueError):
+        raise RunError(f"clock ({path}) is damaged; {advice}") from None
 
 
 def learned_steps(run: RunDirectory) -> int:

@@ -44,7 +44,9 @@ from tengen.run.mirrors import (
     write_mirror,
 )
 from tengen.run.publish import (
+    check_new_file,
     check_writable,
+    make_directory,
     move_directory,
     publish_directory,
     publish_file,
@@ -54,10 +56,12 @@ from tengen.run.publish import (
     sync_directory,
 )
 from tengen.run.reading import (
+    OtherKindError,
     file_sha256,
     find_files,
     newer_schema,
     read_object,
+    reading_file,
     remember_sha256,
 )
 
@@ -70,10 +74,12 @@ __all__ = [
     "Endpoint",
     "MirrorRecord",
     "NumberedFolder",
+    "OtherKindError",
     "RunDirectory",
     "WriterLock",
     "available_cores",
     "change_mirror",
+    "check_new_file",
     "check_no_mirror",
     "check_writable",
     "close_owned",
@@ -85,6 +91,7 @@ __all__ = [
     "keep_freed_memory",
     "lock_holder",
     "machine_line",
+    "make_directory",
     "memory_root",
     "move_directory",
     "newer_schema",
@@ -97,6 +104,7 @@ __all__ = [
     "read_endpoint",
     "read_mirrors",
     "read_object",
+    "reading_file",
     "remember_sha256",
     "remove_leftovers",
     "remove_services",

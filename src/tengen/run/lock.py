@@ -46,7 +46,9 @@ class WriterLock:
 
     def __init__(self, path: Path, guarded: Path, *, wait: bool = False) -> None:
         self._path = path
-        self._text = f"{os.getpid()} on {_host()} {secrets.token_hex(4)}\n".encode()
+        self._text = (
+            f"{os.getpid()} on {socket.gethostname()} {secrets.token_hex(4)}\n".encode()
+        )
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             # Here, as commands that only look at locks answer at once without the core.
@@ -165,10 +167,6 @@ def _owner(descriptor: int) -> str:
 
 def _owner_in(text: bytes) -> str:
     return " ".join(text.decode(errors="replace").split()[:3]) or "unknown"
-
-
-def _host() -> str:
-    return socket.gethostname()
 
 
 class _Open(Protocol):

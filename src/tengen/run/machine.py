@@ -137,13 +137,6 @@ def machine_line() -> str:
     )
 
 
-def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_text().splitlines()
-    except OSError:
-        return []
-
-
 def resident_bytes() -> int:
     """Returns the resident memory of this process; outside Linux its maximum so far."""
     try:

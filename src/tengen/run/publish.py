@@ -29,6 +29,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from tengen.config import check
 from tengen.errors import (
     DiskFullError,
     RunError,
@@ -38,8 +39,10 @@ from tengen.errors import (
 )
 
 __all__ = [
+    "check_new_file",
     "check_writable",
     "first_error",
+    "make_directory",
     "move_directory",
     "publish_directory",
     "publish_file",
@@ -181,6 +184,33 @@ def remove_leftovers(folder: Path, *, of_other_hosts: bool = False) -> int:
                     path.unlink()
             num_removed += 1
     return num_removed
+
+
+def make_directory(path: Path) -> None:
+    """Makes a directory and its parents, unless it is there.
+
+    Raises:
+        RunError: The disk refuses.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise storage_error(path, error) from error
+
+
+def check_new_file(name: str, path: Path) -> None:
+    """Makes sure that a file that a user names can be written into its folder.
+
+    Args:
+        name: The argument's name.
+        path: The file.
+
+    Raises:
+        UsageError: The folder is not there, or the path is a folder.
+    """
+    is_file = bool(path.name) and path.parent.is_dir() and not path.is_dir()
+    rule = "must be a file in a folder that is there; name one"
+    check(is_file, name, path, rule)
 
 
 def storage_error(path: Path, error: OSError) -> RunError:

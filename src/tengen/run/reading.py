@@ -1,4 +1,4 @@
-"""Reading a run directory: finding files, reading JSON with a ``schema``, hashes.
+"""Reading files: finding them, JSON with a ``schema``, foreign formats, hashes.
 
 A model is verified by export, by the gate and by every role that computes with it. If
 these are roles of one process, they would read the same unchanged file several times.
@@ -8,21 +8,27 @@ So its hash is kept by the file's identity, which a rename does not change.
 from __future__ import annotations
 
 import glob
+import gzip
 import hashlib
 import json
 import os
 import threading
+import zlib
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from tengen.errors import RunError, TengenError, UsageError, os_reason
 
 __all__ = [
+    "OtherKindError",
     "file_sha256",
     "find_files",
     "newer_schema",
     "read_object",
+    "reading_file",
     "remember_sha256",
 ]
 
@@ -96,6 +102,38 @@ def newer_schema(path: Path, found: int, newest: int) -> UsageError:
         f"schema ({found}) of {path} is newer than this tengen reads, which is "
         f"{newest}; use the tengen that made it, or a later one"
     )
+
+
+class OtherKindError(ValueError):
+    """A foreign file is whole, but of an unsupported kind; the text says what to do."""
+
+
+@contextmanager
+def reading_file(
+    what: str, path: Path, error: type[TengenError] = RunError
+) -> Iterator[None]:
+    """Turns what the reader of a foreign file raises into a one-line error.
+
+    Args:
+        what: The file's name in messages.
+        path: The file.
+        error: The exception that is raised.
+
+    Raises:
+        RunError: Or ``error``: the file cannot be read, or is damaged.
+    """
+    try:
+        yield
+    except OtherKindError as failure:
+        raise error(f"{what} ({path}) is of another kind, {failure}") from failure
+    except (ValueError, EOFError, zlib.error, gzip.BadGzipFile) as failure:
+        raise error(
+            f"{what} ({path}) is damaged or of another kind, {failure}; fetch it again"
+        ) from failure
+    except OSError as failure:
+        raise error(
+            f"{what} ({path}) cannot be read, {os_reason(failure)}; check the path"
+        ) from failure
 
 
 def file_sha256(path: Path) -> str:

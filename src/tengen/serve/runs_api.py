@@ -1,4 +1,4 @@
-"""The pages that watch runs: all of them, one, by environment, and their stores.
+"""The pages that watch runs, their environments and stores, and show their games.
 
 A page asks again every two seconds, and is sent what has changed since.
 """
@@ -6,7 +6,10 @@ A page asks again every two seconds, and is sent what has changed since.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -14,15 +17,99 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
-from tengen.errors import TengenError, UsageError
+from tengen.errors import RunError, TengenError, UsageError
+from tengen.games import Game, open_game
 from tengen.observe import RunView
+from tengen.observe.status import read_status
 from tengen.run import RunDirectory
 from tengen.serve import shown
+from tengen.serve.boards import game_record
 from tengen.serve.catalog import Catalog
-from tengen.serve.replies import UNPACKED, encoded, shows
-from tengen.serve.watch import Watch
+from tengen.serve.kept import (
+    KeptGame,
+    Source,
+    game_page,
+    read_source,
+    replayed,
+    source_page,
+    source_row,
+    sources,
+)
+from tengen.serve.replies import UNPACKED, encoded, saved, shows
+from tengen.serve.shown import memory_of
 
-__all__ = ["RunsApi"]
+__all__ = [
+    "GamesApi",
+    "RunsApi",
+    "Watch",
+]
+
+# Looks take at most this share of one core, however large a run is.
+_SHARE = 0.05
+
+
+class Watch:
+    """Looks at one run now and then. Thread-safe; each look blocks.
+
+    Args:
+        run: The run.
+        look_s: Seconds between two looks, at least.
+        clock: Returns seconds that never go back.
+    """
+
+    def __init__(
+        self,
+        run: RunDirectory,
+        look_s: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.run = run
+        self._look_s = look_s
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._next_s = float("-inf")
+        self._view: RunView | None = None
+        self._status: dict[str, Any] = {}
+        self._error: TengenError | None = None
+
+    @contextmanager
+    def look(self) -> Iterator[tuple[dict[str, Any], RunView]]:
+        """Yields the run's status and view, which do not change meanwhile.
+
+        The status is that of ``tengen status``, with ``memory`` of ``memory_of``.
+
+        Raises:
+            UsageError: The run is of a newer schema, or was removed.
+            RunError: A file of it is damaged.
+        """
+        with self._lock:
+            begun_s = self._clock()
+            if begun_s >= self._next_s:
+                self._read()
+                took_s = self._clock() - begun_s
+                self._next_s = self._clock() + max(self._look_s, took_s / _SHARE)
+            if self._error is not None:
+                raise self._error
+            assert self._view is not None
+            yield self._status, self._view
+
+    def _read(self) -> None:
+        self._error = None
+        try:
+            if self.run.is_new:
+                raise UsageError(
+                    f"run ({self.run.path}) is gone; open / for the others"
+                )
+            if self._view is None:
+                self._view = RunView(self.run)
+            status = read_status(self.run, self._view.read())
+            self._status = {**status, "memory": memory_of(status)}
+        except TengenError as error:
+            self._error = error
+        except OSError as error:
+            # Of a disk that went away, or a folder that was removed meanwhile.
+            self._error = RunError(f"run ({self.run.path}) cannot be read: {error}")
+
 
 # Pages that are kept until they change.
 _MAX_PAGES = 16
@@ -143,3 +230,60 @@ def _news(value: Any) -> Any:
     if isinstance(value, list):
         return [_news(each) for each in value]
     return value
+
+
+class GamesApi:
+    """Routes of the page of games.
+
+    Args:
+        catalog: The runs; their games in Python were allowed before.
+    """
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+
+    def routes(self) -> list[Route]:
+        """Returns the routes."""
+        base = "/api/runs/{run}/games"
+        one = f"{base}/{{source}}/{{index:int}}"
+        return [
+            Route(base, shows(self._sources)),
+            Route(f"{base}/{{source}}", shows(lambda r: source_page(self._source(r)))),
+            Route(one, shows(self._game)),
+            Route(f"{one}/record", self._record, methods=["GET"]),
+        ]
+
+    def _sources(self, request: Request) -> list[dict[str, str]]:
+        return [source_row(source) for source in sources(self._run(request))]
+
+    def _game(self, request: Request) -> dict[str, Any]:
+        kept, game = self._kept(request)
+        return game_page(game, kept)
+
+    async def _record(self, request: Request) -> Response:
+        def find() -> tuple[str, bytes]:
+            kept, game = self._kept(request)
+            replayed(game, kept)
+            first, _, second = kept.title.partition(" against ")
+            return game_record(game, kept.moves, first, second or first)
+
+        name = f"game-{request.path_params['index']}"
+        return saved(name, *await run_in_threadpool(find))
+
+    def _run(self, request: Request) -> RunDirectory:
+        return self._catalog.find(request.path_params["run"])
+
+    def _source(self, request: Request) -> Source:
+        name = request.path_params["source"]
+        for source in sources(self._run(request)):
+            if source.id == name:
+                return source
+        raise UsageError(f"games ({name[:40]!r}) are not kept here; choose others")
+
+    def _kept(self, request: Request) -> tuple[KeptGame, Game]:
+        index = request.path_params["index"]
+        for kept in read_source(self._source(request)):
+            if kept.index == index:
+                task = str(self._run(request).read_run()["config"].get("task"))
+                return kept, open_game(kept.variant or task)
+        raise UsageError(f"game ({index}) is not kept here; choose another")

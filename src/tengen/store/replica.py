@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from tengen import _core
+from tengen.closable import Closable
 from tengen.errors import RunError, UsageError
-from tengen.store.closable import Closable
 from tengen.store.folders import OWN_NAMES, read_config, save_config
 from tengen.store.messages import STORE
 from tengen.transport import Client, FolderLock, NetAddress

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen import _core
+from tengen.closable import Closable
 from tengen.config import check
 from tengen.errors import UsageError
 from tengen.store.arguments import vector_of
 from tengen.store.batch import Batch
-from tengen.store.closable import Closable
 from tengen.store.configs.table_config import TableConfig
 from tengen.store.waiting import refused, wait_for
 

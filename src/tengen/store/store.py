@@ -11,11 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tengen.closable import Closable
 from tengen.config import check
 from tengen.errors import RunError
 from tengen.store.backend import StoreBackend, TableEntry, find_table
 from tengen.store.client import RemoteBackend
-from tengen.store.closable import Closable
 from tengen.store.configs.store_config import StoreConfig
 from tengen.store.configs.table_config import check_kind
 from tengen.store.folders import DiskFolder

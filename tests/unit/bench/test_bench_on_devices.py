@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from tengen.actors import play_generation
-from tengen.bench import selfplay
+from tengen.cli.bench import selfplay
 from tengen.inference import device_backend
 from tengen.inference.device import Step
 from tengen.inference.device_backend import DeviceBackend

@@ -1,13 +1,18 @@
 """Options of ``tengen bench`` that are refused before anything is measured."""
 
+from __future__ import annotations
+
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tengen import cli
-from tengen.bench import selfplay
+from tengen import cli, learners
+from tengen.cli.bench import selfplay, store
+from tengen.cli.bench.store_workloads import WORKLOADS
 from tengen.run import available_cores
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -114,3 +119,63 @@ def test_inference_measures_however_short_its_turns_are(capsys):
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert rows
     assert all(row["evaluations_per_s"] > 0 for row in rows)
+
+
+@pytest.mark.parametrize("place", ["memory", "tcp", "disk"])
+def test_samples_and_copies_are_read(place, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(store, "_NUM_TURNS", 1)
+    monkeypatch.setattr(store, "_WARM_S", 0.1)
+    small = replace(WORKLOADS["sac"], batch_size=16)
+    monkeypatch.setitem(WORKLOADS, "sac", small)
+    words = "bench store --workload sac --seconds 0.2 --memory-gb 0.05 --json"
+    where = ["--cold", str(tmp_path)] if place == "disk" else ["--over", place]
+    assert cli.main([*words.split(), *where]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["cold"] == (place == "disk")
+    [row] = report["rows"]
+    assert 0 < row["read_share"] < 1
+    assert row["share_of_copies"] > 0
+    assert row["unread_share_of_copies"] > 0
+    assert list(tmp_path.iterdir()) == []
+
+
+WORDS = "bench learner --game go/5/nosuicide/planes=minigo --net minigo:1x8 --json"
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Arguments of every learner that is made."""
+    made: list[Any] = []
+    real = learners.Learner
+
+    def make(config: Any, *args: Any, **options: Any) -> Any:
+        made.append((config, options["device"]))
+        return real(config, *args, **options | {"device": "cpu"})
+
+    monkeypatch.setattr(learners, "Learner", make)
+    return made
+
+
+@pytest.mark.parametrize(("batch", "num_shards"), [(1, 1), (16, 2)])
+def test_a_batch_has_two_parts_unless_it_is_too_small(
+    made: list[Any], capsys: pytest.CaptureFixture[str], batch: int, num_shards: int
+) -> None:
+    words = f"{WORDS} --games 1 --seconds 0.1 --batch {batch}"
+    assert cli.main(words.split()) == 0
+    report = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (report["batch"], report["shards"]) == (batch, num_shards)
+    assert report["rows_per_s"] > 0
+    ((config, device),) = made
+    assert (config.batch_size, config.num_shards) == (batch, num_shards)
+    assert device == "cpu"
+
+
+def test_steps_are_made_on_the_device_that_is_named(
+    made: list[Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("tengen.inference.config._num_gpus", lambda: 2)
+    words = f"{WORDS} --games 1 --seconds 0.1 --batch 16 --shards 1 --device cuda:1"
+    assert cli.main(words.split()) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["device"] == "cuda:1"
+    ((config, device),) = made
+    assert (config.num_shards, config.device, device) == (1, "cuda:1", "cuda:1")

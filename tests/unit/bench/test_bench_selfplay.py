@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tengen import cli
-from tengen.bench import selfplay
+from tengen.cli.bench import selfplay
 
 WORDS = "--net null --cores 1 --rounds 1 --round-s 0.1 --simulations 16"
 RATES = ("rows_per_s", "rows_per_cpu_s", "games_per_s")

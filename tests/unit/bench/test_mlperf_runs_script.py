@@ -86,27 +86,29 @@ def script(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("times", "mean"),
+    ("times", "mean", "is_failure"),
     [
-        (DGX_A100, 90309.086 / 8),
-        ([5.0, 1.0, 3.0], 3.0),
-        ([1.0, 2.0, 4.0, 100.0], 3.0),
+        (DGX_A100, 90309.086 / 8, False),
+        ([5.0, 1.0, 3.0], 3.0, False),
+        ([1.0, 2.0, 4.0, 100.0], 3.0, False),
         # One that did not pass is the slowest, and the next one counts.
-        ([1.0, 2.0, None, 4.0], 3.0),
-        ([None, *range(1, 10)], 5.5),
-        ([7.0, 7.0, 7.0, 7.0], 7.0),
-        ([1.0, None, None, 4.0], None),
-        ([None] * 10, None),
-        ([1.0, 2.0], None),
-        ([1.0], None),
-        ([], None),
+        ([1.0, 2.0, None, 4.0], 3.0, False),
+        ([None, *range(1, 10)], 5.5, False),
+        ([7.0, 7.0, 7.0, 7.0], 7.0, False),
+        ([1.0, None, None, 4.0], None, True),
+        ([None] * 10, None, True),
+        ([1.0, 2.0], None, False),
+        ([1.0, None], None, True),
+        ([1.0], None, False),
+        ([], None, True),
     ],
 )
 def test_the_score_leaves_the_fastest_and_the_slowest_out(
-    script: Any, times: list[float | None], mean: float | None
+    script: Any, times: list[float | None], mean: float | None, is_failure: bool
 ) -> None:
     found = script.score(times)
     assert found == (None if mean is None else pytest.approx(mean, abs=1e-9))
+    assert script.too_few_passed(times) == is_failure
 
 
 def test_the_score_of_published_runs_is_told(script: Any) -> None:
@@ -131,28 +133,28 @@ def test_fewer_runs_have_no_score_of_mlperf(script: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("times", "is_failure"),
+    ("seed", "more", "told"),
     [
-        ([1.0], False),
-        ([None], True),
-        ([1.0, None], True),
-        ([1.0, 2.0, None], False),
-        ([1.0, 2.0, None, None], True),
-        ([], True),
+        (4, [], "0 of 1 runs passed"),
+        (3, [], "seed 3: exit code 1, see"),
+        (1, ["--restart-one"], "ended before it could be killed"),
     ],
 )
-def test_the_exit_code_tells_whether_enough_passed(
-    script: Any, times: list[float | None], is_failure: bool
+def test_a_run_that_fails_is_told_of(
+    script: Any,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    seed: int,
+    more: list[str],
+    told: str,
 ) -> None:
-    assert script.too_few_passed(times) == is_failure
-
-
-def test_a_run_that_no_model_passed_in_is_a_failure(
-    script: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ["--out", str(tmp_path / "out"), "--target", "T", "--first-seed", "4"]
-    assert script.main([*words, "--runs", "1"]) == 1
-    assert "0 of 1 runs passed" in capsys.readouterr().out
+    script.KILL_AFTER_S = 1000.0
+    words = ["--out", str(tmp_path / "out"), "--target", "T", "--runs", "1", *more]
+    assert script.main([*words, "--first-seed", str(seed)]) == 1
+    assert told in "".join(capsys.readouterr())
+    if not more:
+        kept = json.loads((tmp_path / "out" / f"seed-{seed}.json").read_text())
+        assert (kept["num_calls"], kept["num_kills"]) == (1, 0)
 
 
 def test_runs_are_made_once_and_told(
@@ -197,16 +199,6 @@ def test_a_folder_that_cannot_be_made_is_bad_usage(
     assert line.endswith(f"error: --out ({file}) cannot be made, File exists")
 
 
-def test_a_run_that_fails_ends_the_script(
-    script: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ["--out", str(tmp_path / "out"), "--target", "T", "--first-seed", "3"]
-    assert script.main([*words, "--runs", "1"]) == 1
-    assert "seed 3: exit code 1, see" in capsys.readouterr().err
-    kept = json.loads((tmp_path / "out" / "seed-3.json").read_text())
-    assert (kept["num_calls"], kept["num_kills"]) == (1, 0)
-
-
 def test_one_run_is_killed_and_goes_on(
     script: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -249,12 +241,3 @@ def test_sigterm_stops_the_run_too(
     assert process.returncode == 1
     assert "seed 1: exit code -2, see" in told
     assert json.loads((out / "seed-1.json").read_text())["num_calls"] == 1
-
-
-def test_a_run_that_cannot_be_killed_in_time_is_told_of(
-    script: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    script.KILL_AFTER_S = 1000.0
-    words = ["--out", str(tmp_path / "out"), "--target", "T", "--runs", "1"]
-    assert script.main([*words, "--restart-one"]) == 1
-    assert "ended before it could be killed" in capsys.readouterr().err

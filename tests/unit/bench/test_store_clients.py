@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tengen.bench import store_clients
-from tengen.bench.store_clients import (
+from tengen.agents import EnvironmentAgent
+from tengen.cli.bench import store_clients
+from tengen.cli.bench.store_clients import (
     Client,
     latencies,
     run_copies,
     run_sampler,
     run_writer,
 )
-from tengen.bench.store_workloads import Workload
+from tengen.cli.bench.store_workloads import VARIANTS, Workload
+from tengen.experience import ReplayConfig
+from tengen.recipes import make_config
+from tengen.run import RunDirectory
 from tengen.store import Store, StoreConfig
 
 SMALL = Workload("small", 1000, 1024, False, 0, 51, 51, 4)
@@ -239,3 +244,34 @@ def test_items_of_a_run_begin_a_period_apart(num_steps, period, size):
     # Steps are numbered within a call, of which each begins with the next period.
     firsts = np.unique(batch.columns["number"][:, -1])
     assert firsts.tolist() == list(range(period - 1, size * period, period))
+
+
+RUNS = {
+    "dqn_run": ("atari/Pong", "dqn"),
+    "ppo_run": ("atari/Qbert", "ppo"),
+    "r2d2_run": ("atari/Pong", "r2d2"),
+    "impala_run": ("atari/Qbert", "vtrace"),
+    "sac_run": ("mujoco/Hopper", "sac"),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_it_has_the_defaults_of_its_run(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("ale_py" if name != "sac_run" else "mujoco")
+    workload = VARIANTS[name]
+    config = make_config(*RUNS[name], None)
+    agent = EnvironmentAgent.of(config.agent, "learn")
+    assert isinstance(config.store, ReplayConfig)
+    table = config.family.plan_table(RunDirectory(tmp_path / "run")).table
+    layout = agent.layout(config.signature.state)
+    assert workload.step_bytes == table.step_bytes
+    assert workload.num_steps == table.num_steps
+    # Items that are closed share no step with the next ones.
+    period = table.num_steps if layout.is_closed else layout.period
+    assert workload.period == period
+    assert workload.entries == config.store.max_items
+    assert workload.is_prioritized == (config.store.sampler == "prioritized")
+    assert workload.max_times_sampled == int(config.store.is_queue)
+    assert workload.batch_size == config.learner.batch_size
+    inserted, sampled = workload.adds_per_s, workload.samples_per_s
+    assert sampled == inserted * config.store.samples_per_item

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from tengen import _core, cli
-from tengen.bench import tree_threads
+from tengen.cli.bench import search as tree_threads
 
 
 @pytest.fixture

@@ -1,3 +1,7 @@
+"""Matches, their journals, and the games that are kept of them."""
+
+from __future__ import annotations
+
 import dataclasses
 import json
 import os
@@ -7,16 +11,22 @@ import threading
 import pytest
 
 from tengen import _core, games
-from tengen.errors import UsageError
+from tengen.config import from_dict
+from tengen.errors import RunError, TengenError, UsageError
 from tengen.evaluation import (
+    MatchJournal,
     MatchStopped,
     MctsPlayer,
+    PlayedGame,
     RandomPlayer,
     Tally,
     play_match,
     stopped_by,
+    write_games,
 )
 from tengen.evaluation.searcher import Searcher
+from tengen.experience.games.journal import OpenSegment, read_journal
+from tengen.games.sgf import read_sgf
 from tests.refusals import refused
 from tests.unit.conftest import PLAIN
 
@@ -102,7 +112,7 @@ def test_games_that_a_network_plays(hash_player):
         assert not mixed.playing("go/4").playing(name).is_outside
         assert not hash_player("go/5").playing(name).is_outside
     for name in ("go/6", "gomoku/5"):
-        with pytest.raises(UsageError, match=rf"{name}.* that fits go/5;"):
+        with refused(UsageError, name, "go/5"):
             mixed.playing(name)
 
 
@@ -148,7 +158,7 @@ class BrokenBackend:
 
 def test_a_failing_backend_ends_the_match(hash_player):
     broken = hash_player("connect4", backend=BrokenBackend())
-    with pytest.raises(RuntimeError, match="the device is gone"):
+    with refused(RuntimeError, "the device is gone"):
         match("connect4", broken, MctsPlayer(100_000), 200, num_threads=2)
 
 
@@ -287,3 +297,129 @@ def test_the_report_as_json():
     assert content["games"] == 9
     assert content["score_a"] == (content["wins_a"] + content["draws"] / 2) / 9
     assert content["elo_low"] <= content["elo"] <= content["elo_high"]
+
+
+KEY = {"candidate": 3, "seed": 7}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "eval" / "gate-000003"
+
+
+@pytest.fixture(scope="module")
+def played():
+    game = games.make("tictactoe")
+    return play_match(game, MctsPlayer(4), RandomPlayer(), num_games=6).games
+
+
+def keep(folder, *parts, key=KEY):
+    """Keeps games as one process does, and returns what it found there."""
+    journal = MatchJournal(folder, key)
+    for part in parts:
+        journal.keep(part)
+    journal.close()
+    return journal.played
+
+
+def test_games_come_back_in_order_from_every_process(folder, played):
+    assert keep(folder, played[4:], played[:1]) == ()
+    assert keep(folder, played[2:3]) == (played[0], *played[4:])
+    assert keep(folder) == (played[0], played[2], *played[4:])
+    MatchJournal.remove(folder)
+    assert keep(folder) == ()
+    MatchJournal.remove(folder.parent / "absent")
+
+
+def test_games_are_durable_once_they_are_kept(folder, played):
+    journal = MatchJournal(folder, KEY)
+    journal.keep(played[:2])
+    assert len(read_journal(folder / "1.journal").frames) == 2
+    journal.close()
+
+
+def test_another_match_begins_anew(folder, played):
+    keep(folder, played)
+    assert keep(folder, played[:1], key={**KEY, "seed": 8}) == ()
+    assert keep(folder, key={**KEY, "seed": 8}) == played[:1]
+
+
+def test_what_a_kill_cut_short_is_played_again(folder, played):
+    keep(folder, played)
+    path = folder / "1.journal"
+    path.write_bytes(path.read_bytes()[:-3])
+    journal = MatchJournal(folder, KEY)
+    assert journal.played == played[:-1]
+    assert journal.gaps == []
+    journal.close()
+
+
+def test_damage_is_told_and_loses_one_game(folder, played):
+    keep(folder, played)
+    path = folder / "1.journal"
+    data = bytearray(path.read_bytes())
+    frame = data.index(b'"index": 2')
+    data[frame] ^= 1
+    path.write_bytes(data)
+    journal = MatchJournal(folder, KEY)
+    assert journal.played == (*played[:2], *played[3:])
+    (gap,) = journal.gaps
+    assert "1.journal) is damaged at byte" in str(gap)
+    journal.close()
+
+
+def test_a_file_that_is_no_journal_is_refused_in_one_line(folder, played):
+    keep(folder, played)
+    path = folder / "1.journal"
+    path.write_bytes(b"x" * 100)
+    with refused(RunError, str(path)):
+        MatchJournal(folder, KEY)
+
+
+def test_a_newer_journal_is_refused(folder, played):
+    keep(folder, played)
+    path = folder / "1.journal"
+    data = bytearray(path.read_bytes())
+    data[8] += 1
+    path.write_bytes(data)
+    with refused(UsageError, "schema"):
+        MatchJournal(folder, KEY)
+
+
+@pytest.mark.parametrize(
+    "frame", [b"\xff", b"{", b"[" * 100_000, b"7", b"[]", b"{}", b'{"index": "0"}']
+)
+def test_what_is_no_game_is_one_line(folder, frame):
+    folder.mkdir(parents=True)
+    segment = OpenSegment(folder / "1.journal", KEY)
+    segment.append(frame)
+    segment.close()
+    with refused(TengenError, "1.journal") as caught:
+        MatchJournal(folder, KEY)
+    assert "\n" not in str(caught.value)
+
+
+def play(task):
+    game = games.make(task)
+    return play_match(game, RandomPlayer(), RandomPlayer(), num_games=3).games
+
+
+def test_games_of_go_are_sgf(tmp_path):
+    played = play("go/4")
+    write_games(tmp_path, "go/4", "000003", "000002", played)
+    paths = sorted(tmp_path.iterdir())
+    assert [path.name for path in paths] == ["000000.sgf", "000001.sgf", "000002.sgf"]
+    records = [read_sgf(path.read_bytes()) for path in paths]
+    assert [tuple(record.moves) for record in records] == [g.moves for g in played]
+    assert [record.black for record in records] == ["000003", "000002", "000003"]
+    assert [record.white for record in records] == ["000002", "000003", "000002"]
+
+
+@pytest.mark.parametrize("task", ["tictactoe", "connect4"])
+def test_other_games_are_lines(tmp_path, task):
+    played = play(task)
+    write_games(tmp_path, task, "000003", "000002", played)
+    (path,) = tmp_path.iterdir()
+    assert path.name == "games.jsonl"
+    lines = path.read_text().splitlines()
+    assert tuple(from_dict(PlayedGame, json.loads(line)) for line in lines) == played

@@ -118,5 +118,5 @@ def test_what_wants_one_thread_is_refused(searcher):
 def test_minigo_is_refused(searcher):
     minigo = SearchConfig(policy="minigo")
     for num_threads in (1, 2):
-        with pytest.raises(UsageError, match=r"search\.policy \(minigo\) must be puct"):
+        with refused(UsageError, "search.policy (minigo)"):
             searcher("tictactoe", num_threads, 1, search=minigo)

@@ -19,8 +19,8 @@ from tengen.experience import (
     GenerationWindow,
     Manifest,
 )
-from tengen.minigo.records import Examples
-from tengen.minigo.rows import ImportedRows, rows_name, write_rows
+from tengen.experience.rows.imported import ImportedRows, rows_name, write_rows
+from tengen.minigo.import_command import Examples
 from tests.refusals import refused
 
 B = 8

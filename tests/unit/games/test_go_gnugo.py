@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tengen import _core, games
-from tengen.evaluation.engines.gtp import GtpEngine
+from tengen.evaluation.engines.protocols import GtpEngine
 from tengen.games.go_rules import write_vertex
 
 GNUGO = shutil.which("gnugo", path=os.environ.get("PATH", "") + ":/usr/games")

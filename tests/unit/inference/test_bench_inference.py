@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from tengen.bench.inference import add_arguments, run
+from tengen.cli.bench.inference import add_arguments, run
 from tengen.errors import UsageError
 from tengen.models import can_quantise
 from tests.refusals import refused
@@ -72,7 +72,7 @@ def test_bad_options_are_refused(options, message):
 
 def test_importing_inference_and_models_loads_no_framework():
     code = (
-        "import sys, tengen.inference, tengen.models, tengen.bench.inference;"
+        "import sys, tengen.inference, tengen.models, tengen.cli.bench.inference;"
         "sys.exit(bool({'torch', 'openvino'} & sys.modules.keys()))"
     )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

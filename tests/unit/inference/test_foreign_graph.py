@@ -9,13 +9,13 @@ from tengen import games
 from tengen.errors import UsageError
 from tengen.evaluation import TargetConfig, play_match
 from tengen.evaluation.players import RandomPlayer
-from tengen.evaluation.targets.opponent import (
+from tengen.inference import allocate
+from tengen.inference.foreign_graph import ForeignGraph
+from tengen.minigo.opponent import (
     checked_opponent,
     open_opponent,
     opponent_digest,
 )
-from tengen.inference import allocate
-from tengen.inference.foreign_graph import ForeignGraph
 from tengen.nets import board_of
 from tengen.nets.minigo import MinigoConfig
 from tengen.search import PlayConfig, SearchConfig

@@ -11,8 +11,8 @@ from tengen.evaluation import (
     read_records,
 )
 from tengen.evaluation.ratings.anchors import fixed_players, opened_anchor
-from tengen.evaluation.targets.config import TargetConfig
-from tengen.evaluation.targets.opponent import (
+from tengen.evaluation.target_config import TargetConfig
+from tengen.minigo.opponent import (
     checked_opponent,
     open_opponent,
     opponent_digest,

@@ -182,7 +182,7 @@ def changed(old, new, version=17):
 )
 def test_what_is_not_computed_is_refused_by_name(tmp_path, data, said):
     text = refusal(tmp_path, data)
-    assert text.startswith("KataGo network (FILE) is not supported, ")
+    assert text.startswith("KataGo network (FILE) is of another kind, ")
     assert re.search(said, text)
 
 

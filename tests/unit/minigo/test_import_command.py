@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from tengen.cli import main
+from tengen.experience.rows.imported import ImportedRows
 from tengen.inference import InferenceConfig, open_backend
-from tengen.minigo.rows import ImportedRows
 from tengen.models import resolve_model
 from tengen.models.check import evaluate
 from tests.unit.minigo.golden import GOLDEN, GRAPH, PREFIX, TASK, expected

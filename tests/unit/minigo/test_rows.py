@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from tengen import _core
 from tengen.errors import RunError, UsageError
 from tengen.experience.rows.derived_rows import DerivedRows
+from tengen.experience.rows.imported import ImportedRows, rows_name, write_rows
 from tengen.games import open_game
-from tengen.minigo.examples import import_examples
-from tengen.minigo.records import Examples, read_examples
-from tengen.minigo.rows import ImportedRows, rows_name, write_rows
+from tengen.minigo.import_command import Examples, import_examples, read_examples
+from tests.refusals import refused
 from tests.unit.minigo.golden import GAME, GOLDEN, TASK, expected, flipped, refusal
 
 SELFPLAY = GOLDEN / "selfplay"
@@ -51,7 +51,7 @@ def test_earlier_examples_have_the_channels_last() -> None:
     path = GOLDEN / "nhwc" / "000009" / "game.tfrecord.zz"
     found = read_examples(path, 5, "nhwc")
     np.testing.assert_array_equal(found.planes, expected()["game_last_planes"])
-    with pytest.raises(RunError, match=r"differs over the board; give --layout nhwc$"):
+    with refused(RunError, "--layout nhwc"):
         read_examples(path, 5, "nchw")
 
 
@@ -160,16 +160,16 @@ def test_files_are_numpys_and_say_where_they_are_from(tmp_path: Path) -> None:
 
 def test_folders_without_examples_are_refused(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "absent", SELFPLAY / "000003"):
-        with pytest.raises(UsageError, match=r"^examples \(.*six digits"):
+        with refused(UsageError, f"examples ({folder})"):
             import_examples(folder, tmp_path / "out", "nchw", lambda done: None)
     (tmp_path / "000001").mkdir()
     (tmp_path / "000001" / "x.tfrecord.zz").write_bytes(zlib.compress(b""))
-    with pytest.raises(UsageError, match="have not one row"):
+    with refused(UsageError, f"examples ({tmp_path})"):
         import_examples(tmp_path, tmp_path / "out", "nchw", lambda done: None)
     for side in (1, 20):
         content = record(example(x=bytes(13 * side * side), pi=PI, outcome=WON))
         (tmp_path / "000001" / "x.tfrecord.zz").write_bytes(zlib.compress(content))
-        with pytest.raises(RunError, match="bytes, not 13 a point of a board"):
+        with refused(RunError, "x.tfrecord.zz"):
             import_examples(tmp_path, tmp_path / "out", "nchw", lambda done: None)
     assert not (tmp_path / "out").exists()
 
@@ -178,7 +178,7 @@ def test_a_damaged_game_leaves_no_file_of_its_generation(tmp_path: Path) -> None
     shutil.copytree(SELFPLAY, tmp_path / "in")
     path = tmp_path / "in" / GAME.relative_to(SELFPLAY)
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(RunError, match=r"game-2.* is damaged .*cut off"):
+    with refused(RunError, "game-2"):
         import_examples(tmp_path / "in", tmp_path / "out", "nchw", lambda done: None)
     assert [x.name for x in (tmp_path / "out").iterdir()] == ["000003.rows.npz"]
 
@@ -239,21 +239,21 @@ WON = np.float32([1]).tobytes()
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (record(example(pi=PI, outcome=WON)), "an example has no x"),
-        (record(example(x=X[:-1], pi=PI, outcome=WON)), "x is not 13 planes of side 5"),
-        (record(example(x=b"\2" + X[1:], pi=PI, outcome=WON)), "other numbers than 0"),
-        (record(example(x=X, pi=PI[:-1], outcome=WON)), "pi is not 26 numbers"),
-        (record(example(x=X, pi=PI[4:], outcome=WON)), "pi is not 26 numbers"),
-        (record(example(x=X, pi=bytes(104), outcome=WON)), "pi is no distribution"),
-        (record(example(x=X, pi=NEGATIVE, outcome=WON)), "pi is no distribution"),
+        (record(example(pi=PI, outcome=WON)), " x"),
+        (record(example(x=X[:-1], pi=PI, outcome=WON)), "x is"),
+        (record(example(x=b"\2" + X[1:], pi=PI, outcome=WON)), "x has"),
+        (record(example(x=X, pi=PI[:-1], outcome=WON)), "pi is not 26"),
+        (record(example(x=X, pi=PI[4:], outcome=WON)), "pi is not 26"),
+        (record(example(x=X, pi=bytes(104), outcome=WON)), "pi is no "),
+        (record(example(x=X, pi=NEGATIVE, outcome=WON)), "pi is no "),
         (
             record(example(x=X, pi=PI[:100] + b"\0\0\xc0\x7f", outcome=WON)),
-            "pi is no distribution",
+            "pi is no ",
         ),
-        (record(example(x=X, pi=PI, outcome=WON + WON)), "outcome is not one of"),
-        (record(example(x=X, pi=PI, outcome=b"\0\0\0\x3f")), "outcome is not one of"),
-        (record(b"", length=2**63), "a record of it is cut off"),
-        (record(b"\x0a\xff\xff\xff\xff\x7f"), "longer than what holds it"),
+        (record(example(x=X, pi=PI, outcome=WON + WON)), "outcome is"),
+        (record(example(x=X, pi=PI, outcome=b"\0\0\0\x3f")), "outcome is"),
+        (record(b"", length=2**63), "a record"),
+        (record(b"\x0a\xff\xff\xff\xff\x7f"), "x.zz"),
     ],
 )
 def test_examples_of_another_kind_are_refused(
@@ -263,7 +263,7 @@ def test_examples_of_another_kind_are_refused(
     path.write_bytes(zlib.compress(record(example(x=X, pi=PI, outcome=WON))))
     assert read_examples(path, 5, "nchw").outcome.tolist() == [-1]
     path.write_bytes(zlib.compress(content))
-    with pytest.raises(RunError, match=told):
+    with refused(RunError, told):
         read_examples(path, 5, "nchw")
 
 
@@ -276,7 +276,7 @@ def test_a_small_file_takes_no_great_memory(tmp_path: Path) -> None:
     assert len(bomb) < 1 << 20
     tracemalloc.start()
     try:
-        with pytest.raises(RunError, match="more than 67108864 bytes"):
+        with refused(RunError, "67108864"):
             read_examples(path, 5, "nchw")
         assert tracemalloc.get_traced_memory()[1] < 3 << 26
     finally:
@@ -288,17 +288,17 @@ def test_rows_with_any_byte_damaged_are_refused_or_the_same(tmp_path: Path) -> N
     data = (tmp_path / rows_name(4)).read_bytes()
     wanted = untouched(ImportedRows(tmp_path / rows_name(4)))
     path = tmp_path / "x.npz"
-    refused = 0
+    num_refused = 0
     places = range(0, len(data), 7)
     for place in places:
         path.write_bytes(flipped(data, place))
         told, rows = refusal(lambda: ImportedRows(path))
-        refused += told != ""
+        num_refused += told != ""
         if rows is not None:
             for name, column in untouched(rows).items():
                 np.testing.assert_array_equal(column, wanted[name])
     # What zip says besides, such as times, is of no use here.
-    assert refused > 0.7 * len(places)
+    assert num_refused > 0.7 * len(places)
     for length in range(0, len(data), 17):
         path.write_bytes(data[:length])
         told, _ = refusal(lambda: ImportedRows(path))
@@ -328,16 +328,16 @@ META = {"schema": 1, "side": 5, "generation": 3, "num_games": 2, "num_rows": 7}
 @pytest.mark.parametrize(
     ("name", "content", "told"),
     [
-        ("meta.json", b"{}", "no schema number"),
-        ("meta.json", b"[]", "no schema number"),
-        ("meta.json", json.dumps({**META, "side": 20}).encode(), "no side in 2 to 19"),
-        ("meta.json", json.dumps({**META, "num_rows": 8}).encode(), "another shape"),
-        ("meta.json", json.dumps({**META, "num_games": 1}).encode(), "not in order"),
-        ("game.npy", npy(np.zeros(7, np.int64)), "game is of another type"),
-        ("game.npy", npy(np.int32([0, 0, 1, 0, 1, 1, 1])), "games are not in order"),
-        ("policy_action.npy", None, "an action in it is off the board"),
-        ("outcome.npy", npy(np.full(7, 2, np.int8)), "an outcome in it is none"),
-        ("policy_begin.npy", npy(np.zeros(8, np.int64)), "are not where it says"),
+        ("meta.json", b"{}", "schema"),
+        ("meta.json", b"[]", "schema"),
+        ("meta.json", json.dumps({**META, "side": 20}).encode(), "side in 2 to 19"),
+        ("meta.json", json.dumps({**META, "num_rows": 8}).encode(), "shape"),
+        ("meta.json", json.dumps({**META, "num_games": 1}).encode(), "games"),
+        ("game.npy", npy(np.zeros(7, np.int64)), "game is"),
+        ("game.npy", npy(np.int32([0, 0, 1, 0, 1, 1, 1])), "games"),
+        ("policy_action.npy", None, "an action"),
+        ("outcome.npy", npy(np.full(7, 2, np.int8)), "an outcome"),
+        ("policy_begin.npy", npy(np.zeros(8, np.int64)), "policy"),
         ("outcome.npy", npy(np.zeros(7, np.int8))[:-1], "reshape"),
     ],
 )
@@ -350,7 +350,7 @@ def test_rows_of_another_kind_are_refused(
         with np.load(path) as file:
             content = npy(np.full_like(file["policy_action"], 26))
     changed(path, name, content)
-    with pytest.raises(RunError, match=rf"^rows \(.*{told}.*; fetch it again$"):
+    with refused(RunError, f"rows ({path})", told):
         ImportedRows(path)
 
 
@@ -362,7 +362,7 @@ def test_an_entry_that_says_it_is_long_takes_no_memory(tmp_path: Path) -> None:
     place = data.rindex(b"planes.npy") - 26
     data[place : place + 8] = (0x60000000).to_bytes(4, "little") * 2
     path.write_bytes(data)
-    with pytest.raises(RunError, match="is compressed or longer than the file"):
+    with refused(RunError, f"rows ({path})"):
         ImportedRows(path)
 
 
@@ -370,9 +370,9 @@ def test_rows_of_a_later_schema_and_compressed_ones_are_refused(tmp_path: Path) 
     imported(tmp_path)
     path = tmp_path / rows_name(3)
     changed(path, "", b"", zipfile.ZIP_DEFLATED)
-    with pytest.raises(RunError, match="an entry of it is compressed"):
+    with refused(RunError, f"rows ({path})"):
         ImportedRows(path)
     imported(tmp_path)
     changed(path, "meta.json", json.dumps({**META, "schema": 2}).encode())
-    with pytest.raises(UsageError, match=r"^schema \(2\) of .* is newer"):
+    with refused(UsageError, "schema (2)", str(path)):
         ImportedRows(path)

@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 from tengen import _core
 from tengen.errors import RunError, TengenError
 from tengen.games import open_game
-from tengen.minigo.checkpoint import Checkpoint
-from tengen.minigo.graph import FrozenGraph
-from tengen.minigo.table import read_table
-from tengen.minigo.tensors import TensorFile
+from tengen.minigo.tensors import Checkpoint, FrozenGraph, TensorFile, read_table
 from tengen.minigo.weights import MinigoWeights, read_weights
+from tengen.minigo.wire import Message, check_crc, read_varint
 from tengen.nets import board_of
 from tengen.nets.minigo import MinigoConfig
+from tests.refusals import refused
 from tests.unit.minigo.golden import (
     GRAPH,
     PREFIX,
@@ -30,6 +29,66 @@ from tests.unit.minigo.golden import (
     flipped,
     refusal,
 )
+
+
+def message(text: str) -> Message:
+    return Message(memoryview(bytes.fromhex(text)))
+
+
+def test_fields_of_the_formats_own_examples() -> None:
+    # The Protocol Buffers documentation, "Encoding".
+    assert message("089601").whole(1) == 150
+    assert message("120774657374696e67").text(2) == "testing"
+    assert message("1a03089601").message(3).whole(1) == 150
+    assert message("089601").whole(2, default=7) == 7
+    assert message("08010802").whole(1) == 2
+    assert message("15 78563412").fixed32(2) == 0x12345678
+    assert bytes(message("").raw(3)) == b""
+
+
+def test_floats_are_packed_or_a_field_each() -> None:
+    one, half = "0000803f", "0000003f"
+    wanted = np.float32([1.0, 0.5])
+    np.testing.assert_array_equal(message(f"0a08{one}{half}").floats(1), wanted)
+    np.testing.assert_array_equal(message(f"0d{one}0d{half}").floats(1), wanted)
+    with pytest.raises(ValueError):
+        message(f"0a07{one}00803f").floats(1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "08",  # no number
+        "08ffffffffffffffffffff01",  # more than ten bytes
+        "08ffffffffffffffffff7f",  # more than 64 bits
+        "1205 74657374",  # five bytes, and four are there
+        "12ffffffffffffffff7f 00",  # as many as nobody has
+        "15 000000",  # a cut fixed number
+        "0b",  # a group, which nobody writes
+    ],
+)
+def test_malformed_messages_are_refused(text: str) -> None:
+    with pytest.raises(ValueError):
+        message(text)
+
+
+def test_fields_are_bounded() -> None:
+    with refused(ValueError, "131072"):
+        Message(memoryview(b"\x08\x00" * 200_000))
+
+
+def test_a_number_may_have_64_bits() -> None:
+    data = memoryview(bytes.fromhex("00ffffffffffffffffff01"))
+    assert read_varint(data, 1) == (2**64 - 1, 11)
+
+
+def test_checksums_are_turned_and_moved() -> None:
+    # RFC 3720, B.4: the CRC-32C of 32 bytes of zeros is 0x8a9136aa.
+    masked = ((0x8A9136AA >> 15) | (0x8A9136AA << 17 & 0xFFFFFFFF)) + 0xA282EAD8
+    check_crc(bytes(32), masked & 0xFFFFFFFF, "zeros")
+    with refused(ValueError, "zeros"):
+        check_crc(bytes(31), masked & 0xFFFFFFFF, "zeros")
+
 
 INDEX = Path(f"{PREFIX}.index")
 
@@ -154,7 +213,7 @@ def test_keys_share_beginnings_and_blocks_are_many() -> None:
     ("data", "told"),
     [
         pytest.param(table_of(closed(SHARING), closed(SHARING)), "twice", id="twice"),
-        pytest.param(table_of(closed(SHARING, 1)), "is compressed", id="compressed"),
+        pytest.param(table_of(closed(SHARING, 1)), "compressed", id="compressed"),
         pytest.param(table_of(closed(b"\1\1\1z9")), "longer than its", id="shares"),
         pytest.param(table_of(closed(b"\0\1\x7fz9")), "longer than its", id="value"),
         pytest.param(table_of(closed(LONG)), "key of it is too long", id="key"),
@@ -164,11 +223,11 @@ def test_keys_share_beginnings_and_blocks_are_many() -> None:
             id="overlap",
         ),
         pytest.param(table_of(closed(SHARING))[:-1], "no table of keys", id="end"),
-        pytest.param(table_of(closed(SHARING))[1:], "beyond|checksum", id="begin"),
+        pytest.param(table_of(closed(SHARING))[1:], "", id="begin"),
     ],
 )
 def test_tables_of_another_kind_are_refused(data: bytes, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+    with refused(ValueError, *told.split("|")):
         read_table(memoryview(data))
 
 
@@ -207,18 +266,18 @@ def test_an_index_with_any_byte_damaged_is_refused_or_the_same(tmp_path: Path) -
     prefix = copied(tmp_path)
     path, data = Path(f"{prefix}.index"), INDEX.read_bytes()
     wanted = Checkpoint(prefix).shapes
-    refused = 0
+    num_refused = 0
     places = range(0, len(data), 3)
     for place in places:
         path.write_bytes(flipped(data, place))
         told, checkpoint = refusal(lambda: Checkpoint(prefix))
-        refused += told != ""
+        num_refused += told != ""
         assert checkpoint is None or checkpoint.shapes == wanted
     # Of the last 70 bytes some are of no use.
-    assert refused >= len(places) - 70 // 3
+    assert num_refused >= len(places) - 70 // 3
     for length in range(0, len(data), 41):
         path.write_bytes(data[:length])
-        with pytest.raises(RunError, match=r"^checkpoint \(.*; fetch it again$"):
+        with refused(RunError, f"checkpoint ({path})"):
             Checkpoint(prefix)
 
 
@@ -232,12 +291,10 @@ def test_numbers_with_any_tensor_damaged_are_refused(tmp_path: Path) -> None:
         told = [refusal(lambda n=name: checkpoint.read(n))[0] for name in names]
         assert len([text for text in told if "checksum" in text]) == 1
     path.write_bytes(data[:-1])
-    with pytest.raises(RunError, match="lies beyond its end"):
+    with refused(RunError, SHARD.name):
         read_weights(checkpoint)
     path.unlink()
-    with pytest.raises(
-        RunError, match=r"data-00000-of-00001\) cannot be read, no such"
-    ):
+    with refused(RunError, f"{SHARD.name})"):
         read_weights(checkpoint)
 
 
@@ -274,13 +331,10 @@ class Fake:
     ("change", "told"),
     [
         ({"conv2d_4/kernel": None}, "4 convolutions"),
-        ({"conv2d/kernel": (3, 3, 17, 8)}, r"the shape \(3, 3, 17, 8\) of conv2d"),
-        (
-            {"batch_normalization_2/gamma": None},
-            "no tensor batch_normalization_2/gamma",
-        ),
+        ({"conv2d/kernel": (3, 3, 17, 8)}, "(3, 3, 17, 8) of conv2d"),
+        ({"batch_normalization_2/gamma": None}, "batch_normalization_2/gamma"),
         ({"dense/kernel": (50, 25)}, "25 actions"),
-        ({"dense_1/bias": (7,)}, r"the shape \(7,\) of dense_1/bias"),
+        ({"dense_1/bias": (7,)}, "(7,) of dense_1/bias"),
         ({"conv2d/kernel": (3, 3, 13, 2000)}, "too many weights"),
     ],
 )
@@ -289,7 +343,7 @@ def test_networks_of_another_kind_are_refused(
 ) -> None:
     shapes = {**Checkpoint(PREFIX).shapes, **change}
     fake = Fake({name: shape for name, shape in shapes.items() if shape is not None})
-    with pytest.raises(RunError, match=rf"^checkpoint \(fake\) has .*{told}.*; fetch"):
+    with refused(RunError, "checkpoint (fake)", told):
         read_weights(fake)
 
 
@@ -300,8 +354,8 @@ def test_numbers_that_are_not_finite_are_refused() -> None:
 
     shapes = {**Checkpoint(PREFIX).shapes}
     del shapes["global_step"]
-    with pytest.raises(RunError, match=r"not finite, of stem\.weight; fetch"):
+    with refused(RunError, "stem.weight"):
         read_weights(Endless(shapes))
     assert isinstance(read_weights(Fake(shapes)), MinigoWeights)
-    with pytest.raises(RunError, match="has a negative global_step, -1; fetch"):
+    with refused(RunError, "global_step, -1"):
         read_weights(Fake({**shapes, "global_step": ()}))

@@ -1,9 +1,29 @@
 """The bottleneck of a run in one line, whoever acts and whether roles take turns."""
 
+from __future__ import annotations
+
+import argparse
+import re
+from typing import Any
+
 import pytest
 
-from tengen.observe import at_once_verdict, environment_verdict, verdict
-from tengen.observe.verdict import ADVICE, AT_ONCE_ADVICE
+from tengen.config import to_dict
+from tengen.errors import UsageError
+from tengen.experience import ReplayConfig
+from tengen.observe import (
+    at_once_verdict,
+    environment_verdict,
+    lighter_learning,
+    verdict,
+)
+from tengen.observe.verdict import ADVICE, AT_ONCE_ADVICE, LIGHTER
+from tengen.overrides import override
+from tengen.recipes import make_config
+from tengen.recipes.run import add_arguments
+from tengen.roles import RunConfig
+from tengen.roles.config import change_config
+from tests.refusals import refused
 
 PLAYED = {"inference_busy": 0.7, "tree_busy": 0.25, "batch_rows": 100}
 PLAYED |= {"batch_capacity": 100}
@@ -114,3 +134,72 @@ def test_every_advice_is_for_something_that_limits(tell, table):
 )
 def test_the_line_tells_all_stages_worth_telling(line, begins):
     assert line.startswith(begins)
+
+
+RUNS = {
+    "selfplay": (("tictactoe", "alphazero"), ("gomoku/9", "alphazero")),
+    "actor": tuple(("CartPole-v1", kind) for kind in ("vtrace", "ppo", "dqn", "r2d2")),
+}
+ADVICE_CASES = [
+    (task, agent, advice)
+    for table in (ADVICE, AT_ONCE_ADVICE)
+    for acting, row in table.items()
+    for advice in row.values()
+    if "--" in advice
+    for task, agent in RUNS[acting]
+]
+
+
+def settings_of(config: RunConfig, text: str) -> list[str]:
+    """Returns every ``--set`` of a text, each field changed by a factor of two."""
+    settings = []
+    for lower, name in re.findall(r"(lower )?--set ([a-z_.]+[a-z])", text):
+        is_queue = isinstance(config.store, ReplayConfig) and config.store.is_queue
+        if name == "store.max_items" and not is_queue:
+            continue  # it is told of queues
+        value: Any = to_dict(config)
+        for part in name.split("."):
+            # Roles of which nothing was set yet have no entry.
+            value = value.get(part, {}) if name.startswith("launch.") else value[part]
+        settings.append(f"{name}={(value or 1) / 2 if lower else (value or 1) * 2:g}")
+    return settings
+
+
+def test_there_is_advice() -> None:
+    assert len(ADVICE_CASES) > 40
+
+
+@pytest.mark.parametrize(("task", "agent", "advice"), ADVICE_CASES)
+def test_every_advice_can_be_followed(task: str, agent: str, advice: str) -> None:
+    if task == "CartPole-v1":
+        pytest.importorskip("gymnasium")
+    config = make_config(task, agent, None)
+    advice = advice.replace("{lighter}", lighter_learning(to_dict(config)))
+    if "agent.gate" in advice:  # told of gates that play
+        config = override(config, ["agent.gate.kind=match"])
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    for flag in re.findall(r"--[a-z]+", advice):
+        assert flag in parser.format_help()
+    now, _, new_run = advice.partition("a new run")
+    if settings := settings_of(config, now):
+        changed = change_config(config, settings)
+        assert changed != config
+    for setting in settings_of(config, new_run):
+        with refused(UsageError, "fixed"):
+            change_config(config, [setting])
+
+
+@pytest.mark.parametrize(
+    ("agent", "setting"),
+    [
+        ("ppo", "agent.num_epochs"),
+        ("vtrace", ""),
+        ("dqn", "store.samples_per_item"),
+        ("r2d2", "store.samples_per_item"),
+    ],
+)
+def test_what_gives_a_learner_less_to_do(agent: str, setting: str) -> None:
+    pytest.importorskip("gymnasium")
+    config = make_config("CartPole-v1", agent, None)
+    assert lighter_learning(to_dict(config)) == LIGHTER[setting]

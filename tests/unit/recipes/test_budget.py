@@ -11,8 +11,8 @@ from tengen.config import to_dict
 from tengen.inference import Choice
 from tengen.nets import ResNetConfig, parse_net
 from tengen.recipes import make_config
+from tengen.recipes.boards import GROWTH
 from tengen.recipes.run import train_task
-from tengen.recipes.scale import GROWTH
 from tengen.roles import read_config
 from tengen.roles.config import record_inference
 from tengen.run import RunDirectory, publish_json

@@ -119,6 +119,18 @@ def test_a_call_that_learned_nothing_fails_whatever_was_learned_before(
     assert f"tengen play {tmp_path}" in told  # there is a player, of the first call
 
 
+def final_match(run, matches, minutes, progress=lambda report: None):
+    return finale.final_match(
+        CONFIG,
+        run,
+        num_threads=1,
+        progress=progress,
+        stop=lambda: False,
+        minutes=minutes,
+        clock=matches.clock,
+    )
+
+
 @pytest.mark.parametrize(
     ("minutes", "game_s", "lengths"),
     [
@@ -137,15 +149,7 @@ def test_the_closing_match_has_as_many_games_as_fit(
     run = made_run(tmp_path)
     learning(monkeypatch, 12)
     matches.game_s = game_s
-    report = finale.final_match(
-        CONFIG,
-        run,
-        num_threads=1,
-        progress=lambda report: None,
-        stop=lambda: False,
-        minutes=minutes,
-        clock=matches.clock,
-    )
+    report = final_match(run, matches, minutes)
     assert matches.lengths == lengths
     line = finale.match_line(report, CONFIG.agent.rating, minutes)
     least, of = 12 * (minutes or 0), 60 * (minutes or 0)
@@ -157,9 +161,7 @@ def test_the_closing_match_says_how_far_it_is(matches, tmp_path, monkeypatch):
     run = made_run(tmp_path)
     learning(monkeypatch, 12)
     told = []
-    finale.final_match(
-        CONFIG, run, num_threads=1, progress=told.append, stop=lambda: False
-    )
+    final_match(run, matches, None, told.append)
     assert [report["stage"] for report in told] == [
         "rating match, 0 of 40 games",
         "rating match, 40 of 40 games",

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import subprocess
 import sys
+import tempfile
 import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 
@@ -11,100 +18,73 @@ from tengen import cli, envs
 from tengen.distribution import pip_install
 from tengen.envs.suites.gymnasium_ids import SUITE
 from tengen.observe.view import View
+from tengen.run import check_writable
 
-
-@pytest.fixture
-def refused(capsys, tmp_path, monkeypatch):
-    """Runs a command that is refused; returns its line."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("tengen.recipes.run._PATIENCE_S", 1e6)
-
-    def run(*words):
-        assert cli.main(list(words)) == 2
-        captured = capsys.readouterr()
-        assert captured.out == ""
-        assert captured.err.count("\n") == 1
-        assert list(tmp_path.iterdir()) == []
-        return captured.err
-
-    return run
-
-
-@pytest.mark.parametrize(
-    ("setting", "line"),
-    [
-        (
-            "agent.rating.opening_plies=9",
-            "agent.rating.opening_plies (9) must be 0 to 8; ",
-        ),
-        ("agent.gate.opening_plies=9", "agent.gate.opening_plies (9) must be 0 to 8; "),
-    ],
-)
-def test_openings_longer_than_the_game(refused, setting, line):
-    words = ["train", "tictactoe", "--minutes", "0.1", "--set", "agent.gate.kind=match"]
-    assert f"tengen: {line}" in refused(*words, "--set", setting)
-
-
-@pytest.mark.parametrize(
-    ("task", "more"),
-    [("connect4", "net.auxiliary=true"), ("go/9", "net.auxiliary=false")],
-)
-def test_a_score_that_nobody_estimates(refused, task, more):
-    words = ["train", task, "--minutes", "0.1", "--set", more]
-    line = refused(*words, "--set", "agent.actor.search.score_weight=0.4")
-    assert "search.score_weight (0.4) needs a network that estimates" in line
+TRAIN = "train tictactoe --minutes 0.1"
+SEARCH = "--set agent.actor.search"
 
 
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["recipes", "--recipe", "zzz"], "recipe (zzz) must come with a task; "),
-        (["recipes", "--openspiel", "x"], "task (x) does not go with --openspiel"),
         (
-            ["recipes", "--openspiel", "--recipe", "x"],
-            "recipe (x) does not go with --openspiel",
+            f"{TRAIN} --set agent.gate.kind=match --set agent.rating.opening_plies=9",
+            "tengen: agent.rating.opening_plies (9) must be 0 to 8; ",
         ),
-        (["train", "tictactoe", "--out", ""], "out () must name a directory; "),
-        (["train", "tictactoe", "--games", "9" * 30], "must be 0 to 1000000000; "),
-        (["train", "tictactoe", "--minutes", "1e308"], "must be above 0 and at most"),
+        (
+            f"{TRAIN} --set agent.gate.kind=match --set agent.gate.opening_plies=9",
+            "tengen: agent.gate.opening_plies (9) must be 0 to 8; ",
+        ),
+        (
+            f"train connect4 --set net.auxiliary=true {SEARCH}.score_weight=0.4",
+            "search.score_weight (0.4)",
+        ),
+        (
+            f"train go/9 --set net.auxiliary=false {SEARCH}.score_weight=0.4",
+            "search.score_weight (0.4)",
+        ),
+        ("recipes --recipe zzz", "recipe (zzz)"),
+        ("recipes --openspiel x", "task (x)"),
+        ("recipes --openspiel --recipe x", "recipe (x)"),
+        ("train tictactoe --out=", "out ()"),
+        (f"train tictactoe --games {'9' * 30}", "must be 0 to 1000000000; "),
+        ("train tictactoe --minutes 1e308", "must be above 0 and at most"),
+        (f"{TRAIN} --out notes", "notes) must be a directory"),
+        (f"{TRAIN} --out notes/run", "notes/run) must be a directory"),
+        (
+            f"train connect4 {SEARCH}.forced_playouts=2 {SEARCH}.noise_shaped=true",
+            "tengen: agent.actor.search.noise_shaped (True) must stay False",
+        ),
+        (
+            f"train connect4 {SEARCH}.policy=puct {SEARCH}.gumbel_considered=4",
+            "tengen: agent.actor.search.gumbel_considered (4) must stay 16",
+        ),
+        (f"{TRAIN} --set launch.listen=foo", "tengen: launch.listen (foo)"),
+        (
+            f"{TRAIN} --set launch.listen=0.0.0.0:7070",
+            "tengen: launch.listen (0.0.0.0:7070)",
+        ),
+        (
+            f"{TRAIN} --set launch.listen=127.0.0.1:1 --set launch.key_file=k",
+            "tengen: launch.key_file (k)",
+        ),
+        ("train neither:P", "tengen.games.OwnGame, or an environment, a gymnasium.Env"),
+        ("train neither:Q", "tengen.games.OwnGame, or an environment, a gymnasium.Env"),
+        # Where it is installed its scenario is named, else the suite.
+        ("train footbal/academy_corner", 'did you mean "football/'),
+        ("train smax/3m", "tengen recipes lists what can be trained"),
+        ("train CartPole-v2000", "task (CartPole-v2000)"),
+        ("train CartPole-v1 --set foo=1", "foo (1)"),
     ],
 )
-def test_arguments_that_mean_nothing(refused, words, line):
-    assert line in refused(*words)
-
-
-@pytest.mark.parametrize("out", ["notes", "notes/run"])
-def test_a_file_where_the_run_should_be(capsys, tmp_path, out):
+def test_what_cannot_work_is_one_line(refused_line, tmp_path, words, line):
+    if "CartPole" in words:
+        pytest.importorskip("gymnasium")
     (tmp_path / "notes").write_text("mine")
-    words = ["train", "tictactoe", "--minutes", "0.1", "--out", str(tmp_path / out)]
-    assert cli.main(words) == 2
-    line = (
-        f"tengen: path ({tmp_path / out}) must be a directory, not a file or in one; "
-    )
-    assert capsys.readouterr().err == f"{line}choose another --out\n"
+    text = "class P:\n  reset = print\n\ndef Q(): return 3\n"
+    (tmp_path / "neither.py").write_text(text)
+    assert line in refused_line(*words.split())
     assert (tmp_path / "notes").read_text() == "mine"
-
-
-@pytest.mark.parametrize(
-    ("settings", "line"),
-    [
-        (
-            ["forced_playouts=2", "noise_shaped=true"],
-            "noise_shaped (True) must stay False where policy is gumbel, which does "
-            "not read it; leave it out or set policy to puct\n",
-        ),
-        (
-            ["policy=puct", "gumbel_considered=4"],
-            "gumbel_considered (4) must stay 16 where policy is puct, ",
-        ),
-    ],
-)
-def test_a_setting_of_another_search(refused, settings, line):
-    words = [
-        word for text in settings for word in ("--set", f"agent.actor.search.{text}")
-    ]
-    out = refused("train", "connect4", "--minutes", "0.1", *words)
-    assert out.startswith(f"tengen: agent.actor.search.{line}")
 
 
 @pytest.mark.parametrize("folder", ["checkpoints", "models", "candidates"])
@@ -119,81 +99,31 @@ def test_a_run_that_has_lost_its_config_is_not_begun_anew(tmp_path, capsys, fold
     assert list((tmp_path / "run").rglob("*")) == [kept.parent, kept]
 
 
-@pytest.mark.parametrize(
-    ("settings", "line"),
-    [
-        (["listen=foo"], "launch.listen (foo) must be HOST:PORT; "),
-        (
-            ["listen=0.0.0.0:7070"],
-            "launch.listen (0.0.0.0:7070) can be reached by other",
-        ),
-        (["listen=127.0.0.1:1", "key_file=k"], "launch.key_file (k) must come with "),
-    ],
-)
-def test_an_address_for_other_machines(refused, settings, line):
-    words = [word for text in settings for word in ("--set", f"launch.{text}")]
-    assert f"tengen: {line}" in refused("train", "tictactoe", "--games", "0", *words)
-
-
-@pytest.mark.parametrize("text", ["class P:\n  reset = print\n", "def P(): return 3\n"])
-def test_what_is_neither_a_game_nor_an_environment(tmp_path, monkeypatch, capsys, text):
-    name = f"neither_{len(text)}"
-    (tmp_path / f"{name}.py").write_text(text)
-    monkeypatch.chdir(tmp_path)
-    assert cli.main(["train", f"{name}:P", "--minutes", "1"]) == 2
-    line = capsys.readouterr().err
-    assert "tengen.games.OwnGame, or an environment, a gymnasium.Env" in line
-    assert line.count("\n") == 1
-
-
 @pytest.mark.parametrize("others", [[], ["minatar/Breakout"]])
-def test_an_environment_without_gymnasium(refused, monkeypatch, others):
+def test_an_environment_without_gymnasium(refused_line, monkeypatch, others):
     monkeypatch.setitem(sys.modules, "gymnasium", None)
     # MinAtar needs no Gymnasium.
     monkeypatch.setattr(envs, "names", lambda: [*SUITE.names(), *others])
-    line = refused("train", "CartPole-v1")
+    line = refused_line("train", "CartPole-v1")
     assert line.startswith("tengen: task (CartPole-v1) is not known; ")
     assert pip_install("--upgrade", "gymnasium>=1.1") in line
-    assert 'did you mean "connect4"?' in refused("train", "conect4")
+    assert 'did you mean "connect4"?' in refused_line("train", "conect4")
 
 
-def test_a_replay_without_room(refused, monkeypatch):
+def test_a_replay_without_room(refused_line, monkeypatch):
     pytest.importorskip("gymnasium")
     monkeypatch.setattr(
         "tengen.experience.steps.room._free_bytes", lambda folder: 2_000_000
     )
-    line = refused("train", "CartPole-v1", "--agent", "dqn", "--frames", "100")
+    line = refused_line("train", "CartPole-v1", "--agent", "dqn", "--frames", "100")
     assert line.startswith(
         "tengen: store.max_items (100000) must fit the 2.0 MB that are free on the disk"
     )
     words = ["train", "CartPole-v1", "--agent", "dqn", "--actors", "2"]
-    line = refused(*words, "--frames", "100")
+    line = refused_line(*words, "--frames", "100")
     assert "the 2.0 MB that are free in /dev/shm, where actors reach it" in line
-    line = refused("train", "CartPole-v1", "--set", "store.memory_bytes=5000")
+    line = refused_line("train", "CartPole-v1", "--set", "store.memory_bytes=5000")
     assert line.startswith("tengen: store.memory_bytes (5000) must be 0 where")
-
-
-@pytest.mark.parametrize(
-    ("task", "advice"),
-    [
-        # Where it is installed its scenario is named, else the suite.
-        ("footbal/academy_corner", 'did you mean "football/'),
-        ("smax/3m", "tengen recipes lists what can be trained"),
-    ],
-)
-def test_a_suite_that_is_not_known(refused, task, advice):
-    line = refused("train", task)
-    assert line.startswith(f"tengen: task ({task}) is not known; {advice}")
-
-
-@pytest.mark.parametrize(
-    "words",
-    [["CartPole-v2000"], ["CartPole-v1", "--set", "foo=1"]],
-    ids=["environment", "setting"],
-)
-def test_an_environment_that_is_not_trained_is_not_said_to_start(refused, words):
-    pytest.importorskip("gymnasium")
-    assert refused("train", *words)
 
 
 def test_an_environment_that_is_slow_is_said_to_be_made(capsys, tmp_path, monkeypatch):
@@ -213,3 +143,105 @@ def test_an_environment_that_is_slow_is_said_to_be_made(capsys, tmp_path, monkey
     words = ["CartPole-v1", "--set", "foo=1", "--out", str(tmp_path / "run")]
     assert cli.main(["train", *words]) == 2
     assert capsys.readouterr().out == "starting: making the environment\n"
+
+
+WORDS = ["train", "tictactoe", "--games", "0", "--devices", "cpu", "--out"]
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk that a test may make read-only, by ``remount``."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tengen-test", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("this process may not mount a disk")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def remount(disk: Path) -> None:
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+
+
+@pytest.mark.parametrize("name", ["", "run", "some/where/run"])
+def test_a_new_run_on_a_read_only_disk(
+    disk: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    remount(disk)
+    assert cli.main([*WORDS, str(disk / name)]) == 2
+    assert capsys.readouterr().err == (
+        f"tengen: path ({disk / name}) cannot be written, it is mounted read-only; "
+        "mount it for writing or choose another folder\n"
+    )
+
+
+def test_a_run_that_was_made_before_the_disk_was_read_only(
+    disk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = str(disk / "run")
+    assert cli.main([*WORDS, out]) == 0
+    remount(disk)
+    capsys.readouterr()
+    assert cli.main([*WORDS, out]) == 2
+    line = capsys.readouterr().err
+    assert "it is mounted read-only" in line
+    assert line.count("\n") == 1
+
+
+def test_models_that_are_still_to_meet_their_target(
+    disk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = str(disk / "run")
+    recipe = ["go/5", "--recipe", "mlperf_minigo_small"]
+    assert cli.main(["train", *recipe, *WORDS[2:], out]) == 0
+    remount(disk)
+    capsys.readouterr()
+    assert cli.main(["eval", out]) == 2
+    assert capsys.readouterr().err == (
+        f"tengen: path ({out}) cannot be written, it is mounted read-only; "
+        "mount it for writing or choose another folder\n"
+    )
+
+
+def test_a_folder_that_is_not_the_user_s(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def refuse(*, dir: Path) -> NoReturn:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    assert cli.main([*WORDS, str(tmp_path / "run")]) == 2
+    assert "access is denied; change its permissions" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_other_commands_make_is_refused_as_usage_too(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def refuse(*words: Any, **more: Any) -> NoReturn:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    assert cli.main(["store", str(tmp_path / "store")]) == 2
+    assert "it is mounted read-only" in capsys.readouterr().err
+
+
+def test_a_folder_that_may_be_written_has_nothing_left_in_it(tmp_path: Path) -> None:
+    check_writable(tmp_path / "a" / "b")
+    check_writable(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_not_named_in_utf_8(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / os.fsdecode(b"p\xff")
+    assert cli.main([*WORDS, str(out)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "p\\udcff) must be UTF-8" in line
+    assert not out.exists()

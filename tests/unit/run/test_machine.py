@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tengen.cgroups import available_memory_bytes, memory_limit_bytes, quota_cores
+from tengen.cgroups import Cgroups
 from tengen.errors import TengenWarning, UsageError
 from tengen.run.machine import (
     available_cores,
@@ -23,7 +23,7 @@ def place(tmp_path):
             path = tmp_path / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
-        return tmp_path / "membership", tmp_path / "cgroup"
+        return Cgroups(tmp_path / "membership", tmp_path / "cgroup")
 
     return write
 
@@ -36,7 +36,7 @@ def test_version_2_takes_the_least_of_all_ancestors(place):
             "cgroup/a/b/cpu.max": "400000 100000\n",
         }
     )
-    assert quota_cores(*where) == 1.5
+    assert where.quota_cores() == 1.5
 
 
 def test_version_2_inside_a_container_reads_the_root(place):
@@ -46,7 +46,7 @@ def test_version_2_inside_a_container_reads_the_root(place):
             "cgroup/cpu.max": "200000 100000\n",
         }
     )
-    assert quota_cores(*where) == 2.0
+    assert where.quota_cores() == 2.0
 
 
 def test_version_1(place):
@@ -58,8 +58,8 @@ def test_version_1(place):
             "cgroup/memory/x/memory.limit_in_bytes": "4096\n",
         }
     )
-    assert quota_cores(*where) == 3.0
-    assert memory_limit_bytes(*where) == 4096
+    assert where.quota_cores() == 3.0
+    assert where.memory_limit_bytes() == 4096
 
 
 @pytest.mark.parametrize(
@@ -75,19 +75,19 @@ def test_version_1(place):
     ],
 )
 def test_no_quota(place, files):
-    assert quota_cores(*place(files)) is None
+    assert place(files).quota_cores() is None
 
 
 def test_memory_without_a_limit_is_the_machine(place):
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    assert memory_limit_bytes(*place({})) == machine
+    assert place({}).memory_limit_bytes() == machine
     huge = place(
         {
             "membership": "7:memory:/\n",
             "cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n",
         }
     )
-    assert memory_limit_bytes(*huge) == machine
+    assert huge.memory_limit_bytes() == machine
 
 
 def test_memory_that_a_container_has_left(place):
@@ -100,7 +100,7 @@ def test_memory_that_a_container_has_left(place):
             "cgroup/memory.stat": "anon 5000\ninactive_file 1500\n",
         }
     )
-    assert available_memory_bytes(*where) == 4500
+    assert where.available_memory_bytes() == 4500
 
 
 @pytest.mark.parametrize(("quota", "cores"), [(0.5, 1), (1.9, 1), (None, 3), (9.0, 3)])
@@ -119,8 +119,9 @@ def test_machine_line_names_cpu_and_cores():
 def test_threads_beyond_the_cores_are_cut_with_a_warning(monkeypatch):
     monkeypatch.setattr("tengen.run.machine.available_cores", lambda: 2)
     assert [usable_threads(threads) for threads in (1, 2, None)] == [1, 2, 2]
-    with pytest.warns(TengenWarning, match=r"^threads \(3\) must be .*; 2 are used$"):
+    with pytest.warns(TengenWarning) as told:
         assert usable_threads(3) == 2
+    assert "threads (3)" in str(told[0].message)
 
 
 @pytest.mark.parametrize("threads", [-3, 0, 1025])

@@ -11,7 +11,7 @@ TOKEN = "a-token-of-the-test"
 pytest.importorskip("uvicorn", reason="the extra serve is not installed")
 
 from tengen.serve import Limits  # noqa: E402
-from tengen.serve.connections import Connection  # noqa: E402
+from tengen.serve.running import Connection  # noqa: E402
 from tests.integration.runs import wait_for  # noqa: E402
 from tests.unit.serve.served import serving  # noqa: E402
 

@@ -11,9 +11,9 @@ import subprocess
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from types import TracebackType
-from typing import IO, Self, cast
+from typing import IO, cast
 
+from tengen.closable import Closable
 from tengen.errors import RunError, UsageError, os_reason
 from tengen.games import Game
 
@@ -53,7 +53,7 @@ class MoveRefusedError(Exception):
         self.words = words
 
 
-class EngineProcess(ABC):
+class EngineProcess(Closable, ABC):
     """An engine in a process group of its own; a subclass for each protocol.
 
     It plays one game after the other. One thread uses it, but any thread may call
@@ -112,19 +112,6 @@ class EngineProcess(ABC):
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self) -> Self:
-        """Returns the engine."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Closes the engine."""
-        self.close()
 
     @property
     def pid(self) -> int:
@@ -200,7 +187,7 @@ class EngineProcess(ABC):
         self._stdout.close()
         self._stderr.close()
 
-    def _shake_hands(self) -> None:  # noqa: B027
+    def _shake_hands(self) -> None:
         """Asks the protocol's first questions, if there are any."""
 
     def _tell(self, text: str, line: str) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from tengen.config import from_dict, to_dict
 from tengen.evaluation.elo import Tally
 from tengen.evaluation.ratings.fit import Pairing
-from tengen.run import RunDirectory, publish_json, read_object, storage_error
+from tengen.run import RunDirectory, make_directory, publish_json, read_object
 from tengen.search import PlayConfig
 
 __all__ = [
@@ -71,10 +71,7 @@ def publish_record(run: RunDirectory, name: str, record: MatchRecord) -> Path:
     Raises:
         RunError: The disk refuses.
     """
-    try:
-        run.eval.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise storage_error(run.eval, error) from error
+    make_directory(run.eval)
     taken = [number for found, number, _ in _files(run) if found == name]
     path = run.eval / f"{name}-{max(taken, default=0) + 1}.json"
     publish_json(path, to_dict(record))

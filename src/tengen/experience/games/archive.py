@@ -18,12 +18,12 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tengen.closable import Closable
 from tengen.errors import RunError, UsageError, os_reason
 from tengen.run import newer_schema
 
@@ -86,7 +86,7 @@ def pack(
     return buffer.getvalue()
 
 
-class ArchiveReader:
+class ArchiveReader(Closable):
     """Reads a packed file column by column, each when it is asked for.
 
     Bytes are read by pread, never by mmap, so that a file that vanishes from a shared
@@ -176,17 +176,6 @@ class ArchiveReader:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _read_meta(self) -> dict[str, Any]:
         meta = json.loads(self._bytes("meta.json"))

@@ -13,7 +13,7 @@ from tengen import _core
 from tengen.experience.config import GenerationsConfig
 from tengen.experience.games.manifest import Manifest, SegmentEntry
 from tengen.experience.rows.derived_rows import DerivedRows
-from tengen.minigo.rows import ImportedRows
+from tengen.experience.rows.imported import ImportedRows
 
 __all__ = ["GenerationPass", "GenerationStock"]
 

@@ -75,7 +75,8 @@ def open_charts(run: RunDirectory, *, follows: bool = False) -> Charts:
     check_wandb(config)
     drawers: dict[str, Drawer] = {}
     if config.tensorboard:
-        drawers["tensorboard"] = TensorBoardFile(run.path / "tensorboard")
+        folder = run.path / "tensorboard"
+        drawers["tensorboard"] = TensorBoardFile(folder, time.monotonic)
     if config.wandb:
         try:
             drawers["wandb"] = WandbRun(run, config, settings)

@@ -15,7 +15,7 @@ from tengen.observe.events import EventFiles
 from tengen.observe.progress_line import ProgressLine
 from tengen.observe.roles import is_number
 from tengen.observe.run_view import RunView, is_of_learner
-from tengen.run import RunDirectory, publish_file
+from tengen.run import RunDirectory, check_new_file, publish_file
 
 __all__ = ["COLUMNS", "Row", "add_arguments", "curves", "read_curve", "to_csv"]
 
@@ -207,8 +207,7 @@ def curves(args: argparse.Namespace) -> dict[str, Any]:
         RunError: ``run.json`` is damaged, or the disk refuses.
     """
     run, path = RunDirectory.open(args.run), Path(args.csv)
-    is_file = bool(path.name) and path.parent.is_dir() and not path.is_dir()
-    check(is_file, "csv", args.csv, "must be a file in a folder that is there")
+    check_new_file("csv", path)
     with ProgressLine("reading the run's events"):
         rows = read_curve(run)
     check(bool(rows), "run", run.path, "has learned nothing yet; train it first")

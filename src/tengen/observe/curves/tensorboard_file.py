@@ -43,9 +43,7 @@ class TensorBoardFile:
         clock: Returns seconds that never go back.
     """
 
-    def __init__(
-        self, folder: Path, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, folder: Path, clock: Callable[[], float]) -> None:
         self._folder = folder
         self._clock = clock
         self._descriptor = -1

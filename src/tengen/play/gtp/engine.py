@@ -11,14 +11,16 @@ from tengen.errors import TengenError, UsageError
 from tengen.games.go_rules import write_vertex
 from tengen.play.forecast import Forecast
 from tengen.play.growing import Analysis
-from tengen.play.gtp.analysis import AnalysisRequest, info_line, parse_analysis
 from tengen.play.gtp.position import MAX_PLIES, Position, Start
 from tengen.play.gtp.protocol import (
     INTERRUPT,
+    AnalysisRequest,
     Command,
     GtpError,
     answer_text,
     first_line,
+    info_line,
+    parse_analysis,
     parse_line,
 )
 from tengen.play.player import Player

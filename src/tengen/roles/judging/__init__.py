@@ -1,1 +1,1 @@
-"""Roles that play matches of a run's models: gate, ratings and target."""
+"""Roles that play matches of a run's models: gate and ratings."""

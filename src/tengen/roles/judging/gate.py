@@ -33,7 +33,7 @@ from tengen.models.load import read_meta
 from tengen.roles.config import RunConfig, newest_inference
 from tengen.roles.inputs import run_book
 from tengen.roles.role import Report, RoleContext
-from tengen.run import NumberedFolder, RunDirectory, remove_leftovers, storage_error
+from tengen.run import NumberedFolder, RunDirectory, make_directory, remove_leftovers
 from tengen.search import PlayConfig
 
 __all__ = ["GateRole"]
@@ -234,10 +234,7 @@ class GateRole:
         if num_kept == 0:
             return
         folder = NumberedFolder(self._run.games / "gate")
-        try:
-            folder.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise storage_error(folder.path, error) from error
+        make_directory(folder.path)
         remove_leftovers(folder.path)
         # After a kill before the candidate's move the games may be there already.
         if not folder.entry(candidate).exists():

@@ -19,7 +19,6 @@ from tengen.inference.torch_backend import load_head
 from tengen.learners import Learner, load_checkpoint, save_checkpoint
 from tengen.learners.checkpoint import read_extra
 from tengen.nets import Net, NetConfig
-from tengen.roles.clock import begin_clock
 from tengen.roles.config import RunConfig
 from tengen.roles.devices import learner_device
 from tengen.roles.doors.run_door import open_run_door
@@ -27,7 +26,7 @@ from tengen.roles.experience import open_experience
 from tengen.roles.inputs import fitting_model
 from tengen.roles.learning.leading import lead
 from tengen.roles.role import LearnedNet, Report, RoleContext
-from tengen.roles.spent import core_minutes_of
+from tengen.roles.spent import core_minutes_of, record_began
 from tengen.run import RunDirectory, keep_freed_memory
 from tengen.run.actor_counts import read_actor_counts
 
@@ -112,7 +111,7 @@ class LearnRole:
         # Begun before any data is read; a run that bootstraps plays its first games
         # itself.
         if self._keeps_time and learner.initial_model:
-            begin_clock(run)
+            record_began(run)
         self._experience = open_experience(config, run, context, extra.get("table"))
         self._leading = lead(config, run, context, self._experience)
         if self._number is None:
@@ -165,7 +164,7 @@ class LearnRole:
         self._learner.asked = self._context.asked
         start_s = time.monotonic()
         if self._keeps_time:
-            begin_clock(self._run)
+            record_began(self._run)
         self._times.setdefault("learned_from_at", round(time.time(), 3))
         self._is_whole = False
         metrics = self._learn(num_steps)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,10 +10,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tengen.actors import EnvironmentPort, StepBlock, step_tensors
+from tengen.actors import EnvironmentPort, Slots, StepBlock, step_tensors
 from tengen.envs import ActionSpec, Arrays, EnvSpec, Step
 from tengen.errors import RunError, UsageError
-from tengen.evaluation import play_episodes
+from tengen.evaluation import Acting, play_episodes
+from tengen.evaluation.episodes.play import Draws, mean_interval
 from tengen.inference import drive
 from tengen.tensors import Signature, TensorSpec
 from tests.refusals import refused
@@ -278,3 +280,115 @@ def test_copies_that_no_episode_is_for_are_refused() -> None:
     env = ScriptedEnv([[1], [1]], one_a_step)
     with refused(UsageError, "num_envs (2)"):
         play_episodes(env, FirstLogit(), Counting(), 1, model="m")
+
+
+# Two-sided 5 %, by degrees of freedom, as tables print them.
+TABLE = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 9: 2.262, 30: 2.042, 99: 1.984}
+
+
+@pytest.mark.parametrize("freedom", TABLE)
+def test_the_table(freedom: int) -> None:
+    num_values = freedom + 1
+    # Half are 1 above the mean and half 1 below, or one is the mean.
+    values = [7.0 + (-1) ** i for i in range(num_values - num_values % 2)]
+    values += [7.0] * (num_values % 2)
+    spread = math.sqrt((num_values - num_values % 2) / freedom)
+    interval = mean_interval(values)
+    assert interval is not None
+    half = TABLE[freedom] * spread / math.sqrt(num_values)
+    assert interval == pytest.approx((7 - half, 7 + half), rel=2e-4)
+
+
+def test_very_many_values_are_as_the_normal_distribution_says() -> None:
+    values = np.tile([0.0, 2.0], 200_000)
+    interval = mean_interval(values.tolist())
+    assert interval is not None
+    half = 1.959964 / math.sqrt(len(values))
+    assert interval == pytest.approx((1 - half, 1 + half), abs=1e-7)
+
+
+def test_one_value_and_equal_values() -> None:
+    assert mean_interval([3.0]) is None
+    assert mean_interval([3.0, 3.0, 3.0]) == (3.0, 3.0)
+
+
+def test_nineteen_of_twenty_intervals_hold_the_mean() -> None:
+    """Of five values each, where a normal quantile would give 88 %."""
+    samples = np.random.default_rng(1).normal(4.0, 3.0, (4000, 5))
+    intervals = [mean_interval(row.tolist()) for row in samples]
+    share = np.mean([pair is not None and pair[0] < 4 < pair[1] for pair in intervals])
+    assert share == pytest.approx(0.95, abs=0.015)
+
+
+NUM_ROWS = 4_000
+NUM_CHOICES = ActionSpec(num_choices=(4,))
+SEVERAL = ActionSpec(shape=(2,), num_choices=(2, 3))
+NUMBERS = ActionSpec(shape=(1,), low=(-1.0,), high=(1.0,))
+OUTPUTS = {"policy": np.zeros((NUM_ROWS, 1), np.float32)}
+
+
+class Fixed:
+    """Holds the last action best, and draws the first one."""
+
+    def num_uniforms(self, actions: ActionSpec) -> int:
+        return 1
+
+    def act(
+        self, outputs: Arrays, actions: ActionSpec, uniforms: Any, slots: Slots
+    ) -> Arrays:
+        assert uniforms.shape == (len(outputs["policy"]), 1)
+        return {"action": np.zeros_like(self._best(outputs, actions))}
+
+    def act_greedily(self, outputs: Arrays, actions: ActionSpec) -> Arrays:
+        return {"action": self._best(outputs, actions)}
+
+    def _best(self, outputs: Arrays, actions: ActionSpec) -> NDArray[Any]:
+        last: NDArray[Any] = np.array(actions.num_choices, np.int64) - 1
+        if not actions.is_discrete:
+            last = np.array(actions.high, np.float32)
+        return np.broadcast_to(
+            last.reshape(actions.shape), (len(outputs["policy"]), *actions.shape)
+        ).copy()
+
+
+def chosen(acting: Acting, actions: ActionSpec, seed: int = 0) -> NDArray[Any]:
+    return acting.choose(Fixed(), OUTPUTS, actions, Draws(seed))
+
+
+def test_greedy_takes_the_best_and_sampled_draws() -> None:
+    assert (chosen(Acting(), NUM_CHOICES) == 3).all()
+    assert (chosen(Acting(mode="sampled"), NUM_CHOICES) == 0).all()
+
+
+def test_epsilon_takes_any_action_in_its_share_of_steps() -> None:
+    taken = chosen(Acting(mode="epsilon", epsilon=0.4), NUM_CHOICES)
+    shares = np.bincount(taken, minlength=4) / NUM_ROWS
+    # Any action is the best one too; a standard deviation is below 0.008.
+    assert shares == pytest.approx([0.1, 0.1, 0.1, 0.7], abs=0.04)
+    assert (chosen(Acting(mode="epsilon", epsilon=0.0), NUM_CHOICES) == 3).all()
+    several = chosen(Acting(mode="epsilon", epsilon=1.0), SEVERAL)
+    for part, num_choices in enumerate(SEVERAL.num_choices):
+        shares = np.bincount(several[:, part], minlength=num_choices) / NUM_ROWS
+        assert shares == pytest.approx([1 / num_choices] * num_choices, abs=0.04)
+
+
+def test_real_numbers_have_no_epsilon() -> None:
+    assert (chosen(Acting(mode="epsilon", epsilon=1.0), NUMBERS) == 1.0).all()
+
+
+def test_each_step_draws_anew_and_a_seed_repeats_it() -> None:
+    acting, draws = Acting(mode="epsilon", epsilon=0.5), Draws(3)
+    first, second = (
+        acting.choose(Fixed(), OUTPUTS, NUM_CHOICES, draws).tolist() for _ in range(2)
+    )
+    assert first != second
+    assert chosen(acting, NUM_CHOICES, seed=3).tolist() == first
+    assert chosen(acting, NUM_CHOICES, seed=4).tolist() != first
+
+
+def test_what_it_says_and_refuses() -> None:
+    assert str(Acting()) == "greedy"
+    assert str(Acting(mode="epsilon")) == "greedy but for epsilon 0.001"
+    for epsilon in (-0.1, 1.1, float("nan")):
+        with refused(UsageError, "epsilon ("):
+            Acting(mode="epsilon", epsilon=epsilon)

@@ -45,7 +45,7 @@ def unknown(monkeypatch):
 
 def test_a_ladder_begins_with_random():
     assert [p.name for p in fixed_players(WORDS)] == list(WORDS)
-    with pytest.raises(UsageError, match="begin with random"):
+    with refused(UsageError, "random"):
         fixed_players(["mcts:4"])
     with refused(UsageError, "anchor (runs/x)"):
         fixed_players(["random", "runs/x"])

@@ -10,7 +10,12 @@ import pytest
 
 from tengen.cli import main
 from tengen.observe import read_events
-from tengen.observe.cpu_time import CpuClock, tree_cpu_s, tree_memory_bytes
+from tengen.observe.cpu_time import (
+    CpuClock,
+    process_fields,
+    tree_cpu_s,
+    tree_memory_bytes,
+)
 from tengen.observe.curves.table import COLUMNS, read_curve, to_csv
 from tengen.roles.alone.role_log import RoleLog
 from tests.unit.observe.curves.curve_events import acted, learned, make_run
@@ -215,11 +220,10 @@ def test_the_table_of_processes_is_read_whole(tmp_path):
     stat(tmp_path, 4, 3, 300, 30, 3, 0)
     stat(tmp_path, 6, 1, 9999, 0, 0, 0)  # of nobody's
     (tmp_path / "7").mkdir()  # one that has just ended
-    ticks = 111 + 222 + 333
-
-    assert tree_cpu_s(tmp_path, 5) == ticks / os.sysconf("SC_CLK_TCK")
-    assert tree_cpu_s(tmp_path, 8) is None
-    assert tree_cpu_s(tmp_path / "absent", 5) is None
+    ticks = slice(11, 15)
+    assert process_fields(tmp_path, 5, ticks) == {5: 111, 3: 222, 4: 333}
+    assert process_fields(tmp_path, 8, ticks) == {}
+    assert process_fields(tmp_path / "absent", 5, ticks) == {}
 
 
 def test_memory_is_that_of_a_process_and_of_what_it_started():
@@ -242,7 +246,7 @@ def test_processor_time_is_what_was_used_since_the_last_message(monkeypatch):
     monkeypatch.setattr("tengen.observe.cpu_time.os.times", lambda: own[0])
     monkeypatch.setattr("tengen.observe.cpu_time.tree_cpu_s", lambda: tree[0])
     now = [10.0]
-    clock = CpuClock(clock=lambda: now[0])
+    clock = CpuClock(lambda: now[0])
     assert clock.since_last() == 5.0
     own[0], tree[0] = (2.0, 0.5, 0.25, 0.25, 9.0), 7.0
     assert clock.since_last() == 1.0  # children that still run are not looked for
@@ -252,4 +256,4 @@ def test_processor_time_is_what_was_used_since_the_last_message(monkeypatch):
     now[0] += 5.0
     assert clock.since_last() == 0.0
     monkeypatch.setattr("tengen.observe.cpu_time.tree_cpu_s", lambda: None)
-    assert CpuClock().since_last() == 7.0
+    assert CpuClock(lambda: 0.0).since_last() == 7.0

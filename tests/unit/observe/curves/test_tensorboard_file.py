@@ -6,6 +6,7 @@ import math
 import os
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -39,7 +40,7 @@ def read(folder, tag="charts/SPS"):
 
 
 def test_points_come_back(tmp_path):
-    file = TensorBoardFile(tmp_path / "tensorboard")
+    file = TensorBoardFile(tmp_path / "tensorboard", time.monotonic)
     file.add(point(10, 1.5))
     file.add(point(20, 2.5))
     file.add(point(20, 7.0, "losses/entropy"))
@@ -50,11 +51,11 @@ def test_points_come_back(tmp_path):
 
 
 def test_a_call_that_goes_on_draws_no_point_twice(tmp_path):
-    first = TensorBoardFile(tmp_path)
+    first = TensorBoardFile(tmp_path, time.monotonic)
     for step in (10, 20, 30):
         first.add(point(step, 1.0))
     first.close()
-    second = TensorBoardFile(tmp_path)
+    second = TensorBoardFile(tmp_path, time.monotonic)
     for step in (20, 30, 40):
         second.add(point(step, 2.0))
     second.close()
@@ -65,7 +66,7 @@ def test_a_call_that_goes_on_draws_no_point_twice(tmp_path):
 
 
 def test_no_file_is_made_before_the_first_point(tmp_path):
-    file = TensorBoardFile(tmp_path / "tensorboard")
+    file = TensorBoardFile(tmp_path / "tensorboard", time.monotonic)
     file.tick()
     file.close()
     assert list(tmp_path.iterdir()) == []
@@ -138,7 +139,7 @@ def test_on_a_disk_that_stays_full_the_oldest_points_are_lost(tmp_path, monkeypa
 
 @pytest.mark.parametrize("value", [-0.0, 1e-50, 1e39, -1e39, 2**70, math.nan])
 def test_any_number_comes_back_as_a_float32(tmp_path, value):
-    file = TensorBoardFile(tmp_path)
+    file = TensorBoardFile(tmp_path, time.monotonic)
     file.add(point(2**40, value, "losses/\u00e9"))
     file.close()
     with np.errstate(over="ignore"):
@@ -154,7 +155,7 @@ def test_the_bytes_are_those_of_tensorboards_own_messages(tmp_path):
     from tensorboard.summary.writer.record_writer import RecordWriter
 
     values = {f"charts/{i}": 1.5 * i for i in range(20)}
-    file = TensorBoardFile(tmp_path)
+    file = TensorBoardFile(tmp_path, time.monotonic)
     file.add(Point(step=300, time_s=1.5, values=values))
     file.close()
     start = SessionLog(status=SessionLog.START)
@@ -178,7 +179,7 @@ def test_it_is_written_without_the_package_tensorboard(tmp_path):
         "from tengen.observe.curves.points import Point\n"
         "from tengen.observe.curves.tensorboard_file import TensorBoardFile\n"
         "assert 'tengen._core' not in sys.modules\n"
-        "file = TensorBoardFile(Path(sys.argv[1]))\n"
+        "file = TensorBoardFile(Path(sys.argv[1]), lambda: 0.0)\n"
         "file.add(Point(step=7, time_s=1.0, values={'charts/SPS': 2.0}))\n"
         "file.close()"
     )

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tengen import games
 from tengen.games.gomoku import GomokuRules
-from tengen.play.gomocup.limits import ManagerLimits
+from tengen.play.gomocup.engine import ManagerLimits
 from tengen.play.session.searches import most_simulations
 
 

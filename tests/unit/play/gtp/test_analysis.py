@@ -5,8 +5,7 @@ import re
 import pytest
 
 from tengen.games.go_rules import read_vertex, write_vertex
-from tengen.play.gtp.analysis import AnalysisRequest, parse_analysis
-from tengen.play.gtp.protocol import GtpError
+from tengen.play.gtp.protocol import AnalysisRequest, GtpError, parse_analysis
 from tests.refusals import refused
 
 VERTEX = r"(?:[A-HJ-T][0-9]+|pass)"

@@ -9,8 +9,8 @@ import pytest
 
 from tengen import cli
 from tengen.experience.rows.generations import GenerationStock
-from tengen.minigo.records import NUM_FEATURES, Examples
-from tengen.minigo.rows import rows_name, write_rows
+from tengen.experience.rows.imported import rows_name, write_rows
+from tengen.minigo.import_command import NUM_FEATURES, Examples
 from tengen.recipes.run import train_task
 from tengen.roles import read_config
 from tengen.run import RunDirectory

@@ -11,8 +11,8 @@ import pytest
 
 from tengen.experience import GenerationWindow, SegmentReader
 from tengen.experience.games.files import experience_files
+from tengen.minigo.recipes import minigo_small
 from tengen.overrides import override
-from tengen.recipes.minigo import minigo_small
 from tengen.roles import RoleContext, make_role, read_config, write_config
 from tengen.run import RunDirectory
 from tests.unit.roles.selfplay.stub_models import Model, plays_on

@@ -1,0 +1,78 @@
+"""``tengen bench``: the speed of one part of tengen, measured on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from typing import Any
+
+from tengen.observe.progress_line import ProgressLine
+from tengen.run import machine_line
+
+__all__ = ["add_arguments", "bench"]
+
+_BENCHES = {
+    "search": (
+        "tengen.cli.bench.search",
+        "tree search by itself: simulations per CPU-second",
+    ),
+    "inference": (
+        "tengen.cli.bench.inference",
+        "evaluations per second by net, backend, batch and threads",
+    ),
+    "selfplay": (
+        "tengen.cli.bench.selfplay",
+        "self-play, compared with the backend by itself",
+    ),
+    "actors": (
+        "tengen.cli.bench.actors",
+        "actors with inference, compared with environments by themselves",
+    ),
+    "learner": (
+        "tengen.cli.bench.learner",
+        "the learner on games: drawing rows, and making steps",
+    ),
+    "store": (
+        "tengen.cli.bench.store",
+        "the experience store between processes: inserts and samples",
+    ),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares one subcommand for each benchmark, with the arguments of its module."""
+    commands = parser.add_subparsers(dest="bench", required=True, metavar="NAME")
+    for name, (module, text) in _BENCHES.items():
+        command = commands.add_parser(name, help=text, description=text)
+        command.set_defaults(parser=command)  # its options are named in errors
+        importlib.import_module(module).add_arguments(command)
+        # They may stand before or after NAME; SUPPRESS keeps the value given before it.
+        for option in ("--json", "--quiet"):
+            command.add_argument(option, action="store_true", default=argparse.SUPPRESS)
+
+
+def bench(args: argparse.Namespace) -> dict[str, Any]:
+    """Runs one benchmark, prints it and returns its report."""
+    module = importlib.import_module(_BENCHES[args.bench][0])
+    with ProgressLine(f"measuring {args.bench}"):
+        report: dict[str, Any] = {**module.run(args), "machine": machine_line()}
+    if not args.json:
+        for name, value in report.items():
+            if name == "rows":
+                _print_table(value)
+            else:
+                print(f"{name:24} {_shown(value)}")
+    return report
+
+
+def _print_table(rows: list[dict[str, Any]]) -> None:
+    names = list(rows[0])
+    print("  ".join(f"{name:>14}" for name in names))
+    for row in rows:
+        print("  ".join(f"{_shown(row[name]):>14}" for name in names))
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "not known"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

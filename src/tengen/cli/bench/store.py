@@ -1,0 +1,397 @@
+"""``tengen bench store``: the experience store under eight reference workloads.
+
+Every figure counts the CPU-seconds of the client and of the server together. Server,
+writers and samplers are processes of their own. ``sample`` draws batches, gathers
+them, and sends new priorities where the workload has them; ``insert`` copies items in;
+``copy`` is what copying random items from an array of the same size costs on the same
+machine. Samplers and copiers read every byte of their batches; ``read_share`` is the
+part of a sampler's CPU-seconds that reading takes, and ``unread_share_of_copies``
+compares both sides without it. The measurements take turns, because the speed of a
+machine's memory changes from minute to minute, and a figure is the median of its turns.
+With ``--cold`` memory holds a tenth of the steps, and the rest lies on a disk. With
+``--paced`` all workloads run at once at the reference's rates, and a call's latency
+counts from when the call was due. The processes share memory, or with ``--over tcp``
+talk over the loopback interface, as if they were on different hosts. With
+``--selection`` there are no processes, and only the choice of the next items is
+measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import multiprocessing
+import shutil
+import statistics
+import tempfile
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+from tengen import _core
+from tengen.cli.bench.store_clients import (
+    Client,
+    latencies,
+    run_copies,
+    run_sampler,
+    run_server,
+    run_writer,
+)
+from tengen.cli.bench.store_workloads import VARIANTS, WORKLOADS, Workload
+from tengen.config import check, check_range
+from tengen.errors import RunError, TengenError, did_you_mean
+
+__all__ = [
+    "Role",
+    "ServerProcess",
+    "add_arguments",
+    "run",
+    "together",
+]
+
+Role = Callable[..., None]
+"""The function of a client's process: takes a pipe and a `Client`, sends results."""
+
+# The reference's machine has a terabyte of memory; capacities here are that much
+# smaller.
+_DIVISOR = 12
+# The share of its steps that a store with a disk keeps in memory.
+_MEMORY_SHARE = 0.1
+_SPAWN = multiprocessing.get_context("spawn")
+
+
+class ServerProcess:
+    """A filled store in a process of its own; closing it removes its folders.
+
+    Args:
+        workloads: Their tables.
+        over: How clients reach it, ``memory`` or ``tcp``.
+        num_bytes: Bytes of all steps, at most.
+        disk: A folder on a disk: memory holds a tenth, and the rest goes there; None:
+            memory holds all.
+    """
+
+    def __init__(
+        self,
+        workloads: list[Workload],
+        over: str,
+        num_bytes: int,
+        disk: Path | None = None,
+    ) -> None:
+        # A tenth is left for chunks that are being filled and for batches on loan.
+        wanted = [one.entries * one.stored_bytes / _DIVISOR for one in workloads]
+        part = min(1.0, 0.9 * num_bytes / sum(wanted))
+        self.capacities = [
+            max(2 * one.batch_size, int(one.entries * part / _DIVISOR))
+            for one in workloads
+        ]
+        shared = Path("/dev/shm")
+        self._folder = tempfile.mkdtemp(
+            prefix="tengen-bench-", dir=shared if shared.is_dir() else None
+        )
+        self.address = str(Path(self._folder) / "store")
+        where: dict[str, Any] = {"memory_bytes": num_bytes}
+        if over == "tcp":
+            where["listen"] = "127.0.0.1:0"
+        # Without a folder, other processes could not open the store's rows.
+        if over != "tcp" or disk is not None:
+            where["directory"] = self.address
+        self._disk: str | None = None
+        if disk is not None:
+            self._disk = tempfile.mkdtemp(prefix="tengen-bench-", dir=disk)
+            where["memory_bytes"] = int(_MEMORY_SHARE * part * sum(wanted))
+            where["disk_directory"] = self._disk
+            where["disk_bytes"] = 2 * num_bytes
+        self._pipe, theirs = _SPAWN.Pipe()
+        self._process = _SPAWN.Process(
+            target=_run_role,
+            args=(run_server, theirs, workloads, self.capacities, where),
+            daemon=True,
+        )
+        self._process.start()
+        theirs.close()
+
+    def __enter__(self) -> ServerProcess:
+        try:
+            self.address = _receive(self._pipe, self._process) or self.address
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process.is_alive():
+            self._pipe.send("end")
+        self._process.join()
+        shutil.rmtree(self._folder, ignore_errors=True)
+        if self._disk is not None:
+            shutil.rmtree(self._disk, ignore_errors=True)
+
+    def measure(
+        self, clients: list[tuple[Role, Client]]
+    ) -> tuple[list[dict[str, Any]], float]:
+        """Returns the clients' results, and the CPU-seconds of clients and server.
+
+        The server's CPU-seconds include its warm-up and are scaled to the measurement.
+        """
+        before = self._cpu_s()
+        results = together(clients)
+        spent = self._cpu_s() - before
+        seconds = clients[0][1].seconds
+        share = seconds / (seconds + clients[0][1].warm_s)
+        return results, sum(one["cpu_seconds"] for one in results) + spent * share
+
+    def _cpu_s(self) -> float:
+        self._pipe.send("used")
+        return float(_receive(self._pipe, self._process))
+
+
+def together(clients: Sequence[tuple[Role, object]]) -> list[dict[str, Any]]:
+    """Runs clients in processes of their own, and returns what each sends."""
+    started = []
+    for role, client in clients:
+        ours, theirs = _SPAWN.Pipe()
+        process = _SPAWN.Process(
+            target=_run_role, args=(role, theirs, client), daemon=True
+        )
+        process.start()
+        theirs.close()
+        started.append((ours, process))
+    results = [_receive(pipe, process) for pipe, process in started]
+    for _, process in started:
+        process.join()
+    return results
+
+
+def _run_role(role: Callable[..., None], pipe: Connection, *args: Any) -> None:
+    """Runs a role, and reports an error of it to the benchmark in one line."""
+    try:
+        role(pipe, *args)
+    except TengenError as error:
+        pipe.send(error)
+
+
+def _receive(pipe: Connection, process: BaseProcess) -> Any:
+    try:
+        received = pipe.recv()
+        if isinstance(received, TengenError):
+            raise received
+        return received
+    except EOFError:
+        process.join()
+        raise RunError(
+            f"benchmark process ({process.name}) ended with {process.exitcode}; "
+            f"see its lines above"
+        ) from None
+
+
+_WARM_S = 1.0
+# Turns of a figure: a machine's speed changes from minute to minute.
+_NUM_TURNS = 3
+# Of --selection: items of a table, items of a batch, and batches.
+_SIZES = (400_000, 100_000_000)
+_BATCH_SIZE = 32
+_NUM_BATCHES = 20_000
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments of ``tengen bench store``."""
+    parser.add_argument(
+        "--workload",
+        default="all",
+        help=f"{', '.join(WORKLOADS)}, all (all) or {', '.join(VARIANTS)}",
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=3.0, help="seconds of each measurement (3)"
+    )
+    parser.add_argument(
+        "--memory-gb", type=float, default=4.0, help="most memory for steps, in GB (4)"
+    )
+    parser.add_argument(
+        "--over",
+        choices=("memory", "tcp"),
+        default="memory",
+        help="how processes reach the store: shared memory, or TCP on loopback "
+        "(memory)",
+    )
+    parser.add_argument(
+        "--cold",
+        type=Path,
+        metavar="FOLDER",
+        help="keep nine tenths of the steps in this folder, on a disk",
+    )
+    parser.add_argument(
+        "--paced",
+        action="store_true",
+        help="run all workloads at once, at the reference's rates",
+    )
+    parser.add_argument(
+        "--selection",
+        action="store_true",
+        help="measure only which items are drawn, from up to 100 M items",
+    )
+
+
+def run(args: argparse.Namespace) -> dict[str, Any]:
+    """Returns one row for each workload.
+
+    Raises:
+        UsageError: An option is refused.
+    """
+    named = {**WORKLOADS, **VARIANTS}
+    known = [*named, "all"]
+    check(
+        args.workload in known,
+        "workload",
+        args.workload,
+        f"must be known; {did_you_mean(args.workload, known)}",
+    )
+    check_range("seconds", args.seconds, 0.1, 86_400, "give the seconds of a figure")
+    check_range("memory-gb", args.memory_gb, 0.01, 1e6, "give what may be used")
+    if args.selection:
+        return _run_selection()
+    names = list(WORKLOADS) if args.workload == "all" else [args.workload]
+    workloads = [named[name] for name in names]
+    memory_bytes = int(args.memory_gb * 1e9)
+    if args.cold is not None:
+        check(
+            args.cold.is_dir(), "cold", args.cold, "must be a folder on a disk; make it"
+        )
+    if args.paced:
+        return _run_paced(workloads, args.over, memory_bytes, args.seconds, args.cold)
+    # Nothing inserts while samples are measured, so items must not run out of uses.
+    workloads = [one.at_full_speed() for one in workloads]
+    rows = [
+        _run_alone(one, args.over, memory_bytes, args.seconds, args.cold)
+        for one in workloads
+    ]
+    return {
+        "name": "store",
+        "over": args.over,
+        "paced": False,
+        "cold": args.cold is not None,
+        "rows": rows,
+    }
+
+
+def _run_alone(
+    workload: Workload,
+    over: str,
+    memory_bytes: int,
+    seconds: float,
+    disk: Path | None,
+) -> dict[str, Any]:
+    """Measures copies, samples and inserts in turns; the median of the turns."""
+    sizes = {"insert": 64 if workload.stored_bytes < 65536 else 1, "insert_1": 1}
+    turns: list[dict[str, float]] = []
+    with ServerProcess([workload], over, memory_bytes, disk) as server:
+        client = Client(
+            workload,
+            server.address,
+            _WARM_S,
+            seconds / _NUM_TURNS,
+            None,
+            workload.batch_size,
+        )
+        for _ in range(_NUM_TURNS):
+            copies = together([(run_copies, client)])[0]
+            [sampled], sample_cpu = server.measure([(run_sampler, client)])
+            turn = {
+                "copies/cpu_s": copies["items"] / copies["cpu_seconds"],
+                "samples/cpu_s": sampled["items"] / sample_cpu,
+                "samples/s": sampled["items"] / sampled["seconds"],
+                "gb/cpu_s": sampled["items"] * workload.item_bytes / sample_cpu / 1e9,
+                "read_share": sampled["read_cpu_seconds"] / sample_cpu,
+            }
+            of_calls = latencies([sampled])
+            turn |= {name: of_calls[name] for name in ("p50_ms", "p99_ms")}
+            for name, size in sizes.items():
+                writer = dataclasses.replace(client, batch_size=size)
+                [written], cpu = server.measure([(run_writer, writer)])
+                turn[f"{name}s/cpu_s"] = written["items"] / cpu
+            turn["share_of_copies"] = turn["samples/cpu_s"] / turn["copies/cpu_s"]
+            turn["unread_share_of_copies"] = (
+                sampled["items"]
+                / (sample_cpu - sampled["read_cpu_seconds"])
+                * (copies["cpu_seconds"] - copies["read_cpu_seconds"])
+                / copies["items"]
+            )
+            turns.append(turn)
+        num_items = server.capacities[0]
+    return {
+        "workload": workload.name,
+        "item_bytes": workload.item_bytes,
+        "stored_bytes": workload.stored_bytes,
+        "batch": workload.batch_size,
+        "items": num_items,
+        **{name: statistics.median(turn[name] for turn in turns) for name in turns[0]},
+    }
+
+
+def _run_paced(
+    workloads: list[Workload],
+    over: str,
+    num_bytes: int,
+    seconds: float,
+    disk: Path | None,
+) -> dict[str, Any]:
+    with ServerProcess(workloads, over, num_bytes, disk) as server:
+        clients: list[tuple[Role, Client]] = []
+        for workload in workloads:
+            for role, rate, size in (
+                (run_writer, workload.adds_per_s, 1),
+                (run_sampler, workload.samples_per_s, workload.batch_size),
+            ):
+                clients.append(
+                    (
+                        role,
+                        Client(workload, server.address, _WARM_S, seconds, rate, size),
+                    )
+                )
+        results, cpu_seconds = server.measure(clients)
+    rows = []
+    for (role, client), result in zip(clients, results, strict=True):
+        rows.append(
+            {
+                "workload": client.workload.name,
+                "does": "insert" if role is run_writer else "sample",
+                "items/s": result["items"] / result["seconds"],
+                "asked": client.rate,
+                **latencies([result]),
+            }
+        )
+    return {
+        "name": "store",
+        "over": over,
+        "paced": True,
+        "seconds": seconds,
+        "cpu_seconds": cpu_seconds,
+        "cores_used": cpu_seconds / seconds,
+        "rows": rows,
+    }
+
+
+def _run_selection() -> dict[str, Any]:
+    """Returns one row for each sampler and size: median microseconds of an item.
+
+    For prioritized samplers the draw and the learner's new priority both count. The
+    largest tables take 2 GB.
+    """
+    rows = []
+    for num_items in _SIZES:
+        for kind in ("uniform", "prioritized"):
+            seconds = statistics.median(
+                _core.benchmark_selection(kind, num_items, _BATCH_SIZE, _NUM_BATCHES)
+                for _ in range(_NUM_TURNS)
+            )
+            rows.append(
+                {
+                    "sampler": kind,
+                    "items": num_items,
+                    "batch": _BATCH_SIZE,
+                    "us/item": 1e6 * seconds / (_BATCH_SIZE * _NUM_BATCHES),
+                }
+            )
+    return {"name": "store", "selection": True, "rows": rows}

@@ -1,0 +1,282 @@
+"""The processes of the store's benchmark: server, writers, samplers.
+
+A client reads every byte of its batches, by adding up the array's words. The time and
+CPU-seconds of reading are reported separately, as for the plain copies, and a latency
+does not include them.
+"""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen.cli.bench.store_workloads import Workload
+from tengen.store import StepWriter, Store, StoreConfig
+
+__all__ = [
+    "Client",
+    "latencies",
+    "run_copies",
+    "run_sampler",
+    "run_server",
+    "run_writer",
+]
+
+_FILL_BYTES = 8 << 20
+
+
+@dataclass(frozen=True)
+class Client:
+    """What a writer or sampler does.
+
+    Attributes:
+        workload: The workload whose table it uses.
+        address: The store's, as for `Store.connect`.
+        warm_s: Seconds before the measurement.
+        seconds: Of the measurement.
+        rate: Items a second: each call is due at a fixed time, however late the calls
+            before it were; None: as fast as possible.
+        batch_size: Items a command.
+        num_ahead: Batches drawn ahead.
+    """
+
+    workload: Workload
+    address: str
+    warm_s: float
+    seconds: float
+    rate: float | None
+    batch_size: int
+    num_ahead: int = 2
+
+
+def run_server(
+    pipe: Connection,
+    workloads: list[Workload],
+    capacities: list[int],
+    where: dict[str, Any],
+) -> None:
+    """Makes the store, fills it, and tells its address and then its CPU-seconds.
+
+    Args:
+        pipe: To the benchmark.
+        workloads: Their tables.
+        capacities: Items of each.
+        where: The store's budgets and folders, or address.
+    """
+    tables = [
+        workload.table(capacity)
+        for workload, capacity in zip(workloads, capacities, strict=True)
+    ]
+    with Store(StoreConfig.of(tables, **where)) as store:
+        for workload, capacity in zip(workloads, capacities, strict=True):
+            _fill(store, workload, capacity)
+        pipe.send(store.address)
+        while pipe.recv() == "used":
+            pipe.send(time.process_time())
+
+
+def latencies(results: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """Returns the median, 99th percentile and maximum over all calls, in ms.
+
+    A paced call's latency counts from when it was due, and so includes its wait for the
+    calls before it; any other call's counts from when it was made. ``service_p99_ms``
+    always counts from when a call was made.
+    """
+    waits = np.concatenate([np.frombuffer(one["waits_s"]) for one in results])
+    services = np.concatenate([np.frombuffer(one["services_s"]) for one in results])
+    return {
+        "p50_ms": 1e3 * float(np.percentile(waits, 50)),
+        "p99_ms": 1e3 * float(np.percentile(waits, 99)),
+        "max_ms": 1e3 * float(waits.max()),
+        "service_p99_ms": 1e3 * float(np.percentile(services, 99)),
+    }
+
+
+def run_writer(pipe: Connection, client: Client) -> None:
+    """Inserts items, ``batch_size`` a command."""
+    size = client.batch_size
+    store = Store.connect(client.address)
+    with _open_writer(store, "writer", client.workload) as writer:
+        step = _inserts(writer, client.workload, size)
+        pipe.send(_measure(client, step, _Reading(), writer.flush))
+
+
+def run_sampler(pipe: Connection, client: Client) -> None:
+    """Draws batches, reads each, and sends new priorities if the workload has them."""
+    store = Store.connect(client.address)
+    table = store.table(client.workload.name)
+    sampler = table.sampler(client.batch_size, num_ahead=client.num_ahead)
+    rng = np.random.default_rng(0)
+    priorities = rng.random((64, client.batch_size))
+    count = 0
+    reading = _Reading()
+
+    def step() -> None:
+        nonlocal count
+        batch = sampler.sample()
+        reading.read(batch.columns.values())
+        count += 1
+        batch.ack(priorities[count % 64] if client.workload.is_prioritized else None)
+
+    pipe.send(_measure(client, step, reading))
+
+
+def run_copies(pipe: Connection, client: Client) -> None:
+    """Copies random items of an array into one batch, and reads each batch.
+
+    This is the upper bound that memory sets.
+    """
+    item_bytes, size = client.workload.item_bytes, client.batch_size
+    num_items = max(2 * size, min(client.workload.entries, (2 << 30) // item_bytes))
+    source = np.ones((num_items, item_bytes), np.uint8)
+    batch = np.empty((size, item_bytes), np.uint8)
+    rng = np.random.default_rng(0)
+    reading = _Reading()
+
+    def step() -> None:
+        keys = rng.integers(0, num_items, size)
+        np.take(source, keys, axis=0, out=batch, mode="clip")
+        reading.read([batch])
+
+    pipe.send(_measure(client, step, reading))
+
+
+class _Reading:
+    """Reads a client's batches, and counts what reading has cost so far."""
+
+    def __init__(self) -> None:
+        self.num_bytes = 0
+        self.seconds = 0.0
+        self.cpu_seconds = 0.0  # of this thread: others may gather the next batch
+        self.checksum = 0
+
+    def read(self, arrays: Iterable[NDArray[Any]]) -> None:
+        """Reads every byte of contiguous arrays, eight at a time."""
+        start, start_cpu = time.perf_counter(), time.thread_time()
+        for one in arrays:
+            content = one.reshape(-1).view(np.uint8)
+            num_whole = content.size // 8 * 8
+            self.checksum += int(content[:num_whole].view(np.uint64).sum())
+            self.checksum += int(content[num_whole:].sum())
+            self.num_bytes += content.size
+        self.seconds += time.perf_counter() - start
+        self.cpu_seconds += time.thread_time() - start_cpu
+
+
+def _open_writer(store: Store, role: str, workload: Workload) -> StepWriter:
+    return store.writer(
+        f"{role}-{workload.name}", workload.name, max_item_steps=workload.num_steps
+    )
+
+
+def _inserts(writer: StepWriter, workload: Workload, size: int) -> Callable[[], None]:
+    """Returns a function that inserts ``size`` items, ``period`` steps apart."""
+    name, num_steps, period = workload.name, workload.num_steps, workload.period
+
+    columns: dict[str, Any] = {
+        "data": np.zeros((size * period, workload.step_bytes - 8), np.uint8),
+        "number": np.arange(size * period),
+    }
+    step = {name: column[0] for name, column in columns.items()}
+    for _ in range(num_steps - period):
+        writer.append(step)
+
+    def insert() -> None:
+        writer.append(columns)
+        if size == 1:
+            writer.insert(name, num_steps)
+        else:
+            writer.insert_each(name, num_steps)
+
+    def insert_apart() -> None:
+        for first in range(0, size * period, period):
+            part = slice(first, first + period)
+            writer.append({name: column[part] for name, column in columns.items()})
+            writer.insert(name, num_steps)
+
+    return insert if period == 1 else insert_apart
+
+
+def _fill(store: Store, workload: Workload, capacity: int) -> None:
+    size = max(1, min(capacity, _FILL_BYTES // workload.stored_bytes))
+    with _open_writer(store, "filler", workload) as writer:
+        insert = _inserts(writer, workload, size)
+        for _ in range(0, capacity, size):
+            insert()
+
+
+def _measure(
+    client: Client,
+    step: Callable[[], None],
+    reading: _Reading,
+    finish: Callable[[], None] = lambda: None,
+) -> dict[str, Any]:
+    """Runs steps, paced or not.
+
+    Returns:
+        ``items``, ``seconds`` and ``cpu_seconds`` of the measurement; ``read_bytes``
+        and ``read_cpu_seconds``, the part of reading; ``all_items``, which includes the
+        warm-up; and for `latencies` ``waits_s`` and ``services_s``, one float64 for
+        each call, as bytes.
+    """
+    warm = _repeat(client, client.warm_s, step, reading)
+    num_bytes, read_cpu = reading.num_bytes, reading.cpu_seconds
+    start, start_cpu = time.perf_counter(), time.process_time()
+    calls = _repeat(client, client.seconds, step, reading)
+    finish()
+    return {
+        "items": calls.num_items,
+        "all_items": warm.num_items + calls.num_items,
+        "seconds": time.perf_counter() - start,
+        "cpu_seconds": time.process_time() - start_cpu,
+        "read_bytes": reading.num_bytes - num_bytes,
+        "read_cpu_seconds": reading.cpu_seconds - read_cpu,
+        "waits_s": calls.waits.tobytes(),
+        "services_s": calls.services.tobytes(),
+    }
+
+
+class _Calls:
+    """The calls of one stretch of time, and the seconds of each."""
+
+    def __init__(self) -> None:
+        self.num_items = 0
+        self.waits = array("d")
+        self.services = array("d")
+
+
+def _repeat(
+    client: Client, seconds: float, step: Callable[[], None], reading: _Reading
+) -> _Calls:
+    """Repeats a call, at the times when it is due if the client is paced.
+
+    A call that was due and not begun by the end counts with its wait until then.
+    """
+    calls = _Calls()
+    start = now = time.perf_counter()
+    end = start + seconds
+    interval = 0.0 if client.rate is None else client.batch_size / client.rate
+    while now < end:
+        due = start + len(calls.waits) * interval if interval else now
+        if due >= end:
+            break
+        if due > now:
+            time.sleep(due - now)
+            now = time.perf_counter()
+        read_s = reading.seconds
+        step()
+        made, now = now, time.perf_counter()
+        read_s = reading.seconds - read_s
+        calls.waits.append(now - due - read_s)
+        calls.services.append(now - made - read_s)
+        calls.num_items += client.batch_size
+    while interval and (due := start + len(calls.waits) * interval) < end:
+        calls.waits.append(now - due)
+    return calls

@@ -1,0 +1,29 @@
+"""A base class for objects that ``with`` closes."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+__all__ = ["Closable"]
+
+
+class Closable:
+    """Base class of what ``with`` opens and closes."""
+
+    def close(self) -> None:
+        """Ends the use of the object. Idempotent."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        """Returns the object itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Closes the object."""
+        self.close()

@@ -1,0 +1,307 @@
+"""Clients of the protocols of engines: GTP for Go, and Gomocup for gomoku.
+
+Source: Farneback 2002, "Specification of the Go Text Protocol, version 2"; Lastovicka,
+"Gomoku AI protocol", https://plastovicka.github.io/protocl2en.htm.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from tengen import _core
+from tengen.errors import UsageError
+from tengen.evaluation.engines.process import (
+    EngineProcess,
+    EngineRefusal,
+    MoveRefusedError,
+    short,
+)
+from tengen.games import Game, open_game
+from tengen.games.go_rules import read_vertex, rules_as_json, write_vertex
+from tengen.games.gomoku import read_cell, read_gomoku_name, write_cell
+
+__all__ = [
+    "GomocupEngine",
+    "GtpEngine",
+]
+
+_NEEDED = ("boardsize", "clear_board", "komi", "play", "genmove")
+
+
+class GtpEngine(EngineProcess):
+    """One GTP engine, which plays Go; see ``EngineProcess``.
+
+    Attributes:
+        commands: The commands that the engine lists.
+    """
+
+    PROTOCOL = "GTP"
+    QUIT = b"quit\n"
+
+    commands: frozenset[str]
+
+    def ask(self, line: str) -> str:
+        """Returns the answer to a command, without its ``=`` and the spaces around it.
+
+        Raises:
+            EngineRefusal: The engine refuses.
+            RunError: The engine died, was too slow, or does not speak GTP.
+        """
+        self._tell(f"{line}\n", line)
+        answer = self._read_answer(line, _find_answer)
+        if answer.startswith("="):
+            return answer[1:].strip()
+        if answer.startswith("?"):
+            raise self._refusal(line, short(answer[1:]))
+        raise self._stranger(line, answer)
+
+    def open(self, game: Game) -> None:
+        """Sets the board and, in engines that know KataGo's command, the rules."""
+        self._game = game
+        self._rules = _core.parse_go_name(game.name)
+        self.can_score = "final_score" in self.commands
+        self._moves: list[int] | None = None  # on the engine's board; None: unknown
+        size = f"boardsize {game.height}"
+        if game.height != game.width:
+            size = f"rectangular_boardsize {game.width} {game.height}"
+        self.ask(size)
+        if "kata-set-rules" in self.commands:
+            self.ask(f"kata-set-rules {json.dumps(rules_as_json(self._rules))}")
+
+    def set_up(self) -> None:
+        """Begins a game."""
+        self._follow([])
+
+    def choose(self, moves: list[int]) -> str:
+        """Returns the answer to ``genmove`` after ``moves``.
+
+        Raises:
+            MoveRefusedError: The engine refuses one of them.
+        """
+        self._follow(moves)
+        answer = self.ask(f"genmove {self._colour(len(moves))}")
+        action = self.read(answer)
+        self._moves = None if action is None else [*moves, action]
+        return answer
+
+    def read(self, answer: str) -> int | None:
+        """Returns the action of a vertex; None if it is not on the board."""
+        return read_vertex(answer, self._game.height, self._game.width)
+
+    def resigns(self, answer: str) -> bool:
+        """Returns whether the engine resigns."""
+        return answer.lower() == "resign"
+
+    def why_illegal(self, moves: list[int], action: int | None) -> str:
+        """Returns the rule that a move breaks, as the end of a sentence."""
+        if action is None:
+            return "it is no vertex"
+        rules = _core.parse_go_name(self._game.name)
+        superko, rules.ko = rules.ko, "simple"
+        state = open_game(rules.name).new_state()
+        for move in moves:
+            if state.is_terminal():
+                break
+            state.apply(move)
+        if superko != "simple" and action in state.legal_actions():
+            return f"{superko} superko forbids it, give the engine that rule"
+        return "the point is taken, or the stone would have no liberty"
+
+    def score(self, moves: list[int]) -> str:
+        """Returns the answer to ``final_score``.
+
+        Raises:
+            MoveRefusedError: The engine refuses one of the moves.
+        """
+        self._follow(moves)
+        return self.ask("final_score")
+
+    def num_seki(self) -> int:
+        """Returns how many stones the engine calls seki; 0 where it cannot say."""
+        try:
+            return len(self.ask("final_status_list seki").split())
+        except EngineRefusal:
+            return 0
+
+    def _shake_hands(self) -> None:
+        if (version := self.ask("protocol_version")) != "2":
+            raise UsageError(
+                f"engine ({self._command}) must speak GTP 2, not {short(version)}; "
+                f"start it so"
+            )
+        self.commands = frozenset(self.ask("list_commands").split())
+        missing = [name for name in _NEEDED if name not in self.commands]
+        if missing:
+            raise UsageError(
+                f"engine ({self._command}) must know {', '.join(missing)}; "
+                f"use one that plays"
+            )
+
+    def _follow(self, moves: list[int]) -> None:
+        """Brings the engine's board to the position after ``moves``."""
+        known, self._moves = self._moves, None  # a refusal leaves the board unknown
+        height, width = self._game.height, self._game.width
+        if known is None or known != moves[: len(known)]:
+            self.ask("clear_board")
+            self.ask(f"komi {self._rules.komi:g}")
+            if self._rules.handicap:
+                # As moves, since some engines give White points for handicap stones.
+                for point in _core.handicap_points(height, width, self._rules.handicap):
+                    self.ask(f"play b {write_vertex(point, height, width)}")
+            known = []
+        for ply in range(len(known), len(moves)):
+            vertex = write_vertex(moves[ply], height, width)
+            try:
+                self.ask(f"play {self._colour(ply)} {vertex}")
+            except EngineRefusal as refusal:
+                raise MoveRefusedError(ply, vertex, refusal.words) from refusal
+        self._moves = list(moves)
+
+    def _colour(self, ply: int) -> str:
+        return "bw"[(ply + (self._rules.handicap > 0)) % 2]
+
+
+def _find_answer(text: bytes) -> tuple[str | None, bytes]:
+    """Returns an answer, its lines joined by newlines, and what follows it."""
+    # Engines may send empty lines before an answer.
+    text = text.replace(b"\r", b"").lstrip(b"\n\t ")
+    answer, end, rest = text.partition(b"\n\n")
+    if end:
+        return answer.decode(errors="replace"), rest
+    if text[:1] not in (b"", b"=", b"?") and b"\n" in text:
+        # A program that does not speak GTP may never send the empty line at the end.
+        return text.decode(errors="replace"), text
+    return None, text
+
+
+_LINE_END = re.compile(rb"[\r\n]")
+_TALK = ("MESSAGE", "DEBUG")
+_REFUSALS = ("ERROR", "UNKNOWN")
+_NO_LIMIT_MS = (1 << 31) - 1
+
+
+class GomocupEngine(EngineProcess):
+    """One Gomocup engine, which plays gomoku; see ``EngineProcess``.
+
+    Args:
+        command: The command line.
+        answer_s: Seconds that one answer may take.
+        turn_s: The time limit of a move that the engine is told, in seconds.
+    """
+
+    PROTOCOL = "Gomocup protocol"
+    QUIT = b"END\r\n"
+
+    def __init__(self, command: str, answer_s: float, turn_s: float = 1.0) -> None:
+        """Starts the program, and asks it nothing.
+
+        Raises:
+            UsageError: The command names no program.
+        """
+        super().__init__(command, answer_s)
+        self._turn_s = turn_s
+
+    def tell(self, line: str) -> None:
+        """Sends a command that has no answer.
+
+        Raises:
+            RunError: The engine has ended.
+        """
+        self._tell(f"{line}\r\n", line)
+
+    def ask(self, line: str, *more: str) -> str:
+        """Returns the answer to a command; skips messages.
+
+        Args:
+            line: The command.
+            more: Further lines of the command.
+
+        Raises:
+            EngineRefusal: The engine answers ERROR or UNKNOWN.
+            RunError: The engine died, or was too slow.
+        """
+        self._tell("".join(f"{one}\r\n" for one in (line, *more)), line)
+        answer = self._read_answer(line, _find_line)
+        word, _, words = answer.partition(" ")
+        if word.upper() == "SUGGEST":
+            # The manager decides; it agrees.
+            return self.ask(f"PLAY {words}") if not line.startswith("PLAY") else answer
+        if word.upper() in _REFUSALS:
+            raise self._refusal(line, short(answer))
+        return answer
+
+    def open(self, game: Game) -> None:
+        """Sends START, the time limits and the rule.
+
+        Raises:
+            EngineRefusal: The engine has no such board.
+            RunError: The engine died, was too slow, or does not speak the protocol.
+        """
+        rules = read_gomoku_name(game.name)
+        assert rules is not None
+        self._size = rules.size
+        self._played: list[int] = []  # with the engine's own move at the end
+        line = f"START {rules.size}"
+        answer = self.ask(line)
+        if not answer.upper().startswith("OK"):
+            raise self._stranger(line, answer)
+        for key, value in (
+            ("timeout_turn", max(int(1000 * self._turn_s), 0)),
+            ("timeout_match", 0),
+            ("time_left", _NO_LIMIT_MS),
+            ("max_memory", 0),
+            ("game_type", 1),
+            ("rule", int(rules.exactly_five)),
+        ):
+            self.tell(f"INFO {key} {value}")
+
+    def set_up(self) -> None:
+        """Asks for a first move."""
+        self.choose([])
+
+    def choose(self, moves: list[int]) -> str:
+        """Returns the engine's answer after ``moves``.
+
+        Raises:
+            EngineRefusal: The engine refuses them, or to move.
+        """
+        if self._played and moves[:-1] == self._played:
+            answer = self.ask(f"TURN {write_cell(moves[-1], self._size)}")
+        elif moves:
+            stones = [
+                f"{write_cell(move, self._size)},{1 + (len(moves) - ply) % 2}"
+                for ply, move in enumerate(moves)
+            ]
+            answer = self.ask("BOARD", *stones, "DONE")
+        else:
+            answer = self.ask("BEGIN")
+        action = self.read(answer)
+        self._played = [] if action is None else [*moves, action]
+        return answer
+
+    def read(self, answer: str) -> int | None:
+        """Returns the action of a cell; None if it is not on the board."""
+        return read_cell(answer, self._size)
+
+    def why_illegal(self, moves: list[int], action: int | None) -> str:
+        """Returns the rule that a move breaks, as the end of a sentence."""
+        return "it is no cell" if action is None else "the cell is taken"
+
+    def is_free(self) -> bool:
+        """Returns whether the engine knows RESTART, which is optional."""
+        self._played = []
+        try:
+            return self.ask("RESTART").upper().startswith("OK")
+        except EngineRefusal:
+            return False
+
+
+def _find_line(text: bytes) -> tuple[str | None, bytes]:
+    """Returns the first line that is not a message, and what follows it."""
+    while found := _LINE_END.search(text):
+        line, text = text[: found.start()], text[found.end() :]
+        shown = line.decode(errors="replace").strip()
+        if shown and shown.split()[0].upper() not in _TALK:
+            return shown, text
+    return None, text

@@ -1,0 +1,370 @@
+"""Boards as SVG for notebooks, drawn from a game's own text.
+
+A game prints its position as rows of ``.``, ``X`` and ``O``, perhaps with a number
+before each row and the columns' names below: so every native game does, and most that
+people write. Stones are drawn where their letters stand, so that shifted rows, as of
+Hex, stay shifted. Any other text is shown as it is.
+
+``Markup`` is HTML and SVG in which text from elsewhere is escaped. A drawing has no
+scripts and fetches nothing, so it stays in the saved notebook.
+"""
+
+from __future__ import annotations
+
+import html
+import itertools
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NewType
+
+__all__ = [
+    "FRAGMENT_STYLE",
+    "Board",
+    "Heat",
+    "Markup",
+    "board_svg",
+    "element",
+    "position_figure",
+    "read_board",
+    "table",
+    "text",
+]
+
+Markup = NewType("Markup", str)
+"""Elements and escaped text. Made by the functions here alone."""
+
+FRAGMENT_STYLE = (
+    "font-family:system-ui,sans-serif;display:flex;flex-wrap:wrap;gap:1rem;"
+    "align-items:flex-start"
+)
+"""The style of an element in a page of somebody else, such as a notebook's cell."""
+
+# What HTML forbids or hides: control characters, and marks that turn the order of what
+# stands beside them.
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+)
+_SHOWN = "\N{REPLACEMENT CHARACTER}"
+
+
+def text(value: object) -> Markup:
+    """Returns any value's text, escaped for content and for attributes in quotes.
+
+    What cannot be shown, control characters and halves of surrogate pairs, becomes the
+    replacement character.
+    """
+    shown = str(value).encode("utf-8", "replace").decode("utf-8")
+    return Markup(html.escape(_HIDDEN.sub(_SHOWN, shown)))
+
+
+def element(name: str, /, *children: Markup, **attributes: object) -> Markup:
+    """Returns an element.
+
+    Args:
+        name: Of the element; never what came from a file.
+        children: Its content in order.
+        **attributes: Values by name; ``_`` in a name stands for ``-``, one at its end
+            for none. Numbers are rounded to two digits, None is left out.
+    """
+    written = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{text(_number(value))}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    return Markup(f"<{name}{written}>{''.join(children)}</{name}>")
+
+
+def _number(value: object) -> object:
+    if not isinstance(value, float):
+        return value
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def table(
+    caption: str, columns: Sequence[str], rows: Iterable[Sequence[object]]
+) -> Markup:
+    """Returns a table that scrolls by itself where it is too wide.
+
+    Args:
+        caption: What it has.
+        columns: Their names.
+        rows: Values, the first of which names its row.
+    """
+    head = [element("th", text(name), scope="col") for name in columns]
+    body = [
+        element(
+            "tr",
+            element("th", text(first), scope="row"),
+            *(element("td", text(cell)) for cell in cells),
+        )
+        for first, *cells in rows
+    ]
+    shown = element(
+        "table",
+        element("caption", text(caption)),
+        element("thead", element("tr", *head)),
+        element("tbody", *body),
+    )
+    return element("div", shown, style="overflow-x:auto", role="region", tabindex=0)
+
+
+_CELLS = ("cells", "cells_and_pass")
+_STONES = frozenset(".XO")
+_MOST_CELLS = 40  # in a row or a column
+_CELL = 30.0  # units of the drawing
+_EDGE = 8.0
+_FONT = "font-family:system-ui,sans-serif"
+_WOOD, _LINE, _INK, _HEAT, _LAST = "#e3c48d", "#a3834a", "#241a08", "#2563eb", "#d9480f"
+# Shares below this have no number in their cell.
+_TOLD = 0.01
+_FULLEST = 0.6
+
+
+@dataclass(frozen=True)
+class Board:
+    """A position as it was read of its text."""
+
+    rows: tuple[str, ...]
+    """Cells of each row, ``.``, ``X`` and ``O``; all rows are as long."""
+    places: tuple[tuple[float, ...], ...]
+    """Where each cell stands, in cells from the left."""
+    row_labels: tuple[str, ...]
+    """Names of the rows; empty where they have none."""
+    column_labels: tuple[str, ...]
+    """Names of the columns; empty where they have none."""
+    below: str
+    """The text below the board: who is to move, or who won."""
+
+    @property
+    def width(self) -> int:
+        """Cells of a row."""
+        return len(self.rows[0])
+
+
+@dataclass(frozen=True)
+class Heat:
+    """What is told of one cell, or of one column."""
+
+    share: float
+    """How much, in [0, 1]."""
+    told: str
+    """The whole of it, shown where the pointer is."""
+
+
+def read_board(shown: str) -> Board | None:
+    """Returns the board of a position's text; None where it shows none.
+
+    Args:
+        shown: As ``str`` of a state gives it.
+    """
+    lines = shown.splitlines()[: _MOST_CELLS + 8]
+    first = next((i for i, line in enumerate(lines) if _cells(line)), None)
+    if first is None:
+        return None
+    found: list[list[re.Match[str]]] = []
+    for line in lines[first:]:
+        cells = _cells(line)
+        if cells is None or (found and len(cells) != len(found[0])):
+            break
+        found.append(cells)
+    rest = lines[first + len(found) :]
+    width = len(found[0])
+    if len(found) > _MOST_CELLS:
+        return None
+    labels = _labels(rest[0]) if rest else ()
+    labels = labels if len(labels) == width else ()
+    left = min(row[0].start() for row in found)
+    pitch = min(
+        b.start() - a.start() for row in found for a, b in itertools.pairwise(row)
+    )
+    numbers = [
+        lines[first + i][: row[0].start()].strip() for i, row in enumerate(found)
+    ]
+    return Board(
+        rows=tuple("".join(cell[0] for cell in row) for row in found),
+        places=tuple(
+            tuple((cell.start() - left) / pitch for cell in row) for row in found
+        ),
+        row_labels=tuple(numbers) if all(numbers) else (),
+        column_labels=labels,
+        below="\n".join(rest[1:] if labels else rest).strip(),
+    )
+
+
+def board_svg(
+    board: Board,
+    title: str,
+    *,
+    last: tuple[int, int] | None = None,
+    cells: Mapping[tuple[int, int], Heat] | None = None,
+    columns: Mapping[int, Heat] | None = None,
+) -> Markup:
+    """Returns the board, with a title and its text for those who do not see it.
+
+    Args:
+        board: What lies where.
+        title: What it is, a phrase.
+        last: Row and column of the last move, which is ringed.
+        cells: What is told of cells, by row and column.
+        columns: What is told of columns, in a row above the board.
+    """
+    margin = _CELL * 0.8 if board.row_labels else 0.0
+    top = _EDGE + (_CELL if columns else 0.0)
+    left = _EDGE + margin
+    width = left + _CELL * (max(map(max, board.places)) + 1) + _EDGE
+    height = top + _CELL * len(board.rows) + _EDGE
+    height += _CELL * 0.8 if board.column_labels else 0.0
+
+    def x_of(row: int, column: int) -> float:
+        return left + _CELL * board.places[row][column]
+
+    squares, stones, warm = [], [], []
+    for i, row in enumerate(board.rows):
+        y = top + _CELL * i
+        for j, stone in enumerate(row):
+            x = x_of(i, j)
+            squares.append(f"M{x:g} {y:g}h{_CELL:g}v{_CELL:g}h-{_CELL:g}z")
+            if stone != ".":
+                stones.append(_stone(x, y, stone, is_last=last == (i, j)))
+            elif cells and (i, j) in cells:
+                warm.append(_heat(x, y, cells[i, j]))
+    for column, heat in (columns or {}).items():
+        if 0 <= column < board.width:
+            warm.append(_heat(x_of(0, column), _EDGE, heat))
+    labels = [
+        _label(_EDGE + margin / 2, top + _CELL * (i + 0.5), label)
+        for i, label in enumerate(board.row_labels)
+    ]
+    bottom = len(board.rows) - 1
+    labels += [
+        _label(x_of(bottom, j) + _CELL / 2, top + _CELL * (bottom + 1.4), label)
+        for j, label in enumerate(board.column_labels)
+    ]
+    grid = element("path", d="".join(squares), fill="none", stroke=_LINE)
+    return element(
+        "svg",
+        element("title", text(title)),
+        element("desc", text(_words(board))),
+        element("rect", width=width, height=height, rx=6, fill=_WOOD),
+        *warm,
+        grid,
+        *stones,
+        *labels,
+        role="img",
+        aria_label=title,
+        viewBox=f"0 0 {width:g} {height:g}",
+        xmlns="http://www.w3.org/2000/svg",
+        style=f"width:100%;max-width:{width:.0f}px;height:auto;{_FONT}",
+    )
+
+
+def position_figure(
+    shown: str,
+    title: str,
+    *,
+    layout: str = "flat",
+    last: int | None = None,
+    heats: Mapping[int, Heat] | None = None,
+) -> Markup:
+    """Returns a position as a figure: drawn where its text shows a board, else as text.
+
+    Args:
+        shown: The position's text.
+        title: What it is, a phrase.
+        layout: How actions lie on the board, a game's ``policy_layout``; where it is
+            flat neither of the others is drawn.
+        last: The last action, which is ringed; None for none.
+        heats: What is told of actions.
+    """
+    board = read_board(shown)
+    if board is None:
+        return element("figure", element("pre", text(shown), aria_label=title))
+    heats = heats or {}
+    cells = {divmod(action, board.width): heat for action, heat in heats.items()}
+    drawn = board_svg(
+        board,
+        title,
+        last=None if last is None else _last_cell(board, layout, last),
+        cells=cells if layout in _CELLS else {},
+        columns=heats if layout == "columns" else {},
+    )
+    words = f"{board.below} (X, the first player, is black)".strip()
+    return element("figure", drawn, element("figcaption", text(words)))
+
+
+def _last_cell(board: Board, layout: str, action: int) -> tuple[int, int] | None:
+    """Returns where the stone of an action lies; None where it set none."""
+    if layout in _CELLS:
+        return divmod(action, board.width)
+    if layout != "columns" or not 0 <= action < board.width:
+        return None
+    # The stone that fell last lies on top of its column.
+    rows = enumerate(board.rows)
+    return next(((i, action) for i, row in rows if row[action] != "."), None)
+
+
+def _cells(line: str) -> list[re.Match[str]] | None:
+    """Returns where the cells of a row stand; None for a line that is none."""
+    tokens = list(re.finditer(r"\S+", line))
+    if tokens and tokens[0][0].isdecimal():
+        tokens = tokens[1:]
+    if not 2 <= len(tokens) <= _MOST_CELLS:
+        return None
+    return tokens if all(token[0] in _STONES for token in tokens) else None
+
+
+def _labels(line: str) -> tuple[str, ...]:
+    names = tuple(line.split())
+    return names if all(len(name) <= 2 for name in names) else ()
+
+
+def _words(board: Board) -> str:
+    return "\n".join([*(" ".join(row) for row in board.rows), board.below]).strip()
+
+
+def _stone(x: float, y: float, stone: str, *, is_last: bool) -> Markup:
+    is_first = stone == "X"
+    half = _CELL / 2
+    return element(
+        "circle",
+        cx=x + half,
+        cy=y + half,
+        r=_CELL * 0.4,
+        fill="#111111" if is_first else "#fcfcfc",
+        stroke=_LAST if is_last else "#777777" if is_first else "#333333",
+        stroke_width=4 if is_last else 1,
+    )
+
+
+def _heat(x: float, y: float, heat: Heat) -> Markup:
+    share = min(1.0, max(0.0, heat.share))
+    parts = [
+        element("title", text(heat.told)),
+        element(
+            "rect",
+            x=x,
+            y=y,
+            width=_CELL,
+            height=_CELL,
+            fill=_HEAT,
+            fill_opacity=_FULLEST * share**0.5,
+        ),
+    ]
+    if share >= _TOLD:
+        half = _CELL / 2
+        parts.append(_label(x + half, y + half, f"{100 * share:.0f}"))
+    return element("g", *parts)
+
+
+def _label(x: float, y: float, label: str) -> Markup:
+    return element(
+        "text",
+        text(label),
+        x=x,
+        y=y,
+        fill=_INK,
+        font_size=12,
+        text_anchor="middle",
+        dominant_baseline="central",
+    )

@@ -1,0 +1,195 @@
+"""A benchmark run, read from its files, which are checked against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tengen.config import check, from_dict
+from tengen.errors import RunError, UsageError
+from tengen.minigo.target_files import (
+    Clock,
+    TargetFiles,
+    TargetRecord,
+    TrainedGeneration,
+)
+from tengen.observe.target import TargetResult
+from tengen.run import RunDirectory
+
+__all__ = ["BenchmarkRun", "Settings", "read_benchmark"]
+
+# Files keep seconds to the microsecond and better, a log to the millisecond.
+_SAME_S = 1e-3
+
+_KEYS = {
+    "batch_size": "learner.batch_size",
+    "optimizer": "learner.optimizer.kind",
+    "rates": "learner.optimizer.rates",
+    "boundaries": "learner.optimizer.boundaries",
+    "weight_decay": "learner.optimizer.weight_decay",
+    "min_games": "store.min_games",
+    "iterations": "agent.iterations",
+    "target_games": "agent.target.num_games",
+    "seed": "seed",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What a log says of the config."""
+
+    batch_size: int
+    """Rows of a step."""
+    optimizer: str
+    """Which optimizer, ``sgd``."""
+    rates: tuple[float, ...]
+    """Learning rates, one after the other."""
+    boundaries: tuple[int, ...]
+    """Steps after which the next rate holds, one fewer than there are rates."""
+    weight_decay: float
+    """Of the weights."""
+    min_games: int
+    """Games that a generation has at least."""
+    iterations: int
+    """Models that the run is to have."""
+    target_games: int
+    """Games of a model against the target."""
+    seed: int
+    """Of the run."""
+
+    def __post_init__(self) -> None:
+        check(
+            len(self.rates) == len(self.boundaries) + 1,
+            _KEYS["rates"],
+            list(self.rates),
+            "must have one entry more than learner.optimizer.boundaries; change it",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchmarkRun:
+    """What the files of a run say; they agree with each other."""
+
+    settings: Settings
+    """Of ``run.json``."""
+    platform: str
+    """The machine that the run began on, as ``code.txt`` has it."""
+    clock: Clock
+    """When its parts began."""
+    generations: tuple[TrainedGeneration, ...]
+    """Those that were learned from, in order."""
+    evaluated: tuple[TargetRecord, ...]
+    """The models that met the target, in order of their numbers."""
+    result: TargetResult | None
+    """None while models are to be trained or evaluated."""
+
+    @property
+    def passed(self) -> TargetRecord | None:
+        """The first model that reached the target; None where none has."""
+        if self.result is None:
+            return None
+        at_least = self.result.win_rate
+        reached = (each for each in self.evaluated if each.win_rate >= at_least)
+        return next(reached, None)
+
+
+def read_benchmark(run: RunDirectory) -> BenchmarkRun:
+    """Returns what a run's files say. Blocks on reading them.
+
+    Args:
+        run: The run; it may be going on.
+
+    Raises:
+        UsageError: It is no run of the benchmark, or a file is of a newer schema.
+        RunError: A file is damaged, or does not agree with the others.
+    """
+    settings = _settings(run, run.read_run().get("config", {}))
+    files = TargetFiles(run)
+    clock = files.clock()
+    if clock is None:
+        what = (
+            "has no eval/target/clock.json, which comes once models meet the target "
+            "(agent.target.opponent) after training,"
+        )
+        raise _no_benchmark(run, what)
+    found = BenchmarkRun(
+        settings=settings,
+        platform=_platform(run),
+        clock=clock,
+        generations=tuple(files.generations()),
+        evaluated=tuple(files.records()),
+        result=files.result(settings.iterations),
+    )
+    _check_result(run, found)
+    return found
+
+
+def _settings(run: RunDirectory, config: Mapping[str, Any]) -> Settings:
+    values: dict[str, Any] = {}
+    for name, key in _KEYS.items():
+        value: Any = config
+        for word in key.split("."):
+            if not isinstance(value, Mapping) or word not in value:
+                raise _no_benchmark(run, f"has no {key} in run.json")
+            value = value[word]
+        values[name] = value
+    try:
+        return from_dict(Settings, values)
+    except UsageError as error:
+        what = str(error).rpartition(";")[0]
+        raise _no_benchmark(run, f"has settings of its own, {what}") from None
+
+
+def _no_benchmark(run: RunDirectory, what: str) -> UsageError:
+    return UsageError(
+        f"run ({run.path}) {what} and is no run of the benchmark; "
+        f"make one by tengen train go/19 --recipe mlperf_minigo"
+    )
+
+
+def _platform(run: RunDirectory) -> str:
+    """Returns the machine of the first block of ``code.txt``."""
+    path = run.path / "code.txt"
+    text = path.read_text(errors="replace") if path.exists() else ""
+    for line in text.splitlines():
+        name, _, value = line.partition(":")
+        if name == "machine" and value.strip():
+            return value.strip()
+    return "unknown"
+
+
+def _check_result(run: RunDirectory, found: BenchmarkRun) -> None:
+    """Raises RunError where ``result.json`` is not what the other files make it."""
+    result = found.result
+    if result is None:
+        return
+    path = run.eval / "target" / "result.json"
+    first = found.passed
+    told = None if first is None else first.model
+    if result.passed != told:
+        raise _disagrees(
+            f"result.json ({path}) has model {result.passed} as the first that passed, "
+            f"and the evaluated models model {told}"
+        )
+    if result.clock_at is None:
+        what = "began to train before agent.iterations was set, has no clock"
+        raise _no_benchmark(run, what)
+    clock_at = found.clock.clock_at
+    if clock_at is None or abs(clock_at - result.clock_at) > _SAME_S:
+        raise _disagrees(
+            f"result.json ({path}) has clock_at {result.clock_at}, and clock.json "
+            f"{clock_at}"
+        )
+    if first is None or result.passed_after_s is None:
+        return
+    after_s = first.made_at - clock_at
+    if abs(after_s - result.passed_after_s) > _SAME_S:
+        raise _disagrees(
+            f"result.json ({path}) has passed_after_s {result.passed_after_s}, and "
+            f"model {first.model} was made {after_s:.3f} s after the clock began"
+        )
+
+
+def _disagrees(what: str) -> RunError:
+    return RunError(f"{what}; restore the files of one run")

@@ -1,0 +1,111 @@
+"""``tengen eval RUN`` of a run with a target: its models in order, until one passes."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from tengen.config import check, to_dict
+from tengen.games import check_typed
+from tengen.minigo.matches import TargetMatches
+from tengen.minigo.opponent import check_typed_opponent
+from tengen.minigo.target_files import TargetFiles
+from tengen.observe.progress_line import ProgressLine
+from tengen.observe.roles import of_agent
+from tengen.observe.target import TargetResult, read_target, target_line
+from tengen.roles import RoleContext, StopListener, read_config
+from tengen.run import RunDirectory, check_no_mirror, check_writable, usable_threads
+
+__all__ = ["evaluate_models", "has_target"]
+
+_INTERRUPTED = 130
+
+
+def has_target(where: str) -> bool:
+    """Returns whether an argument names a run whose models meet a target.
+
+    Raises:
+        UsageError: The run is of a newer schema.
+        RunError: ``run.json`` is damaged.
+    """
+    run = RunDirectory(where)
+    if run.is_new:
+        return False
+    target = of_agent(run.read_run().get("config", {}), "target") or {}
+    return bool(target.get("opponent"))
+
+
+def evaluate_models(args: argparse.Namespace) -> dict[str, Any]:
+    """Plays what no other process plays of the run's models, and prints the result.
+
+    Several may run at once, on hosts that share the run directory.
+
+    Args:
+        args: ``model``, the run; ``threads``; ``task``, typed of a game in Python;
+            ``opponent``, typed of a target that is a program.
+
+    Returns:
+        What ``RUN/eval/target/result.json`` has, and ``exit_code``, 1 without a result.
+
+    Raises:
+        UsageError: The target is gone, another one than models met, or a program that
+            was not typed; the folder is a mirror or cannot be written; or the run was
+            asked to stop and goes on no more.
+        RunError: A model is damaged, or the target fails.
+    """
+    num_threads = usable_threads(args.threads)
+    run = RunDirectory.open(args.model)
+    check_no_mirror(run)
+    config = read_config(run)
+    check_typed(config.task, args.task, run.path)
+    files = TargetFiles(run)
+    if files.result(config.schedule.num_models) is None:
+        opponent = config.schedule.opponent
+        check_typed_opponent(opponent, args.opponent, run.path, "--opponent ")
+        check_writable(run.path)
+    if run.stop_requested():
+        check(
+            run.lock_holder("train") is None,
+            "run",
+            args.model,
+            "is about to stop; wait until it has",
+        )
+        run.clear_stop()
+    with StopListener(run) as listener, ProgressLine("waiting for models") as line:
+        context = RoleContext(
+            num_threads=num_threads,
+            stop=listener.event,
+            opponent=args.opponent,
+            progress=lambda report: line.tell(report.get("stage", "")),
+        )
+        matches = TargetMatches(config, run, context)
+        while not listener.event.is_set():
+            report = matches.turn()
+            if report is None:
+                break
+            if "told" in report and not args.json:
+                line.leave(report["told"])
+        result = files.result(config.schedule.num_models)
+    if result is None:
+        why = matches.waits_for or "not all models are played; the same command goes on"
+        print(f"tengen: {run.path} has no result: {why}", file=sys.stderr)
+        code = _INTERRUPTED if listener.reason == "interrupted" else 1
+        return {"run": str(run.path), "exit_code": code}
+    if not args.json:
+        found = read_target(run)
+        assert found is not None
+        print("\n".join([target_line(found), *_beside(result)]))
+    return {"run": str(run.path), **to_dict(result), "exit_code": 0}
+
+
+def _beside(result: TargetResult) -> list[str]:
+    """Returns the two numbers that stand beside the rule, as lines for people."""
+    lines = []
+    if result.smoothed_after_s is not None:
+        lines.append(f"by all results smoothed {result.smoothed_after_s:,.1f} s")
+    if (further := result.confirmation) is not None:
+        lines.append(
+            f"in {further['num_games']} further games it has {further['win_rate']:.3f}"
+        )
+    return lines

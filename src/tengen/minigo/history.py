@@ -1,0 +1,165 @@
+"""The times of a run, for runs whose result is a time (MLPerf).
+
+``RUN/eval/calls.json`` says when each call of ``tengen train`` began, whether it
+trained or only wrote the config, for roles by themselves, and which of its settings
+MLPerf's closed division forbids. ``RUN/eval/began.json`` says when the learner
+began. Once training has ended, ``RUN/eval/target/clock.json`` and ``generations.jsonl``
+are made from these files and the models, for the run's log.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from tengen.errors import RunError
+from tengen.minigo.closed_division import open_because
+from tengen.minigo.target_files import TargetFiles
+from tengen.models import ModelMeta
+from tengen.models.load import read_meta
+from tengen.roles.spent import read_began
+from tengen.run import RunDirectory, make_directory, publish_json, read_object
+
+__all__ = [
+    "has_calls",
+    "has_history",
+    "note_call",
+    "publish_history",
+    "run_open_because",
+]
+
+_SCHEMA = 1
+_CALLS = "calls.json"
+_ADVICE = "restore it from a copy; without it the run has no result"
+
+
+def has_calls(run: RunDirectory) -> bool:
+    """Returns whether a call was recorded, also where the run is no benchmark now."""
+    return (run.eval / _CALLS).exists()
+
+
+def note_call(
+    run: RunDirectory, config: Mapping[str, Any], *, trains: bool = True
+) -> None:
+    """Records that a call of ``tengen train`` begins; the call holds the run's lock.
+
+    Args:
+        run: The run.
+        config: The run's config in this call, as JSON values.
+        trains: Whether the call trains; if not, it only writes the config.
+
+    Raises:
+        UsageError: The file is of a newer schema.
+        RunError: It is damaged, or the disk refuses.
+    """
+    call = {
+        "at": round(time.time(), 3),
+        "trains": trains,
+        "open_because": open_because(config),
+    }
+    content = {"schema": _SCHEMA, "calls": [*_calls(run), call]}
+    path = run.eval / _CALLS
+    make_directory(path.parent)
+    publish_json(path, content)
+
+
+def run_open_because(run: RunDirectory) -> list[str]:
+    """Returns the reasons, of any call, why the run is in MLPerf's open division.
+
+    Reasons about ``agent.target`` are left out: the target is the same for all models,
+    so the last call's config decides.
+
+    Raises:
+        UsageError: A file is of a newer schema.
+        RunError: It is damaged.
+    """
+    found = [
+        reason
+        for call in _calls(run)
+        for reason in call["open_because"]
+        if not reason.startswith("agent.target.")
+    ]
+    if read_began(run) is None:
+        found.append(
+            "agent.iterations (0) was set only after training began, so the time was "
+            "not recorded"
+        )
+    return list(dict.fromkeys(found))
+
+
+def has_history(run: RunDirectory) -> bool:
+    """Returns whether ``publish_history`` was done for all current models."""
+    return TargetFiles(run).history_model() == run.models.latest()
+
+
+def publish_history(run: RunDirectory) -> None:
+    """Publishes ``clock.json`` and ``generations.jsonl``, once training has ended.
+
+    Raises:
+        UsageError: A file is of a newer schema.
+        RunError: A file is damaged, or the disk refuses.
+    """
+    files = TargetFiles(run)
+    metas = [
+        (number, read_meta(run.models.entry(number), error=RunError))
+        for number in run.models.numbers()
+    ]
+    lines = [
+        _generation(number, meta, before)
+        for (_, before), (number, meta) in itertools.pairwise(metas)
+    ]
+    calls = [float(call["at"]) for call in _calls(run) if call["trains"]]
+    first_model_at = metas[0][1].made_at if metas else None
+    clock_at = read_began(run)
+    # A run that learns from imported games publishes its first model while the clock
+    # runs.
+    ends = [at for at in (first_model_at, clock_at) if at is not None]
+    init_ended_at = min(ends, default=None)
+    # Calls that ended before there was a model, for example because a GPU was missing,
+    # left nothing: the run begins with the call that made the first model.
+    before = [at for at in calls if init_ended_at is not None and at <= init_ended_at]
+    calls = calls[max(0, len(before) - 1) :]
+    clock = {
+        "last_model": metas[-1][0] if metas else None,
+        "init_at": calls[0] if calls else first_model_at,
+        "init_ended_at": init_ended_at,
+        "clock_at": clock_at,
+        "restarts_at": calls[1:],
+    }
+    files.publish_history(clock, lines)
+
+
+def _generation(number: int, meta: ModelMeta, before: ModelMeta) -> dict[str, Any]:
+    """Returns the figures of the pass between two models."""
+    origin = meta.origin
+    return {
+        "generation": None if origin is None else origin.pass_generation,
+        "model": number,
+        "num_games": None if origin is None else origin.pass_games,
+        "num_rows": None if origin is None else origin.num_rows,
+        "num_sampled": None if origin is None else origin.window_rows,
+        "num_steps": meta.num_steps - before.num_steps,
+        "began_at": None if origin is None else origin.learned_from_at,
+        "ended_at": None if origin is None else origin.learned_to_at,
+    }
+
+
+def _calls(run: RunDirectory) -> list[dict[str, Any]]:
+    path = run.eval / _CALLS
+    if not path.exists():
+        return []
+    content = read_object(path, "calls", schema=_SCHEMA, advice=_ADVICE)
+    try:
+        return [
+            {
+                "at": float(call["at"]),
+                # Earlier versions recorded no other calls.
+                "trains": bool(call.get("trains", True)),
+                "open_because": [str(reason) for reason in call["open_because"]],
+            }
+            for call in content["calls"]
+        ]
+    except (LookupError, TypeError, ValueError, AttributeError):
+        raise RunError(f"calls ({path}) are damaged; {_ADVICE}") from None

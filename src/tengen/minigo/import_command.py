@@ -1,0 +1,383 @@
+"""``tengen data import-minigo``: models and examples of MLPerf's minigo.
+
+See docs/howto/train/mlperf_data.md. Examples are compressed record files, one a game.
+
+Source: MLPerf training v2.1, minigo, ``preprocessing.py``, for what an example has;
+TensorFlow, ``tensorflow/core/lib/io/record_writer.h`` for a record and
+``tensorflow/core/example`` for the fields (Apache License 2.0).
+
+Legend: R examples, N side of the board.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen.config import check
+from tengen.errors import RunError, UsageError
+from tengen.experience.rows.imported import (
+    MAX_SIDE,
+    NUM_FEATURES,
+    Examples,
+    rows_name,
+    write_rows,
+)
+from tengen.games import open_game
+from tengen.minigo.tensors import Checkpoint, FrozenGraph, TensorFile
+from tengen.minigo.weights import read_weights
+from tengen.minigo.wire import Message, check_crc, read_bounded
+from tengen.models.export import ModelExporter
+from tengen.models.load import ModelMeta
+from tengen.models.publish import publish_model
+from tengen.nets import board_of
+from tengen.observe.progress_line import ProgressLine
+from tengen.run import OtherKindError, check_writable, reading_file
+
+__all__ = [
+    "Layout",
+    "add_arguments",
+    "import_examples",
+    "import_minigo",
+    "read_examples",
+    "side_of",
+]
+
+Layout: TypeAlias = Literal["nchw", "nhwc"]
+"""Whether an example's planes lie one after the other, or its points do."""
+
+_WHAT = "examples"
+_MAX_BYTES = 1 << 26
+_HEADER_BYTES = 12
+_CRC_BYTES = 4
+# Ones where Black is to move.
+_BLACK_PLANE = 8
+# A sum of shares in float32.
+_TOLERANCE = 1e-3
+
+
+def read_examples(path: Path, side: int, layout: Layout) -> Examples:
+    """Returns what is in a ``.tfrecord.zz`` file.
+
+    Args:
+        path: The file.
+        side: N.
+        layout: Of the planes; files of minigo 0.7 and later have ``nchw``.
+
+    Raises:
+        RunError: It is missing, damaged, or of another board.
+    """
+    rows = []
+    with reading_file(_WHAT, path):
+        data = memoryview(_inflated(read_bounded(path, _MAX_BYTES)))
+        for record in _records(data):
+            rows.append(_example(Message(record), side, layout))
+    planes = np.empty((len(rows), NUM_FEATURES, side, side), np.uint8)
+    policy = np.empty((len(rows), side * side + 1), np.float32)
+    outcome = np.empty(len(rows), np.int8)
+    for index, row in enumerate(rows):
+        planes[index], policy[index], outcome[index] = row
+    return Examples(planes, policy, outcome)
+
+
+def side_of(path: Path) -> int:
+    """Returns N of the first example of a file; 0 where there is none.
+
+    Raises:
+        RunError: As ``read_examples``.
+    """
+    with reading_file(_WHAT, path):
+        data = memoryview(_inflated(read_bounded(path, _MAX_BYTES)))
+        for record in _records(data):
+            num_bytes = len(_features(Message(record))["x"].message(1).raw(1))
+            side = int((num_bytes / NUM_FEATURES) ** 0.5 + 0.5)
+            is_board = num_bytes == NUM_FEATURES * side * side
+            if not is_board or not 2 <= side <= MAX_SIDE:
+                raise ValueError(f"x has {num_bytes} bytes, not 13 a point of a board")
+            return side
+    return 0
+
+
+def _inflated(data: bytes) -> bytes:
+    machine = zlib.decompressobj()
+    try:
+        found = machine.decompress(data, _MAX_BYTES)
+    except zlib.error as error:
+        raise ValueError(f"it is not compressed by zlib, {error}") from error
+    if machine.unconsumed_tail:
+        raise ValueError(f"it has more than {_MAX_BYTES} bytes")
+    if not machine.eof or machine.unused_data:
+        raise ValueError("it is cut off, or goes on behind its end")
+    return found
+
+
+def _records(data: memoryview) -> Iterator[memoryview]:
+    place = 0
+    while place < len(data):
+        header = data[place : place + _HEADER_BYTES]
+        if len(header) < _HEADER_BYTES:
+            raise ValueError("a record of it is cut off")
+        check_crc(header[:8], int.from_bytes(header[8:], "little"), "a length")
+        place += _HEADER_BYTES
+        length = int.from_bytes(header[:8], "little")
+        if length + _CRC_BYTES > len(data) - place:
+            raise ValueError("a record of it is cut off")
+        record = data[place : place + length]
+        place += length
+        crc = int.from_bytes(data[place : place + _CRC_BYTES], "little")
+        check_crc(record, crc, "a record")
+        place += _CRC_BYTES
+        yield record
+
+
+def _features(example: Message) -> dict[str, Message]:
+    found = {
+        entry.text(1): entry.message(2) for entry in example.message(1).messages(1)
+    }
+    for name in ("x", "pi", "outcome"):
+        if name not in found:
+            raise ValueError(f"an example has no {name}")
+    return found
+
+
+def _example(
+    example: Message, side: int, layout: Layout
+) -> tuple[NDArray[np.uint8], NDArray[np.float32], int]:
+    features = _features(example)
+    planes = np.frombuffer(features["x"].message(1).raw(1), np.uint8)
+    num_cells = side * side
+    if planes.size != NUM_FEATURES * num_cells:
+        raise ValueError(f"x is not {NUM_FEATURES} planes of side {side}")
+    if layout == "nhwc":
+        planes = planes.reshape(num_cells, NUM_FEATURES).T
+    planes = planes.reshape(NUM_FEATURES, side, side)
+    if planes.max() > 1:
+        raise ValueError("x has other numbers than 0 and 1")
+    black = int(planes[_BLACK_PLANE, 0, 0])
+    if (planes[_BLACK_PLANE] != black).any():
+        other = "nchw" if layout == "nhwc" else "nhwc"
+        raise OtherKindError(
+            f"whose turn it is differs over the board; give --layout {other}"
+        )
+    raw = features["pi"].message(1).raw(1)
+    policy = np.frombuffer(raw, "<f4") if len(raw) % 4 == 0 else np.zeros(0, "<f4")
+    if policy.size != num_cells + 1:
+        raise ValueError(f"pi is not {num_cells + 1} numbers of float32")
+    if not policy.min() >= 0 or not abs(float(policy.sum()) - 1.0) < _TOLERANCE:
+        raise ValueError("pi is no distribution")
+    won = features["outcome"].message(2).floats(1)
+    if won.size != 1 or won[0] not in (-1.0, 0.0, 1.0):
+        raise ValueError("outcome is not one of -1, 0 and 1")
+    return planes, policy, int(won[0]) * (1 if black else -1)
+
+
+_GENERATION = re.compile("[0-9]{6}")
+_PATTERN = "*.tfrecord.zz"
+
+ImportedGeneration = tuple[int, int, int]
+"""Number of a generation, and its games and rows."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of ``data import-minigo``."""
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument(
+        "--checkpoint",
+        type=Path,
+        metavar="PREFIX",
+        help="a TensorFlow checkpoint, its path without .index",
+    )
+    source.add_argument(
+        "--graph", type=Path, metavar="FILE", help="a frozen TensorFlow graph, .pb"
+    )
+    source.add_argument(
+        "--examples",
+        type=Path,
+        metavar="FOLDER",
+        help="examples of self-play: one folder of .tfrecord.zz files for each "
+        "generation, named by six digits",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        metavar="FOLDER",
+        help="the model's folder, which is made; with --examples the folder for "
+        "their files",
+    )
+    parser.add_argument(
+        "--layout",
+        choices=("nchw", "nhwc"),
+        default="nchw",
+        help="order of the planes' axes in examples; nhwc before minigo 0.7 (nchw)",
+    )
+
+
+def import_minigo(args: argparse.Namespace) -> dict[str, Any]:
+    """Imports a model or examples.
+
+    Returns:
+        ``out``, and of a model ``task``, ``net`` (blocks and channels) and
+        ``num_steps``; of examples ``generations``, ``num_games`` and ``num_rows``.
+
+    Raises:
+        UsageError: An argument names nothing to import, or a model that is damaged or
+            of another kind; a model's ``--out`` exists; or ``--out`` lies behind a file
+            or cannot be written. Nothing is written.
+        RunError: A file of examples is damaged, cannot be read or is of another kind,
+            or the disk refuses.
+    """
+    _check_out(args.out)
+    if args.examples is not None:
+        return _import_examples(args)
+    if args.checkpoint is not None:
+        index = f"{args.checkpoint}.index"
+        check(
+            os.path.isfile(index),
+            "checkpoint",
+            args.checkpoint,
+            f"must be a path without .index, and {index} is no file; check the path",
+        )
+        return _import_model(args, lambda: Checkpoint(args.checkpoint))
+    is_file = os.path.isfile(args.graph)
+    check(is_file, "graph", args.graph, "must name a file; check the path")
+    return _import_model(args, lambda: FrozenGraph(args.graph))
+
+
+def _check_out(out: Path) -> None:
+    """Refuses a folder that cannot be made or written."""
+    path = out.absolute()
+    nearest = next(p for p in (path, *path.parents) if os.path.lexists(p))
+    check(
+        os.path.isdir(nearest),
+        "out",
+        out,
+        f"must be a folder, and {nearest} is none; choose another folder",
+    )
+    check_writable(out)
+
+
+def _import_model(
+    args: argparse.Namespace, opened: Callable[[], TensorFile]
+) -> dict[str, Any]:
+    check(not args.out.exists(), "out", args.out, "must be new; choose another folder")
+    try:
+        weights = read_weights(opened())
+    except RunError as error:
+        # Nothing is written yet: the file that was named is no such network.
+        raise UsageError(str(error)) from error
+    task = f"go/{weights.side}/nosuicide/planes=minigo"
+    meta = ModelMeta(
+        task=task,
+        agent="alphazero",
+        net=weights.config,
+        signature=weights.config.signature(board_of(open_game(task)).signature),
+        generation=0,
+        num_steps=weights.num_steps,
+        num_samples=0,
+        sha256={},
+    )
+    args.out.absolute().parent.mkdir(parents=True, exist_ok=True)
+    with ProgressLine("making the model's graph"):
+        publish_model(args.out, meta, weights.tensors, ModelExporter())
+    net = f"{weights.config.num_blocks}x{weights.config.num_channels}"
+    if not args.json:
+        print(f"{args.out}: {net} for {task}, {weights.num_steps} steps")
+    return {
+        "out": str(args.out),
+        "task": task,
+        "net": net,
+        "num_steps": weights.num_steps,
+    }
+
+
+def _import_examples(args: argparse.Namespace) -> dict[str, Any]:
+    with ProgressLine("reading examples") as line:
+
+        def watch(done: ImportedGeneration) -> None:
+            number, num_games, num_rows = done
+            text = f"{number:06d}: {num_games} games, {num_rows} rows"
+            line.tell(f"read {text}")
+            if not args.json:
+                line.leave(text)
+
+        done = import_examples(args.examples, args.out, args.layout, watch)
+    return {
+        "out": str(args.out),
+        "generations": [number for number, _, _ in done],
+        "num_games": sum(num_games for _, num_games, _ in done),
+        "num_rows": sum(num_rows for _, _, num_rows in done),
+    }
+
+
+def import_examples(
+    source: Path,
+    out: Path,
+    layout: Layout,
+    watch: Callable[[ImportedGeneration], None],
+) -> list[ImportedGeneration]:
+    """Writes the rows of every generation. Blocks; a generation is in memory, packed.
+
+    Games are numbered in the order of their paths, folder by folder. What was written
+    before is written again.
+
+    Args:
+        source: A folder of folders ``NNNNNN``, each with ``.tfrecord.zz`` files at any
+            depth, one a game.
+        out: Where the files go; made if it is not there.
+        layout: Of the planes in an example.
+        watch: Called with each generation that was written.
+
+    Raises:
+        UsageError: There are no such files.
+        RunError: One is damaged, or the disk refuses. Generations that were written
+            before are whole.
+    """
+    found = {
+        int(folder.name): sorted(folder.rglob(_PATTERN))
+        for folder in sorted(_folders(source))
+    }
+    generations = {number: paths for number, paths in found.items() if paths}
+    if not generations:
+        raise UsageError(
+            f"examples ({source}) must be a folder of folders of six digits with "
+            f"{_PATTERN} files; check the path"
+        )
+    side = next(
+        (
+            side
+            for paths in generations.values()
+            for path in paths
+            if (side := side_of(path))
+        ),
+        0,
+    )
+    if side == 0:
+        raise UsageError(f"examples ({source}) have not one row; check the path")
+    out.mkdir(parents=True, exist_ok=True)
+    done = []
+    for number, paths in generations.items():
+        games = (read_examples(path, side, layout) for path in paths)
+        told = str(source / f"{number:06d}")
+        counts = write_rows(out / rows_name(number), games, side, number, told)
+        done.append((number, *counts))
+        watch(done[-1])
+    return done
+
+
+def _folders(source: Path) -> list[Path]:
+    if not source.is_dir():
+        return []
+    return [
+        path
+        for path in source.iterdir()
+        if path.is_dir() and _GENERATION.fullmatch(path.name)
+    ]

@@ -1,0 +1,355 @@
+"""The opponent that a run's models meet: checked before the run, opened to play."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import shlex
+import shutil
+from pathlib import Path
+from typing import Any
+
+from tengen.config import check, to_dict
+from tengen.errors import RunError, UsageError
+from tengen.evaluation.engines.side import check_engine
+from tengen.evaluation.named_players import find_player, is_engine, open_model
+from tengen.evaluation.players import EnginePlayer, MatchPlayer, ModelPlayer
+from tengen.evaluation.target_config import TargetConfig
+from tengen.games import is_program, open_game
+from tengen.inference.foreign_graph import ForeignGraph
+from tengen.minigo.target_files import TargetFiles
+from tengen.models import KATAGO, ModelDir
+from tengen.nets import board_of
+from tengen.observe.target import TARGET_SCHEMA
+from tengen.roles import RunConfig
+from tengen.run import RunDirectory, file_sha256, publish_json, read_object
+from tengen.search import PlayConfig
+
+__all__ = [
+    "check_terms",
+    "check_typed_opponent",
+    "checked_opponent",
+    "checked_target",
+    "is_network",
+    "keep_terms",
+    "open_opponent",
+    "opponent_digest",
+]
+
+_NAME = "agent.target.opponent"
+_ONNX = "onnx:"
+_TERMS = "terms.json"
+_TERMS_ADVICE = "remove the folder, and all models are played anew"
+
+
+def check_typed_opponent(
+    opponent: str, typed: str | None, source: object, option: str
+) -> None:
+    """Refuses an engine that only the file of a run names; starts nothing.
+
+    A run may come from anyone, and an engine is a command that would be run.
+
+    Args:
+        opponent: As ``run.json`` names it.
+        typed: The opponent that the user typed in this call, or None.
+        source: The run, for the message.
+        option: What is typed before the opponent, for the message.
+
+    Raises:
+        UsageError: The opponent is an engine and was not typed, or another opponent
+            was typed.
+    """
+    if typed is None and is_engine(opponent):
+        words = f"{option}{shlex.quote(opponent)}"
+        raise UsageError(
+            f"{_NAME} ({opponent}) of {source} is a program, which runs only where it "
+            f"is typed; add {words} to run it"
+        )
+    if typed not in (None, opponent):
+        raise UsageError(
+            f"opponent ({typed}) must be {opponent}, that of {source}; correct it"
+        )
+
+
+def checked_opponent(config: TargetConfig, task: str) -> TargetConfig:
+    """Returns the config with a model, or its file, as a full path.
+
+    Blocks while a network is compiled, one in ONNX answers some rows, or a program is
+    started, sets up a game and leaves: nothing of that may fail only after training.
+
+    Args:
+        config: Names an opponent.
+        task: What is played.
+
+    Raises:
+        UsageError: There is no such opponent, or it cannot play the task.
+    """
+    word = config.opponent
+    if word.startswith(_ONNX):
+        path = Path(word.removeprefix(_ONNX)).resolve()
+        check(path.is_file(), _NAME, word, "must name a file; check the path")
+        _check_graph(path, task)
+        return dataclasses.replace(config, opponent=f"{_ONNX}{path}")
+    try:
+        found = find_player(word)
+    except UsageError as error:
+        raise UsageError(f"{_NAME} ({word}) cannot be used: {error}") from error
+    if isinstance(found, EnginePlayer):
+        found.check_game(task)
+        _check_program(found)
+        _check_answers(found, task)
+        return config
+    if not isinstance(found, ModelDir):
+        return config
+    if found.boards is not None:
+        rule = f"plays Go, not {task}; name another"
+        check(task.startswith("go/"), _NAME, word, rule)
+        full = f"{KATAGO}{Path(word.removeprefix(KATAGO)).resolve()}"
+    else:
+        _check_game(found, word, task)
+        full = str(found.path.resolve())
+    config = dataclasses.replace(config, opponent=full)
+    try:
+        open_opponent(config, task, PlayConfig(), 1)
+    except (RunError, UsageError) as error:
+        raise UsageError(f"{_NAME} ({word}) cannot be used: {error}") from error
+    return config
+
+
+def checked_target(
+    config: RunConfig, run: RunDirectory, known: RunConfig | None, *, is_typed: bool
+) -> RunConfig:
+    """Returns the config with ``agent.target.opponent`` as the full path of a model.
+
+    A RUN becomes its newest model at the first call that names the RUN: later calls
+    with the same command keep this model.
+
+    Args:
+        config: The config of this call.
+        run: The run.
+        known: The run's config before this call; None for a new run.
+        is_typed: Whether the user typed the opponent in this call.
+
+    Raises:
+        UsageError: There is no such opponent, none where one is needed, it cannot play
+            the task, it is a program that was not typed, or models have already met it
+            by other settings.
+    """
+    agent = config.games
+    if agent is None:
+        return config
+    target = agent.target
+    if not target.opponent:
+        check(
+            not target.needs_opponent,
+            "agent.target.opponent",
+            "empty",
+            "must name whom the models meet, so that the run has a result; set it, or "
+            "agent.target.needs_opponent=false to train without",
+        )
+        return config
+    if known is not None and not is_typed:
+        option = "--set agent.target.opponent="
+        check_typed_opponent(target.opponent, None, run.path, option)
+    kept = "" if known is None else known.schedule.opponent
+    if _is_model_of(kept, target.opponent):
+        target = dataclasses.replace(target, opponent=kept)
+    target = checked_opponent(target, config.task)
+    agent = dataclasses.replace(agent, target=target)
+    check_terms(TargetFiles(run), target, agent.play_against_target())
+    return dataclasses.replace(config, agent=agent)
+
+
+def _is_model_of(path: str, word: str) -> bool:
+    """Returns whether a path is a model of the run that a word names."""
+    return bool(path) and Path(path).parent == RunDirectory(word).models.path.resolve()
+
+
+def open_opponent(
+    config: TargetConfig,
+    task: str,
+    play: PlayConfig,
+    num_threads: int,
+    devices: str | None = None,
+) -> MatchPlayer:
+    """Returns the player. Blocks while a model is read and compiled.
+
+    Args:
+        config: As ``checked_opponent`` returned it.
+        task: What is played.
+        play: How an opponent that is a network searches.
+        num_threads: Threads that will evaluate at the same time.
+        devices: Where a tengen model computes, as for ``open_for_play``. An ONNX graph
+            computes on the CPU.
+
+    Raises:
+        UsageError: It is gone, or the GPU is not here.
+        RunError: The backend refuses the model.
+    """
+    word = config.opponent
+    if word.startswith(_ONNX):
+        graph = _open_graph(Path(word.removeprefix(_ONNX)), task, num_threads)
+        return ModelPlayer(name=word, task=task, backend=graph, play=play)
+    found = find_player(word)
+    if not isinstance(found, ModelDir):
+        return found
+    # Code of a task in Python runs only where the run's own task names it too. Another
+    # model may be of other rules or planes, or of all boards, until it plays.
+    typed = task if is_program(found.meta.task) else None
+    player: ModelPlayer = open_model(
+        found, word, num_threads=num_threads, play=play, task=typed, devices=devices
+    )
+    return player.playing(task)
+
+
+def is_network(word: str) -> bool:
+    """Returns whether an opponent is a model that ``open_opponent`` can put on a GPU.
+
+    Raises:
+        UsageError: It is gone.
+    """
+    return not word.startswith(_ONNX) and isinstance(find_player(word), ModelDir)
+
+
+def opponent_digest(config: TargetConfig) -> str:
+    """Returns what tells an opponent from others: a SHA-256 of its files or its words.
+
+    Raises:
+        UsageError: It is gone.
+    """
+    text = config.opponent
+    if text.startswith(_ONNX):
+        return file_sha256(Path(text.removeprefix(_ONNX)))
+    if text.startswith(KATAGO):
+        return file_sha256(Path(text.removeprefix(KATAGO)))
+    found = find_player(text)
+    if isinstance(found, ModelDir):
+        text = " ".join(
+            f"{name}={found.meta.sha256[name]}" for name in sorted(found.meta.sha256)
+        )
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _open_graph(path: Path, task: str, num_threads: int) -> ForeignGraph:
+    signature = board_of(open_game(task)).signature
+    try:
+        return ForeignGraph(path, signature, num_threads)
+    except UsageError as error:
+        raise UsageError(f"{_NAME} ({_ONNX}{path}) cannot be used: {error}") from error
+
+
+def _check_graph(path: Path, task: str) -> None:
+    try:
+        graph = _open_graph(path, task, 1)
+    except RunError as error:
+        # Nothing runs yet: it is what was typed that is at fault.
+        raise UsageError(f"{_NAME} ({_ONNX}{path}) cannot be used: {error}") from error
+    try:
+        graph.check_rows()
+    except UsageError as error:
+        raise UsageError(f"{_NAME} ({_ONNX}{path}) cannot be used: {error}") from error
+
+
+def _check_game(model: ModelDir, word: str, task: str) -> None:
+    game, theirs = open_game(task), model.meta
+    check(
+        theirs.signature.board is not None,
+        _NAME,
+        word,
+        f"must play {task}; it acts in the environment {theirs.task}",
+    )
+    board = theirs.signature.board
+    assert board is not None
+    wanted = (game.height, game.width, game.num_actions)
+    check(
+        (board.height, board.width, board.num_actions) == wanted,
+        _NAME,
+        word,
+        f"must be of the board of {task}; it is a model of {theirs.task}",
+    )
+
+
+def _check_program(player: EnginePlayer) -> None:
+    try:
+        program = shlex.split(player.command)[0]
+    except (ValueError, IndexError):
+        raise UsageError(
+            f"{_NAME} ({player.name}) must be a command line; quote it as a shell needs"
+        ) from None
+    found = shutil.which(program) or Path(program).exists()
+    check(bool(found), _NAME, player.name, f"needs the program {program}; install it")
+
+
+def _check_answers(player: EnginePlayer, task: str) -> None:
+    try:
+        check_engine(player, task)
+    except (RunError, UsageError) as error:
+        raise UsageError(f"{_NAME} ({player.name}) cannot be used: {error}") from error
+
+
+def check_terms(files: TargetFiles, config: TargetConfig, play: PlayConfig) -> bool:
+    """Checks that games to come are of one kind with those that were played.
+
+    Args:
+        files: Has the terms, once games were played.
+        config: The target.
+        play: How models search, as the config names it.
+
+    Returns:
+        Whether any are fixed yet.
+
+    Raises:
+        UsageError: A setting is another one, or the opponent's files are.
+        RunError: The file is damaged.
+    """
+    path = files.folder / _TERMS
+    if not path.exists():
+        return False
+    kept = read_object(path, "terms", schema=TARGET_SCHEMA, advice=_TERMS_ADVICE)
+    now = _terms(config, play)
+    advice = f"leave it as it was; or remove {files.folder}, and all are played anew"
+    theirs = kept.get("target")
+    for name, value in now["target"].items():
+        before = theirs.get(name) if isinstance(theirs, dict) else None
+        if value != before:
+            raise UsageError(
+                f"agent.target.{name} ({value}) must be {before}, by which models "
+                f"were played; {advice}"
+            )
+    if now["play"] != kept.get("play"):
+        raise UsageError(
+            f"search of models (agent.actor.search or agent.play) must be that by "
+            f"which models were played; {advice}"
+        )
+    if now["digest"] != kept.get("digest"):
+        raise UsageError(
+            f"agent.target.opponent ({config.opponent}) must have the files against "
+            f"which models were played; {advice}"
+        )
+    return True
+
+
+def keep_terms(files: TargetFiles, config: TargetConfig, play: PlayConfig) -> None:
+    """Fixes the terms; see ``check_terms``. Any number of processes may, at once.
+
+    Games in ``RUN/games`` go first: they are those of terms that were removed.
+
+    Raises:
+        UsageError: Others are fixed.
+        RunError: The file is damaged, or the disk refuses.
+    """
+    if not check_terms(files, config, play):
+        files.clear_told_games()
+        content = {"schema": TARGET_SCHEMA, **_terms(config, play)}
+        publish_json(files.folder / _TERMS, content)
+
+
+def _terms(config: TargetConfig, play: PlayConfig) -> dict[str, Any]:
+    target = to_dict(config)
+    # It says nothing of the games.
+    del target["needs_opponent"]
+    return {
+        "target": target,
+        "play": to_dict(play),
+        "digest": opponent_digest(config),
+    }

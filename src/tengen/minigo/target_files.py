@@ -1,0 +1,402 @@
+"""The files in ``RUN/eval/target``: matches of a run's models with its target.
+
+``000017.json`` is the result of a model's match, and ``000017-confirm.json`` that of
+the confirming match of the model that passed. ``000017/0003.jsonl`` has games that one
+process played; it is removed once the record or the result is there. ``result.json`` is
+the result of the run. ``clock.json`` and ``generations.jsonl`` say when the parts of
+training began and ended.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tengen.config import check, check_range, from_dict, to_dict
+from tengen.errors import RunError, UsageError, os_reason
+from tengen.evaluation.elo import Tally
+from tengen.evaluation.played_game import PlayedGame
+from tengen.observe.target import (
+    MAX_TIME_S,
+    RECORD_FILE,
+    TARGET_SCHEMA,
+    TargetResult,
+    damaged_file,
+    read_fields,
+    read_result,
+)
+from tengen.run import (
+    NumberedFolder,
+    RunDirectory,
+    find_files,
+    make_directory,
+    publish_file,
+    publish_json,
+    read_object,
+    storage_error,
+)
+from tengen.run.publish import remove_directory
+
+__all__ = ["Clock", "TargetFiles", "TargetRecord", "TrainedGeneration"]
+
+_CLOCK, _GENERATIONS = "clock.json", "generations.jsonl"
+_ADVICE = "restore it from a copy, or remove it and its games are played again"
+_RESTORE = "restore it from a copy"
+_MAX_BYTES = 1 << 28
+_MAX_NUMBER = 10**12
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetRecord:
+    """How a model did against the target."""
+
+    schema: int = TARGET_SCHEMA
+    """Version of the record."""
+    model: int
+    """Its number."""
+    generation: int
+    """Of the self-play that its newest training data comes from."""
+    target: str
+    """The opponent, as the run's config names it."""
+    target_digest: str
+    """Of the opponent's file: SHA-256, or its command."""
+    num_games: int
+    """Games played."""
+    disputed: int
+    """Games whose result an engine disputes, which are in none of the next three."""
+    illegal: int = 0
+    """Games that an engine lost by a move that is not legal, which count."""
+    wins: int
+    """Games that the model won."""
+    draws: int
+    """Games drawn."""
+    losses: int
+    """Games that it lost."""
+    win_rate: float
+    """Share of the points, in [0, 1]; a draw is a half."""
+    num_simulations: int
+    """Simulations a move."""
+    seed: int
+    """Of the run."""
+    made_at: float
+    """When the model was made, UNIX seconds."""
+    began_at: float
+    """When its first game began, UNIX seconds."""
+    ended_at: float
+    """When its last game had ended, UNIX seconds."""
+
+    def __post_init__(self) -> None:
+        """Checks the ranges.
+
+        Raises:
+            UsageError: A field is out of its range.
+        """
+        check_range("model", self.model, 0, _MAX_NUMBER)
+        check_range("win_rate", self.win_rate, 0, 1)
+        # Clocks of several hosts may differ, so no order of the times is required.
+        for name in ("made_at", "began_at", "ended_at"):
+            check_range(name, getattr(self, name), 0, MAX_TIME_S)
+
+    @property
+    def tally(self) -> Tally:
+        """The results as the model sees them."""
+        return Tally(self.wins, self.draws, self.losses)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clock:
+    """When the parts of a run began, in UNIX seconds."""
+
+    init_at: float
+    """When the call began that made the first model."""
+    init_ended_at: float | None = None
+    """When the initialisation ended; None until then."""
+    clock_at: float | None = None
+    """When learning began; None until then, or if that was not recorded."""
+    restarts_at: tuple[float, ...] = ()
+    """When later calls began."""
+
+    def __post_init__(self) -> None:
+        """Checks the ranges.
+
+        Raises:
+            UsageError: A time is out of its range, or before an earlier part.
+        """
+        last = 0.0
+        for name in ("init_at", "init_ended_at", "clock_at"):
+            value = getattr(self, name)
+            if value is not None:
+                check_range(name, value, last, MAX_TIME_S)
+                last = value
+            elif name == "init_ended_at":
+                check(self.clock_at is None, name, None, "must come before clock_at")
+        for at in self.restarts_at:
+            check_range("restarts_at", at, self.init_at, MAX_TIME_S)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainedGeneration:
+    """A generation that was learned from: a line of ``generations.jsonl``."""
+
+    generation: int
+    """Its number; below 0 for imported games."""
+    model: int
+    """The model that was made."""
+    num_games: int
+    """Games of the generation."""
+    began_at: float
+    """When learning began, UNIX seconds."""
+    ended_at: float
+    """When learning ended, UNIX seconds."""
+
+    def __post_init__(self) -> None:
+        """Checks the ranges.
+
+        Raises:
+            UsageError: A field is out of its range.
+        """
+        check_range("generation", self.generation, -_MAX_NUMBER, _MAX_NUMBER)
+        for name in ("model", "num_games"):
+            check_range(name, getattr(self, name), 0, _MAX_NUMBER)
+        check_range("began_at", self.began_at, 0, MAX_TIME_S)
+        check_range("ended_at", self.ended_at, self.began_at, MAX_TIME_S)
+
+
+class TargetFiles:
+    """The files by name. It holds no state, so any number of processes may use one.
+
+    Args:
+        run: The run.
+    """
+
+    def __init__(self, run: RunDirectory) -> None:
+        self.folder = run.eval / "target"
+        self._games = run.games
+
+    def make(self) -> None:
+        """Makes the folder.
+
+        Raises:
+            RunError: The disk refuses.
+        """
+        make_directory(self.folder)
+
+    def record(self, name: str) -> TargetRecord | None:
+        """Returns the record of a match, or None if it has none yet.
+
+        Raises:
+            UsageError: It is of a newer schema.
+            RunError: It is damaged, or is named after another model.
+        """
+        path = self.folder / f"{name}.json"
+        if not path.exists():
+            return None
+        content = read_object(path, path.name, schema=TARGET_SCHEMA, advice=_ADVICE)
+        found = read_fields(TargetRecord, path, content, _ADVICE)
+        if found.model != int(name.partition("-")[0]):
+            raise damaged_file(path, f"model ({found.model}) is not that of its name")
+        return found
+
+    def records(self) -> list[TargetRecord]:
+        """Returns the records of all models that met the target, by model.
+
+        Raises:
+            UsageError: A file is of a newer schema.
+            RunError: A file is damaged, or is named after another model.
+        """
+        names = (RECORD_FILE.fullmatch(p.name) for p in find_files(self.folder, "*"))
+        found = [self.record(name[1]) for name in names if name is not None]
+        known = [record for record in found if record is not None]
+        return sorted(known, key=lambda record: record.model)
+
+    def publish_record(self, name: str, record: TargetRecord) -> None:
+        """Publishes the record of a match and removes the games behind it.
+
+        Raises:
+            RunError: The disk refuses.
+        """
+        publish_json(self.folder / f"{name}.json", to_dict(record))
+        self.clear_games(name)
+
+    def clear_games(self, name: str) -> None:
+        """Removes games whose record is there."""
+        if (self.folder / name).exists():
+            remove_directory(self.folder / name)
+
+    def clear_all_games(self) -> None:
+        """Removes all games, once the result is there: of matches played ahead too."""
+        for path in self.folder.iterdir():
+            if path.is_dir():
+                remove_directory(path)
+
+    def told_games(self, *, confirms: bool) -> NumberedFolder:
+        """Returns the folder of games that people read, by the model's number.
+
+        Args:
+            confirms: Whether of the confirming matches, or of the others.
+        """
+        return NumberedFolder(
+            self._games / ("target-confirm" if confirms else "target")
+        )
+
+    def clear_told_games(self) -> None:
+        """Removes the games that people read, of all matches."""
+        for confirms in (False, True):
+            folder = self.told_games(confirms=confirms)
+            for number in folder.numbers():
+                remove_directory(folder.entry(number))
+
+    def has_games(self, name: str, chunk: int) -> bool:
+        """Returns whether the games of a part are there."""
+        return self._chunk(name, chunk).exists()
+
+    def publish_games(
+        self, name: str, chunk: int, games: Sequence[PlayedGame], began_at: float
+    ) -> None:
+        """Publishes the games of a part.
+
+        Args:
+            name: Of the match.
+            chunk: The part, from 0.
+            games: All of it.
+            began_at: When the first began, UNIX seconds.
+
+        Raises:
+            RunError: The disk refuses.
+        """
+        path = self._chunk(name, chunk)
+        make_directory(path.parent)
+        lines = [{"began_at": began_at}, *(game.to_json() for game in games)]
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        publish_file(path, text.encode())
+
+    def games(self, name: str, chunk: int) -> tuple[list[PlayedGame], float]:
+        """Returns the games of a part, and when the first began.
+
+        Raises:
+            RunError: The file is damaged.
+        """
+        path = self._chunk(name, chunk)
+        try:
+            if path.stat().st_size > _MAX_BYTES:
+                raise ValueError("it is too large")
+            first, *lines = path.read_bytes().splitlines()
+            games = [
+                from_dict(PlayedGame, json.loads(line), where=str(path))
+                for line in lines
+            ]
+            return games, float(json.loads(first)["began_at"])
+        except OSError as error:
+            raise storage_error(path, error) from error
+        except (
+            ValueError,
+            LookupError,
+            TypeError,
+            RecursionError,
+            UsageError,
+        ) as error:
+            raise RunError(f"games ({path}) are damaged, {error}; {_ADVICE}") from error
+
+    def result(self, iterations: int) -> TargetResult | None:
+        """Returns the result of the run, or None before the end of its evaluation.
+
+        Args:
+            iterations: ``agent.iterations``; the result of fewer models is ignored.
+
+        Raises:
+            UsageError: It is of a newer schema.
+            RunError: It is damaged.
+        """
+        found = read_result(self.folder)
+        return None if found is None or found.iterations != iterations else found
+
+    def publish_result(self, result: TargetResult) -> None:
+        """Publishes the result of the run.
+
+        Raises:
+            RunError: The disk refuses.
+        """
+        publish_json(self.folder / "result.json", to_dict(result))
+
+    def clock(self) -> Clock | None:
+        """Returns when the parts of the run began, or None before training has ended.
+
+        Raises:
+            UsageError: It is of a newer schema.
+            RunError: It is damaged.
+        """
+        path = self.folder / _CLOCK
+        if not path.exists():
+            return None
+        content = read_object(path, path.name, schema=TARGET_SCHEMA, advice=_RESTORE)
+        return read_fields(Clock, path, content)
+
+    def generations(self) -> list[TrainedGeneration]:
+        """Returns the generations that were learned from, in order.
+
+        A generation that was learned from twice, because of a kill, has two lines, and
+        the last one counts.
+
+        Raises:
+            RunError: ``generations.jsonl`` is damaged, or cannot be read.
+        """
+        path = self.folder / _GENERATIONS
+        if not path.exists():
+            return []
+        try:
+            with open(path, "rb") as file:
+                data = file.read(_MAX_BYTES + 1)
+        except OSError as error:
+            raise RunError(
+                f"{path.name} ({path}) cannot be read, {os_reason(error)}; {_RESTORE}"
+            ) from error
+        if len(data) > _MAX_BYTES:
+            raise damaged_file(path, f"it has more than {_MAX_BYTES} bytes")
+        found: dict[int, TrainedGeneration] = {}
+        for number, line in enumerate(data.splitlines(), 1):
+            try:
+                content = json.loads(line)
+            except (ValueError, RecursionError):
+                content = None
+            if not isinstance(content, dict):
+                raise damaged_file(path, f"line {number} is no JSON object")
+            each = read_fields(TrainedGeneration, path, content)
+            found[each.generation] = each
+        return [found[number] for number in sorted(found)]
+
+    def history_model(self) -> int | None:
+        """Returns the newest model of ``publish_history``, or None before the first.
+
+        Raises:
+            UsageError: ``clock.json`` is of a newer schema.
+            RunError: It is damaged.
+        """
+        path = self.folder / _CLOCK
+        if not path.exists():
+            return None
+        kept = read_object(path, path.name, schema=TARGET_SCHEMA, advice="remove it")
+        number = kept.get("last_model")
+        return number if isinstance(number, int) else None
+
+    def publish_history(
+        self, clock: dict[str, Any], generations: list[dict[str, Any]]
+    ) -> None:
+        """Publishes ``clock.json`` and ``generations.jsonl``, once training has ended.
+
+        Args:
+            clock: When the parts of the run began, as ``Clock`` has it, and
+                ``last_model``, the newest model.
+            generations: The lines; a model of an earlier version has no numbers.
+
+        Raises:
+            RunError: The disk refuses.
+        """
+        text = "".join(json.dumps(line) + "\n" for line in generations)
+        publish_file(self.folder / _GENERATIONS, text.encode())
+        publish_json(self.folder / _CLOCK, {"schema": TARGET_SCHEMA, **clock})
+
+    def _chunk(self, name: str, chunk: int) -> Path:
+        return self.folder / name / f"{chunk:04d}.jsonl"
