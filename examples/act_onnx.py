@@ -1,4 +1,4 @@
-"""A trained agent in CartPole for one episode, without tengen.
+"""Plays one episode of CartPole with a trained agent, without tengen.
 
 tengen train CartPole-v1 --agent ppo --frames 100k
 tengen data export-onnx runs/CartPole-v1 cartpole.onnx

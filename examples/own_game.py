@@ -1,7 +1,7 @@
-"""A game of one's own: Hex on 5 x 5, where someone always wins.
+"""Example of your own game: Hex on 5 x 5, which has no draws.
 
-X, who begins, joins the top and bottom edges; O joins left and right. Six cells touch
-each cell: two in its row, two above and two below. Train it from this directory with
+X moves first and connects the top and bottom edges; O connects left and right. Each
+cell has six neighbours: two in its row, two above and two below. In this folder, run
 
     tengen train own_game:Hex --minutes 5
     tengen play runs/own_game_Hex --task own_game:Hex
@@ -14,15 +14,15 @@ from tengen.games import stone_planes
 SIZE = 5
 NEIGHBOURS = ((-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0))
 
-# The cells: 0 empty, 1 X, 2 O. A tuple, since states must never change.
+# The cells: 0 empty, 1 X, 2 O. A tuple, because states must be immutable.
 State = tuple[int, ...]
 
 
 class Hex:
     num_actions = SIZE * SIZE  # action = row * SIZE + column
     max_plies = SIZE * SIZE
-    policy_layout = "cells"  # optional: one action a cell
-    num_symmetries = 2  # optional: the half turn keeps both players' edges
+    policy_layout = "cells"  # optional: one action per cell
+    num_symmetries = 2  # optional: identity, and rotation by 180 degrees
 
     def initial_state(self) -> State:
         return (0,) * (SIZE * SIZE)

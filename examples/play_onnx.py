@@ -1,11 +1,11 @@
-"""A trained network at tic-tac-toe against itself, without tengen.
+"""Plays tic-tac-toe with a trained network against itself, without tengen.
 
     tengen train tictactoe --minutes 1
     tengen data export-onnx runs/tictactoe tictactoe.onnx
     python examples/play_onnx.py tictactoe.onnx      # needs numpy and onnxruntime
 
-It reads the board as planes, the side to move's stones first, and answers with a number
-for each cell. `docs/howto/play/onnx.md` says what the planes of other games are.
+The network's input is the board as planes, the stones of the side to move first; its
+output is a logit per cell. `docs/howto/play/onnx.md` lists the planes of other games.
 """
 
 import sys

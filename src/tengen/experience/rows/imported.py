@@ -29,9 +29,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tengen.games import transform_planes
+from tengen.errors import UsageError
+from tengen.games import open_game, transform_planes
 from tengen.nets.minigo import NUM_MINIGO_PLANES
-from tengen.run import newer_schema, publish_file, reading_file
+from tengen.run import find_files, newer_schema, publish_file, reading_file
 
 __all__ = [
     "MAX_SIDE",
