@@ -45,11 +45,16 @@ from tengen.launch.launcher import (
 )
 from tengen.launch.local import LocalLauncher
 from tengen.launch.messages import Begun
-from tengen.launch.ranks.gpus import check_named_gpus, visible_devices
-from tengen.launch.ranks.holder import Holder
 from tengen.launch.ranks.meeting import Meeting, load_mpi
-from tengen.launch.ranks.runner import Runner
-from tengen.launch.ranks.table import RankInfo, check_alike, filled, place
+from tengen.launch.ranks.runner import Holder, Runner
+from tengen.launch.ranks.table import (
+    RankInfo,
+    check_alike,
+    check_named_gpus,
+    filled,
+    place,
+    visible_devices,
+)
 from tengen.launch.wire import Hub, join
 from tengen.launch.workers import Worker
 from tengen.observe import HostsLog, Place

@@ -13,7 +13,7 @@ from tengen.launch.workers import workers_at_once
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import write_config
-from tengen.roles.learning import command
+from tengen.roles.alone import command
 from tengen.run import RunDirectory
 
 TWO = "launch.roles.learn.count=2"
@@ -64,7 +64,7 @@ def test_an_index_that_the_run_has_not_is_refused(
     settings = [f"launch.roles.learn.count={most + 1}"]
     write_config(run, override(make_config("tictactoe", None, None), settings))
     parser = argparse.ArgumentParser()
-    command.add_arguments(parser)
+    command.learn_arguments(parser)
     args = parser.parse_args([str(run.path), f"--index={index}"])
     line = f"index ({index}) must be 0 to {most}; raise launch.roles.learn.count"
     with pytest.raises(UsageError, match=f"^{re.escape(line)}$"):

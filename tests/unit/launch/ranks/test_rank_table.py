@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from tengen.errors import UsageError
-from tengen.launch.ranks.gpus import visible_devices
 from tengen.launch.ranks.table import (
     RankInfo,
     check_alike,
     filled,
     place,
+    visible_devices,
 )
 from tengen.overrides import override
 from tengen.recipes import make_config

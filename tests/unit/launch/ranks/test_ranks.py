@@ -19,8 +19,7 @@ from tengen.launch.joined import Child
 from tengen.launch.messages import Begun, Report, Stop, Turn
 from tengen.launch.process import RoleProcess
 from tengen.launch.ranks import runner as runner_module
-from tengen.launch.ranks.holder import Holder
-from tengen.launch.ranks.runner import Runner
+from tengen.launch.ranks.runner import Holder, Runner
 from tengen.launch.ranks.table import filled, place
 from tengen.launch.wire import Hub, Stream, join
 from tengen.observe import HostsLog, Place, read_hosts
@@ -287,7 +286,7 @@ def test_a_rank_whose_file_system_hangs_is_named_while_it_is_waited_for(
 def test_a_host_without_the_run_directory_is_named(
     ranks: Callable[..., Ranks], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tengen.launch.ranks.holder._LOOK_S", 0.5)
+    monkeypatch.setattr("tengen.launch.ranks.runner._LOOK_S", 0.5)
     run = RunDirectory.create_or_resume(tmp_path / "run")
     both = ranks(3)
     line = r"must be the same folder .* not for rank 1 on host1, rank 2 on host2; give"

@@ -17,8 +17,7 @@ from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import RoleContext, make_role, read_config, write_config
 from tengen.roles.alone import command
-from tengen.roles.alone.command import FullDiskPause
-from tengen.roles.alone.role_log import RoleLog
+from tengen.roles.alone.role_log import FullDiskPause, RoleLog
 from tengen.run import RunDirectory
 from tests.unit.conftest import HashBackend, HashRunner
 
@@ -36,7 +35,7 @@ SETTINGS = (
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "_RETRY_S", 0.0)
+    monkeypatch.setattr("tengen.roles.alone.role_log._RETRY_S", 0.0)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from tengen.errors import RunError
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import RunConfig, write_config
+from tengen.roles import serving as role
 from tengen.roles.doors import (
     STORE,
     TOKEN_VARIABLE,
@@ -20,7 +21,6 @@ from tengen.roles.doors import (
     server_name,
     way_to,
 )
-from tengen.roles.serving import role
 from tengen.run import RunDirectory, service_folder
 from tengen.transport import NetAddress
 
