@@ -26,28 +26,21 @@ and again, the run ends and names it.
 from __future__ import annotations
 
 import threading
-import time
 from typing import Any
 
 from tengen.launch.budget import Budget, Spending
 from tengen.launch.crew import Crew
 from tengen.launch.process import Processes, close_all
 from tengen.launch.reports.journal import RunJournal
-from tengen.launch.reports.turns import TurnReports
+from tengen.launch.taking import TurnTaker
 from tengen.launch.turns import Turns
-from tengen.launch.waiting import Waiting
 from tengen.launch.workers import Worker, workers_at_once, workers_in_turns
 from tengen.roles import (
-    TRAIN_WRITER,
     RunConfig,
-    Schedule,
     StopListener,
     read_config,
     read_spent,
-    record_generation,
     record_spent,
-    sealed_generation,
-    writer_directory,
 )
 from tengen.run import RunDirectory, remove_services
 
@@ -93,14 +86,12 @@ def run_schedule(
     spending = Spending(budget, read_spent(run), num_threads, run.models.latest)
     journal.begin(spending)
     crew = Crew(processes, config, run, workers_of(config, num_threads))
-    loop: Turns | _AtOnce
-    if takes_turns:
-        loop = Turns(config, run, spending, journal, crew, stop)
-    else:
-        loop = _AtOnce(config, run, spending, journal, crew, stop)
+    kind = Turns if takes_turns else _AtOnce
+    loop = kind(config, run, spending, journal, crew, stop)
 
     def end() -> None:
-        loop.end()
+        if isinstance(loop, _AtOnce):
+            loop.end()
         for handle in crew.handles():
             handle.stop()
         crew.kill_soon(crew.workers)
@@ -121,37 +112,16 @@ def run_schedule(
             record_spent(run, spending.core_minutes)
 
 
-class _AtOnce:
-    """The schedule, with one thread for each process."""
+class _AtOnce(TurnTaker):
+    """The schedule of roles that work at the same time: a thread for each process."""
 
-    def __init__(
-        self,
-        config: RunConfig,
-        run: RunDirectory,
-        spending: Spending,
-        journal: RunJournal,
-        crew: Crew,
-        stop: StopListener,
-    ) -> None:
-        self._config = config
-        self._schedule: Schedule = config.schedule
-        self._run = run
-        self._journal = journal
-        self._crew = crew
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts, at_once=True)
         self._is_over = threading.Event()
         # Further learners take turns as long as the first one learns.
         self._is_learned = threading.Event()
-        self._stop = stop
-        # Guards everything below; no thread holds it during a turn.
-        self._lock = threading.Lock()
         self._error: Exception | None = None
-        self._spending = spending
-        self._waiting = Waiting(self._schedule, config.launch)
-        self._reports = TurnReports(self._schedule, spending, journal, crew.workers)
         self._is_chosen = False
-        self._begun: set[str] = set()
-        # The roles that are to read the config again.
-        self._changed: set[str] = set()
 
     def run(self) -> None:
         """Works until the budget is spent, the run is stopped, or a role fails."""
@@ -166,10 +136,11 @@ class _AtOnce:
         crew.start_threads(self._serve)
         while not self._is_over.wait(_POLL_S):
             with self._lock:
-                if self._spending.is_over(self._reports.publishing_s):
+                if self._spending.is_over(self._publishing_s):
                     self._is_over.set()
                 self._tell_who_waits()
             self._scale()
+        self._tells_at_once = True
         ending = [one for one in crew.workers if self._error or self._is_ending(one)]
         for worker in ending:
             crew.handle(worker).stop()
@@ -197,7 +168,7 @@ class _AtOnce:
             # from.
             while not self._spending.is_trained():
                 report = self._turn(worker, role)
-                is_late = self._spending.is_late(self._reports.publishing_s)
+                is_late = self._spending.is_late(self._publishing_s)
                 if report is None or report.get("stopped"):
                     break
                 if role == "learn" and is_late:
@@ -217,7 +188,7 @@ class _AtOnce:
         schedule = self._schedule
         if worker.roles[0] in (schedule.acting, schedule.rating):
             return True
-        is_late = self._spending.is_late(self._reports.publishing_s)
+        is_late = self._spending.is_late(self._publishing_s)
         return is_late and worker.roles in (("shuffle",), ("learn",))
 
     def _serve(self, worker: Worker) -> None:
@@ -252,7 +223,7 @@ class _AtOnce:
         count, leaving, refused = self._crew.follow_config()
         if len(self._crew.workers) != before or refused:
             with self._lock:
-                self._reports.count(count, leaving)
+                self._acting.count(count, [one.name for one in leaving])
                 for worker in leaving:
                     self._waiting.forget(worker)
                 outgrown = self._crew.outgrown(count)
@@ -277,7 +248,7 @@ class _AtOnce:
                     return False  # the services of actors are not there yet
                 # Checked before each turn, not only now and then, so that no extra
                 # generation begins.
-                if self._spending.is_over(self._reports.publishing_s):
+                if self._spending.is_over(self._publishing_s):
                     self._is_over.set()
                 if self._is_over.is_set() or self._spending.is_taken():
                     return False
@@ -289,101 +260,4 @@ class _AtOnce:
             if role != self._schedule.rating:
                 return True
             share = self._schedule.rating_share
-            return self._reports.rated_s < share * self._spending.elapsed_s
-
-    def _turn(self, worker: Worker, role: str) -> dict[str, Any] | None:
-        is_acting = role == self._schedule.acting
-        writer = TRAIN_WRITER + (worker.index if is_acting else 0)
-        sealed = sealed_generation(writer_directory(self._run, writer))
-        with self._lock:
-            details: dict[str, Any] = {
-                **self._spending.outlook(),
-                "sealed": sealed,
-                "follow_models": True,
-                "frames_left": self._spending.frames_left(),
-                # Learning goes on meanwhile, so playing may take all of the time.
-                "generation_s": self._spending.generation_s,
-                "is_changed": role in self._changed,
-            }
-            self._changed.discard(role)
-            if not worker.is_follower:
-                self._reports.begin(worker, role)
-        start_s = time.monotonic()
-
-        def on_progress(report: dict[str, Any]) -> None:
-            with self._lock:
-                self._spending.count(report)
-            # The leading learner reports what all learners do.
-            if worker.is_follower:
-                return
-            if "starting" not in report:  # said before a cluster has found room
-                self._note_room(worker, report.get("waiting_s"))
-            with self._lock:
-                self._reports.progress(worker, role, report, self._crew.workers)
-
-        def on_death(role: str, how: str) -> None:
-            with self._lock:
-                self._journal.death("learn" if worker.is_follower else role, how)
-
-        report = None
-        try:
-            handle = self._crew.handle(worker)
-            report = handle.turn(role, on_progress, on_death, details)
-            with self._lock:
-                self._spending.count(report or {})
-                if role == "learn" and not self._schedule.acting:
-                    # Another run plays, and this one waits for its games.
-                    self._spending.begin_work()
-            if worker.is_follower:
-                return report
-        finally:
-            with self._lock:
-                if not worker.is_follower:
-                    self._reports.end(worker, role, report)
-        with self._lock:
-            if report is None or not report.keys() <= {"stopped"}:
-                self._waiting.note(worker, None)
-            if report is not None or role != self._schedule.serving:
-                self._begun.add(role)
-            if report is not None and not report.keys() <= {"stopped"}:
-                seconds = time.monotonic() - start_s
-                self._reports.take(worker, role, report, seconds, self._crew.workers)
-            elif is_acting:
-                self._spending.drop_turn(worker.name)
-        if is_acting and report is not None and "fitted" in report:
-            self._record(report["fitted"])
-        return report
-
-    def _record(self, fitted: dict[str, Any]) -> None:
-        """Keeps the size of generations that fits; learning may wait for fewer rows."""
-        if record_generation(self._run, fitted):
-            with self._lock:
-                self._changed |= {"learn", "shuffle"} & {*self._schedule.learning}
-
-    def _note_room(self, worker: Worker, waiting_s: float | None) -> None:
-        """Notes how long a process has waited for room; None: it has room.
-
-        Raises:
-            RunError: The run needs the process, which has waited for too long.
-        """
-        with self._lock:
-            self._waiting.note(worker, waiting_s)
-            if self._is_over.is_set():
-                # The loop that reports waiting processes has ended.
-                self._tell_who_waits()
-            if waiting_s is None:
-                return
-            if worker.roles == (self._schedule.acting,):
-                # Other processes may play its games, because it may never have room.
-                self._spending.drop_turn(worker.name)
-            is_late = self._spending.is_late()
-            if not is_late:
-                self._waiting.check(self._crew.workers)
-        if is_late:
-            # The budget is spent: it need not wait for room.
-            self._crew.handle(worker).stop()
-
-    def _tell_who_waits(self) -> None:
-        """Shows which processes wait, if that changed; the caller has the lock."""
-        if (names := self._waiting.news()) is not None:
-            self._journal.waiting(names)
+            return self._rated_s < share * self._spending.elapsed_s

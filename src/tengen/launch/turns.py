@@ -24,19 +24,8 @@ from typing import Any
 
 from tengen.errors import RunError
 from tengen.experience.games.files import experience_files
-from tengen.launch.budget import Spending
-from tengen.launch.crew import Crew
-from tengen.launch.reports.journal import RunJournal
-from tengen.roles import (
-    TRAIN_WRITER,
-    RunConfig,
-    StopListener,
-    record_generation,
-    sealed_generation,
-    with_games,
-    writer_directory,
-)
-from tengen.run import RunDirectory
+from tengen.launch.taking import TurnTaker
+from tengen.roles import with_games
 
 __all__ = ["Turns"]
 
@@ -44,41 +33,15 @@ _POLL_S = 0.5
 _PLAYING_SHARE = 0.5
 
 
-class Turns:
-    """The schedule of turns. Used by one thread.
+class Turns(TurnTaker):
+    """The schedule of turns. Used by one thread."""
 
-    Args:
-        config: The run's.
-        run: The run.
-        spending: The call's budget, and what of it is spent.
-        journal: Takes every report.
-        crew: The processes.
-        stop: Ends the present turn.
-    """
-
-    def __init__(
-        self,
-        config: RunConfig,
-        run: RunDirectory,
-        spending: Spending,
-        journal: RunJournal,
-        crew: Crew,
-        stop: StopListener,
-    ) -> None:
-        self._config = config
-        self._run = run
-        self._journal = journal
-        self._crew = crew
-        self._schedule = config.schedule
-        self._stop = stop
-        self._spending = spending
-        self._rated_s = 0.0
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts, at_once=False)
         self._learning_s = 0.0
         self._playing_s = 0.0
         self._has_begun = False
         self._games_seen: set[Path] = set()
-        # The roles that are to read the config again.
-        self._changed: set[str] = set()
 
     def run(self) -> None:
         """Takes turns until the budget is spent or the run is stopped."""
@@ -100,15 +63,12 @@ class Turns:
                 self._play()
             self._has_begun = True
 
-    def end(self) -> None:
-        """Does nothing: the turn that goes on ends, and no other begins."""
-
     def _learn(self, *, saves: bool = False) -> None:
         if self._spending.is_trained():
             return
         start_s = time.monotonic()
         for role in self._schedule.learning:
-            report = self._turn(role, saves=saves)
+            report = self._take(role, saves=saves)
             if role == "learn":
                 self._count_frames(report)
                 self._learn_rest(report)
@@ -129,7 +89,7 @@ class Turns:
         that takes in new games is the last before a model is made.
         """
         while report is not None and report.get("steps_left"):
-            report = self._turn("learn")
+            report = self._take("learn")
             if report is not None and report.get("num_new"):
                 return
 
@@ -139,17 +99,14 @@ class Turns:
 
     def _play(self) -> None:
         start_s = time.monotonic()
-        self._spending.begin_turn()
-        report = self._turn(self._schedule.acting)
+        acting = self._schedule.acting
+        self._spending.begin_turn(self._crew.of_role(acting).name)
+        report = self._take(acting)
         self._playing_s = time.monotonic() - start_s
         if report is None:
             raise RunError(
-                f"role ({self._schedule.acting}) found no model to play with; "
-                f"see {self._run.logs}"
+                f"role ({acting}) found no model to play with; see {self._run.logs}"
             )
-        self._spending.end_turn(report, counts_frames=self._schedule.counts_frames)
-        if "fitted" in report and record_generation(self._run, report["fitted"]):
-            self._changed |= {"learn", "shuffle"} & {*self._schedule.learning}
 
     def _wait_for_games(self) -> None:
         """Returns once the other run has sealed games, or this run is to end."""
@@ -169,32 +126,18 @@ class Turns:
         share, elapsed_s = self._schedule.rating_share, self._spending.elapsed_s
         if not share or self._stop.event.is_set():
             return
-        if self._rated_s > share * elapsed_s or not elapsed_s:
-            return
-        start_s = time.monotonic()
-        self._turn(self._schedule.rating)
-        self._rated_s += time.monotonic() - start_s
+        if self._rated_s <= share * elapsed_s and elapsed_s:
+            self._take(self._schedule.rating)
 
-    def _turn(self, role: str, *, saves: bool = False) -> dict[str, Any] | None:
+    def _take(self, role: str, *, saves: bool = False) -> dict[str, Any] | None:
         if self._stop.event.is_set():
             return {"stopped": True}
-        start_s = time.monotonic()
-        details = {
-            **self._spending.outlook(),
-            "sealed": sealed_generation(writer_directory(self._run, TRAIN_WRITER)),
-            "saves": saves or not self._schedule.is_shared,
-            "generation_s": self._generation_s(),
-            "is_changed": role in self._changed,
-        }
-        self._changed.discard(role)
-        report = self._crew.handle(self._crew.of_role(role)).turn(
-            role, self._on_progress, self._journal.death, details
+        return self._turn(
+            self._crew.of_role(role),
+            role,
+            saves=saves or not self._schedule.is_shared,
+            generation_s=self._generation_s(),
         )
-        if report is not None:
-            self._spending.count(report)
-            self._spending.note(report)
-            self._journal.report(role, report, time.monotonic() - start_s)
-        return report
 
     def _generation_s(self) -> float | None:
         """Returns the seconds that playing a generation may take; None for any time."""
@@ -204,8 +147,3 @@ class Turns:
         is_known = self._playing_s > 0.0 and self._learning_s > 0.0
         share = self._playing_s / total_s if is_known else _PLAYING_SHARE
         return None if whole_s is None else whole_s * share
-
-    def _on_progress(self, report: dict[str, Any]) -> None:
-        self._spending.count(report)
-        self._spending.note(report)
-        self._journal.progress(report)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tengen.errors import UsageError
@@ -190,6 +190,8 @@ class Connect:
     """``HOST:PORT``, as in ``launch.listen`` of the run."""
     fingerprint: str | None = None
     """SHA-256 of the run's certificate in hex; None if it has none."""
+    token: str | None = field(default=None, repr=False)
+    """The run's token; None: that of the variable ``TOKEN_VARIABLE``."""
 
 
 def connect_to(config: LaunchConfig) -> Connect | None:
@@ -230,7 +232,7 @@ def way_to(run: RunDirectory, name: str, connect: Connect | None) -> Way:
     """
     if connect is not None:
         address = _moved(NetAddress.parse(connect.address), name)
-        token = os.environ.get(TOKEN_VARIABLE)
+        token = connect.token or os.environ.get(TOKEN_VARIABLE)
         if token is None:
             raise UsageError(
                 f"token ({TOKEN_VARIABLE}, not set) must be the run's; set it to the "

@@ -11,8 +11,9 @@ import pytest
 
 from tengen.errors import RunError
 from tengen.experience import ReplayConfig, StepTable
+from tengen.overrides import override
 from tengen.recipes import make_config
-from tengen.roles import RoleContext, RoleHost, host, write_config
+from tengen.roles import RoleContext, RoleHost, host, read_config, write_config
 from tengen.run import RunDirectory
 
 DETAILS = {"sealed": 0}
@@ -98,3 +99,28 @@ def test_another_thread_may_ask_while_a_role_is_made(
     monkeypatch.setattr(host, "make_role", lambda *_: Other(made._roles))
     made.turn("learn", DETAILS)
     assert made.is_saved
+
+
+def test_a_role_that_is_to_read_the_config_again_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = RunDirectory.create_or_resume(tmp_path / "run")
+    write_config(run, make_config("tictactoe", None, None))
+    made: list[Any] = []
+
+    def make(name: str, config: Any, run: Any, context: Any) -> Any:
+        assert all(role.is_closed for role in made)  # its locks are free
+        role = SimpleNamespace(is_closed=False)
+        role.turn = lambda: {"min_rows": config.store.min_rows}
+        role.close = lambda: vars(role).update(is_closed=True)
+        made.append(role)
+        return role
+
+    monkeypatch.setattr(host, "make_role", make)
+    hosting = RoleHost(run, RoleContext(), None)
+    assert hosting.turn("learn", DETAILS) == {"min_rows": 500}
+    write_config(run, override(read_config(run), ("store.min_rows=100",)))
+    assert hosting.turn("learn", DETAILS) == {"min_rows": 500}
+    assert hosting.turn("learn", {**DETAILS, "is_changed": True}) == {"min_rows": 100}
+    assert hosting.turn("learn", DETAILS) == {"min_rows": 100}
+    assert len(made) == 2
