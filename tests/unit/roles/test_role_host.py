@@ -15,6 +15,7 @@ from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import RoleContext, RoleHost, host, read_config, write_config
 from tengen.run import RunDirectory
+from tests.refusals import refused
 
 DETAILS = {"sealed": 0}
 
@@ -68,7 +69,7 @@ def test_steps_that_cannot_become_durable_are_an_error(
         made.turn(role, DETAILS)
     with monkeypatch.context() as full:
         full.setattr(StepTable, "close", close)
-        with pytest.raises(RunError, match=r"disk \(full\)"):
+        with refused(RunError, "disk (full)"):
             made.save()
     made.close()
 

@@ -8,6 +8,7 @@ from tengen.errors import UsageError
 from tengen.launch.cluster.table import Node, check_gpus, nodes_of
 from tengen.overrides import override
 from tengen.recipes import make_config
+from tests.refusals import refused
 
 
 def node(name: str, num_cpus: float, num_gpus: float = 0) -> Node:
@@ -42,14 +43,14 @@ def test_hosts_that_are_gone_are_none():
 @pytest.mark.parametrize(
     ("setting", "line"),
     [
-        ("learner.device=cuda:0", r"^learner.device \(cuda:0\) is on no host of the "),
-        ("inference.devices=cuda:0,cuda:1", r"^inference.devices \(cuda:0,cuda:1\) "),
+        ("learner.device=cuda:0", "learner.device (cuda:0)"),
+        ("inference.devices=cuda:0,cuda:1", "inference.devices (cuda:0,cuda:1)"),
     ],
 )
 def test_a_cluster_without_gpus_has_no_role_on_one(setting, line):
     config = config_of("go/9", None, setting)
     without = [node("a", 8), node("b", 8)]
-    with pytest.raises(UsageError, match=line):
+    with refused(UsageError, line):
         check_gpus(config, without)
     # Which of them has enough its host says, and hosts may come.
     check_gpus(config, [*without, node("c", 8, 1)])

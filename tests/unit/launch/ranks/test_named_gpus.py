@@ -12,6 +12,7 @@ from tengen.launch import mpi
 from tengen.launch.ranks.table import RankInfo
 from tengen.overrides import override
 from tengen.recipes import make_config
+from tests.refusals import refused
 from tests.unit.launch.ranks.fake_ranks import info
 
 ON_GPU = ("inference.devices=cuda:0", "learner.device=cuda:0")
@@ -32,9 +33,9 @@ def fit(monkeypatch: pytest.MonkeyPatch):
 
 def test_the_first_rank_asks_torch(fit) -> None:
     ranks = [info(0), info(1, "b")]
-    with pytest.raises(UsageError, match=r"^learner.device \(cuda:0\) is not here, to"):
+    with refused(UsageError, "learner.device (cuda:0)"):
         fit(ranks, *ON_GPU, num_gpus=0)
-    with pytest.raises(UsageError, match=r"^inference.devices \(cuda:1\) is not here"):
+    with refused(UsageError, "inference.devices (cuda:1)"):
         fit(ranks, "inference.devices=cuda:0,cuda:1")
     fit(ranks, num_gpus=0)
     # A machine may show its GPUs to torch alone.
@@ -44,16 +45,12 @@ def test_the_first_rank_asks_torch(fit) -> None:
 def test_other_ranks_say_what_they_see(fit) -> None:
     first = info(0, devices=["0"])
     fit([first, info(1, "b", devices=["0"])], *ON_GPU)
-    line = (
-        r"^inference.devices \(cuda:0\) is not there for selfplay-1, which sees 0 GPUs "
-        r"of rank 2 on c; give mpirun hosts that have it, or use --devices cpu$"
-    )
-    with pytest.raises(UsageError, match=line):
+    with refused(UsageError, "inference.devices (cuda:0)"):
         fit([first, info(1, "b", devices=["0"]), info(2, "c")], *ON_GPU)
     # A learner that has a GPU of its host by number leaves none for who plays there.
     asked = "launch.roles.learn.num_gpus=1"
     ranks = [info(0, "a", devices=["0", "1"]), info(1, "a", devices=["0", "1"])]
     fit(ranks, *ON_GPU, asked, num_gpus=2)
     both = "inference.devices=cuda:0,cuda:1"
-    with pytest.raises(UsageError, match="for selfplay, which sees 1 GPUs of rank 1"):
+    with refused(UsageError, "for selfplay"):
         fit(ranks, both, asked, num_gpus=2)

@@ -15,6 +15,7 @@ from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import change_config
 from tengen.search import PlayConfig, SearchConfig
+from tests.refusals import refused
 
 
 @pytest.fixture
@@ -54,16 +55,14 @@ def test_only_what_differs_is_named(config, settings, message):
 
 
 def test_a_batch_that_the_limiter_never_allows_is_refused(config):
-    with pytest.raises(UsageError, match=r"^learner.batch_size \(20\) must be at most"):
+    with refused(UsageError, "learner.batch_size (20)"):
         change_config(config, ["learner.batch_size=20", "store.limiter.max_samples=9"])
 
 
 def test_a_batch_that_no_pass_over_the_window_has_is_refused(config):
     passes = ["store.with_replacement=false", "store.min_rows=300"]
     change_config(config, [*passes, "learner.batch_size=300"])
-    with pytest.raises(
-        UsageError, match=r"^learner.batch_size \(301\) must be at most"
-    ):
+    with refused(UsageError, "learner.batch_size (301)"):
         change_config(config, [*passes, "learner.batch_size=301"])
     change_config(config, ["store.min_rows=300", "learner.batch_size=301"])
 
@@ -75,14 +74,10 @@ def test_a_field_of_a_stage_is_named(config):
     rest = [to_dict(other) for other in config.agent.stages[1:]]
     changed = to_dict(stage) | {"share": 0.7}
     changed = json.dumps([changed, *rest])
-    with pytest.raises(
-        UsageError, match=r"^agent\.stages\[0\]\.share \(0\.7\) is fixed"
-    ):
+    with refused(UsageError, "agent.stages[0].share (0.7)"):
         change_config(config, [f"agent.stages={changed}"])
     without = f'[{{"share": 0.7, "net": {{{sizes}}}}}]'
-    with pytest.raises(
-        UsageError, match=r"^agent\.stages\[0\]\.net\.kind \(missing\) must be one of"
-    ):
+    with refused(UsageError, "agent.stages[0].net.kind (missing)"):
         change_config(config, [f"agent.stages={without}"])
 
 
@@ -99,16 +94,13 @@ def test_a_stage_keeps_what_the_first_network_is_asked_for(config):
 def test_a_stage_has_the_heads_of_the_first_network_and_does_not_shrink(config):
     changed = override(config, ["net.head_channels=48"])
     assert {net.head_channels for net in changed.nets} == {48}
-    with pytest.raises(
-        UsageError,
-        match=r"^agent\.stages\[0\]\.net\.num_channels \(64\) must not shrink ",
-    ):
+    with refused(UsageError, "agent.stages[0].net.num_channels (64)"):
         override(config, ["net.num_channels=128"])
 
 
 @pytest.mark.parametrize("share", [0, 1, -0.5, float("nan")])
 def test_a_stage_begins_within_a_budget(share):
-    with pytest.raises(UsageError, match=r"^share \(.*\) must be in \(0, 1\); "):
+    with refused(UsageError, "share ("):
         NetStage(share=share, net=parse_net("4x64"))
 
 
@@ -183,33 +175,29 @@ def test_environments_have_no_matches():
     config = make_config("CartPole-v1", None, None)
     for setting in ("agent.gate.kind=sprt", "agent.rating.num_games=4"):
         name = setting.split(".")[1]
-        with pytest.raises(UsageError, match=rf"^agent\.{name} .* is not a known key"):
+        with refused(UsageError, f"agent.{name}"):
             change_config(config, [setting])
     assert config.games is None
 
 
 @pytest.mark.parametrize("name", ["actor.num_slots", "gate.kind", "stages", "loss"])
 def test_where_a_setting_has_gone_is_told(config, name):
-    with pytest.raises(UsageError, match=rf'did you mean "agent.{name.split(".")[0]}"'):
+    with refused(UsageError, f'"agent.{name.split(".")[0]}"'):
         override(config, [f"{name}=1"])
 
 
 def test_a_lead_needs_a_network_that_learns_it_and_komi(config):
     go = make_config("go/9", None, None)
     alone = override(go, ["agent.actor.lead_share=0.05"])
-    with pytest.raises(
-        UsageError, match=r"^agent\.actor\.lead_share \(0\.05\) needs a netw"
-    ):
+    with refused(UsageError, "agent.actor.lead_share (0.05)"):
         alone.check_task()
-    with pytest.raises(UsageError, match=r"^net\.lead \(True\) needs auxiliary heads;"):
+    with refused(UsageError, "net.lead (True)"):
         override(go, ["net.auxiliary=false", "net.lead=true"])
     lead = ["agent.actor.lead_share=0.05", "net.auxiliary=true", "net.lead=true"]
     both = override(go, lead)
     both.check_task()
     gomoku = override(config, lead)
-    with pytest.raises(
-        UsageError, match=r"^agent\.actor\.lead_share .* gomoku/9, which has no"
-    ):
+    with refused(UsageError, "agent.actor.lead_share", "gomoku/9"):
         gomoku.check_task()
 
 
@@ -225,7 +213,5 @@ def test_minigo_searches_games_of_the_core_alone():
     ):
         agent = dataclasses.replace(config.agent, **change)
         dataclasses.replace(config, agent=agent).check_task()
-        with pytest.raises(
-            UsageError, match=r"^search\.policy \(minigo\) must be puct"
-        ):
+        with refused(UsageError, "search.policy (minigo)"):
             dataclasses.replace(own, agent=agent).check_task()

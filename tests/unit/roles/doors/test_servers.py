@@ -23,6 +23,7 @@ from tengen.roles.doors import (
 )
 from tengen.run import RunDirectory, service_folder
 from tengen.transport import NetAddress
+from tests.refusals import refused
 
 pytest.importorskip("gymnasium")
 
@@ -51,7 +52,7 @@ def test_each_server_has_a_folder_a_port_and_an_endpoint(
         folders.add(doors.folder)
         # One that was told where the run is finds each without its endpoint.
         assert way_to(run, name, connect).address == f"tcp://127.0.0.1:{ports[-1]}"
-        with pytest.raises(RunError, match=rf"^{name} \(of .*\) is not there"):
+        with refused(RunError, f"{name} (of "):
             way_to(run, name, None)
         doors.publish()
         assert way_to(run, name, None).address == str(service_folder(run, name))
