@@ -8,8 +8,10 @@ from tengen.errors import UsageError
 from tengen.launch.cluster.table import (
     Node,
     check_fits,
+    check_gpus,
     filled,
     is_together,
+    nodes_of,
     table_of,
 )
 from tengen.launch.launcher import Placed
@@ -256,3 +258,42 @@ def test_a_home_that_has_not_what_was_asked_for_is_refused(
     made = config_of("go/9", *(f"launch.roles.{one}" for one in settings))
     with refused(UsageError, f"launch.roles.{asks}", "host home"):
         check_fits(made, table_of(made, nodes, "home"), nodes, "home")
+
+
+def test_hosts_that_are_gone_are_none() -> None:
+    listed = [
+        {
+            "NodeID": name,
+            "NodeManagerHostname": f"host-{name}",
+            "NodeManagerAddress": f"10.0.0.{name}",
+            "Alive": is_alive,
+            "Resources": resources,
+        }
+        for name, is_alive, resources in (
+            ("a", True, {"CPU": 4.0, "memory": 1e9}),
+            ("b", False, {"CPU": 64.0}),
+            ("c", True, {"CPU": 16.0, "GPU": 2.0}),
+            ("head", True, {}),
+        )
+    ]
+    found = [(one.host, one.num_cpus, one.num_gpus) for one in nodes_of(listed)]
+    assert found == [("host-c", 16, 2), ("host-a", 4, 0), ("host-head", 0, 0)]
+    assert nodes_of(listed)[0].resource == "node:10.0.0.c"
+
+
+@pytest.mark.parametrize(
+    ("setting", "line"),
+    [
+        ("learner.device=cuda:0", "learner.device (cuda:0)"),
+        ("inference.devices=cuda:0,cuda:1", "inference.devices (cuda:0,cuda:1)"),
+    ],
+)
+def test_a_cluster_without_gpus_has_no_role_on_one(setting: str, line: str) -> None:
+    config = config_of("go/9", setting)
+    without = [node("a", 8), node("b", 8)]
+    with refused(UsageError, line):
+        check_gpus(config, without)
+    # Which of them has enough its host says, and hosts may come.
+    check_gpus(config, [*without, node("c", 8, 1)])
+    check_gpus(config_of("go/9", setting, "launch.grows=true"), without)
+    check_gpus(config_of("go/9", "learner.device=cpu"), without)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,6 +12,7 @@ from tengen.errors import UsageError
 from tengen.launch.ranks.table import (
     RankInfo,
     check_alike,
+    check_named_gpus,
     filled,
     place,
     visible_devices,
@@ -18,7 +21,13 @@ from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import RunConfig
 from tests.refusals import refused
-from tests.unit.launch.ranks.fake_ranks import info
+
+
+def info(rank: int, host: str = "a", cores: int = 4, **fields: object) -> RankInfo:
+    """What a rank says of itself."""
+    known: dict[str, Any] = {"version": "1.0", "python": "3.11", **fields}
+    return RankInfo(rank=rank, host=host, cores=cores, **known)
+
 
 LEARNING = [("learn", 0), ("export", 0), ("gate", 0), ("rate", 0)]
 
@@ -252,3 +261,43 @@ def test_versions_are_those_of_the_first_rank(field: str, line: str) -> None:
     check_alike([info(0), info(1, "b")])
     with refused(UsageError, line):
         check_alike([info(0), info(1), info(2, "b", **{field: "0.9"})])
+
+
+@pytest.fixture
+def fit(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Fits tictactoe to ranks, on a machine where torch sees so many GPUs."""
+
+    def fitted(ranks: list[RankInfo], *settings: str, num_gpus: int = 1) -> None:
+        monkeypatch.setattr("tengen.inference.config._num_gpus", lambda: num_gpus)
+        made = filled(config(*settings), ranks)
+        check_named_gpus(made, ranks, place(made, ranks))
+
+    return fitted
+
+
+ON_GPU = ("inference.devices=cuda:0", "learner.device=cuda:0")
+BOTH = "inference.devices=cuda:0,cuda:1"
+ONE_LEARNS = "launch.roles.learn.num_gpus=1"
+
+
+def test_the_first_rank_asks_torch_for_its_gpus(fit: Callable[..., None]) -> None:
+    ranks = [info(0), info(1, "b")]
+    with refused(UsageError, "learner.device (cuda:0)"):
+        fit(ranks, *ON_GPU, num_gpus=0)
+    with refused(UsageError, "inference.devices (cuda:1)"):
+        fit(ranks, BOTH)
+    fit(ranks, num_gpus=0)
+    # A machine may show its GPUs to torch alone.
+    fit(ranks, *ON_GPU)
+
+
+def test_other_ranks_say_what_gpus_they_see(fit: Callable[..., None]) -> None:
+    ranks = [info(0, devices=["0"]), info(1, "b", devices=["0"])]
+    fit(ranks, *ON_GPU)
+    with refused(UsageError, "inference.devices (cuda:0)", "selfplay-1"):
+        fit([*ranks, info(2, "c")], *ON_GPU)
+    # A learner that has a GPU of its host by number leaves none for who plays there.
+    ranks = [info(0, "a", devices=["0", "1"]), info(1, "a", devices=["0", "1"])]
+    fit(ranks, *ON_GPU, ONE_LEARNS, num_gpus=2)
+    with refused(UsageError, "inference.devices (cuda:1)", "selfplay"):
+        fit(ranks, BOTH, ONE_LEARNS, num_gpus=2)

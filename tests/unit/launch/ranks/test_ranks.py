@@ -30,7 +30,7 @@ from tengen.roles import write_config
 from tengen.run import RunDirectory
 from tests.refusals import refused
 from tests.unit.launch.children import JOINS, placed, started, the_hub
-from tests.unit.launch.ranks.fake_ranks import info
+from tests.unit.launch.ranks.test_rank_table import info
 
 __all__ = ["the_hub"]
 
@@ -187,10 +187,9 @@ def test_the_end_of_the_runner_ends_the_processes_of_a_rank(
     while not isinstance(child.receive(), Report):
         pass
     assert both.runner.end()
-    child._stream.close()  # type: ignore[union-attr]
+    child.end(20.0)
     both.close()
     assert both.ends == [True]
-    assert both.holders[0]._held == {}
 
 
 def test_a_rank_that_is_lost_is_named_with_its_processes(

@@ -15,7 +15,6 @@ from tengen.roles import RunConfig, write_config
 from tengen.roles import serving as role
 from tengen.roles.doors import (
     STORE,
-    TOKEN_VARIABLE,
     Connect,
     Doors,
     server_name,
@@ -38,11 +37,10 @@ def run(tmp_path: Path) -> RunDirectory:
 
 
 def test_each_server_has_a_folder_a_port_and_an_endpoint(
-    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+    run: RunDirectory,
 ) -> None:
-    monkeypatch.setenv(TOKEN_VARIABLE, 32 * "0")
     launch = config("launch.listen=127.0.0.1:7000").launch
-    connect = Connect(address="127.0.0.1:7000")
+    connect = Connect(address="127.0.0.1:7000", token=32 * "0")
     names = [STORE, *map(server_name, (0, 1, 2, 63))]
     ports, folders = [], set()
     for name in names:
