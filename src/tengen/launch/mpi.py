@@ -35,6 +35,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from tengen import __version__
@@ -258,7 +259,7 @@ def _describe(rank: int, threads: int | None) -> RankInfo:
         host=socket.gethostname(),
         cores=cores if threads is None else max(1, min(cores, threads)),
         bound_to=bound,
-        devices=visible_devices(),
+        devices=visible_devices(os.environ, Path("/dev")),
         version=__version__,
         python=".".join(platform.python_version_tuple()[:2]),
     )

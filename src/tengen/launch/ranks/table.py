@@ -15,7 +15,6 @@ numbers of devices or their UUIDs; those before the first invalid one are seen.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -274,18 +273,15 @@ class _Room:
         return ""
 
 
-def visible_devices(
-    environment: Mapping[str, str] | None = None, folder: Path = Path("/dev")
-) -> tuple[str, ...]:
-    """Returns the GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them.
+def visible_devices(environment: Mapping[str, str], folder: Path) -> tuple[str, ...]:
+    """Returns the GPUs that a process may use, as CUDA_VISIBLE_DEVICES names them.
 
     Args:
-        environment: The environment to read; None for this process's.
+        environment: The process's.
         folder: The folder with a file for each GPU of the host.
     """
     count = len(list(folder.glob("nvidia[0-9]*")))
-    known = os.environ if environment is None else environment
-    given = known.get(_VARIABLE)
+    given = environment.get(_VARIABLE)
     if given is None or count == 0:
         return tuple(map(str, range(count)))
     found: list[str] = []

@@ -10,7 +10,7 @@ import pytest
 
 from tengen.errors import RunError
 from tengen.launch import Budget, RunJournal
-from tengen.launch.waiting import Waiting
+from tengen.launch.taking import Waiting
 from tengen.launch.workers import workers_at_once
 from tengen.observe import EventWriter, Progress, read_progress
 from tengen.observe.status import read_status
