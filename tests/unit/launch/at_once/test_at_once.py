@@ -318,31 +318,25 @@ def test_environments_have_a_learner_an_inference_and_actors() -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "line"),
+    ("task", "setting", "named"),
     [
-        ("launch.roles.lern.num_cpus=2", "launch.roles (lern)"),
-        ("launch.roles.learn.num_cpus=-1", "num_cpus (-1)"),
-        ("launch.roles.shuffle.num_cpus=2", "launch.roles (shuffle)"),
-        ("launch.roles.actor.count=2", "launch.roles (actor)"),
-        ("launch.roles.gate.count=2", "gate.count (2)"),
-        ("launch.roles.learn.count=0", "count (0)"),
+        ("tictactoe", "launch.roles.lern.num_cpus=2", "launch.roles (lern)"),
+        ("tictactoe", "launch.roles.learn.num_cpus=-1", "num_cpus (-1)"),
+        ("tictactoe", "launch.roles.shuffle.num_cpus=2", "launch.roles (shuffle)"),
+        ("tictactoe", "launch.roles.actor.count=2", "launch.roles (actor)"),
+        ("tictactoe", "launch.roles.gate.count=2", "gate.count (2)"),
+        ("tictactoe", "launch.roles.learn.count=0", "count (0)"),
+        ("tictactoe", "launch.roles.learn.count=1000", "learn.count (1000)"),
+        ("CartPole-v1", "launch.roles.inference.count=65", "inference.count (65)"),
+        ("CartPole-v1", "launch.listen=127.0.0.1:65470", "its port (65470)"),
+        ("CartPole-v1", "launch.roles.export.num_cpus=2", "launch.roles (export)"),
     ],
 )
-def test_resources_of_roles_are_checked(setting: str, line: str) -> None:
-    with refused(UsageError, line):
-        config(setting)
-
-
-def test_resources_of_an_environments_roles_are_checked() -> None:
-    pytest.importorskip("gymnasium")
-    made = make_config("CartPole-v1", None, None)
-    override(made, ["launch.roles.inference.num_cpus=2"])
-    with refused(UsageError, "inference.count (65)"):
-        override(made, ["launch.roles.inference.count=65"])
-    with refused(UsageError, "its port (65470)"):
-        override(made, ["launch.listen=127.0.0.1:65470"])
-    with refused(UsageError, "launch.roles (export)"):
-        override(made, ["launch.roles.export.num_cpus=2"])
+def test_resources_of_roles_are_checked(task: str, setting: str, named: str) -> None:
+    if task == "CartPole-v1":
+        pytest.importorskip("gymnasium")
+    with refused(UsageError, named):
+        override(make_config(task, None, None), [setting])
 
 
 def publishing(run: RunDirectory, most: int) -> Turn:

@@ -46,12 +46,6 @@ def test_learners_divide_the_learners_cores() -> None:
     assert followers_of("CartPole-v1", 8) == [("learn-1", 1, 2)]
 
 
-def test_there_are_no_more_learners_than_rows() -> None:
-    made = make_config("tictactoe", None, None)
-    with refused(UsageError, "launch.roles.learn.count (9)"):
-        override(made, ["learner.batch_size=8", "launch.roles.learn.count=9"])
-
-
 @pytest.mark.parametrize(("index", "most"), [(1, 0), (-1, 0), (2, 1)])
 def test_an_index_that_the_run_has_not_is_refused(
     tmp_path: Path, index: int, most: int
