@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tengen.cli import main
 from tengen.errors import RunError
 from tengen.overrides import override
 from tengen.recipes import make_config
-from tengen.roles import RunConfig, write_config
+from tengen.roles import RunConfig
 from tengen.roles import serving as role
 from tengen.roles.doors import (
     STORE,
@@ -101,13 +100,3 @@ def test_servers_divide_the_gpus(
         made, inference=dataclasses.replace(inference, devices="cpu")
     )
     assert role._part_of(on_cpu, 0).devices == "cpu"
-
-
-def test_a_server_beyond_the_last_is_refused(
-    run: RunDirectory, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_config(run, config("launch.roles.inference.count=2"))
-    assert main(["inference", str(run.path), "--index", "2"]) == 2
-    assert capsys.readouterr().err == (
-        "tengen: index (2) must be 0 to 1; raise launch.roles.inference.count\n"
-    )
