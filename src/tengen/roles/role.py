@@ -202,7 +202,7 @@ ROLES = {
     "gate": "tengen.roles.judging.gate:GateRole",
     "inference": "tengen.roles.serving:InferenceRole",
     "learn": "tengen.roles.learning.learn:LearnRole",
-    "rate": "tengen.roles.judging.rate:RateRole",
+    "rate": "tengen.roles.judging.gate:RateRole",
     "selfplay": "tengen.roles.selfplay.role:SelfplayRole",
     "shuffle": "tengen.roles.learning.shuffle:ShuffleRole",
 }

@@ -32,9 +32,7 @@ from tengen.evaluation.targets.order import TargetMatch, open_matches
 from tengen.evaluation.targets.records import TargetFiles, TargetRecord
 from tengen.evaluation.targets.result import current_result, target_result
 from tengen.evaluation.targets.terms import check_terms, keep_terms
-from tengen.inference import InferenceConfig, open_backend, search_outputs
 from tengen.minigo.closed_division import open_because
-from tengen.models import load_model
 from tengen.models.load import read_meta
 from tengen.roles.clock import (
     has_history,
@@ -43,6 +41,7 @@ from tengen.roles.clock import (
     run_open_because,
 )
 from tengen.roles.config import RunConfig, newest_inference
+from tengen.roles.judging.gate import open_player
 from tengen.roles.role import Report, RoleContext
 from tengen.run import RunDirectory, WriterLock, storage_error
 from tengen.run.publish import remove_directory
@@ -110,14 +109,13 @@ class TargetMatches:
         self._num_threads = context.num_threads
         self._num_slots: int | None = None
         self._devices: str | None = None
-        inference = self._inference()
+        inference = newest_inference(run, config)
         if inference.is_on_gpu and is_network(self._target.opponent):
             self._devices = inference.devices
             # The games of a part share few large batches.
             threads = _GPU_THREADS * len(inference.devices.split(","))
             self._num_threads = min(context.num_threads, threads)
             self._num_slots = _GPU_SLOTS
-        self._wanted = agent.signature(config.task)
         self._opponent: MatchPlayer | None = None
         self._model: tuple[int, ModelPlayer] | None = None
 
@@ -331,26 +329,12 @@ class TargetMatches:
 
     def _player(self, number: int) -> ModelPlayer:
         if self._model is None or self._model[0] != number:
-            model = load_model(
-                self._run.models.entry(number),
-                self._config.task,
-                self._wanted,
-                error=RunError,
-            )
-            backend = open_backend(
-                model.path,
-                self._inference(),
-                self._num_threads,
-                outputs=search_outputs(scores=self._play.search.score_weight > 0),
-            )
-            player = ModelPlayer(
-                f"{number:06d}", self._config.task, backend, self._play
-            )
+            entry = self._run.models.entry(number)
+            inference = newest_inference(self._run, self._config)
+            parts = (self._config, self._play, inference, self._num_threads)
+            player = open_player(entry, *parts)
             self._model = number, player
         return self._model[1]
-
-    def _inference(self) -> InferenceConfig:
-        return newest_inference(self._run, self._config)
 
     def _against(self) -> MatchPlayer:
         if self._opponent is None:

@@ -17,7 +17,7 @@ from tengen.inference import InferenceConfig
 from tengen.recipes import make_config
 from tengen.roles import RoleContext, clock, write_config
 from tengen.roles.clock import begin_clock, note_call
-from tengen.roles.judging import target
+from tengen.roles.judging import gate, target
 from tengen.run import RunDirectory, publish_json
 from tests.refusals import refused
 
@@ -317,10 +317,13 @@ def test_a_gpu_gets_large_batches(modelless, replace, devices, asked):
         raise MatchStopped
 
     replace(
-        is_network=lambda word: True,
+        gate,
         load_model=lambda path, *words, **others: SimpleNamespace(path=path),
         open_backend=backend,
         ModelPlayer=lambda *words: None,
+    )
+    replace(
+        is_network=lambda word: True,
         open_opponent=opened,
         play_match=played,
     )
