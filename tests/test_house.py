@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from scripts import house
 
-from tengen.cli import COMMANDS
+from tengen.cli import COMMANDS, command_parser
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "tengen"
@@ -278,7 +278,7 @@ def test_every_command_has_its_function(command):
     module_name, function = command.target.split(":")
     module = importlib.import_module(module_name)
     assert callable(getattr(module, function))
-    assert callable(module.add_arguments)
+    assert command_parser(command).prog == f"tengen {command.name}"
 
 
 # What a page has its reader write.

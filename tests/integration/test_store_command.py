@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from tengen import cli
-from tengen.roles.store.top import StoreWatch, lines_of
+from tengen.roles.store import StoreWatch, lines_of
 from tengen.store import Column, Replica, Selector, Store, StoreConfig, TableConfig
 
 CONFIG = """

@@ -4,8 +4,7 @@ A command is a function ``(args) -> report``. It prints text for people, unless
 ``args.json`` is set; then the report is printed as one JSON object, the last line of
 stdout. With ``--quiet`` nothing is printed on stdout but that object; errors and
 warnings still go to stderr. The report's ``exit_code`` is the command's, 0 where the
-report has none. The module's ``add_arguments(parser)`` declares the arguments of its
-commands.
+report has none.
 
 Exit codes: 0 done, 1 failed, 2 bad usage or config, 130 interrupted.
 """
@@ -55,7 +54,8 @@ class Command:
     name: str
     """The command as it is typed, one word or two."""
     target: str
-    """``module:function``; the module has ``add_arguments(parser)`` too."""
+    """``module:function``; beside it ``function_arguments(parser)``, or
+    ``add_arguments(parser)`` for all commands of the module, declares the arguments."""
     help: str
     """One phrase, for the list of commands."""
     talks: bool = False
@@ -144,13 +144,11 @@ COMMANDS = (
         "tengen.cli.doctor:doctor",
         "show what tengen will use on this machine, and why",
     ),
-    Command(
-        "selfplay", "tengen.roles.selfplay.command:selfplay", "one role: play games"
-    ),
-    Command("actor", "tengen.roles.actor.command:actor", "one role: step environments"),
+    Command("selfplay", "tengen.roles.alone.command:selfplay", "one role: play games"),
+    Command("actor", "tengen.roles.alone.command:actor", "one role: step environments"),
     Command(
         "inference",
-        "tengen.roles.serving.command:inference",
+        "tengen.roles.alone.command:inference",
         "one role: evaluate the network for actors",
     ),
     Command(
@@ -158,7 +156,7 @@ COMMANDS = (
     ),
     Command(
         "learn",
-        "tengen.roles.learning.command:learn",
+        "tengen.roles.alone.command:learn",
         "one role: learn from experience",
     ),
     Command(
@@ -167,15 +165,15 @@ COMMANDS = (
     Command(
         "gate", "tengen.roles.alone.command:gate", "one role: accept or reject models"
     ),
-    Command("store", "tengen.roles.store.command:store", "serve a store of experience"),
+    Command("store", "tengen.roles.store:store", "serve a store of experience"),
     Command(
         "store top",
-        "tengen.roles.store.top:store_top",
+        "tengen.roles.store:store_top",
         "show what a store holds and what waits for it",
     ),
     Command(
         "store replicate",
-        "tengen.roles.store.replicate:store_replicate",
+        "tengen.roles.store:store_replicate",
         "copy a store on another host to a folder here, continuously",
     ),
     Command(
@@ -265,9 +263,12 @@ def command_parser(command: Command) -> CommandParser:
 
     Imports the command's module.
     """
-    module = importlib.import_module(command.target.split(":")[0])
+    module_name, _, function = command.target.partition(":")
+    module = importlib.import_module(module_name)
     parser = CommandParser(prog=f"tengen {command.name}", description=command.help)
-    module.add_arguments(parser)
+    own = f"{function}_arguments"
+    add = getattr(module, own) if hasattr(module, own) else module.add_arguments
+    add(parser)
     parser.add_argument(
         "--json", action="store_true", help="end with one JSON object on stdout"
     )

@@ -28,7 +28,6 @@ __all__ = [
     "Launcher",
     "RunJournal",
     "check_doors",
-    "check_launch",
     "launcher_of",
     "train_by",
 ]
@@ -65,21 +64,6 @@ def launcher_of(name: str) -> type[Launcher]:
             f"{pip_install_extra(name)}"
         ) from None
     return launcher
-
-
-def check_launch(name: str, config: RunConfig) -> None:
-    """Makes sure that a launcher can run a config.
-
-    Raises:
-        UsageError: The agent's roles share a process, and with this launcher all roles
-            work at once.
-    """
-    schedule = config.schedule
-    if name != _INLINE and schedule.is_shared and not schedule.serving:
-        raise UsageError(
-            f"launch ({name}) does not go with agent {config.agent.kind}, whose actor "
-            f"and learner share a process; use --launch {_INLINE}"
-        )
 
 
 def check_doors(name: str, config: RunConfig) -> None:

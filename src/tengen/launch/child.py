@@ -50,6 +50,7 @@ from tengen.observe.cpu_time import CpuClock, kill_descendants
 from tengen.own_process import mark_own_process
 from tengen.remote import Mirror
 from tengen.roles import (
+    TOKEN_VARIABLE,
     Connect,
     Report,
     RoleContext,
@@ -80,6 +81,8 @@ def main(argv: list[str]) -> int:
         signal.signal(number, signal.SIG_IGN)
     # Until there is a log, what is printed is for the runner's user.
     os.dup2(2, 1)
+    # Taken out, so that no process that an environment starts has it.
+    token = os.environ.pop(TOKEN_VARIABLE, None)
     place = os.environ.pop(PLACE_VARIABLE, "")
     try:
         stream = join(os.environ, Begun(os.getpid(), platform.node(), place))
@@ -92,7 +95,7 @@ def main(argv: list[str]) -> int:
     threading.Thread(target=commands.listen, args=(stream,), daemon=True).start()
     with contextlib.ExitStack() as ending:
         try:
-            path, connect = _where(args)
+            path, connect = _where(args, token)
             mirror = ending.enter_context(
                 mirrored(
                     path,
@@ -140,14 +143,16 @@ class _NoRun(Exception):
     """This host has not the run: another one may."""
 
 
-def _where(args: argparse.Namespace) -> tuple[Path, Connect | None]:
+def _where(
+    args: argparse.Namespace, token: str | None = None
+) -> tuple[Path, Connect | None]:
     """Returns the folder to work in, and where the run is if that is a mirror."""
     path = Path(args.run)
     if args.connect is None:
         if args.identity is not None and not _is_run(path, args.identity):
             raise _NoRun(f"host ({platform.node()}) has not the run")
         return path, None
-    connect = Connect(address=args.connect, fingerprint=args.fingerprint)
+    connect = Connect(address=args.connect, fingerprint=args.fingerprint, token=token)
     if args.identity is None:
         return path, connect
     if _is_run(path, args.identity):

@@ -15,7 +15,7 @@ from typing import Any
 from tengen.launch.launcher import Placed
 from tengen.launch.process import Processes, close_all
 from tengen.launch.reports.journal import RunJournal
-from tengen.launch.waiting import Waiting
+from tengen.launch.taking import Waiting
 from tengen.launch.workers import EVAL, Worker
 from tengen.roles import RunConfig, Schedule, StopListener
 

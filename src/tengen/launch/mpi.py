@@ -12,9 +12,10 @@ A host needs tengen, and the run directory under the same path. If a rank dies,
 is cut off also ends the call. Once training has ended, a match has what acting
 processes and learners had.
 
-MPI only brings the ranks together: see ``launch.ranks.meeting``.
+MPI only brings the ranks together: each tells the first one what it has, and gets a
+ticket to join it. From then on they speak over the hosts' network.
 
-Source: MPI 3.1, sections 3.7 (non-blocking communication) and 3.8 (probe); Open MPI 4,
+Source: MPI 3.1, section 5.12 (nonblocking collective operations); Open MPI 4,
 ``mpirun(1)``, "Process Termination / Signal Handling".
 """
 
@@ -23,7 +24,9 @@ from __future__ import annotations
 import atexit
 import contextlib
 import dataclasses
+import importlib
 import ipaddress
+import json
 import os
 import platform
 import signal
@@ -31,7 +34,8 @@ import socket
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from tengen import __version__
@@ -45,11 +49,15 @@ from tengen.launch.launcher import (
 )
 from tengen.launch.local import LocalLauncher
 from tengen.launch.messages import Begun
-from tengen.launch.ranks.gpus import check_named_gpus, visible_devices
-from tengen.launch.ranks.holder import Holder
-from tengen.launch.ranks.meeting import Meeting, load_mpi
-from tengen.launch.ranks.runner import Runner
-from tengen.launch.ranks.table import RankInfo, check_alike, filled, place
+from tengen.launch.ranks.runner import Holder, Runner
+from tengen.launch.ranks.table import (
+    RankInfo,
+    check_alike,
+    check_named_gpus,
+    filled,
+    place,
+    visible_devices,
+)
 from tengen.launch.wire import Hub, join
 from tengen.launch.workers import Worker
 from tengen.observe import HostsLog, Place
@@ -72,35 +80,12 @@ _HELLO_S = 600.0
 """Seconds for all ranks to begin: they start together, on hosts that may be slow. If
 one dies, ``mpirun`` ends the call."""
 _SAY_S = 10.0
-"""Seconds after which it is said which ranks are waited for."""
+"""Seconds after which it is said that ranks are waited for."""
+_POLL_S = 0.025
+_MOST_BYTES = 1 << 14
+"""Bytes of a message between two ranks, at most."""
 
 _met: tuple[Runner, Hub] | None = None
-
-
-def met(meeting: Meeting, info: RankInfo) -> list[RankInfo]:
-    """Returns the info of all ranks, in order, once each has told it.
-
-    Raises:
-        RunError: A rank does not begin.
-    """
-    known = {0: info}
-    names = {field.name for field in dataclasses.fields(RankInfo)}
-    until = time.monotonic() + _HELLO_S
-    while len(known) < meeting.size:
-        found = meeting.receive(min(_SAY_S, max(0.0, until - time.monotonic())))
-        if found is not None:
-            # A rank of another version may tell more; the version check refuses it.
-            told = {name: one for name, one in found[1].items() if name in names}
-            known[found[0]] = RankInfo(**told)
-            continue
-        missing = ", ".join(str(k) for k in range(meeting.size) if k not in known)
-        if time.monotonic() >= until:
-            raise RunError(
-                f"ranks ({missing}) did not begin within {_HELLO_S:g} s; see what "
-                f"their hosts say, and give mpirun hosts that run tengen"
-            )
-        print(f"waiting for ranks {missing} to begin", flush=True)
-    return [known[rank] for rank in range(meeting.size)]
 
 
 class MpiLauncher(Launcher):
@@ -139,18 +124,15 @@ class MpiLauncher(Launcher):
                 "launch (mpi) must be started by mpirun; mpirun -n 4 tengen train TASK "
                 "--launch mpi"
             )
-        mpi = load_mpi()
-        meeting = Meeting(mpi)
-        info = _describe(meeting.rank, threads)
-        if meeting.rank > 0:
-            _hold(mpi, meeting, info)
+        mpi = _load_mpi()
+        rank = int(mpi.COMM_WORLD.Get_rank())
+        if rank > 0:
+            _hold(mpi, _describe(rank, threads))
         atexit.register(_abort, mpi)
-        ranks = met(meeting, info)
+        ranks = _gathered(mpi, _describe(0, threads))
         hub = Hub.on_network(_addresses(ranks))
         tickets = {one.rank: hub.ticket() for one in ranks[1:]}
-        for rank, ticket in tickets.items():
-            meeting.send(rank, ticket.environment)
-        meeting.flush()
+        _scatter(mpi, [{}, *(ticket.environment for ticket in tickets.values())])
         runner = Runner(ranks, tickets)
         atexit.unregister(_abort)
         atexit.register(_leave, mpi, runner, hub)
@@ -277,23 +259,87 @@ def _describe(rank: int, threads: int | None) -> RankInfo:
         host=socket.gethostname(),
         cores=cores if threads is None else max(1, min(cores, threads)),
         bound_to=bound,
-        devices=visible_devices(),
+        devices=visible_devices(os.environ, Path("/dev")),
         version=__version__,
         python=".".join(platform.python_version_tuple()[:2]),
     )
 
 
-def _hold(mpi: Any, meeting: Meeting, info: RankInfo) -> NoReturn:
+def _load_mpi() -> Any:
+    """Returns ``mpi4py.MPI``, initialised.
+
+    Raises:
+        UsageError: MPI cannot be loaded.
+    """
+    rc: Any = importlib.import_module("mpi4py").rc
+    rc.initialize = rc.finalize = False
+    try:
+        mpi = importlib.import_module("mpi4py.MPI")
+    except (ImportError, RuntimeError) as error:
+        raise UsageError(
+            f"launch (mpi) needs the library of MPI, which cannot be loaded, {error}; "
+            f"install Open MPI (apt-get install openmpi-bin)"
+        ) from None
+    if not mpi.Is_initialized():
+        mpi.Init_thread(mpi.THREAD_FUNNELED)
+    return mpi
+
+
+def _gathered(mpi: Any, info: RankInfo) -> list[RankInfo]:
+    """Returns the info of all ranks, in order; other ranks get none. Blocks.
+
+    Raises:
+        RunError: A rank does not begin.
+    """
+    comm = mpi.COMM_WORLD
+    found = None if info.rank else bytearray(_MOST_BYTES * comm.Get_size())
+    own = json.dumps(vars(info)).encode().ljust(_MOST_BYTES)
+    _wait(comm.Igather([own, mpi.BYTE], found and [found, mpi.BYTE]), info.rank == 0)
+    names = {field.name for field in dataclasses.fields(RankInfo)}
+    infos = []
+    for begin in range(0, len(found or ()), _MOST_BYTES):
+        told = json.loads(bytes(found or b"")[begin : begin + _MOST_BYTES])
+        # A rank of another version may tell more; the version check refuses it.
+        infos.append(RankInfo(**{key: told[key] for key in names & told.keys()}))
+    return infos
+
+
+def _scatter(mpi: Any, messages: Sequence[Mapping[str, str]] = ()) -> dict[str, str]:
+    """Sends each rank its message from the first one, and returns one's own. Blocks."""
+    sent = b"".join(json.dumps(one).encode().ljust(_MOST_BYTES) for one in messages)
+    own = bytearray(_MOST_BYTES)
+    send = [sent, mpi.BYTE] if sent else None
+    _wait(mpi.COMM_WORLD.Iscatter(send, [own, mpi.BYTE]), False)
+    message: dict[str, str] = json.loads(own)
+    return message
+
+
+def _wait(request: Any, says: bool) -> None:
+    """Waits for ranks with few looks: MPI's own wait would use a whole core."""
+    begun_s = said_s = time.monotonic()
+    while not request.Test():
+        time.sleep(_POLL_S)
+        now_s = time.monotonic()
+        if says and now_s - begun_s >= _HELLO_S:
+            raise RunError(
+                f"ranks (of mpirun) did not all begin within {_HELLO_S:g} s; see what "
+                f"their hosts say, and give mpirun hosts that run tengen"
+            )
+        if says and now_s - said_s >= _SAY_S:
+            said_s = now_s
+            print("waiting for all ranks to begin", flush=True)
+
+
+def _hold(mpi: Any, info: RankInfo) -> NoReturn:
     """Holds roles until the runner ends; does not return."""
     # mpirun sends signals to all ranks; only the runner decides what they mean.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    meeting.send(0, vars(info))
-    while (found := meeting.receive(_SAY_S)) is None:
-        pass  # mpirun ends this process with the first one
+    _gathered(mpi, info)
+    ticket = _scatter(mpi)  # mpirun ends this process with the first one
     why = ""
     try:
-        stream = join(found[1], Begun(os.getpid(), info.host))
+        stream = join(ticket, Begun(os.getpid(), info.host))
         if not Holder(stream).run():
             why = "rank (0) is gone; see the host of the runner"
     except TengenError as error:

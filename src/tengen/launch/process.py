@@ -149,16 +149,14 @@ class RoleProcess:
                 self._finished_s = time.monotonic()
                 self._is_saved = message.is_saved
                 return message.report
-            with self._lock:
-                self._child = None
             if isinstance(message, Failed):
                 self._last_words(child)  # it still saves what it can
-                self._how = child.end(_LEAVE_S)
+                self._ended(child, _LEAVE_S)
                 _raise(message)
             is_saved = isinstance(message, Saved) and message.is_saved
             # One that has not joined had no turn, as where it was stopped first.
             self._is_saved = self._is_saved or is_saved or not child.has_joined
-            self._how = child.end(_FAIL_S)
+            self._ended(child, _FAIL_S)
             how = message.reason if isinstance(message, Dying) else why or self._how
             if how.startswith(_EXITED) and not child.has_joined:
                 how = f"no connection to its runner, {how}"
@@ -200,15 +198,19 @@ class RoleProcess:
         """
         self.stop()
         with self._lock:
-            child, self._child = self._child, None
-        if child is None:
-            self._check_saved()
-            return
-        error = self._last_words(child)
-        self._how = child.end(_LEAVE_S)
-        if error is not None:
-            _raise(error)
+            child = self._child
+        if child is not None:
+            error = self._last_words(child)
+            self._ended(child, _LEAVE_S)
+            if error is not None:
+                _raise(error)
         self._check_saved()
+
+    def _ended(self, child: Child, timeout_s: float) -> None:
+        """Waits for the end of a process, which until then can be killed."""
+        self._how = child.end(timeout_s)
+        with self._lock:
+            self._child = None
 
     def _check_saved(self) -> None:
         if not self._is_saved:

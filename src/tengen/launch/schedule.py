@@ -4,8 +4,8 @@
 
     at once:                              in turns:
       a thread a process:                   while budget is left:
-        while the call goes on:               learn, export, gate   # see ``turns``
-          take a turn of each of its          act
+        while the call goes on:               learn, export, gate
+          take a turn of each of its          act: one generation
           roles; if none had anything         rate, now and then
           to do, wait
       then:
@@ -21,33 +21,36 @@ learning, one for inference and one for each actor; actors have no network (see
 middle of a game. A seed does not give the same run, because the processes' speeds
 decide. A process that dies is started again and its turn is redone; if it dies again
 and again, the run ends and names it.
+
+Where roles take turns, each turn continues from what is published, so the same loop
+resumes whatever killed the last call. In environments actor and learner are in one
+process, and the actor uses the learner's network in memory; a checkpoint and a model
+are written every few seconds, and at the end. On a CPU each turn uses all cores:
+self-play and learning never compete for caches, and a seed gives the same run.
 """
 
 from __future__ import annotations
 
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
+from tengen.errors import RunError
+from tengen.experience.games.files import experience_files
 from tengen.launch.budget import Budget, Spending
 from tengen.launch.crew import Crew
 from tengen.launch.process import Processes, close_all
 from tengen.launch.reports.journal import RunJournal
-from tengen.launch.reports.turns import TurnReports
-from tengen.launch.turns import Turns
-from tengen.launch.waiting import Waiting
+from tengen.launch.taking import TurnTaker
 from tengen.launch.workers import Worker, workers_at_once, workers_in_turns
 from tengen.roles import (
-    TRAIN_WRITER,
     RunConfig,
-    Schedule,
     StopListener,
     read_config,
     read_spent,
-    record_generation,
     record_spent,
-    sealed_generation,
-    writer_directory,
+    with_games,
 )
 from tengen.run import RunDirectory, remove_services
 
@@ -55,6 +58,7 @@ __all__ = ["run_schedule"]
 
 _POLL_S = 0.5
 _IDLE_S = 0.05
+_PLAYING_SHARE = 0.5
 
 
 def run_schedule(
@@ -93,14 +97,12 @@ def run_schedule(
     spending = Spending(budget, read_spent(run), num_threads, run.models.latest)
     journal.begin(spending)
     crew = Crew(processes, config, run, workers_of(config, num_threads))
-    loop: Turns | _AtOnce
-    if takes_turns:
-        loop = Turns(config, run, spending, journal, crew, stop)
-    else:
-        loop = _AtOnce(config, run, spending, journal, crew, stop)
+    kind = _InTurns if takes_turns else _AtOnce
+    loop = kind(config, run, spending, journal, crew, stop)
 
     def end() -> None:
-        loop.end()
+        if isinstance(loop, _AtOnce):
+            loop.end()
         for handle in crew.handles():
             handle.stop()
         crew.kill_soon(crew.workers)
@@ -121,37 +123,16 @@ def run_schedule(
             record_spent(run, spending.core_minutes)
 
 
-class _AtOnce:
-    """The schedule, with one thread for each process."""
+class _AtOnce(TurnTaker):
+    """The schedule of roles that work at the same time: a thread for each process."""
 
-    def __init__(
-        self,
-        config: RunConfig,
-        run: RunDirectory,
-        spending: Spending,
-        journal: RunJournal,
-        crew: Crew,
-        stop: StopListener,
-    ) -> None:
-        self._config = config
-        self._schedule: Schedule = config.schedule
-        self._run = run
-        self._journal = journal
-        self._crew = crew
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts, at_once=True)
         self._is_over = threading.Event()
         # Further learners take turns as long as the first one learns.
         self._is_learned = threading.Event()
-        self._stop = stop
-        # Guards everything below; no thread holds it during a turn.
-        self._lock = threading.Lock()
         self._error: Exception | None = None
-        self._spending = spending
-        self._waiting = Waiting(self._schedule, config.launch)
-        self._reports = TurnReports(self._schedule, spending, journal, crew.workers)
         self._is_chosen = False
-        self._begun: set[str] = set()
-        # The roles that are to read the config again.
-        self._changed: set[str] = set()
 
     def run(self) -> None:
         """Works until the budget is spent, the run is stopped, or a role fails."""
@@ -166,10 +147,11 @@ class _AtOnce:
         crew.start_threads(self._serve)
         while not self._is_over.wait(_POLL_S):
             with self._lock:
-                if self._spending.is_over(self._reports.publishing_s):
+                if self._spending.is_over(self._publishing_s):
                     self._is_over.set()
                 self._tell_who_waits()
             self._scale()
+        self._tells_at_once = True
         ending = [one for one in crew.workers if self._error or self._is_ending(one)]
         for worker in ending:
             crew.handle(worker).stop()
@@ -197,7 +179,7 @@ class _AtOnce:
             # from.
             while not self._spending.is_trained():
                 report = self._turn(worker, role)
-                is_late = self._spending.is_late(self._reports.publishing_s)
+                is_late = self._spending.is_late(self._publishing_s)
                 if report is None or report.get("stopped"):
                     break
                 if role == "learn" and is_late:
@@ -217,7 +199,7 @@ class _AtOnce:
         schedule = self._schedule
         if worker.roles[0] in (schedule.acting, schedule.rating):
             return True
-        is_late = self._spending.is_late(self._reports.publishing_s)
+        is_late = self._spending.is_late(self._publishing_s)
         return is_late and worker.roles in (("shuffle",), ("learn",))
 
     def _serve(self, worker: Worker) -> None:
@@ -252,7 +234,7 @@ class _AtOnce:
         count, leaving, refused = self._crew.follow_config()
         if len(self._crew.workers) != before or refused:
             with self._lock:
-                self._reports.count(count, leaving)
+                self._acting.count(count, [one.name for one in leaving])
                 for worker in leaving:
                     self._waiting.forget(worker)
                 outgrown = self._crew.outgrown(count)
@@ -277,7 +259,7 @@ class _AtOnce:
                     return False  # the services of actors are not there yet
                 # Checked before each turn, not only now and then, so that no extra
                 # generation begins.
-                if self._spending.is_over(self._reports.publishing_s):
+                if self._spending.is_over(self._publishing_s):
                     self._is_over.set()
                 if self._is_over.is_set() or self._spending.is_taken():
                     return False
@@ -289,101 +271,120 @@ class _AtOnce:
             if role != self._schedule.rating:
                 return True
             share = self._schedule.rating_share
-            return self._reports.rated_s < share * self._spending.elapsed_s
+            return self._rated_s < share * self._spending.elapsed_s
 
-    def _turn(self, worker: Worker, role: str) -> dict[str, Any] | None:
-        is_acting = role == self._schedule.acting
-        writer = TRAIN_WRITER + (worker.index if is_acting else 0)
-        sealed = sealed_generation(writer_directory(self._run, writer))
-        with self._lock:
-            details: dict[str, Any] = {
-                **self._spending.outlook(),
-                "sealed": sealed,
-                "follow_models": True,
-                "frames_left": self._spending.frames_left(),
-                # Learning goes on meanwhile, so playing may take all of the time.
-                "generation_s": self._spending.generation_s,
-                "is_changed": role in self._changed,
-            }
-            self._changed.discard(role)
-            if not worker.is_follower:
-                self._reports.begin(worker, role)
+
+class _InTurns(TurnTaker):
+    """The schedule of turns. Used by one thread."""
+
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts, at_once=False)
+        self._learning_s = 0.0
+        self._playing_s = 0.0
+        self._has_begun = False
+        self._games_seen: set[Path] = set()
+
+    def run(self) -> None:
+        """Takes turns until the budget is spent or the run is stopped."""
+        if self._run.checkpoints.latest() is None:
+            # Makes the first model; imported games may be learned from before any game.
+            self._learn()
+        while not self._stop.event.is_set():
+            self._learn()
+            self._journal.end_generation()
+            self._rate()
+            if self._is_over():
+                if self._schedule.is_shared:
+                    # What the last turns learned but did not save becomes a model.
+                    self._learn(saves=True)
+                return
+            if not self._schedule.acting:
+                self._wait_for_games()
+            else:
+                self._play()
+            self._has_begun = True
+
+    def _learn(self, *, saves: bool = False) -> None:
+        if self._spending.is_trained():
+            return
         start_s = time.monotonic()
+        for role in self._schedule.learning:
+            report = self._take(role, saves=saves)
+            if role == "learn":
+                self._count_frames(report)
+                self._learn_rest(report)
+        # The first turns of a call start processes, so their times are not typical.
+        if self._has_begun:
+            self._learning_s = time.monotonic() - start_s
 
-        def on_progress(report: dict[str, Any]) -> None:
-            with self._lock:
-                self._spending.count(report)
-            # The leading learner reports what all learners do.
-            if worker.is_follower:
-                return
-            if "starting" not in report:  # said before a cluster has found room
-                self._note_room(worker, report.get("waiting_s"))
-            with self._lock:
-                self._reports.progress(worker, role, report, self._crew.workers)
+    def _count_frames(self, report: dict[str, Any] | None) -> None:
+        """Sets the frames from the table: a killed process may have lost some."""
+        table = {} if report is None else report.get("table", {})
+        if self._schedule.counts_frames and "num_rows" in table:
+            self._spending.count_frames(table["num_rows"])
 
-        def on_death(role: str, how: str) -> None:
-            with self._lock:
-                self._journal.death("learn" if worker.is_follower else role, how)
+    def _learn_rest(self, report: dict[str, Any] | None) -> None:
+        """Takes turns until the whole generation is learned from, as in one turn.
 
-        report = None
-        try:
-            handle = self._crew.handle(worker)
-            report = handle.turn(role, on_progress, on_death, details)
-            with self._lock:
-                self._spending.count(report or {})
-                if role == "learn" and not self._schedule.acting:
-                    # Another run plays, and this one waits for its games.
-                    self._spending.begin_work()
-            if worker.is_follower:
-                return report
-        finally:
-            with self._lock:
-                if not worker.is_follower:
-                    self._reports.end(worker, role, report)
-        with self._lock:
-            if report is None or not report.keys() <= {"stopped"}:
-                self._waiting.note(worker, None)
-            if report is not None or role != self._schedule.serving:
-                self._begun.add(role)
-            if report is not None and not report.keys() <= {"stopped"}:
-                seconds = time.monotonic() - start_s
-                self._reports.take(worker, role, report, seconds, self._crew.workers)
-            elif is_acting:
-                self._spending.drop_turn(worker.name)
-        if is_acting and report is not None and "fitted" in report:
-            self._record(report["fitted"])
-        return report
-
-    def _record(self, fitted: dict[str, Any]) -> None:
-        """Keeps the size of generations that fits; learning may wait for fewer rows."""
-        if record_generation(self._run, fitted):
-            with self._lock:
-                self._changed |= {"learn", "shuffle"} & {*self._schedule.learning}
-
-    def _note_room(self, worker: Worker, waiting_s: float | None) -> None:
-        """Notes how long a process has waited for room; None: it has room.
-
-        Raises:
-            RunError: The run needs the process, which has waited for too long.
+        If other processes play meanwhile that might never happen, so the first turn
+        that takes in new games is the last before a model is made.
         """
-        with self._lock:
-            self._waiting.note(worker, waiting_s)
-            if self._is_over.is_set():
-                # The loop that reports waiting processes has ended.
-                self._tell_who_waits()
-            if waiting_s is None:
+        while report is not None and report.get("steps_left"):
+            report = self._take("learn")
+            if report is not None and report.get("num_new"):
                 return
-            if worker.roles == (self._schedule.acting,):
-                # Other processes may play its games, because it may never have room.
-                self._spending.drop_turn(worker.name)
-            is_late = self._spending.is_late()
-            if not is_late:
-                self._waiting.check(self._crew.workers)
-        if is_late:
-            # The budget is spent: it need not wait for room.
-            self._crew.handle(worker).stop()
 
-    def _tell_who_waits(self) -> None:
-        """Shows which processes wait, if that changed; the caller has the lock."""
-        if (names := self._waiting.news()) is not None:
-            self._journal.waiting(names)
+    def _is_over(self) -> bool:
+        # A generation is played only if it can be learned from before the end.
+        return self._spending.is_over(self._playing_s + self._learning_s)
+
+    def _play(self) -> None:
+        start_s = time.monotonic()
+        acting = self._schedule.acting
+        self._spending.begin_turn(self._crew.of_role(acting).name)
+        report = self._take(acting)
+        self._playing_s = time.monotonic() - start_s
+        if report is None:
+            raise RunError(
+                f"role ({acting}) found no model to play with; see {self._run.logs}"
+            )
+
+    def _wait_for_games(self) -> None:
+        """Returns once the other run has sealed games, or this run is to end."""
+        experience = with_games(self._config, self._run).experience
+        self._spending.begin_work()
+        start_s = time.monotonic()
+        while not self._stop.event.is_set() and not self._is_over():
+            found = set(experience_files(experience, "npz"))
+            if found != self._games_seen:
+                self._games_seen = found
+                break
+            self._stop.event.wait(_POLL_S)
+        self._journal.waited(time.monotonic() - start_s)
+
+    def _rate(self) -> None:
+        """Rates the newest model when its share of the time allows it."""
+        share, elapsed_s = self._schedule.rating_share, self._spending.elapsed_s
+        if not share or self._stop.event.is_set():
+            return
+        if self._rated_s <= share * elapsed_s and elapsed_s:
+            self._take(self._schedule.rating)
+
+    def _take(self, role: str, *, saves: bool = False) -> dict[str, Any] | None:
+        if self._stop.event.is_set():
+            return {"stopped": True}
+        return self._turn(
+            self._crew.of_role(role),
+            role,
+            saves=saves or not self._schedule.is_shared,
+            generation_s=self._generation_s(),
+        )
+
+    def _generation_s(self) -> float | None:
+        """Returns the seconds that playing a generation may take; None for any time."""
+        whole_s = self._spending.generation_s
+        total_s = self._playing_s + self._learning_s
+        # Before both are known, playing is taken to be half of a generation's time.
+        is_known = self._playing_s > 0.0 and self._learning_s > 0.0
+        share = self._playing_s / total_s if is_known else _PLAYING_SHARE
+        return None if whole_s is None else whole_s * share

@@ -24,7 +24,7 @@ from tengen.evaluation import (
 from tengen.evaluation.elo import Tally
 from tengen.evaluation.named_players import is_engine
 from tengen.evaluation.played_game import PlayedGame
-from tengen.inference import InferenceConfig, open_backend, search_outputs
+from tengen.inference import InferenceConfig
 from tengen.minigo.closed_division import open_because
 from tengen.minigo.history import has_history, publish_history, run_open_because
 from tengen.minigo.opponent import (
@@ -37,9 +37,9 @@ from tengen.minigo.opponent import (
 )
 from tengen.minigo.order import TargetMatch, open_matches, target_result
 from tengen.minigo.target_files import TargetFiles, TargetRecord
-from tengen.models import load_model
 from tengen.models.load import read_meta
 from tengen.roles.config import RunConfig, newest_inference
+from tengen.roles.judging.gate import open_player
 from tengen.roles.role import Report, RoleContext
 from tengen.roles.spent import read_began
 from tengen.run import RunDirectory, WriterLock, make_directory
@@ -136,7 +136,6 @@ class TargetMatches:
         self._room = room_for(
             self._inference(), self._target.opponent, context.num_threads
         )
-        self._wanted = agent.signature(config.task)
         self._opponent: MatchPlayer | None = None
         self._model: tuple[int, ModelPlayer] | None = None
 
@@ -365,21 +364,14 @@ class TargetMatches:
     def open_model(self, number: int) -> MatchPlayer:
         """Returns the player of one of the run's models. Blocks while it is read."""
         if self._model is None or self._model[0] != number:
-            model = load_model(
-                self._run.models.entry(number),
-                self._config.task,
-                self._wanted,
-                error=RunError,
-            )
-            backend = open_backend(
-                model.path,
+            entry = self._run.models.entry(number)
+            parts = (
+                self._config,
+                self._play,
                 self._inference(),
                 self._room.num_threads,
-                outputs=search_outputs(scores=self._play.search.score_weight > 0),
             )
-            player = ModelPlayer(
-                f"{number:06d}", self._config.task, backend, self._play
-            )
+            player = open_player(entry, *parts)
             self._model = number, player
         return self._model[1]
 

@@ -14,7 +14,6 @@ from tengen.inference import check_machine, devices_of, has_driver
 from tengen.launch import (
     Budget,
     check_doors,
-    check_launch,
     launcher_of,
 )
 from tengen.minigo.history import has_calls, note_call
@@ -318,7 +317,6 @@ class Call:
         self.launch = self.launch or launch_for(config, has_actors=has_actors)
         if self.known is not None and self.launch == "ray" and not self.only_makes:
             check_typed_cluster(self.known, self.settings, run.path)
-        check_launch(self.launch, config)
         count = f"launch.roles.{config.schedule.acting}.count"
         launcher = launcher_of(self.launch)
         return launcher.fit(config, keeps_count=sets(self.settings, count))
@@ -378,11 +376,10 @@ def launch_for(config: RunConfig, *, has_actors: bool = False) -> str:
     """
     schedule = config.schedule
     has_many = has_actors or config.launch.of(schedule.acting).count > 1
-    can_be_at_once = not schedule.is_shared or bool(schedule.serving)
     # A new run's devices are auto; torch, which can tell, is slow to import.
     may_choose = config.inference.devices == "auto" and has_driver()
     is_on_gpu = config.inference.is_on_gpu or (
         may_choose and devices_of(config.inference) != "cpu"
     )
     wants_to = is_on_gpu or bool(config.launch.listen)
-    return "local" if has_many or (can_be_at_once and wants_to) else "inline"
+    return "local" if has_many or wants_to else "inline"

@@ -24,6 +24,7 @@ from tengen.roles.config import (
     write_config,
 )
 from tengen.roles.config.launch import LaunchConfig, RoleResources
+from tengen.roles.connecting import mirrored
 from tengen.roles.devices import (
     check_devices,
     gpus_named,
@@ -32,7 +33,6 @@ from tengen.roles.devices import (
     with_devices,
 )
 from tengen.roles.doors import TOKEN_VARIABLE, Connect, check_doors, connect_to
-from tengen.roles.doors.connecting import mirrored
 from tengen.roles.experience import check_room
 from tengen.roles.host import RoleHost
 from tengen.roles.inputs import (

@@ -25,6 +25,13 @@ _OWN_FOLDERS = {
     "export": ("candidates", "templates"),
 }
 """The folders that a role by itself publishes in, under its lock."""
+_TOLD = {
+    **dict.fromkeys(("remaining", "asked", "core_minutes", "core_minutes_in_all")),
+    **dict.fromkeys(("generation_s", "sealed", "frames_left", "opponent")),
+    "follow_models": False,
+    "saves": True,
+}
+"""The fields of ``RoleContext`` that each turn sets, with their defaults."""
 
 
 class RoleHost:
@@ -61,10 +68,9 @@ class RoleHost:
 
         Args:
             name: The role.
-            details: Perhaps ``sealed`` and the values of ``Spending.outlook``,
-                ``generation_s``, ``follow_models``, ``frames_left``, ``opponent`` and
-                ``saves``; see ``RoleContext``. ``is_changed`` makes the role read
-                ``run.json`` again.
+            details: Values for fields of ``RoleContext``, such as those of
+                ``Spending.outlook``; ``is_changed`` makes the role read ``run.json``
+                again.
 
         Raises:
             UsageError: The role refuses its config or its files, or the task was not
@@ -72,16 +78,8 @@ class RoleHost:
             RunError: The role failed.
         """
         context = self._context
-        context.remaining = details.get("remaining")
-        context.asked = details.get("asked")
-        context.core_minutes = details.get("core_minutes")
-        context.core_minutes_in_all = details.get("core_minutes_in_all")
-        context.generation_s = details.get("generation_s")
-        context.sealed = details.get("sealed")
-        context.follow_models = details.get("follow_models", False)
-        context.frames_left = details.get("frames_left")
-        context.opponent = details.get("opponent")
-        context.saves = details.get("saves", True)
+        for field, default in _TOLD.items():
+            setattr(context, field, details.get(field, default))
         if details.get("is_changed", False):
             self.drop(name)
         if name not in self._roles or self._is_alone:

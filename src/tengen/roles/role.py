@@ -10,6 +10,7 @@ import importlib
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from typing import (
     NamedTuple,
     NoReturn,
     Protocol,
+    TypeVar,
     runtime_checkable,
 )
 
@@ -42,9 +44,16 @@ __all__ = [
     "SavingRole",
     "Shared",
     "make_role",
+    "patiently",
 ]
 
 Report = Mapping[str, Any]
+_PATIENCE_S = 600.0
+"""A process whose runner is gone needs only seconds of CPU time to end, but on a busy
+machine it may wait minutes for them."""
+_RETRY_S = 0.5
+
+Taken = TypeVar("Taken")
 
 
 class LearnedNet(NamedTuple):
@@ -191,9 +200,9 @@ ROLES = {
     "export": "tengen.roles.learning.export:ExportRole",
     "follow": "tengen.roles.learning.follow:FollowRole",
     "gate": "tengen.roles.judging.gate:GateRole",
-    "inference": "tengen.roles.serving.role:InferenceRole",
+    "inference": "tengen.roles.serving:InferenceRole",
     "learn": "tengen.roles.learning.learn:LearnRole",
-    "rate": "tengen.roles.judging.rate:RateRole",
+    "rate": "tengen.roles.judging.gate:RateRole",
     "selfplay": "tengen.roles.selfplay.role:SelfplayRole",
     "shuffle": "tengen.roles.learning.shuffle:ShuffleRole",
 }
@@ -216,3 +225,27 @@ def make_role(
         config, run, context
     )
     return made
+
+
+def patiently(take: Callable[[], Taken], context: RoleContext) -> Taken:
+    """Returns what ``take`` returns, once the present holder has given it back.
+
+    For locks that the run gives to one process. Another holder is a process that is
+    ending, or a mirror's place that the run's service gives up within seconds
+    (``run.evict_mirrors``).
+
+    Args:
+        take: Takes the lock, or raises UsageError.
+        context: Its stop ends the waiting; progress says who has the lock.
+
+    Raises:
+        UsageError: Another process holds it for longer.
+    """
+    until = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            return take()
+        except UsageError as error:
+            if time.monotonic() >= until or context.stop.wait(_RETRY_S):
+                raise
+            context.progress({"stage": f"waiting, {str(error).partition(';')[0]}"})

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from tengen.cli import parse_command
-from tengen.launch import check_launch
 from tengen.roles import RunConfig
 from tests.configs import new_config
 
@@ -51,8 +50,6 @@ def config_of(words: tuple[str, ...]) -> RunConfig | None:
     )
     given = {name: getattr(args, name) for name in names}
     config = new_config(args.task, settings=args.settings, **given)
-    if args.launch is not None:
-        check_launch(args.launch, config)
     return config
 
 

@@ -101,8 +101,8 @@ class Journal:
         with self.alone():
             self.waits.append(names)
 
-    def end_generation(self, busy: dict[str, float]) -> None:
-        assert all(0.0 <= share <= 1.0 for share in busy.values())
+    def end_generation(self, busy: dict[str, float] | None = None) -> None:
+        assert all(0.0 <= share <= 1.0 for share in (busy or {}).values())
         self.num_generations += 1
 
     def alone(self) -> threading.Lock:

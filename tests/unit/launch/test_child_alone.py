@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -10,19 +11,17 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from tengen.launch import child
 from tengen.launch.joined import Child
-from tengen.launch.messages import Failed, Report, Saved, Stop, Turn
-from tengen.launch.wire import Hub
+from tengen.launch.messages import Begun, Failed, Report, Saved, Stop, Turn
+from tengen.launch.wire import Hub, Stream
 from tengen.recipes import make_config
 from tengen.roles import TOKEN_VARIABLE, write_config
 from tengen.run import RunDirectory
 from tests.integration.own_time import wait_own_s
-from tests.integration.runs import wait_for
 from tests.unit.launch.children import placed, received, started, the_hub
 
 __all__ = ["the_hub"]
@@ -49,23 +48,6 @@ def start(run: RunDirectory, hub: Hub) -> Start:
     return make
 
 
-def lose(process: Child) -> str:
-    """Closes the connection as the end of the runner does; returns how it ended."""
-    assert process._stream is not None
-    process._stream.close()
-    return process.end(900)
-
-
-def test_a_stop_ends_the_turn_and_the_closed_input_the_process() -> None:
-    told: list[bool] = []
-    made = child._Commands()
-    made.on_stop = lambda: told.append(made.stop.is_set())
-    messages = [Turn("learn"), Stop(), None]
-    made.listen(SimpleNamespace(receive=lambda: messages.pop(0)))  # type: ignore[arg-type]
-    assert made._turns == [Turn("learn")]
-    assert told == [True, True]
-
-
 # Each is a main thread that never looks up; the second keeps the interpreter's lock.
 HANGS = ["threading.Event().wait()", "ctypes.PyDLL(None).pause()"]
 
@@ -80,46 +62,48 @@ def test_one_that_hangs_is_ended_when_its_runner_is_gone(
         "learn",
     )
     made.join()
-    assert lose(made) == "signal 9"
+    assert made.end(900) == "signal 9"
+
+
+def joined(hub: Hub, run: RunDirectory, serve: str) -> tuple[Any, Stream, int]:
+    """Starts a learner whose main thread does this; returns it, and its connection."""
+    ticket = hub.ticket()
+    code = "import sys, ctypes, time\nfrom tengen.launch import child\n"
+    code += f"child._ALONE_S = 0.1\nchild._Child.serve = lambda self: {serve}\n"
+    code += "sys.exit(child.main(sys.argv[1:]))\n"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(run.path), "1", "learn"],
+        env={**os.environ, **ticket.environment},
+    )
+    stream = ticket.wait(900)
+    assert stream is not None
+    assert isinstance(stream.receive(), Begun)
+    return process, stream, process.pid
 
 
 def test_one_that_hangs_is_ended_when_its_runner_on_another_host_is_gone(
     run: RunDirectory,
 ) -> None:
     """Over TCP, where the end of the other side alone is no hang-up."""
-    hub = Hub.on_network(["127.0.0.1", "::1"])
-    code = "import sys, ctypes\nfrom tengen.launch import child\nchild._ALONE_S = 0.1\n"
-    code += f"child._Child.serve = lambda self: {HANGS[1]}\n"
-    code += "sys.exit(child.main(sys.argv[1:]))\n"
-    made = started(hub, ["-c", code, str(run.path), "1", "learn"])
-    try:
-        assert made.join() is not None
+    with contextlib.closing(Hub.on_network(["127.0.0.1", "::1"])) as hub:
+        process, stream, _ = joined(hub, run, HANGS[1])
         # The runner's host sends the end of the connection, and its port stays.
-        assert made._stream is not None
-        made._stream._connection.shutdown(socket.SHUT_WR)
-        wait_for(lambda: bool(made._handle.poll().end), 900)
-        assert made._handle.poll().end == "signal 9"
-    finally:
-        made.kill()
-        hub.close()
+        with socket.socket(fileno=os.dup(stream.fileno())) as same:
+            same.shutdown(socket.SHUT_WR)
+        assert process.wait(900) == -signal.SIGKILL
+        stream.close()
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="time is found there")
-def test_one_that_only_looks_at_the_clock_is_not_busy(start: Start) -> None:
+def test_one_that_only_looks_at_the_clock_is_not_busy(
+    hub: Hub, run: RunDirectory
+) -> None:
     """It uses some hundredths of a core, as threads that poll do."""
-    made = start(
-        "import time\nchild._ALONE_S = 2.0\n"
-        "def serve(self):\n"
-        "    while True: time.sleep(0.001)\n"
-        "child._Child.serve = serve",
-        "learn",
-    )
-    begun = made.join()
-    assert made._stream is not None
-    made._stream.close()
-    pid = begun.process  # type: ignore[union-attr]
-    wait_own_s(lambda: bool(made._handle.poll().end), lambda: [pid], 20.0)
-    assert made._handle.poll().end == "signal 9"
+    polls = "[time.sleep(0.001) for _ in iter(int, 1)]"
+    process, stream, pid = joined(hub, run, polls)
+    stream.close()
+    wait_own_s(lambda: process.poll() is not None, lambda: [pid], 20.0)
+    assert process.returncode == -signal.SIGKILL
 
 
 SAVES = """
@@ -141,7 +125,7 @@ def test_one_that_cannot_save_says_so_before_its_environment_hangs(
     made.join()
     made.send(Stop())
     assert [made.receive(), made.receive()] == [FULL, Saved(False)]
-    assert lose(made) == "signal 9"
+    assert made.end(900) == "signal 9"
 
 
 CLOSES = """
@@ -250,7 +234,7 @@ def test_one_that_waits_for_the_runs_host_hears_the_stop(
             assert received(made) == []
             assert made.end(900) == "exit code 0"
         else:
-            assert lose(made) == "exit code 0"
+            assert made.end(900) == "exit code 0"
 
 
 def test_one_whose_runner_ended_before_it_joined_ends_at_once(
@@ -289,5 +273,5 @@ def test_a_connection_that_is_lost_is_the_end_of_the_process(start: Start) -> No
         pass
     hears = threading.Thread(target=received, args=(made,))
     hears.start()
-    assert lose(made) == "exit code 0"
+    assert made.end(900) == "exit code 0"
     hears.join()

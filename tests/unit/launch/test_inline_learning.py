@@ -1,56 +1,76 @@
-"""How many turns the inline launcher lets the learner take in a generation."""
+"""The schedule of turns: how often each role has one, on roles that only report."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tengen.launch import Budget
-from tengen.launch.budget import Spending
-from tengen.launch.turns import Turns
-from tengen.launch.workers import workers_in_turns
+from tengen.launch.schedule import run_schedule
+from tengen.launch.workers import Worker
 from tengen.overrides import override
 from tengen.recipes import make_config
-from tengen.roles import (
-    RoleContext,
-    RoleHost,
-    RunConfig,
-    StopListener,
-    read_config,
-    write_config,
-)
+from tengen.roles import RunConfig, StopListener, read_config, write_config
 from tengen.run import RunDirectory
+from tests.unit.launch.fake_roles import Journal
+
+PLAYED = {"num_games": 40, "num_rows": 300, "num_evaluations": 0}
+FITTED = {
+    "games_per_generation": 40,
+    "num_slots": 10,
+    "game_s": 1.0,
+    "generation_s": 2.0,
+    "num_rows": 300,
+}
 
 
 class Scripted:
-    """A process whose learner reports what it was told to."""
+    """All processes of a run, whose learner reports what it is given, then nothing."""
 
-    def __init__(self, reports: list[dict[str, Any] | None]) -> None:
-        self.turns: list[str] = []
-        self._reports = reports
+    def __init__(self, *reports: dict[str, Any] | None) -> None:
+        self.turns: list[tuple[str, Any]] = []
+        self._reports = list(reports)
 
-    def turn(self, role: str, *_: Any) -> dict[str, Any] | None:
-        self.turns.append(role)
-        return self._reports.pop(0) if role == "learn" else {}
+    def start(self, worker: Worker) -> Any:
+        return self
+
+    def turn(self, role: str, progress: Any, death: Any, details: Any) -> Any:
+        self.turns.append((role, details))
+        if role == "selfplay":
+            return {**PLAYED, "fitted": dict(FITTED)}
+        return self._reports.pop(0) if role == "learn" and self._reports else None
+
+    def stop(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    @property
+    def names(self) -> list[str]:
+        return [role for role, _ in self.turns]
 
 
-def crew_of(config: RunConfig, process: Any) -> Any:
-    """Processes that are all this one."""
-    workers = workers_in_turns(config, 1)
-    found = SimpleNamespace(handle=lambda worker: process)
-    found.of_role = lambda role: next(one for one in workers if role in one.roles)
-    return found
+def config(*settings: str) -> RunConfig:
+    rated = "agent.rating.time_share=0"
+    return override(make_config("tictactoe", None, None), [rated, *settings])
 
 
-class NoJournal:
-    def death(self, role: str, how: str) -> None:
-        pass
+@pytest.fixture
+def run(tmp_path: Path) -> RunDirectory:
+    """A run that has its first model."""
+    made = RunDirectory.create_or_resume(tmp_path / "run")
+    write_config(made, config())
+    return made
 
-    def report(self, role: str, report: dict[str, Any], seconds: float) -> None:
-        pass
+
+def take_turns(
+    run: RunDirectory, processes: Any, budget: Budget, *settings: str
+) -> None:
+    journal: Any = Journal()
+    with StopListener(run) as stop:
+        parts = (processes, config(*settings), run, budget, journal, stop)
+        run_schedule(*parts, num_threads=1, takes_turns=True)
 
 
 @pytest.mark.parametrize(
@@ -75,104 +95,54 @@ class NoJournal:
     ],
 )
 def test_a_generation_is_learned_whole_before_the_export(
-    tmp_path: Path, reports: list[dict[str, Any] | None], num_turns: int
+    run: RunDirectory, reports: list[dict[str, Any] | None], num_turns: int
 ) -> None:
-    run = RunDirectory.create_or_resume(tmp_path / "run")
-    process: Any = Scripted(reports)
-    journal: Any = NoJournal()
-    with StopListener(run) as stop:
-        config = override(
-            make_config("tictactoe", None, None), ("store.drawn_by=shuffle",)
-        )
-        crew = crew_of(config, process)
-        Turns(config, run, Spending(Budget()), journal, crew, stop)._learn()
-    assert process.turns == ["shuffle", *["learn"] * num_turns, "export", "gate"]
+    process = Scripted(*reports)
+    take_turns(run, process, Budget(games=1), "store.drawn_by=shuffle")
+    ends = process.names.index("gate") + 1
+    learned = ["shuffle", *["learn"] * num_turns, "export", "gate"]
+    assert process.names[:ends] == learned
 
 
-def test_a_stop_between_two_epochs_ends_the_loop(tmp_path: Path) -> None:
-    run = RunDirectory.create_or_resume(tmp_path / "run")
-    with StopListener(run) as stop:
+def test_a_stop_between_two_epochs_ends_the_loop(run: RunDirectory) -> None:
+    class Stopped(Scripted):
+        def turn(self, role: str, *told: Any) -> Any:
+            run.request_stop()
+            listener.event.wait(900)
+            return super().turn(role, *told)
 
-        class Stopped(Scripted):
-            def turn(self, role: str, *_: Any) -> dict[str, Any] | None:
-                stop.event.set()
-                return super().turn(role)
-
-        process: Any = Stopped([{"num_new": 9, "steps_left": 7, "stopped": True}])
-        journal: Any = NoJournal()
-        config = make_config("tictactoe", None, None)
-        crew = crew_of(config, process)
-        Turns(config, run, Spending(Budget()), journal, crew, stop)._learn()
-    assert process.turns == ["learn"]
+    process = Stopped({"num_new": 9, "steps_left": 7, "stopped": True})
+    journal: Any = Journal()
+    with StopListener(run) as listener:
+        parts: Any = (process, config(), run, Budget(games=1), journal, listener)
+        run_schedule(*parts, num_threads=1, takes_turns=True)
+    assert process.names == ["learn"]
 
 
-def test_the_learner_reads_what_self_play_made_fit(tmp_path: Path) -> None:
+def test_the_learner_reads_what_self_play_made_fit(run: RunDirectory) -> None:
     """Once: after a generation that was cut short, learning waits for fewer rows."""
-    run = RunDirectory.create_or_resume(tmp_path / "run")
-    config = make_config("tictactoe", None, None)
-    write_config(run, config)
-    fitted = {
-        "games_per_generation": 40,
-        "num_slots": 10,
-        "game_s": 1.0,
-        "generation_s": 2.0,
-        "num_rows": 300,
-    }
-    told: list[tuple[str, Any, Any]] = []
 
-    class Played:
-        def turn(self, role: str, progress: Any, death: Any, details: Any) -> Any:
-            told.append((role, details["generation_s"], details["is_changed"]))
-            if role != "selfplay":
-                return None
-            return {"num_games": 40, "num_rows": 300, "fitted": dict(fitted)}
+    class Fitting(Scripted):
+        def turn(self, role: str, *told: Any) -> Any:
+            report = super().turn(role, *told)
+            if self.names.count("selfplay") > 1:
+                report = report and PLAYED
+            if self.names.count("selfplay") > 2:
+                run.request_stop()
+                listener.event.wait(900)
+            return report
 
-    journal: Any = NoJournal()
-    with StopListener(run) as stop:
-        crew = crew_of(config, Played())
+    process = Fitting()
+    journal: Any = Journal()
+    with StopListener(run) as listener:
         budget = Budget(minutes=8.0, fits_generations=True)
-        turns = Turns(config, run, Spending(budget), journal, crew, stop)
-        turns._play()
-        turns._learn()
-        turns._learn()
-    assert told[0] == ("selfplay", 30.0, False)  # half of an eighth of the minutes
-    changed = [is_changed for role, _, is_changed in told if role == "learn"]
-    assert changed == [True, False]
+        parts: Any = (process, config(), run, budget, journal, listener)
+        run_schedule(*parts, num_threads=1, takes_turns=True)
+    played = [told for role, told in process.turns if role == "selfplay"]
+    # Half of an eighth of the minutes.
+    assert (played[0]["generation_s"], played[0]["is_changed"]) == (30.0, False)
+    changed = [told["is_changed"] for role, told in process.turns if role == "learn"]
+    assert changed == [False, False, True, False]
     found: Any = read_config(run)
     assert found.agent.actor.games_per_generation == 40
     assert found.store.min_rows == 300
-
-
-def test_a_role_that_is_to_read_the_config_again_is_made_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = RunDirectory.create_or_resume(tmp_path / "run")
-    write_config(run, make_config("tictactoe", None, None))
-    made: list[Any] = []
-
-    class Role:
-        def __init__(self, config: Any) -> None:
-            self.min_rows = config.store.min_rows
-            self.is_closed = False
-
-        def turn(self) -> dict[str, Any]:
-            return {"min_rows": self.min_rows}
-
-        def close(self) -> None:
-            self.is_closed = True
-
-    def make(name: str, config: Any, run: Any, context: Any) -> Role:
-        assert all(role.is_closed for role in made)  # its locks are free
-        made.append(Role(config))
-        return made[-1]
-
-    monkeypatch.setattr("tengen.roles.host.make_role", make)
-    host = RoleHost(run, RoleContext(), None)
-    details = {"sealed": 0}
-    assert host.turn("learn", details) == {"min_rows": 500}
-    changed = override(read_config(run), ("store.min_rows=100",))
-    write_config(run, changed)
-    assert host.turn("learn", details) == {"min_rows": 500}
-    assert host.turn("learn", {**details, "is_changed": True}) == {"min_rows": 100}
-    assert host.turn("learn", details) == {"min_rows": 100}
-    assert len(made) == 2

@@ -25,7 +25,7 @@ from tests.unit.launch.fake_roles import (
     in_a_moment,
     without_room,
 )
-from tests.unit.launch.ranks.fake_ranks import info
+from tests.unit.launch.ranks.test_rank_table import info
 
 GPU = "launch.roles.learn.num_gpus=1"
 PLAYS_ON_GPU = "launch.roles.selfplay.num_gpus=1"

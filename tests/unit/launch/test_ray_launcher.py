@@ -22,6 +22,7 @@ from tengen.recipes import make_config
 from tengen.roles import RunConfig, StopListener, write_config
 from tengen.run import RunDirectory
 from tests.integration.runs import wait_for
+from tests.refusals import refused
 from tests.unit.launch.children import the_hub
 from tests.unit.launch.fake_ray import FakeActor, FakeCluster
 from tests.unit.launch.fake_roles import Journal, config
@@ -36,7 +37,6 @@ Started = Callable[[FakeCluster, Any, RunConfig], dict[str, FakeActor]]
 
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
-    monkeypatch.setattr("tengen.launch.schedule._POLL_S", 0.01)
     return lambda **hosts: FakeCluster(monkeypatch, **hosts)
 
 
@@ -84,10 +84,10 @@ def started(hub: Hub, run: RunDirectory) -> Started:
 @pytest.mark.parametrize(
     ("said", "line"),
     [
-        ({"tengen": "0.0.1"}, r"^host \(b\) has tengen 0.0.1 and must have "),
+        ({"tengen": "0.0.1"}, "host (b)"),
         (
             {"error": "no module"},
-            r"^host \(b\) cannot import tengen by Python 3.11: no",
+            "host (b)",
         ),
     ],
 )
@@ -95,7 +95,7 @@ def test_a_host_that_has_another_tengen_or_none_is_refused(
     cluster: Cluster, said: dict[str, str], line: str
 ) -> None:
     cluster(a=(4, 0), b=(4, 0)).said["b"] = said
-    with pytest.raises(UsageError, match=line):
+    with refused(UsageError, line):
         fit(config(), keeps_count=False)
 
 
@@ -111,8 +111,9 @@ def test_what_can_never_fit_is_refused_unless_hosts_may_come(cluster: Cluster) -
     cluster(a=(2, 0), b=(2, 0))
     roles = ("learn", "inference")
     made = environment(*(f"launch.roles.{role}.num_cpus=2" for role in roles))
-    line = r"^launch.roles.learn, launch.roles.inference \(4 cores, 0 GPUs\) have no "
-    with pytest.raises(UsageError, match=line):
+    with refused(
+        UsageError, "launch.roles.learn, launch.roles.inference (4 cores, 0 GPUs)"
+    ):
         fit(made, keeps_count=True)
     fit(override(made, ["launch.grows=true"]), keeps_count=True)
 
@@ -121,7 +122,7 @@ def test_hosts_without_the_run_need_an_address(
     cluster: Cluster, run: RunDirectory
 ) -> None:
     cluster(a=(4, 0), b=(4, 0)).lacking.add("b")
-    with pytest.raises(UsageError, match=r"is not on host b; put it on a filesystem"):
+    with refused(UsageError, "is not on host b"):
         ray_launcher(config(), run)
 
 
@@ -129,7 +130,7 @@ def test_actors_of_several_hosts_need_an_address(
     cluster: Cluster, run: RunDirectory
 ) -> None:
     cluster(a=(4, 0), b=(4, 0))
-    with pytest.raises(UsageError, match=r"must say where actors of 2 hosts find"):
+    with refused(UsageError, "must say where actors of 2"):
         ray_launcher(environment(), run)
     ray_launcher(environment(LISTENS), run).close()
 
@@ -194,7 +195,7 @@ def test_a_home_without_what_the_learner_asks_for_is_refused(
     cluster(home=(2, 0), far=(8, 1)).lacking.add("far")
     made = override(config(), [LISTENS, f"launch.roles.learn.{setting}"])
     made = fit(made, keeps_count=False)
-    with pytest.raises(UsageError, match=r"no room on host home, which alone has the"):
+    with refused(UsageError, "no room on host home"):
         ray_launcher(made, run)
 
 

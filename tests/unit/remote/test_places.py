@@ -17,7 +17,7 @@ from tengen.experience.games.journal import read_journal
 from tengen.remote.games import append_segment
 from tengen.remote.members import Members
 from tengen.roles import RoleContext
-from tengen.roles.patience import patiently
+from tengen.roles.role import patiently
 from tengen.run import evict_mirrors, find_files, read_mirrors
 from tests.integration.runs import wait_for
 from tests.refusals import refused

@@ -17,6 +17,7 @@ from tengen.experience.games.segment import recorded_games, seal
 from tengen.experience.rows.derived_rows import sample_positions
 from tengen.roles.selfplay.earlier_games import check_resignation, fork_sources
 from tengen.run import RunDirectory
+from tests.refusals import refused
 from tests.unit.experience.store_games import random_game, write_generation
 
 NAME = "connect4"
@@ -84,7 +85,7 @@ def test_games_of_a_journal_that_a_kill_left_there_are_not_given_up(
         mark.touch()
     else:
         sealed.rename(mark)
-    with pytest.raises(RunError, match="new incarnation"):
+    with refused(RunError, "new incarnation"):
         seal(folder, 1)
     with ExperienceWriter(folder, 2) as writer:
         again = writer.seal(1)

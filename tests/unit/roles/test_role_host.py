@@ -11,9 +11,11 @@ import pytest
 
 from tengen.errors import RunError
 from tengen.experience import ReplayConfig, StepTable
+from tengen.overrides import override
 from tengen.recipes import make_config
-from tengen.roles import RoleContext, RoleHost, host, write_config
+from tengen.roles import RoleContext, RoleHost, host, read_config, write_config
 from tengen.run import RunDirectory
+from tests.refusals import refused
 
 DETAILS = {"sealed": 0}
 
@@ -67,7 +69,7 @@ def test_steps_that_cannot_become_durable_are_an_error(
         made.turn(role, DETAILS)
     with monkeypatch.context() as full:
         full.setattr(StepTable, "close", close)
-        with pytest.raises(RunError, match=r"disk \(full\)"):
+        with refused(RunError, "disk (full)"):
             made.save()
     made.close()
 
@@ -98,3 +100,28 @@ def test_another_thread_may_ask_while_a_role_is_made(
     monkeypatch.setattr(host, "make_role", lambda *_: Other(made._roles))
     made.turn("learn", DETAILS)
     assert made.is_saved
+
+
+def test_a_role_that_is_to_read_the_config_again_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = RunDirectory.create_or_resume(tmp_path / "run")
+    write_config(run, make_config("tictactoe", None, None))
+    made: list[Any] = []
+
+    def make(name: str, config: Any, run: Any, context: Any) -> Any:
+        assert all(role.is_closed for role in made)  # its locks are free
+        role = SimpleNamespace(is_closed=False)
+        role.turn = lambda: {"min_rows": config.store.min_rows}
+        role.close = lambda: vars(role).update(is_closed=True)
+        made.append(role)
+        return role
+
+    monkeypatch.setattr(host, "make_role", make)
+    hosting = RoleHost(run, RoleContext(), None)
+    assert hosting.turn("learn", DETAILS) == {"min_rows": 500}
+    write_config(run, override(read_config(run), ("store.min_rows=100",)))
+    assert hosting.turn("learn", DETAILS) == {"min_rows": 500}
+    assert hosting.turn("learn", {**DETAILS, "is_changed": True}) == {"min_rows": 100}
+    assert hosting.turn("learn", DETAILS) == {"min_rows": 100}
+    assert len(made) == 2

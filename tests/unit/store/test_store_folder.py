@@ -9,7 +9,7 @@ import pytest
 
 from tengen import cli
 from tengen.errors import RunError, UsageError
-from tengen.roles.store import command as store_command
+from tengen.roles import store as store_command
 from tengen.store import Column, Store, StoreConfig, TableConfig
 from tengen.transport import folder as own_folder
 from tests.refusals import refused

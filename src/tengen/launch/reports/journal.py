@@ -81,7 +81,7 @@ class RunJournal:
         self._has_begun = False
         self._told_starting: set[str] = set()
         self._spans: dict[str, float] = {}
-        self._servers = Servers()
+        self._servers = Servers(clock)
         # The report of the last turn of acting.
         self._played: Mapping[str, Any] = {}
         self._has_learned = False

@@ -164,7 +164,7 @@ class Servers:
         clock: Returns seconds that never go back.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._told: dict[int, tuple[float, ServerProgress]] = {}
         self._waits: dict[int, float] = {}

@@ -19,8 +19,7 @@ from tengen.inference import DriveStats, central
 from tengen.roles.actor.links import Driven, Group, LinkLost
 from tengen.roles.config import RunConfig
 from tengen.roles.doors import STORE, server_name, way_to
-from tengen.roles.patience import patiently
-from tengen.roles.role import RoleContext
+from tengen.roles.role import RoleContext, patiently
 from tengen.run import RunDirectory, evict_mirrors
 from tengen.run.actor_counts import ActorCounts
 from tengen.transport import Client, is_net

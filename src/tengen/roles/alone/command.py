@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
-import os
-import shutil
-import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -17,36 +13,39 @@ from tengen.config import check_range
 from tengen.errors import DiskFullError, RunError
 from tengen.games import add_task_argument, check_typed
 from tengen.remote import Mirror
-from tengen.roles.alone.role_log import RoleLog
+from tengen.roles import connecting
+from tengen.roles.alone.role_log import FullDiskPause, RoleLog
 from tengen.roles.config import read_config
 from tengen.roles.doors import Connect
-from tengen.roles.doors.connecting import mirrored
 from tengen.roles.host import RoleHost
 from tengen.roles.role import Report, RoleContext
 from tengen.roles.stopping import StopListener
 from tengen.run import (
     RunDirectory,
     check_no_mirror,
-    storage_error,
     usable_threads,
 )
 
 __all__ = [
-    "FullDiskPause",
+    "actor",
+    "actor_arguments",
     "add_arguments",
-    "add_index",
-    "check_index",
     "export",
     "gate",
+    "inference",
+    "inference_arguments",
+    "learn",
+    "learn_arguments",
+    "selfplay",
+    "selfplay_arguments",
     "serve",
     "shuffle",
 ]
 
 _POLL_S = 0.5
-_RETRY_S = 2.0
-_SAY_AGAIN_S = 60.0
 _INTERRUPTED = 130
 _LEAST_ROOM_BYTES = 1 << 20
+_MAX_GAMES = 1_000_000_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,27 +59,89 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_task_argument(parser)
 
 
-def add_index(parser: argparse.ArgumentParser, what: str) -> None:
-    """Declares ``--index``, for a role with several processes.
-
-    Args:
-        parser: The command's.
-        what: A phrase that says what the index counts.
-    """
+def _add_index(parser: argparse.ArgumentParser, what: str) -> None:
+    add_arguments(parser)
     parser.add_argument("--index", type=int, default=0, help=f"{what} (0)")
 
 
-def check_index(args: argparse.Namespace, role: str) -> None:
-    """Makes sure that a run has a process with this index.
+def actor_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments of ``tengen actor``."""
+    _add_index(
+        parser, "which of the run's actors this is, from 0; see tengen train --actors"
+    )
+    connecting.add_arguments(parser)
 
-    Args:
-        args: As ``add_arguments`` and ``add_index`` declare them.
-        role: The role in ``launch.roles`` whose number of processes counts.
+
+def actor(args: argparse.Namespace) -> dict[str, Any]:
+    """``tengen actor RUN``: steps environments.
 
     Raises:
-        UsageError: It has no such process, ``--threads`` is out of its range, or the
-            folder is a mirror.
+        UsageError: ``--index`` is not below the run's number of actors, or
+            ``--connect`` is not an address.
+        RunError: As ``serve``.
     """
+    connect = connecting.connect_of(args)
+    return serve("actor", args, index=args.index, connect=connect)
+
+
+def selfplay_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments of ``tengen selfplay``."""
+    add_arguments(parser)
+    connecting.add_arguments(parser)
+    parser.add_argument(
+        "--games",
+        type=int,
+        help="end once this call has played so many games, with the last "
+        "generation complete",
+    )
+
+
+def selfplay(args: argparse.Namespace) -> dict[str, Any]:
+    """``tengen selfplay RUN``: plays generations.
+
+    Raises:
+        UsageError: ``--games`` is out of its range, or ``--connect`` is not an address.
+        RunError: As ``serve``.
+    """
+    if args.games is not None:
+        check_range("games", args.games, 1, _MAX_GAMES, "leave it out")
+    return serve("selfplay", args, args.games, connect=connecting.connect_of(args))
+
+
+def inference_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments of ``tengen inference``."""
+    _add_index(parser, "which of the run's inference servers this is, from 0")
+
+
+def inference(args: argparse.Namespace) -> dict[str, Any]:
+    """``tengen inference RUN``: answers the actors of a run.
+
+    Raises:
+        UsageError: ``--index`` is not below the run's number of servers.
+        RunError: As ``serve``.
+    """
+    _check_index(args, "inference")
+    return serve("inference", args, index=args.index)
+
+
+def learn_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments of ``tengen learn``."""
+    _add_index(parser, "which of the run's learners this is; 0 leads, others follow")
+
+
+def learn(args: argparse.Namespace) -> dict[str, Any]:
+    """``tengen learn RUN``: learns from the experience that arrives.
+
+    Raises:
+        UsageError: ``--index`` is not below the run's number of learners.
+        RunError: As ``serve``.
+    """
+    _check_index(args, "learn")
+    return serve("follow" if args.index else "learn", args, index=args.index)
+
+
+def _check_index(args: argparse.Namespace, role: str) -> None:
+    """Makes sure that a run has a process with this index; a mirror is refused."""
     usable_threads(args.threads)  # checked by every role before it looks at the run
     run = RunDirectory.open(args.run)
     check_no_mirror(run)  # a mirror's run.json belongs to another host
@@ -135,7 +196,9 @@ def serve(
     stop = threading.Event()
     # Self-play by itself takes any free writer.
     place = None if name == "selfplay" else index
-    with mirrored(args.run, connect, name, place, stop, _print_of(name)) as mirror:
+    with connecting.mirrored(
+        args.run, connect, name, place, stop, _print_of(name)
+    ) as mirror:
         return _serve(name, args, num_threads, num_games, index, connect, mirror, stop)
 
 
@@ -230,75 +293,3 @@ def _room_bytes(run: RunDirectory) -> int:
     folder = run.checkpoints.entry(newest or 0)
     files = [path for path in folder.glob("*") if path.is_file()]
     return max(_LEAST_ROOM_BYTES, 2 * sum(path.stat().st_size for path in files))
-
-
-class FullDiskPause:
-    """Repeats a write to the disk until there is room.
-
-    Used by one thread.
-
-    Args:
-        path: The run, whose free disk space is reported.
-        stop: Ends the waiting; then the disk's error is raised.
-        say: Called with a line for people.
-    """
-
-    def __init__(
-        self, path: Path, stop: threading.Event, say: Callable[[str], None]
-    ) -> None:
-        self._path = path
-        self._stop = stop
-        self._say = say
-        self._said_s = -math.inf
-
-    def __call__(self, write: Callable[[], object]) -> None:
-        """Calls ``write``, again whenever the disk was full. Blocks until it succeeds.
-
-        Raises:
-            DiskFullError: ``stop`` was set before there was room.
-        """
-        while True:
-            try:
-                write()
-            except DiskFullError as refusal:
-                self._tell(refusal)
-                if self._stop.wait(_RETRY_S):
-                    raise
-            else:
-                break
-        if self._said_s > -math.inf:
-            self._said_s = -math.inf
-            self._say("goes on, the disk has room again")
-
-    def wait(self, refusal: DiskFullError, num_bytes: int) -> None:
-        """Blocks until so many bytes are free on the run's disk.
-
-        Args:
-            refusal: The error of a turn, which as a whole cannot just be repeated.
-            num_bytes: About how many bytes the turn will need.
-
-        Raises:
-            DiskFullError: As ``__call__``.
-        """
-        self._tell(refusal)
-        self(lambda: _reserve(self._path, num_bytes))
-
-    def _tell(self, refusal: RunError) -> None:
-        if time.monotonic() - self._said_s < _SAY_AGAIN_S:
-            return
-        self._said_s = time.monotonic()
-        free_mb = shutil.disk_usage(self._path).free / 1e6
-        self._say(
-            f"waits, the disk of {self._path} is full ({free_mb:,.1f} MB free); free "
-            "some space, then the role goes on by itself and nothing durable is lost "
-            f"({refusal})"
-        )
-
-
-def _reserve(path: Path, num_bytes: int) -> None:
-    """Reserves so many bytes on the disk and frees them again."""
-    try:
-        with tempfile.TemporaryFile(dir=path) as file:
-            os.posix_fallocate(file.fileno(), 0, num_bytes)
-    except OSError as error:
-        raise storage_error(path, error) from error

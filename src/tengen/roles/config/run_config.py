@@ -64,12 +64,7 @@ class Schedule:
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """The roles that the run needs to go on, each a process of its own.
-
-        Empty where the roles must share a process.
-        """
-        if self.is_shared and not self.serving:
-            return ()
+        """The roles that the run needs to go on, each a process of its own."""
         roles = (self.acting, self.serving, *self.learning)
         return tuple(role for role in roles if role)
 

@@ -1,27 +1,42 @@
-"""``run.json``: a run's config, and what was measured for it."""
+"""``run.json``: a run's config, what may change in it, and what was measured for it.
+
+A recipe says how many games a generation has. If a call with a budget in minutes finds
+the machine too slow for that, self-play makes smaller generations
+(``roles.selfplay.fitting``). Then ``config`` has their size, and
+``measured.generation`` the recipe's (``asked``). Each call begins with the recipe's
+size again; a size that the user sets stays.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
+from tengen.agents.alphazero import AlphaZero
 from tengen.config import from_dict, to_dict
 from tengen.errors import UsageError
 from tengen.inference import Choice, InferenceConfig
 from tengen.nets import NetConfig
+from tengen.overrides import override
 from tengen.roles.config.run_config import RunConfig
+from tengen.roles.spent import learned_steps
 from tengen.run import SCHEMA, RunDirectory
 
 __all__ = [
     "RUN_LOCK",
+    "asked_generations",
+    "change_config",
+    "config_changes",
     "newest_inference",
     "open_inference",
     "read_config",
     "read_part",
     "record_config",
+    "record_generation",
     "record_inference",
     "stages_schema",
+    "with_asked_generations",
     "write_config",
 ]
 
@@ -35,6 +50,22 @@ _OF_SELFPLAY = ("stages", "learn_from", "gate", "rating")
 
 RUN_LOCK = "run.json"
 """The lock for reading ``run.json``, changing it and writing it back."""
+
+# Fields that are fixed once a run has begun; an agent may add its own.
+_FIXED = (
+    "task",
+    "recipe",
+    "seed",
+    "net",
+    "agent.kind",
+    "store.kind",
+    "store.sampler",
+    "store.drawn_by",
+    "store.validation_share",
+    "learner.num_shards",
+    "learner.optimizer.kind",
+    "learner.optimizer.decays_scales",
+)
 
 
 def write_config(
@@ -227,3 +258,136 @@ def _without_kind(key: str, value: Any) -> Any:
     if key not in ("actor", "loss") or not isinstance(value, Mapping):
         return value
     return {name: item for name, item in value.items() if name != "kind"}
+
+
+def change_config(config: RunConfig, settings: Sequence[str]) -> RunConfig:
+    """Returns the config of a resumed run with ``--set`` settings applied.
+
+    Raises:
+        UsageError: A setting is unknown, out of range, or fixed since the run began.
+    """
+    changed = override(config, settings)
+    before, after = to_dict(config), to_dict(changed)
+    changes = [
+        change
+        for path in (*_FIXED, *(f"agent.{name}" for name in config.agent.fixed))
+        for change in _differences(path, _lookup(before, path), _lookup(after, path))
+    ]
+    if changes:
+        names = ", ".join(f"{path} ({new})" for path, _, new in changes)
+        verb = "is" if len(changes) == 1 else "are"
+        values = ", ".join(str(old) for _, old, _ in changes)
+        raise UsageError(
+            f"{names} {verb} fixed since the run began, as {values}; "
+            f"leave it out or choose another --out"
+        )
+    return changed
+
+
+def config_changes(before: RunConfig, after: RunConfig) -> list[str]:
+    """Returns each field that differs, as ``store.min_rows 8000 -> 1000``."""
+    old, new = to_dict(before), to_dict(after)
+    return [
+        f"{path} {_shown(was)} -> {_shown(now)}"
+        for name in old
+        for path, was, now in _differences(name, old[name], new[name])
+    ]
+
+
+def _shown(value: Any) -> str:
+    return '""' if value == "" else str(value)
+
+
+def _differences(path: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Yields (path, old, new) for every field below ``path`` that differs."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        # Configs of two kinds have different fields: report the kind.
+        for name in sorted(old.keys() & new.keys()):
+            yield from _differences(f"{path}.{name}", old[name], new[name])
+    elif isinstance(old, list) and isinstance(new, list):
+        if len(old) != len(new):
+            yield f"number of {path}", len(old), len(new)
+        for index, pair in enumerate(zip(old, new, strict=False)):
+            yield from _differences(f"{path}[{index}]", *pair)
+    elif old != new:
+        yield path, old, new
+
+
+def _lookup(data: dict[str, Any], path: str) -> Any:
+    value: Any = data
+    for name in path.split("."):
+        value = value.get(name)  # a config of another kind has other fields
+    return value
+
+
+def asked_generations(
+    run: RunDirectory, config: RunConfig, *, is_set: bool
+) -> dict[str, Any] | None:
+    """Returns what ``run.json`` is to say of generations; None if their size is fixed.
+
+    Args:
+        run: The run, which may be new.
+        config: Its config in this call, after ``with_asked_generations``.
+        is_set: Whether the user sets the size in this call.
+
+    Raises:
+        RunError: ``run.json`` is damaged.
+    """
+    asked = {} if config.games is None else config.games.generation_sizes()
+    if is_set or not asked or config.store.games_of_model:
+        return None
+    if not run.is_new and _record(run).get("asked") != asked:
+        return None
+    return {"asked": asked}
+
+
+def with_asked_generations(run: RunDirectory, config: RunConfig) -> RunConfig:
+    """Returns a run's config with the size of generations that was asked for.
+
+    Raises:
+        RunError: ``run.json`` is damaged.
+    """
+    agent = config.games
+    if agent is None:
+        return config
+    record, sizes = _record(run), agent.generation_sizes()
+    fitted = {name: record.get("fitted", {}).get(name) for name in sizes}
+    if not sizes or fitted != sizes:
+        return config
+    agent = agent.with_generation_sizes(record["asked"])
+    return dataclasses.replace(config, agent=agent)
+
+
+def record_generation(run: RunDirectory, fitted: Mapping[str, Any]) -> bool:
+    """Writes the size of generations that fits this machine into ``run.json``.
+
+    Before the first optimizer step, learning then waits for no more rows than the first
+    generation has.
+
+    Args:
+        run: The run.
+        fitted: As self-play reports it.
+
+    Returns:
+        Whether learning waits for fewer rows.
+
+    Raises:
+        RunError: ``run.json`` is damaged, or the disk refuses.
+    """
+    with run.lock(RUN_LOCK, wait=True):
+        config = read_config(run)
+        store = config.store
+        if learned_steps(run) == 0:
+            num_rows = max(config.learner.batch_size, fitted["num_rows"])
+            store = store.starting_with(num_rows)
+        is_changed = store != config.store
+        agent = AlphaZero.of(config.agent, "selfplay").with_generation_sizes(fitted)
+        config = dataclasses.replace(config, store=store, agent=agent)
+        record = {**_record(run), "fitted": dict(fitted)}
+        record_config(run, config, generation=record)
+    return is_changed
+
+
+def _record(run: RunDirectory) -> dict[str, Any]:
+    record = run.read_run().get("measured", {}).get("generation", {})
+    return dict(record) if isinstance(record, dict) else {}

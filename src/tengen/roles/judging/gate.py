@@ -1,4 +1,4 @@
-"""Role ``gate``: one turn accepts or rejects a candidate.
+"""Role ``gate`` accepts or rejects a candidate a turn; role ``rate`` rates models.
 
 A gate that plays matches may be slower than the learner. So it judges the newest
 candidate and rejects older ones without a match, as KataGo's gatekeeper does.
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tengen import games
+from tengen.agents.alphazero import AlphaZero
 from tengen.config import to_dict
 from tengen.errors import RunError
 from tengen.evaluation import (
@@ -24,10 +25,11 @@ from tengen.evaluation import (
     PlayedGate,
     SprtGate,
     judge,
+    rate_generation,
     write_games,
 )
 from tengen.evaluation.match import MAX_SEED
-from tengen.inference import open_backend, search_outputs
+from tengen.inference import InferenceConfig, open_backend, search_outputs
 from tengen.models import accept, load_model, reject
 from tengen.models.load import read_meta
 from tengen.roles.config import RunConfig, newest_inference
@@ -36,7 +38,7 @@ from tengen.roles.role import Report, RoleContext
 from tengen.run import NumberedFolder, RunDirectory, make_directory, remove_leftovers
 from tengen.search import PlayConfig
 
-__all__ = ["GateRole"]
+__all__ = ["GateRole", "RateRole", "open_player"]
 
 _NUM_KEPT = 20
 """How many models are kept that no experience names: models whose unrolls were learned
@@ -47,6 +49,8 @@ _EVENT_EVERY_S = 10.0
 """Seconds between two reports of a match outside the view."""
 
 _NO_CANDIDATE = "there is no candidate; run tengen export first"
+_TIME_LIMIT_S = 10.0
+"""Seconds of a turn after which no further round of games begins."""
 
 
 class GateRole:
@@ -69,7 +73,6 @@ class GateRole:
         self._run = run
         self._context = context
         self._lock = run.lock("gate")
-        self._wanted = config.agent.signature(config.task)
         # In environments each candidate becomes a model.
         agent = config.games
         gate = self._gate = AcceptAllGate() if agent is None else agent.gate
@@ -172,17 +175,10 @@ class GateRole:
         return (self._config.seed + candidate) % (MAX_SEED + 1)
 
     def _player(self, folder: NumberedFolder, number: int) -> ModelPlayer:
-        model = load_model(
-            folder.entry(number), self._config.task, self._wanted, error=RunError
-        )
-        play = self._play
-        backend = open_backend(
-            model.path,
-            newest_inference(self._run, self._config),
-            self._context.num_threads,
-            outputs=search_outputs(scores=play.search.score_weight > 0),
-        )
-        return ModelPlayer(f"{number:06d}", self._config.task, backend, play)
+        inference = newest_inference(self._run, self._config)
+        num_threads = self._context.num_threads
+        entry = folder.entry(number)
+        return open_player(entry, self._config, self._play, inference, num_threads)
 
     def _sha256(self, folder: NumberedFolder, number: int) -> dict[str, str]:
         return read_meta(folder.entry(number), error=RunError).sha256
@@ -246,3 +242,92 @@ class GateRole:
                 ),
             )
         folder.retire(num_kept)
+
+
+class RateRole:
+    """Rates models; see ``Role``. Results are kept in ``RUN/eval``.
+
+    Args:
+        config: The run's config.
+        run: The run.
+        context: Threads and stop.
+
+    Raises:
+        UsageError: Another process rates this run.
+    """
+
+    def __init__(
+        self, config: RunConfig, run: RunDirectory, context: RoleContext
+    ) -> None:
+        self.waits_for = ""
+        self._config = config
+        self._run = run
+        self._context = context
+        self._lock = run.lock("rate")
+        agent = AlphaZero.of(config.agent, "rate")
+        self._rating, self._play = agent.rating, agent.play
+        self._book = run_book(config, run) if self._rating.book else None
+        self._game = games.open_game(config.task)
+
+    def turn(self) -> Report | None:
+        """Rates the newest model; returns None if there is none."""
+        model = self._run.models.latest()
+        self.waits_for = "no model is published yet" if model is None else ""
+        if model is None:
+            return None
+        self._context.progress({"stage": "rating"})
+        inference = newest_inference(self._run, self._config)
+        num_threads = self._context.num_threads
+        entry = self._run.models.entry(model)
+        player = open_player(entry, self._config, self._play, inference, num_threads)
+        try:
+            rating = rate_generation(
+                self._run,
+                model,
+                player,
+                self._game,
+                self._rating,
+                play=self._play,
+                book=self._book,
+                seed=self._config.seed,
+                num_threads=num_threads,
+                time_limit_s=_TIME_LIMIT_S,
+                stop=self._context.stop.is_set,
+            )
+        except MatchStopped:
+            return {"model": model, "stopped": True}
+        return {
+            "model": model,
+            "rating": rating.elo,
+            "rating_error": rating.error,
+        }
+
+    def close(self) -> None:
+        """Lets another process rate."""
+        self._lock.release()
+
+
+def open_player(
+    entry: Path,
+    config: RunConfig,
+    play: PlayConfig,
+    inference: InferenceConfig,
+    num_threads: int,
+) -> ModelPlayer:
+    """Returns a model that plays.
+
+    Args:
+        entry: The model's folder, named by its number.
+        config: The run's.
+        play: How it searches.
+        inference: How its network is evaluated.
+        num_threads: Threads for that.
+
+    Raises:
+        RunError: The model is damaged.
+    """
+    wanted = config.agent.signature(config.task)
+    model = load_model(entry, config.task, wanted, error=RunError)
+    outputs = search_outputs(scores=play.search.score_weight > 0)
+    backend = open_backend(model.path, inference, num_threads, outputs=outputs)
+    return ModelPlayer(entry.name, config.task, backend, play)

@@ -1,22 +1,28 @@
-"""The service of the leading learner, for the learners that follow it."""
+"""What the leading learner serves: its followers, and the run directory's mirrors."""
 
 from __future__ import annotations
 
 import platform
+import threading
+from contextlib import ExitStack
 
 from tengen.experience import Experience
 from tengen.learners.peer import LEARNERS as DIALECT
 from tengen.learners.team import Team, gpu_name
+from tengen.observe.status import read_status
+from tengen.remote import RUN, RunService
 from tengen.roles.config import RunConfig
 from tengen.roles.devices import learner_device
-from tengen.roles.doors import ANYWHERE, LEARNERS, Doors
+from tengen.roles.doors import ANYWHERE, LEARNERS, RUN_SERVICE, Doors
 from tengen.roles.role import RoleContext
 from tengen.run import RunDirectory
 from tengen.transport import HostFolder, NetAddress, Server
 
-__all__ = ["Leading", "lead"]
+__all__ = ["Leading", "lead", "open_run_door"]
 
 _LOOPBACK = "127.0.0.1"
+_LAST_S = 15.0
+"""Seconds that mirrors have to send what is left when the run ends."""
 
 
 def lead(
@@ -82,3 +88,50 @@ class Leading:
             server.close()
         self.team.close()
         self._folder.remove()
+
+
+def open_run_door(
+    config: RunConfig, run: RunDirectory, stop: threading.Event
+) -> ExitStack:
+    """Serves the run to mirrors where ``launch.listen`` says so; does not block.
+
+    Args:
+        config: The run's.
+        run: The run; the caller is its learner, so that there is only one such service.
+        stop: Set when the run ends.
+
+    Returns:
+        A stack whose ``close`` ends the service; it is empty where nothing listens.
+        When the run ends, mirrors have some seconds to send what they have.
+
+    Raises:
+        UsageError: The address cannot be used.
+        RunError: A record of a mirror is damaged, or the disk refuses.
+    """
+    doors = Doors(config.launch, run, RUN_SERVICE)
+    ending = ExitStack()
+    if doors.net is None:
+        return ending
+    with ExitStack() as failing:
+        listener = doors.net.open(RUN)
+        failing.callback(listener.close)
+        service = RunService(
+            run, config.task, status=lambda: read_status(run), say=_say
+        )
+        failing.callback(service.close)
+        server = Server(listener, service.service)
+        failing.pop_all()
+    ending.callback(service.close)
+    ending.callback(server.close)
+
+    def wait() -> None:
+        if stop.is_set():
+            service.wait_for_mirrors(_LAST_S)
+
+    ending.callback(wait)
+    doors.publish()
+    return ending
+
+
+def _say(text: str) -> None:
+    print(f"learn: {text}", flush=True)

@@ -21,10 +21,9 @@ from tengen.learners.checkpoint import read_extra
 from tengen.nets import Net, NetConfig
 from tengen.roles.config import RunConfig
 from tengen.roles.devices import learner_device
-from tengen.roles.doors.run_door import open_run_door
 from tengen.roles.experience import open_experience
 from tengen.roles.inputs import fitting_model
-from tengen.roles.learning.leading import lead
+from tengen.roles.learning.leading import lead, open_run_door
 from tengen.roles.role import LearnedNet, Report, RoleContext
 from tengen.roles.spent import core_minutes_of, record_began
 from tengen.run import RunDirectory, keep_freed_memory

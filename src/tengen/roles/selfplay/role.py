@@ -29,8 +29,7 @@ from tengen.models import load_model
 from tengen.roles.config import LaunchConfig, RunConfig, newest_inference, read_part
 from tengen.roles.devices import check_evaluating
 from tengen.roles.inputs import run_book
-from tengen.roles.patience import patiently
-from tengen.roles.role import Report, RoleContext
+from tengen.roles.role import Report, RoleContext, patiently
 from tengen.roles.selfplay.earlier_games import check_resignation, fork_sources
 from tengen.roles.selfplay.fitting import smaller_generations
 from tengen.roles.selfplay.processes_play import PlayingProcesses

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
-import re
 from pathlib import Path
 
 import pytest
 
-from tengen.errors import UsageError
+from tengen.cli import main
 from tengen.launch.workers import workers_at_once
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import write_config
-from tengen.roles.learning import command
 from tengen.run import RunDirectory
 
 TWO = "launch.roles.learn.count=2"
@@ -46,26 +43,21 @@ def test_learners_divide_the_learners_cores() -> None:
     assert followers_of("CartPole-v1", 8) == [("learn-1", 1, 2)]
 
 
-def test_there_are_no_more_learners_than_rows() -> None:
-    made = make_config("tictactoe", None, None)
-    line = (
-        r"^launch.roles.learn.count \(9\) must be at most 8, the learner.batch_size; "
-        r"lower it$"
-    )
-    with pytest.raises(UsageError, match=line):
-        override(made, ["learner.batch_size=8", "launch.roles.learn.count=9"])
-
-
-@pytest.mark.parametrize(("index", "most"), [(1, 0), (-1, 0), (2, 1)])
+@pytest.mark.parametrize(
+    ("role", "index", "most"),
+    [("learn", 1, 0), ("learn", -1, 0), ("learn", 2, 1), ("inference", 2, 1)],
+)
 def test_an_index_that_the_run_has_not_is_refused(
-    tmp_path: Path, index: int, most: int
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    role: str,
+    index: int,
+    most: int,
 ) -> None:
+    pytest.importorskip("gymnasium")
     run = RunDirectory.create_or_resume(tmp_path / "run")
-    settings = [f"launch.roles.learn.count={most + 1}"]
-    write_config(run, override(make_config("tictactoe", None, None), settings))
-    parser = argparse.ArgumentParser()
-    command.add_arguments(parser)
-    args = parser.parse_args([str(run.path), f"--index={index}"])
-    line = f"index ({index}) must be 0 to {most}; raise launch.roles.learn.count"
-    with pytest.raises(UsageError, match=f"^{re.escape(line)}$"):
-        command.learn(args)
+    settings = [f"launch.roles.{role}.count={most + 1}"]
+    write_config(run, override(make_config("CartPole-v1", None, None), settings))
+    assert main([role, str(run.path), f"--index={index}"]) == 2
+    line = f"index ({index}) must be 0 to {most}; raise launch.roles.{role}.count"
+    assert line in capsys.readouterr().err

@@ -18,6 +18,7 @@ from tengen.launch.cluster.travelling import (
     probe_function,
     search_path,
 )
+from tests.refusals import refused
 
 SHOW = """
 import json, os, sys, time
@@ -92,7 +93,7 @@ def test_a_process_works_where_the_run_is_or_on_a_mirror(
     run = str(tmp_path / "run")
     args = child.arguments([*identity, *known, "--", run, "1", "selfplay"])
     if expected is None:
-        with pytest.raises(child._NoRun, match="has not the run"):
+        with refused(child._NoRun, "has not the run"):
             child._where(args)
         return
     path, connect = child._where(args)

@@ -8,14 +8,17 @@ from tengen.errors import UsageError
 from tengen.launch.cluster.table import (
     Node,
     check_fits,
+    check_gpus,
     filled,
     is_together,
+    nodes_of,
     table_of,
 )
 from tengen.launch.launcher import Placed
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import RunConfig
+from tests.refusals import refused
 
 GAMES = ["learn", "export", "gate", "rate"]
 
@@ -185,8 +188,7 @@ def test_what_has_no_room_is_refused(settings: tuple[str, ...], fits: bool) -> N
     if fits:
         check_fits(made, found, nodes)
         return
-    line = r"launch.roles.\w+ \(.* has no room in the cluster .*a has 8 cores and 1 GPU"
-    with pytest.raises(UsageError, match=line):
+    with refused(UsageError, "launch.roles.", "a has 8 cores and 1 GPU"):
         check_fits(made, found, nodes)
 
 
@@ -194,8 +196,7 @@ def test_what_is_given_leaves_something_for_the_others() -> None:
     nodes = [node("a", 8), node("b", 8)]
     settings = ("launch.roles.learn.num_cpus=8", "launch.roles.selfplay.num_cpus=8")
     made = config_of("go/9", *settings)
-    line = r"^launch.roles leaves no core of 16 for export, .*gate.*: a has 8 cores"
-    with pytest.raises(UsageError, match=line):
+    with refused(UsageError, "launch.roles leaves no core of 16", "gate"):
         check_fits(made, table_of(made, nodes), nodes)
 
 
@@ -223,8 +224,7 @@ def test_what_must_share_a_host_is_refused_where_none_holds_all_of_it(
 ) -> None:
     given = [f"launch.roles.{one}" for one in settings]
     made = config_of("CartPole-v1", *given)
-    line = r"^launch.roles.learn.* no room together on one host of the cluster: a has "
-    with pytest.raises(UsageError, match=line):
+    with refused(UsageError, "launch.roles.learn", "together on one host"):
         check_fits(made, table_of(made, nodes), nodes)
     # Of several servers each has an address of its own.
     several = override(made, ["launch.roles.inference.count=2"])
@@ -256,9 +256,44 @@ def test_a_home_that_has_not_what_was_asked_for_is_refused(
     settings: tuple[str, ...], nodes: list[Node], asks: str
 ) -> None:
     made = config_of("go/9", *(f"launch.roles.{one}" for one in settings))
-    line = (
-        rf"^launch.roles.{asks}.* no room on host home, which alone has the run "
-        rf"directory: far has 8 cores"
-    )
-    with pytest.raises(UsageError, match=line):
+    with refused(UsageError, f"launch.roles.{asks}", "host home"):
         check_fits(made, table_of(made, nodes, "home"), nodes, "home")
+
+
+def test_hosts_that_are_gone_are_none() -> None:
+    listed = [
+        {
+            "NodeID": name,
+            "NodeManagerHostname": f"host-{name}",
+            "NodeManagerAddress": f"10.0.0.{name}",
+            "Alive": is_alive,
+            "Resources": resources,
+        }
+        for name, is_alive, resources in (
+            ("a", True, {"CPU": 4.0, "memory": 1e9}),
+            ("b", False, {"CPU": 64.0}),
+            ("c", True, {"CPU": 16.0, "GPU": 2.0}),
+            ("head", True, {}),
+        )
+    ]
+    found = [(one.host, one.num_cpus, one.num_gpus) for one in nodes_of(listed)]
+    assert found == [("host-c", 16, 2), ("host-a", 4, 0), ("host-head", 0, 0)]
+    assert nodes_of(listed)[0].resource == "node:10.0.0.c"
+
+
+@pytest.mark.parametrize(
+    ("setting", "line"),
+    [
+        ("learner.device=cuda:0", "learner.device (cuda:0)"),
+        ("inference.devices=cuda:0,cuda:1", "inference.devices (cuda:0,cuda:1)"),
+    ],
+)
+def test_a_cluster_without_gpus_has_no_role_on_one(setting: str, line: str) -> None:
+    config = config_of("go/9", setting)
+    without = [node("a", 8), node("b", 8)]
+    with refused(UsageError, line):
+        check_gpus(config, without)
+    # Which of them has enough its host says, and hosts may come.
+    check_gpus(config, [*without, node("c", 8, 1)])
+    check_gpus(config_of("go/9", setting, "launch.grows=true"), without)
+    check_gpus(config_of("go/9", "learner.device=cpu"), without)

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from tengen.agents import EnvironmentAgent
+from tengen.errors import UsageError
 from tengen.experience import ReplayConfig
 from tengen.recipes import make_config
 from tengen.roles import RoleContext, RoleHost, change_config, make_role, write_config
 from tengen.run import RunDirectory
+from tests.refusals import refused
 
 pytest.importorskip("gymnasium")
 
@@ -75,5 +77,5 @@ def test_a_stop_ends_a_turn(run: RunDirectory) -> None:
 def test_what_the_experience_was_made_for_is_fixed(agent: str, setting: str) -> None:
     config = make_config("CartPole-v1", agent, None)
     name = setting.partition("=")[0]
-    with pytest.raises(Exception, match=f"^{name} .* is fixed since the run began"):
+    with refused(UsageError, name):
         change_config(config, [setting])

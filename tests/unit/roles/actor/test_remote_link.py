@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from tengen.roles import RoleContext
 from tengen.roles.actor import remote_link
 from tengen.roles.actor.remote_link import RemoteLink
 from tengen.run import RunDirectory
+from tests.refusals import refused
 
 pytest.importorskip("gymnasium")
 
@@ -39,6 +39,5 @@ def test_whom_it_waited_for_too_long_is_named(
     run = RunDirectory.create_or_resume(tmp_path / "run")
     config = make_config("CartPole-v1", "ppo", None)
     context = RoleContext(at_once=True, say=lambda line: None)
-    line = f"inference of {run.path} did not let this actor in for 0.3 s: "
-    with pytest.raises(RunError, match=f"^{re.escape(line)}."):
+    with refused(RunError, f"inference of {run.path}", "0.3 s"):
         RemoteLink(EnvironmentAgent.of(config.agent, "actor"), config, run, context)

@@ -15,6 +15,7 @@ from tengen.recipes import make_config
 from tengen.recipes.run import train_task
 from tengen.roles import RunConfig, read_config
 from tengen.run import RunDirectory
+from tests.refusals import refused
 
 OF_SELFPLAY = ("actor", "loss", "stages", "learn_from", "gate", "rating")
 # How players played before runs said it, which their runs go on with.
@@ -65,10 +66,10 @@ def test_a_key_that_nobody_knows_is_still_refused(tmp_path: Path) -> None:
     content = as_before(make_config("tictactoe", None, None))
     run = RunDirectory.create_or_resume(tmp_path / "run")
     run.write_run({"config": {**content, "stage": 3}})
-    with pytest.raises(UsageError, match=r"run\.json\.stage \(3\) is not a known key"):
+    with refused(UsageError, "run.json.stage (3)"):
         read_config(run)
     run.write_run({"config": {**content, "actor": 3}})
-    with pytest.raises(UsageError, match=r"agent\.actor \(3\) must be a mapping"):
+    with refused(UsageError, "agent.actor (3)"):
         read_config(run)
 
 
@@ -86,7 +87,7 @@ def test_a_run_of_an_environment_is_refused_by_name(
     with pytest.raises(UsageError) as error:
         read_config(run)
     assert str(error.value) == line
-    with pytest.raises(UsageError, match="is of an earlier version"):
+    with refused(UsageError, "is of an earlier version"):
         train_task("CartPole-v1", out=run.path, minutes=0.1)
     assert main(["learn", str(run.path), "--once"]) == 2
     assert line in capsys.readouterr().err

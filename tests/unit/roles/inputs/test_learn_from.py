@@ -20,6 +20,7 @@ from tengen.roles import (
     write_config,
 )
 from tengen.run import RunDirectory
+from tests.refusals import refused
 from tests.unit.experience.store_games import write_generation
 
 SETTINGS = ("store.min_rows=50", "learner.batch_size=16", "net.num_channels=8")
@@ -60,10 +61,10 @@ def test_it_learns_what_the_run_itself_would(tmp_path: Path, config: RunConfig) 
         states.append(read_extra(run.checkpoints.entry(number))["table"])
     assert states[0] == states[1]
     assert not any(extra.experience.iterdir())
-    with pytest.raises(UsageError, match="is not part of a run that learns from"):
+    with refused(UsageError, "is not part of a run"):
         make_role("selfplay", config, extra, RoleContext())
     main.path.rename(tmp_path / "elsewhere")
-    with pytest.raises(UsageError, match=r"learn_from \(.*main\) is not a run"):
+    with refused(UsageError, "learn_from ("):
         make_role("learn", config, extra, RoleContext())
 
 
@@ -75,17 +76,17 @@ def test_games_that_do_not_fit_the_memory_are_refused_before_they_are_loaded(
     extra = run_of(tmp_path / "extra", config)
     config = learning_from(config, main)
     monkeypatch.setattr(window, "available_memory_bytes", lambda: 100)
-    with pytest.raises(RunError, match="lower --set store"):
+    with refused(RunError, "lower --set store"):
         make_role("learn", config, extra, RoleContext())
 
 
 @pytest.mark.parametrize(
     ("task", "source", "games", "message"),
     [
-        ("connect4", "main", None, "must be a run of connect4, not of tictactoe"),
-        ("tictactoe", "nowhere", None, "nowhere.* is not a run directory"),
-        ("tictactoe", "extra", None, "must have games of its own; use .*main"),
-        ("tictactoe", "main", 5, r"games \(5\) must be left out"),
+        ("connect4", "main", None, "must be a run of connect4"),
+        ("tictactoe", "nowhere", None, "nowhere"),
+        ("tictactoe", "extra", None, "must have games of its own"),
+        ("tictactoe", "main", 5, "games (5)"),
     ],
 )
 def test_a_source_that_does_not_fit_is_refused_before_anything_is_made(
@@ -99,7 +100,7 @@ def test_a_source_that_does_not_fit_is_refused_before_anything_is_made(
     main = run_of(tmp_path / "main", config)
     run_of(tmp_path / "extra", learning_from(config, main))
     out = tmp_path / "out"
-    with pytest.raises(UsageError, match=message):
+    with refused(UsageError, message):
         train_task(
             task,
             out=out,
@@ -120,10 +121,10 @@ def test_a_network_for_one_board_does_not_learn_from_smaller_ones(
     train_task("go/5", out=extra, games=0, settings=settings)
     boards = 'agent.actor.variety.boards=["5", "4"]'
     train_task("go/5", out=main, games=0, settings=[boards])
-    with pytest.raises(UsageError, match=r"net\.mixed_sizes .* smaller boards \(go/4"):
+    with refused(UsageError, "smaller boards (go/4"):
         train_task("go/5", out=tmp_path / "late", games=0, settings=settings)
     run = RunDirectory(extra)
-    with pytest.raises(UsageError, match=r"net\.mixed_sizes .* smaller boards \(go/4"):
+    with refused(UsageError, "smaller boards (go/4"):
         make_role("learn", read_config(run), run, RoleContext())
     fits = [*settings, "net.mixed_sizes=true"]
     train_task("go/5", out=tmp_path / "fits", games=0, settings=fits)
@@ -133,9 +134,9 @@ def test_a_run_cannot_learn_from_itself_nor_change_its_source(
     tmp_path: Path, config: RunConfig
 ) -> None:
     main = run_of(tmp_path / "main", config)
-    with pytest.raises(UsageError, match=r"learn_from .* fixed since the run began"):
+    with refused(UsageError, "learn_from", "fixed since the run began"):
         train_task(
             "tictactoe", out=main.path, settings=[f"agent.learn_from={main.path}"]
         )
-    with pytest.raises(UsageError, match=r"^agent\.learn_from .* not a known key"):
+    with refused(UsageError, "agent.learn_from", "not a known key"):
         override(make_config("CartPole-v1", None, None), ("agent.learn_from=x",))

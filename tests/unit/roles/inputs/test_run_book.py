@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 from tengen.errors import RunError, UsageError
 from tengen.evaluation.ratings.records import read_records
@@ -25,6 +24,7 @@ from tengen.roles import (
     write_config,
 )
 from tengen.run import RunDirectory
+from tests.refusals import refused
 
 OPENINGS = [[4, 0], [0, 4], [4, 1, 0]]
 SETTINGS = (
@@ -69,7 +69,7 @@ def test_a_path_is_no_digest(tmp_path: Path) -> None:
     assert data is not None
     # A file that is there but for its ending does not count as the run's own.
     (tmp_path / "other.json").write_text("no book")
-    with pytest.raises(UsageError, match="cannot be read"):
+    with refused(UsageError, "cannot be read"):
         checked_book(with_book(tmp_path / "other"), run)
     keep_book(run, data, config.agent.book)
     assert checked_book(config, run) == (config, None)
@@ -82,7 +82,7 @@ def test_a_copy_that_was_changed_is_refused(tmp_path: Path) -> None:
     (copy,) = (run.path / "books").iterdir()
     copy.write_text(copy.read_text().replace("[4, 0]", "[0, 4]"))
     for look in (lambda: run_book(config, run), lambda: checked_book(config, run)):
-        with pytest.raises(RunError, match="its digest is"):
+        with refused(RunError, "its digest is"):
             look()
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -37,7 +39,21 @@ def places(run):
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch, hash_player):
+def replace(monkeypatch):
+    """Returns a context in which names of the role's module, or of a class, differ."""
+
+    @contextlib.contextmanager
+    def put(where=gate, **names):
+        with monkeypatch.context() as patch:
+            for name, value in names.items():
+                patch.setattr(where, name, value)
+            yield
+
+    return put
+
+
+@pytest.fixture
+def run(tmp_path, replace, hash_player):
     """A run of two models without files, of which one is a candidate."""
     made = RunDirectory.create_or_resume(tmp_path / "run")
     made.models.publish(0, lambda folder: None)
@@ -49,23 +65,21 @@ def run(tmp_path, monkeypatch, hash_player):
     def accept(run, number):
         move_directory(run.candidates.entry(number), run.models.entry(number))
 
-    monkeypatch.setattr(gate.GateRole, "_player", player)
-    monkeypatch.setattr(
-        gate.GateRole,
-        "_sha256",
-        lambda _, folder, number: HASHES if number == 1 else {},
-    )
-    monkeypatch.setattr(gate, "accept", accept)
-    return made
+    def hashes(role, folder, number):
+        return HASHES if number == 1 else {}
+
+    with replace(gate.GateRole, _player=player, _sha256=hashes), replace(accept=accept):
+        yield made
 
 
-def make_role(run, gate_config, *, num_threads=1, told=None, seed=3):
+def make_role(run, gate_config, *, num_threads=1, told=None, seed=3, stop=None):
     config = make_config("connect4", None, None)
     agent = dataclasses.replace(config.agent, gate=gate_config)
     config = dataclasses.replace(config, agent=agent, seed=seed)
     write_config(run, config)
     told = [] if told is None else told
-    context = RoleContext(num_threads=num_threads, progress=told.append)
+    stop = stop or threading.Event()
+    context = RoleContext(num_threads=num_threads, progress=told.append, stop=stop)
     return gate.GateRole(config, run, context)
 
 
@@ -82,16 +96,17 @@ def kept_games(run, number):
     return [from_dict(PlayedGame, json.loads(line)) for line in lines.splitlines()]
 
 
-def test_players_of_the_gate_search_as_those_of_a_match_do(tmp_path, monkeypatch):
+def test_players_of_the_gate_search_as_those_of_a_match_do(tmp_path, replace):
     """As the run says for play, whatever the search of self-play is."""
     model = SimpleNamespace(path=tmp_path)
-    monkeypatch.setattr(gate, "load_model", lambda *_, **__: model)
-    monkeypatch.setattr(gate, "open_backend", lambda *_, **__: SimpleNamespace())
+    agent = make_config("connect4", None, None).agent
+    assert agent.actor.search != SearchConfig()
     run = RunDirectory.create_or_resume(tmp_path / "run")
-    role = make_role(run, SPRT)
-    assert role._config.agent.actor.search != SearchConfig()
-    assert role._player(run.candidates, 1).play == role._config.agent.play
-    role.close()
+    parts = dict.fromkeys(("load_model", "open_backend"), lambda *_, **__: model)
+    with replace(**parts):
+        role = make_role(run, SPRT)
+        assert role._player(run.candidates, 1).play == agent.play
+        role.close()
 
 
 def test_a_match_after_the_greatest_seed_has_a_seed(run):
@@ -141,7 +156,18 @@ class Killed(Exception):
 
 
 @pytest.fixture
-def die(run, monkeypatch):
+def killed_with(run, replace):
+    """Takes a turn that dies in a function."""
+
+    def take(where, gate_config, settings=None, error=Killed, **functions):
+        with replace(where, **functions), pytest.raises(error):
+            take_turn(run, gate_config, **(settings or {}))
+
+    return take
+
+
+@pytest.fixture
+def die(killed_with):
     """Takes a turn that dies once games were kept; returns the games."""
 
     def take(gate_config, **settings):
@@ -153,10 +179,7 @@ def die(run, monkeypatch):
             kept.extend(games)
             raise Killed
 
-        with monkeypatch.context() as patch:
-            patch.setattr(gate.MatchJournal, "keep", keep_and_die)
-            with pytest.raises(Killed):
-                take_turn(run, gate_config, **settings)
+        killed_with(gate.MatchJournal, gate_config, settings, keep=keep_and_die)
         return kept
 
     return take
@@ -164,7 +187,7 @@ def die(run, monkeypatch):
 
 @pytest.mark.parametrize("num_threads", [1, 2])
 def test_a_match_goes_on_where_a_kill_ended_it(
-    run, tmp_path, monkeypatch, die, num_threads
+    run, tmp_path, replace, die, num_threads
 ):
     other = RunDirectory.create_or_resume(tmp_path / "other")
     other.models.publish(0, lambda folder: None)
@@ -178,8 +201,8 @@ def test_a_match_goes_on_where_a_kill_ended_it(
         keep(journal, games)
         again.extend(games)
 
-    monkeypatch.setattr(gate.MatchJournal, "keep", keep_and_note)
-    resumed = take_turn(run, SPRT, num_threads=num_threads)
+    with replace(gate.MatchJournal, keep=keep_and_note):
+        resumed = take_turn(run, SPRT, num_threads=num_threads)
     assert resumed["num_recovered"] == len(before)
     assert not {g.index for g in again} & {g.index for g in before}
     assert {**resumed, "num_recovered": 0} == whole
@@ -208,10 +231,9 @@ def test_a_changed_gate_goes_on_where_the_games_are_the_same(
 
 
 def test_a_stop_leaves_the_candidate_and_its_games(run):
-    role = make_role(run, SPRT)
-    role._context.stop.set()
-    report = role.turn()
-    role.close()
+    stop = threading.Event()
+    stop.set()
+    report = take_turn(run, SPRT, stop=stop)
     assert report["stopped"]
     assert "accepted" not in report
     assert run.candidates.numbers() == [1]
@@ -264,7 +286,7 @@ def test_a_match_that_has_begun_is_decided_before_newer_candidates(run, die):
     assert take_turn(run, SPRT)["candidate"] == 3
 
 
-def test_a_kill_while_others_are_passed_over_leaves_the_same_verdict(run, monkeypatch):
+def test_a_kill_while_others_are_passed_over_leaves_the_same_verdict(run, killed_with):
     publish(run, 2, 3)
     moved = []
     reject = gate.reject
@@ -275,10 +297,7 @@ def test_a_kill_while_others_are_passed_over_leaves_the_same_verdict(run, monkey
         moved.append(number)
         reject(run, number)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(gate, "reject", reject_one)
-        with pytest.raises(Killed):
-            take_turn(run, SPRT)
+    killed_with(gate, SPRT, reject=reject_one)
     assert places(run) == ([2, 3], [0], [1])
     publish(run, 4)
     report = take_turn(run, SPRT)
@@ -287,14 +306,11 @@ def test_a_kill_while_others_are_passed_over_leaves_the_same_verdict(run, monkey
     assert run.candidates.numbers() == [4]
 
 
-def test_a_candidate_that_cannot_be_opened_begins_no_match(run, monkeypatch):
+def test_a_candidate_that_cannot_be_opened_begins_no_match(run, killed_with):
     def refuse(role, folder, number):
         raise UsageError("damaged")
 
-    with monkeypatch.context() as patch:
-        patch.setattr(gate.GateRole, "_player", refuse)
-        with pytest.raises(UsageError):
-            take_turn(run, SPRT)
+    killed_with(gate.GateRole, SPRT, error=UsageError, _player=refuse)
     publish(run, 2)
     assert take_turn(run, SPRT)["candidate"] == 2
 
@@ -313,15 +329,11 @@ def test_games_of_other_weights_do_not_count(run, die, monkeypatch):
     assert take_turn(run, SPRT)["num_recovered"] == 0
 
 
-def test_games_that_were_published_before_a_kill_stay(run, monkeypatch):
+def test_games_that_were_published_before_a_kill_stay(run, killed_with):
     def fail(run, number):
         raise Killed
 
-    with monkeypatch.context() as patch:
-        for name in ("accept", "reject"):
-            patch.setattr(gate, name, fail)
-        with pytest.raises(Killed):
-            take_turn(run, SPRT)
+    killed_with(gate, SPRT, accept=fail, reject=fail)
     before = kept_games(run, 1)
     report = take_turn(run, SPRT)
     # Decided by the games that are there: none is played.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tengen.errors import UsageError
@@ -30,7 +30,6 @@ __all__ = [
     "TOKEN_VARIABLE",
     "Connect",
     "Doors",
-    "Way",
     "check_doors",
     "connect_to",
     "port_offset",
@@ -101,15 +100,7 @@ class Doors:
         self._run = run
         self._name = name
         self.folder = service_folder(run, name)
-        self.net: NetDoor | None = None
-        if config.listen:
-            pem, key = config.certificate_file, config.key_file
-            self.net = NetDoor(
-                listen=str(_moved(NetAddress.parse(config.listen), name)),
-                token=run_token(run),
-                certificate_file=Path(pem) if pem else None,
-                key_file=Path(key) if key else None,
-            )
+        self.net = _door(config, name, run_token(run)) if config.listen else None
 
     def publish(self) -> None:
         """Tells the run's roles that the service listens.
@@ -142,20 +133,25 @@ def check_doors(config: RunConfig) -> None:
     if not launch.listen:
         return
     for name in _services(config):
-        pem, key = launch.certificate_file, launch.key_file
-        door = NetDoor(
-            listen=str(_moved(NetAddress.parse(launch.listen), name)),
-            # The run's own token may not exist yet.
-            token=secrets.token_hex(),
-            certificate_file=Path(pem) if pem else None,
-            key_file=Path(key) if key else None,
-        )
+        # The run's own token may not exist yet.
+        door = _door(launch, name, secrets.token_hex())
         try:
             door.open(RUN).close()
         except UsageError as error:
             raise UsageError(
                 f"launch.listen ({launch.listen}) cannot be opened for {name}, {error}"
             ) from None
+
+
+def _door(config: LaunchConfig, name: str, token: str) -> NetDoor:
+    """Returns where a service listens for other hosts."""
+    pem, key = config.certificate_file, config.key_file
+    return NetDoor(
+        listen=str(_moved(NetAddress.parse(config.listen), name)),
+        token=token,
+        certificate_file=Path(pem) if pem else None,
+        key_file=Path(key) if key else None,
+    )
 
 
 def _services(config: RunConfig) -> list[str]:
@@ -171,25 +167,16 @@ def _services(config: RunConfig) -> list[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Way:
-    """How a service is reached."""
-
-    address: str
-    """A folder of this host, or ``tcp://HOST:PORT``."""
-    token: str | None = None
-    """The service's token; None if it asks for none."""
-    fingerprint: str | None = None
-    """SHA-256 of the service's certificate in hex; None if it has none."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class Connect:
-    """An address that a role was given, used instead of the run directory's."""
+    """How a service, or a run's first service, is reached."""
 
     address: str
-    """``HOST:PORT``, as in ``launch.listen`` of the run."""
+    """A folder of this host or ``tcp://HOST:PORT``; of a run that a role was told to
+    join ``HOST:PORT``, as in its ``launch.listen``."""
     fingerprint: str | None = None
     """SHA-256 of the run's certificate in hex; None if it has none."""
+    token: str | None = field(default=None, repr=False)
+    """The run's token; None: that of the variable ``TOKEN_VARIABLE``."""
 
 
 def connect_to(config: LaunchConfig) -> Connect | None:
@@ -216,7 +203,7 @@ def _named(address: NetAddress) -> NetAddress:
     return NetAddress(host, address.port)
 
 
-def way_to(run: RunDirectory, name: str, connect: Connect | None) -> Way:
+def way_to(run: RunDirectory, name: str, connect: Connect | None) -> Connect:
     """Returns how this process reaches a service now.
 
     Args:
@@ -230,15 +217,17 @@ def way_to(run: RunDirectory, name: str, connect: Connect | None) -> Way:
     """
     if connect is not None:
         address = _moved(NetAddress.parse(connect.address), name)
-        token = os.environ.get(TOKEN_VARIABLE)
+        token = connect.token or os.environ.get(TOKEN_VARIABLE)
         if token is None:
             raise UsageError(
                 f"token ({TOKEN_VARIABLE}, not set) must be the run's; set it to the "
                 "content of endpoints/token in the learner's run"
             )
-        return Way(address=str(address), token=token, fingerprint=connect.fingerprint)
+        return Connect(
+            address=str(address), token=token, fingerprint=connect.fingerprint
+        )
     endpoint = read_endpoint(run, name)
-    return Way(
+    return Connect(
         address=endpoint.reached(name),
         token=run_token(run),
         fingerprint=endpoint.fingerprint or None,

@@ -1,0 +1,392 @@
+"""Turns of a call's roles: what each is told, and what is done with what it reports.
+
+A cluster begins a process once it has room for it. That may be never, if the run is too
+large for the cluster or a host was lost. A role that the run cannot do without is
+waited for only for a limited time (``Waiting``); so are acting processes if none of
+them has room.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tengen.errors import RunError
+from tengen.launch.budget import Spending
+from tengen.launch.crew import Crew
+from tengen.launch.reports.journal import RunJournal
+from tengen.launch.reports.processes import Actors, Players
+from tengen.launch.workers import Worker
+from tengen.observe.roles import Spans
+from tengen.roles import (
+    TRAIN_WRITER,
+    LaunchConfig,
+    RunConfig,
+    Schedule,
+    StopListener,
+    record_generation,
+    sealed_generation,
+    writer_directory,
+)
+from tengen.run import RunDirectory
+
+__all__ = ["TurnTaker", "Waiting"]
+
+_TELL_S = 2.0
+
+
+class TurnTaker:
+    """Has processes take turns, counts what they did and tells the journal.
+
+    A schedule is a subclass, which decides who takes a turn when. Any thread may call.
+
+    Args:
+        config: The run's.
+        run: The run.
+        spending: The call's budget, and what of it is spent.
+        journal: Takes every report that is worth keeping.
+        crew: The processes.
+        stop: Ends the present turns.
+        at_once: Whether roles work at the same time.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        run: RunDirectory,
+        spending: Spending,
+        journal: RunJournal,
+        crew: Crew,
+        stop: StopListener,
+        *,
+        at_once: bool,
+    ) -> None:
+        schedule = config.schedule
+        self._config = config
+        self._schedule = schedule
+        self._run = run
+        self._spending = spending
+        self._journal = journal
+        self._crew = crew
+        self._stop = stop
+        self._at_once = at_once
+        # Guards everything below and ``spending``; no thread holds it during a turn.
+        self._lock = threading.RLock()
+        self._waiting = Waiting(schedule, config.launch)
+        # Whether no loop tells now and then who waits.
+        self._tells_at_once = False
+        # The roles that had a turn, and how long the last one took: 0 for a first one,
+        # which includes the start of its process.
+        self._begun: set[str] = set()
+        self._last_s: dict[str, float] = {}
+        self._rated_s = 0.0
+        num_acting = sum(one.roles == (schedule.acting,) for one in crew.workers)
+        serves = at_once and bool(schedule.serving)
+        self._acting = Actors() if serves else Players(num_acting)
+        # Dozens of actors a second report; not every report of theirs is kept.
+        self._least_s = _TELL_S if serves else 0.0
+        self._told_s: dict[str, float] = {}
+        self._stages: dict[str, str] = {}
+        # The roles that are to read the config again.
+        self._changed: set[str] = set()
+        # When each role began to work, and worked, since the first turn of acting.
+        self._since_s = time.monotonic()
+        self._begun_s: dict[str, float] = {}
+        self._spans: dict[str, Spans] = {}
+
+    @property
+    def _publishing_s(self) -> float:
+        """Seconds that the last model took from its checkpoint to its publication."""
+        return self._last_s.get("export", 0.0) + self._last_s.get("gate", 0.0)
+
+    def _turn(self, worker: Worker, role: str, **more: Any) -> dict[str, Any] | None:
+        """Has a role take a turn and returns its report; None: nothing to do. Blocks.
+
+        Args:
+            worker: The process.
+            role: One of its roles.
+            **more: What the turn is told besides; see ``RoleHost.turn``.
+
+        Raises:
+            UsageError: The role refused its config or its files.
+            RunError: The role failed, or has had no room for too long.
+        """
+        is_acting = role == self._schedule.acting
+        writer = TRAIN_WRITER + (worker.index if is_acting else 0)
+        sealed = sealed_generation(writer_directory(self._run, writer))
+        with self._lock:
+            details: dict[str, Any] = {
+                **self._spending.outlook(),
+                "sealed": sealed,
+                "follow_models": self._at_once,
+                "frames_left": self._spending.frames_left(),
+                "generation_s": self._spending.generation_s,
+                "is_changed": role in self._changed,
+                **more,
+            }
+            self._changed.discard(role)
+            if not worker.is_follower:
+                self._begun_s[_busy_name(worker, role)] = time.monotonic()
+        start_s = time.monotonic()
+
+        def on_death(role: str, how: str) -> None:
+            with self._lock:
+                self._journal.death("learn" if worker.is_follower else role, how)
+
+        report = None
+        try:
+            report = self._crew.handle(worker).turn(
+                role,
+                functools.partial(self._on_progress, worker, role),
+                on_death,
+                details,
+            )
+            with self._lock:
+                self._spending.count(report or {})
+                if role == "learn" and self._at_once and not self._schedule.acting:
+                    # Another run plays, and this one waits for its games.
+                    self._spending.begin_work()
+        finally:
+            with self._lock:
+                self._end(worker, role, report)
+        # The leading learner reports what all learners do.
+        if not worker.is_follower:
+            with self._lock:
+                self._note(worker, role, report, time.monotonic() - start_s)
+        fitted = (report or {}).get("fitted") if is_acting else None
+        if fitted is not None and record_generation(self._run, fitted):
+            # Learning may wait for fewer rows.
+            with self._lock:
+                self._changed |= {"learn", "shuffle"} & {*self._schedule.learning}
+        return report
+
+    def _tell_who_waits(self) -> None:
+        """Shows which processes wait for room, if that changed."""
+        with self._lock:
+            if (names := self._waiting.news()) is not None:
+                self._journal.waiting(names)
+
+    def _shares(self) -> dict[str, float]:
+        """Returns each role's share of time at work, the mean over its processes.
+
+        A turn in progress counts up to now, because its end is unknown; for a role that
+        only looks for work this is almost nothing.
+        """
+        now_s = time.monotonic()
+        shares = {
+            name: self._spans.get(name, Spans()).share(
+                self._since_s, now_s, self._begun_s.get(name)
+            )
+            for name in self._spans.keys() | self._begun_s.keys()
+        }
+        own: dict[str, list[float]] = {}
+        for one in self._crew.workers:
+            if one.name in shares:
+                own.setdefault(one.roles[0], []).append(shares.pop(one.name))
+        return shares | {role: sum(each) / len(each) for role, each in own.items()}
+
+    def _on_progress(self, worker: Worker, role: str, report: dict[str, Any]) -> None:
+        with self._lock:
+            self._spending.count(report)
+        if worker.is_follower:
+            return
+        if "starting" in report:  # said before a cluster has found room
+            with self._lock:
+                self._journal.progress(report)
+            return
+        self._note_room(worker, report.get("waiting_s"))
+        with self._lock:
+            if role == self._schedule.acting:
+                self._spending.note(report, worker.name)
+                report = dict(self._acting.progress(worker.name, report))
+            if "stage" in report:
+                self._stages[role] = report["stage"]
+            roles = dict.fromkeys(
+                role for one in self._crew.workers for role in one.roles
+            )
+            told = (self._stages.get(name, "") for name in roles)
+            stage = ", ".join(filter(None, dict.fromkeys(told)))
+            self._journal.progress({**report, "stage": stage})
+
+    def _note_room(self, worker: Worker, waiting_s: float | None) -> None:
+        """Notes how long a process has waited for room; None: it has room.
+
+        Raises:
+            RunError: The run needs the process, which has waited for too long.
+        """
+        with self._lock:
+            self._waiting.note(worker, waiting_s)
+            if self._tells_at_once:
+                self._tell_who_waits()
+            if waiting_s is None:
+                return
+            if worker.roles == (self._schedule.acting,):
+                # Other processes may play its games, because it may never have room.
+                self._spending.drop_turn(worker.name)
+            is_late = self._spending.is_late()
+            if not is_late:
+                self._waiting.check(self._crew.workers)
+        if is_late:
+            # The budget is spent: it need not wait for room.
+            self._crew.handle(worker).stop()
+
+    def _end(self, worker: Worker, role: str, report: Mapping[str, Any] | None) -> None:
+        """Notes that a turn ended; without a report it had nothing to do, or failed."""
+        name = _busy_name(worker, role)
+        begun_s = self._begun_s.pop(name, None)
+        self._stages.pop(role, None)
+        if begun_s is not None and report is not None:
+            # Waiting for others is no work.
+            ended_s = time.monotonic() - report.get("idle_s", 0.0)
+            self._spans.setdefault(name, Spans()).add(begun_s, max(begun_s, ended_s))
+
+    def _note(
+        self, worker: Worker, role: str, report: dict[str, Any] | None, seconds: float
+    ) -> None:
+        """Counts what a turn did, and keeps its report."""
+        schedule = self._schedule
+        is_acting = role == schedule.acting
+        was_stopped = report is not None and report.keys() <= {"stopped"}
+        if not was_stopped:
+            self._waiting.note(worker, None)
+        if report is not None or role != schedule.serving:
+            self._begun.add(role)
+        if report is None or was_stopped:
+            if is_acting:
+                self._spending.drop_turn(worker.name)
+            return
+        is_first = role not in self._last_s
+        self._last_s[role] = 0.0 if is_first else seconds
+        if is_first and role == (schedule.acting or "learn"):
+            self._since_s, self._spans = time.monotonic(), {}
+        if is_acting:
+            counts_frames = schedule.counts_frames
+            self._spending.end_turn(
+                report, counts_frames=counts_frames, who=worker.name
+            )
+            report = dict(
+                self._acting.report(worker.name, worker.index, report, seconds)
+            )
+        if role == schedule.rating:
+            self._rated_s += seconds
+        if self._is_worth_telling(f"{worker.name} {role}", report):
+            self._journal.report(role, report, seconds)
+            is_last = role == schedule.learning[-1] and not report.get("stopped")
+            if self._at_once and is_last:
+                self._journal.end_generation(self._shares())
+
+    def _is_worth_telling(self, name: str, report: Mapping[str, Any]) -> bool:
+        now_s = time.monotonic()
+        is_rare = now_s - self._told_s.get(name, -_TELL_S) >= self._least_s
+        if is_rare or "warning" in report or report.get("stopped"):
+            self._told_s[name] = now_s
+            return True
+        return False
+
+
+def _busy_name(worker: Worker, role: str) -> str:
+    """Returns the name under which the time of a process's role is kept."""
+    return worker.name if role == worker.roles[0] else role
+
+
+class Waiting:
+    """Which processes wait for room in a cluster. Used by one thread at a time.
+
+    Args:
+        schedule: The run's.
+        launch: The run's launch config, which says how long a needed role may wait.
+    """
+
+    def __init__(self, schedule: Schedule, launch: LaunchConfig) -> None:
+        self._needed = {*schedule.learning, schedule.serving}
+        # One of these processes suffices while the others wait.
+        self._acting = (schedule.acting,)
+        self._most_minutes = launch.wait_minutes
+        # By process the seconds that it had waited at its last report.
+        self._seconds: dict[str, float] = {}
+        self._had_room: set[str] = set()
+        self._told: list[str] = []
+
+    def note(self, worker: Worker, seconds: float | None) -> None:
+        """Notes that a process waits, or has room.
+
+        Args:
+            worker: The process.
+            seconds: How long it has waited; None: it has room.
+        """
+        if seconds is not None:
+            self._seconds[worker.name] = seconds
+            return
+        self._seconds.pop(worker.name, None)
+        self._had_room.add(worker.name)
+
+    def forget(self, worker: Worker) -> None:
+        """Notes that a process has left."""
+        self._seconds.pop(worker.name, None)
+
+    def news(self) -> list[str] | None:
+        """Returns the names of waiting processes; None if they are as before."""
+        names = list(self._seconds)
+        if names == self._told:
+            return None
+        self._told = names
+        return names
+
+    def check(self, workers: Sequence[Worker]) -> None:
+        """Makes sure that the run can go on.
+
+        Args:
+            workers: All processes that are to work.
+
+        Raises:
+            RunError: A role that the run needs has waited for too long.
+        """
+        needed = self._needed_of(workers)
+        spans = [self._seconds[one.name] for one in needed if one.roles != self._acting]
+        acting = [
+            self._seconds[one.name] for one in needed if one.roles == self._acting
+        ]
+        if acting:
+            # The time since none of them works: before, some may have waited for long.
+            spans.append(min(acting))
+        if max(spans, default=0.0) >= 60 * self._most_minutes:
+            raise RunError(
+                f"role ({_names(needed)}) has had no room in the cluster for "
+                f"{self._most_minutes:g} minutes; see ray status, free some, add hosts "
+                "or raise launch.wait_minutes, then run the same command to go on"
+            )
+
+    def check_end(self, workers: Sequence[Worker]) -> None:
+        """Makes sure at the end of the budget that nothing was missing.
+
+        Args:
+            workers: As for ``check``.
+
+        Raises:
+            RunError: A role that the run needs waits, perhaps since the start.
+        """
+        needed = self._needed_of(workers)
+        if needed:
+            had_room = any(one.name in self._had_room for one in needed)
+            raise RunError(
+                f"role ({_names(needed)}) {'had no' if had_room else 'never had'} room "
+                "in the cluster when the budget was spent; see ray status, ask for "
+                "less or add hosts, then run the same command to go on"
+            )
+
+    def _needed_of(self, workers: Sequence[Worker]) -> list[Worker]:
+        """Returns the waiting processes that the run cannot do without."""
+        waiting = [one for one in workers if one.name in self._seconds]
+        needed = [one for one in waiting if self._needed & {*one.roles}]
+        acting = [one for one in workers if one.roles == self._acting]
+        # While one of them works, the others may wait.
+        if all(one in waiting for one in acting):
+            needed += acting
+        return needed
+
+
+def _names(workers: Sequence[Worker]) -> str:
+    return ", ".join(one.name for one in workers)

@@ -1,1 +1,0 @@
-"""Role ``inference``, which evaluates the network for actors, and its command."""

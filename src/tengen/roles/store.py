@@ -1,0 +1,338 @@
+"""A store by itself: ``tengen store RUN``, ``store top`` and ``store replicate``."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tengen.config import check, to_dict
+from tengen.errors import RunError, UsageError
+from tengen.observe import EventWriter
+from tengen.overrides import override
+from tengen.roles.stopping import StopListener
+from tengen.run import RunDirectory, check_no_mirror, storage_error
+from tengen.store import Replica, Store, StoreConfig
+
+__all__ = [
+    "LINK",
+    "ROWS",
+    "StoreWatch",
+    "lines_of",
+    "store",
+    "store_arguments",
+    "store_replicate",
+    "store_replicate_arguments",
+    "store_top",
+    "store_top_arguments",
+]
+
+LINK = "store"
+"""In the run directory: a link to the folder of its store, for `Store.connect`."""
+
+ROWS = "rows"
+"""In the run directory: the steps that memory does not hold."""
+
+_SHARED = Path("/dev/shm")
+_REPORT_S = 10.0
+_TOP_S = 1.0
+_REPLICA_S = 0.5
+_INTERRUPTED = 130
+
+
+def store_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments of ``tengen store``."""
+    parser.add_argument("run", type=Path, help="a run directory, made when absent")
+    parser.add_argument(
+        "--config",
+        type=Path,
+        help="a .toml or .json file with the store's tables and budgets (those of "
+        "run.json)",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="a.b=v",
+        help="change a field, such as tables.replay.max_items=1000; may be repeated",
+    )
+
+
+def store(args: argparse.Namespace) -> dict[str, Any]:
+    """Serves until the STOP file or a signal.
+
+    Raises:
+        UsageError: The config is refused, or a store of the run is served already.
+        RunError: The run was asked to stop, or the disk refuses.
+    """
+    given = None if args.config is None else StoreConfig.read(args.config)
+    check_no_mirror(RunDirectory(args.run))
+    run = RunDirectory.create_or_resume(args.run)
+    if run.stop_requested():
+        raise RunError(
+            f"run ({run.path}) was asked to stop; remove {run.path / 'STOP'} first"
+        )
+    with run.lock("store"):
+        config = _resolve(run, given, args.set)
+        events = EventWriter(run, "store", run.new_incarnation("store"))
+        with (
+            contextlib.closing(events),
+            StopListener(run) as listener,
+            _served(run, config) as served,
+        ):
+            where = " and ".join(filter(None, (str(run.path / LINK), served.address)))
+            print(f"{where}: serves {', '.join(config.tables)}", flush=True)
+            for line in served.differences:
+                print(f"{run.path / LINK}: {line}", flush=True)
+            watch = StoreWatch(served)
+            while not listener.event.wait(_REPORT_S):
+                events.write("store", **watch.report())
+            report = watch.report()
+            events.write("store", **report)
+    return {
+        "run": str(run.path),
+        **report,
+        "exit_code": _INTERRUPTED if listener.reason == "interrupted" else 0,
+    }
+
+
+def _resolve(
+    run: RunDirectory, given: StoreConfig | None, settings: list[str]
+) -> StoreConfig:
+    """Returns the config of the file, else of the run, with ``--set`` applied."""
+    recorded = {} if run.is_new else run.read_run()["config"]
+    if "task" in recorded:
+        raise UsageError(
+            f"run ({run.path}) trains {recorded['task']}, and its learner keeps its "
+            f"tables; choose another folder"
+        )
+    if given is None:
+        given = StoreConfig.from_json(recorded, str(run.path / "run.json"))
+    config = override(given, settings)
+    if not config.tables:
+        raise UsageError("tables (none) must be at least one; give --config FILE")
+    for name in ("directory", "disk_directory"):
+        check(
+            getattr(config, name) is None,
+            name,
+            getattr(config, name),
+            "must be left out, as the run directory has the store; remove it",
+        )
+    return config
+
+
+def _record(run: RunDirectory, config: StoreConfig) -> None:
+    """Writes the config into ``run.json``, if it differs."""
+    plain = to_dict(config)
+    if run.is_new or run.read_run()["config"] != plain:
+        run.write_run({"config": plain})
+
+
+def _folder_of(run: RunDirectory) -> Path:
+    """Returns the store's folder: in memory, with a name short enough for a socket.
+
+    The name is the same each time, so that what a killed store left is found even
+    without the run's link. Another user could take the name first, which is detected
+    (`tengen.transport.folder`).
+    """
+    parent = _SHARED if _SHARED.is_dir() else Path(tempfile.gettempdir())
+    name = hashlib.sha256(os.fsencode(run.path.resolve())).hexdigest()[:16]
+    return parent / f"tengen-{os.getuid()}-{name}"
+
+
+@contextlib.contextmanager
+def _served(run: RunDirectory, config: StoreConfig) -> Iterator[Store]:
+    """Serves the store, published by the run's link, which is removed at the end."""
+    folder = _folder_of(run)
+    rows = str(run.path / ROWS) if config.disk_bytes else None
+    served = Store(replace(config, directory=str(folder), disk_directory=rows))
+    link = run.path / LINK
+    try:
+        _link(link, folder)
+        _record(run, config)
+    except BaseException:
+        served.abandon()
+        raise
+    try:
+        with served:
+            yield served
+    finally:
+        link.unlink(missing_ok=True)
+
+
+def _link(link: Path, folder: Path) -> None:
+    """Makes the run's link point to the folder."""
+    try:
+        link.unlink(missing_ok=True)  # a link that a killed store left
+        link.symlink_to(folder)
+    except OSError as error:
+        raise storage_error(link, error) from error
+
+
+def store_top_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments of ``tengen store top``."""
+    parser.add_argument("run", type=Path, help="a run directory that a store serves")
+    parser.add_argument(
+        "--once",
+        action="store_true",
+        help="show the state once, as with --json, then end",
+    )
+
+
+def store_top(args: argparse.Namespace) -> dict[str, Any]:
+    """Prints a report every second until Ctrl-C; returns the last report.
+
+    Raises:
+        RunError: No store answers there.
+    """
+    with Store.connect(args.run / LINK) as store:
+        watch = StoreWatch(store)
+        while True:
+            time.sleep(_TOP_S)
+            report = watch.report()
+            if not args.json:
+                print("\n".join(lines_of(report)), flush=True)
+            if args.once or args.json:
+                return {"run": str(args.run), **report}
+            print(flush=True)
+
+
+class StoreWatch:
+    """Makes reports of a store. Not thread-safe.
+
+    Args:
+        store: The store, or a client of it.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._seen = store.describe()["tables"]
+        self._seen_s = time.monotonic()
+
+    def report(self) -> dict[str, Any]:
+        """Returns JSON values, rates since the last report.
+
+        Keys: ``tables``, a list of ``name``, ``num_items``, ``num_bytes``,
+        ``inserts_per_s``, ``samples_per_s``, ``hit_rate``, ``waits`` and
+        ``num_damaged``. ``hit_rate`` is the share of drawn chunks that lay in memory, 0
+        to 1, None if none was drawn or there is no disk. ``waits`` is empty if inserts
+        need not wait. ``trouble`` says what went wrong, and is empty otherwise;
+        ``checkpoints``, ``replicas`` and ``sessions`` as in `Store.describe`.
+        """
+        described = self._store.describe()
+        now = time.monotonic()
+        passed_s = max(1e-9, now - self._seen_s)
+        rows = []
+        trouble = ""
+        for name, table in described["tables"].items():
+            before = self._seen[name]
+            rows.append(
+                {
+                    "name": name,
+                    "num_items": table["num_items"],
+                    "num_bytes": table["num_bytes"],
+                    **{
+                        f"{kind}_per_s": round(
+                            (table[f"num_{kind}"] - before[f"num_{kind}"]) / passed_s, 1
+                        )
+                        for kind in ("inserts", "samples")
+                    },
+                    "hit_rate": _hit_rate(table, before),
+                    "waits": table["insert_waits"],
+                    "num_damaged": table["num_damaged"],
+                }
+            )
+            trouble = table.get("trouble", "")  # the store's, which every table tells
+        self._seen, self._seen_s = described["tables"], now
+        return {
+            "tables": rows,
+            "trouble": trouble,
+            "checkpoints": described["checkpoints"],
+            "replicas": described["replicas"],
+            "sessions": described["sessions"],
+        }
+
+
+def lines_of(report: dict[str, Any]) -> list[str]:
+    """Returns a report as lines: tables, what fails, sessions."""
+    width = max(5, *(len(row["name"]) for row in report["tables"]))
+    lines = [
+        f"{'table':{width}}       items        MB  inserts/s  samples/s    hits  waits"
+    ]
+    for row in report["tables"]:
+        hits = "-" if row["hit_rate"] is None else f"{row['hit_rate']:.1%}"
+        lines.append(
+            f"{row['name']:{width}}  {row['num_items']:>10,}  "
+            f"{row['num_bytes'] / 1e6:>8,.1f}  {row['inserts_per_s']:>9,.1f}  "
+            f"{row['samples_per_s']:>9,.1f}  {hits:>6}  {row['waits'] or '-'}"
+        )
+    if report["trouble"]:
+        lines.append(f"trouble: {report['trouble']}")
+    lines += [
+        f"damaged: {row['num_damaged']:,} items of {row['name']}"
+        for row in report["tables"]
+        if row["num_damaged"]
+    ]
+    age_s = report["checkpoints"]["age_s"]
+    last = "no checkpoint" if age_s is None else f"a checkpoint {age_s:,.1f} s ago"
+    lines.append(f"durability: {report['checkpoints']['durability']}, {last}")
+    for replica in report["replicas"]:
+        behind_s = replica["behind_s"]
+        stands = "has nothing yet" if behind_s is None else f"{behind_s:,.1f} s behind"
+        lines.append(f"replica {replica['name']}: {stands}")
+    sessions = report["sessions"]
+    return [*lines, f"sessions: {len(sessions)}", *(f"  {line}" for line in sessions)]
+
+
+def _hit_rate(table: dict[str, Any], before: dict[str, Any]) -> float | None:
+    names = ("num_chunk_hits", "num_chunk_misses")
+    if any(table[name] < before[name] for name in names):
+        before = dict.fromkeys(names, 0)  # another process serves the store since then
+    hits, misses = (table[name] - before[name] for name in names)
+    return round(hits / (hits + misses), 4) if hits + misses else None
+
+
+def store_replicate_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments of ``tengen store replicate``."""
+    parser.add_argument("address", help="tcp://HOST:PORT of a store with durability")
+    parser.add_argument(
+        "folder", type=Path, help="folder for the copy, on a disk; made when absent"
+    )
+    parser.add_argument(
+        "--name", help="name of this copy in the store's report (this host's name)"
+    )
+    parser.add_argument(
+        "--ca-file",
+        type=Path,
+        help="PEM file of the authority that signed the store's certificate",
+    )
+    parser.add_argument(
+        "--fingerprint",
+        help="SHA-256 of the store's certificate in hex, instead of --ca-file",
+    )
+
+
+def store_replicate(args: argparse.Namespace) -> dict[str, Any]:
+    """Copies a store of another host to a folder here until Ctrl-C.
+
+    Raises:
+        UsageError: The store or the folder is refused.
+    """
+    with Replica(
+        args.address,
+        args.folder,
+        name=args.name,
+        ca_file=args.ca_file,
+        fingerprint=args.fingerprint,
+        tell=lambda line: print(f"tengen: {line}", flush=True),
+    ) as replica:
+        while not replica.wait(_REPLICA_S):
+            pass
+        return replica.describe()

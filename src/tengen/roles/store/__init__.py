@@ -1,1 +1,0 @@
-"""The commands of a store by itself: ``tengen store``, ``top`` and ``replicate``."""
