@@ -6,6 +6,8 @@ import signal
 
 import pytest
 
+from tests.templates import traced_once
+
 # Numbers are those of CPUs, on whatever machine: nobody sees a GPU.
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
@@ -25,10 +27,23 @@ def pytest_collection_finish():
     gc.enable()
 
 
+@pytest.fixture(autouse=True, scope="module")
+def what_is_imported_is_no_garbage():
+    """Nor are torch and the other packages that the first tests import."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def no_machine_is_too_slow(monkeypatch):
     """Errors are all that a test finds on stderr, however long a command takes."""
     monkeypatch.setattr("tengen.observe.progress_line._LOG_S", 1e6)
+
+
+@pytest.fixture(autouse=True)
+def a_network_is_traced_once(monkeypatch):
+    """Whichever test needs it."""
+    monkeypatch.setattr("tengen.models.export._traced", traced_once)
 
 
 @pytest.fixture(autouse=True)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from tengen.observe import read_events
+from tests import templates
 
 SMALL = (
     "agent.actor.games_per_generation=24",
@@ -71,20 +73,33 @@ def run_command(
     env = {name: text for name, text in os.environ.items() if name != "TENGEN_FAULT"}
     if fault is not None:
         env["TENGEN_FAULT"] = fault
-    return subprocess.run(
-        command, env=env, capture_output=True, text=True, timeout=timeout_s
-    )
+    with _shared_templates(command):
+        return subprocess.run(
+            command, env=env, capture_output=True, text=True, timeout=timeout_s
+        )
 
 
 def start_command(command: list[str]) -> subprocess.Popen[str]:
     """Starts a command in a process group of its own, as a shell does."""
-    return subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    with _shared_templates(command):
+        return subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+
+@contextlib.contextmanager
+def _shared_templates(command: list[str]) -> Iterator[None]:
+    """Has the run that a command makes share traced networks with others."""
+    out = Path(command[command.index("--out") + 1]) if "--out" in command else None
+    if out is not None:
+        templates.lend(out)
+    yield
+    if out is not None:
+        templates.keep(out)
 
 
 def wait_for(happened: Callable[[], object], timeout_s: float = HANG_S) -> None:

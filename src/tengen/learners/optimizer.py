@@ -10,10 +10,14 @@ from __future__ import annotations
 import bisect
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.optim.adamw import adamw
+from torch.optim.sgd import sgd
 
 from tengen.errors import RunError
 from tengen.learners.config import OptimizerConfig, SgdConfig
@@ -89,7 +93,7 @@ class Optimizer:
         """
         self._config = config
         self._parameters = [*net.parameters(), *others]
-        self._optimizer = _torch_optimizer(config, net, self._parameters)
+        self._groups = _groups(config, net, self._parameters)
         self.num_steps = 0
         self.average: Net = copy.deepcopy(net).eval().requires_grad_(False)
         # Listed once: listing them takes a tenth of a small network's step.
@@ -128,9 +132,8 @@ class Optimizer:
                 "lower the learning rate and resume from the last checkpoint"
             )
         rate = learning_rate_at(self._config, self.num_steps, remaining, asked)
-        for group in self._optimizer.param_groups:
-            group["lr"] = rate
-        self._optimizer.step()
+        for group in self._groups:
+            group.step(self._config, rate)
         self.num_steps += 1
         return {"grad_norm": norm, "learning_rate": rate}
 
@@ -145,9 +148,9 @@ class Optimizer:
         """Returns the optimizer's moments, named ``INDEX.NAME``, for a checkpoint."""
         return {
             f"{index}.{name}": tensor
-            for index, moments in self._optimizer.state_dict()["state"].items()
-            for name, tensor in moments.items()
-            if tensor is not None
+            for index, (group, place) in enumerate(self._places())
+            for name, tensors in group.moments.items()
+            if (tensor := tensors[place]) is not None
         }
 
     def load_state(self, tensors: dict[str, Tensor], num_steps: int) -> None:
@@ -157,19 +160,80 @@ class Optimizer:
             tensors: As ``state`` returned them.
             num_steps: The value of ``num_steps`` at that time.
         """
-        state: dict[int, dict[str, Tensor]] = {}
+        for group in self._groups:
+            group.moments = {}
+        places = list(self._places())
         for key, tensor in tensors.items():
             index, _, name = key.partition(".")
-            state.setdefault(int(index), {})[name] = tensor
-        self._optimizer.load_state_dict(
-            {**self._optimizer.state_dict(), "state": state}
-        )
+            group, place = places[int(index)]
+            moments = group.moments.setdefault(name, [None] * len(group.parameters))
+            parameter = group.parameters[place]
+            moments[place] = tensor.to(parameter.device, torch.float32)
         self.num_steps = num_steps
 
+    def _places(self) -> Iterator[tuple[_Group, int]]:
+        """Yields each parameter's group and its place there, as checkpoints count."""
+        for group in self._groups:
+            for place in range(len(group.parameters)):
+                yield group, place
 
-def _torch_optimizer(
+
+@dataclass
+class _Group:
+    """Parameters that are treated alike.
+
+    The functions of ``torch.optim`` update them. Its classes make the same steps, but
+    import torch's compiler, which takes more than a second of each learner's start.
+    """
+
+    parameters: list[Tensor]
+    weight_decay: float
+    moments: dict[str, list[Any]] = field(default_factory=dict)
+    """By name, one for each parameter; none before the first step."""
+
+    @torch.no_grad()
+    def step(self, config: OptimizerConfig, rate: float) -> None:
+        gradients = [parameter.grad for parameter in self.parameters]
+        if isinstance(config, SgdConfig):
+            empty = [None] * len(gradients)
+            sgd(
+                self.parameters,
+                gradients,
+                self.moments.setdefault("momentum_buffer", empty),
+                fused=True,
+                weight_decay=self.weight_decay,
+                momentum=config.momentum,
+                lr=rate,
+                dampening=0.0,
+                nesterov=config.nesterov,
+                maximize=False,
+            )
+            return
+        if not self.moments:
+            self.moments["step"] = [p.new_zeros(()) for p in self.parameters]
+            for name in ("exp_avg", "exp_avg_sq"):
+                self.moments[name] = [torch.zeros_like(p) for p in self.parameters]
+        adamw(
+            self.parameters,
+            gradients,
+            self.moments["exp_avg"],
+            self.moments["exp_avg_sq"],
+            [],
+            self.moments["step"],
+            fused=True,
+            amsgrad=False,
+            beta1=config.beta1,
+            beta2=config.beta2,
+            lr=rate,
+            weight_decay=self.weight_decay,
+            eps=config.epsilon,
+            maximize=False,
+        )
+
+
+def _groups(
     config: OptimizerConfig, net: Net, parameters: Sequence[Tensor]
-) -> torch.optim.Optimizer:
+) -> list[_Group]:
     # Biases and norms have one axis; decaying them only counteracts the norm.
     decayed = {id(p) for p in parameters if p.dim() > 1}
     if config.decays_scales:
@@ -179,25 +243,10 @@ def _torch_optimizer(
     if config.weight_decay == 0:
         # One group, since all are treated alike: torch makes a call per group and step.
         weights, others = [*weights, *others], []
-    groups = [{"params": weights, "weight_decay": config.weight_decay}]
+    groups = [_Group(weights, config.weight_decay)]
     if others:
-        groups.append({"params": others, "weight_decay": 0.0})
-    rate = learning_rate_at(config, 0, None)
-    if isinstance(config, SgdConfig):
-        return torch.optim.SGD(
-            groups,
-            lr=rate,
-            momentum=config.momentum,
-            nesterov=config.nesterov,
-            fused=True,
-        )
-    return torch.optim.AdamW(
-        groups,
-        lr=rate,
-        betas=(config.beta1, config.beta2),
-        eps=config.epsilon,
-        fused=True,
-    )
+        groups.append(_Group(others, 0.0))
+    return groups
 
 
 def _is_scale(name: str) -> bool:
