@@ -27,19 +27,23 @@ FOLDER = Path(os.environ[_VARIABLE])
 _trace = export._traced
 
 
-def lend(out: Path) -> None:
-    """Gives a run that has none yet every template there is."""
-    if not out.exists():
+def lend(out: Path | None) -> None:
+    """Gives a run that is to be made every template there is."""
+    if out is not None and not out.exists():
         (out / "templates").mkdir(parents=True)
         for path in FOLDER.glob("*.onnx"):
             shutil.copy(path, out / "templates")
 
 
-def keep(out: Path) -> None:
-    """Takes the templates that a run has traced."""
+def keep(out: Path | None) -> None:
+    """Takes the templates that a run has traced; leaves nothing where none was made."""
+    if out is None:
+        return
     for path in out.glob("templates/*.onnx"):
         if not (FOLDER / path.name).exists():
             _write(path.name, path.read_bytes())
+    if [path.name for path in out.glob("*")] == ["templates"]:
+        shutil.rmtree(out)
 
 
 def traced_once(signature: Signature, config: NetConfig) -> OnnxTemplate:

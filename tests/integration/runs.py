@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -67,47 +66,54 @@ def train_command(
 
 
 def run_command(
-    command: list[str], *, fault: str | None = None, timeout_s: float = HANG_S
+    command: list[str],
+    *,
+    cwd: Path | None = None,
+    fault: str | None = None,
+    timeout_s: float = HANG_S,
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a command to its end."""
+    """Runs a command to its end; a fault may kill it as it publishes a template."""
     env = {name: text for name, text in os.environ.items() if name != "TENGEN_FAULT"}
     if fault is not None:
         env["TENGEN_FAULT"] = fault
-    with _shared_templates(command):
-        return subprocess.run(
-            command, env=env, capture_output=True, text=True, timeout=timeout_s
-        )
+    out = _out(command, cwd)
+    if fault is None or fault.count(":") > 1:
+        templates.lend(out)
+    done = subprocess.run(
+        command, cwd=cwd, env=env, capture_output=True, text=True, timeout=timeout_s
+    )
+    templates.keep(out)
+    return done
 
 
 def start_command(command: list[str]) -> subprocess.Popen[str]:
     """Starts a command in a process group of its own, as a shell does."""
-    with _shared_templates(command):
-        return subprocess.Popen(
-            command,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+    templates.lend(_out(command))
+    return subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
 
 
-@contextlib.contextmanager
-def _shared_templates(command: list[str]) -> Iterator[None]:
-    """Has the run that a command makes share traced networks with others."""
-    out = Path(command[command.index("--out") + 1]) if "--out" in command else None
-    if out is not None:
-        templates.lend(out)
-    yield
-    if out is not None:
-        templates.keep(out)
+def _out(command: list[str], cwd: Path | None = None) -> Path | None:
+    """Returns the folder of the run that ``tengen train`` makes or goes on with."""
+    if "train" not in command or "--out" not in command:
+        return None
+    return (cwd or Path()) / command[command.index("--out") + 1]
 
 
 def wait_for(happened: Callable[[], object], timeout_s: float = HANG_S) -> None:
     """Returns once something is true."""
     end_s = time.monotonic() + timeout_s
+    begun_s = time.thread_time()
     while not happened():
         assert time.monotonic() < end_s, "it never happened"
-        time.sleep(0.02)
+        # So that looking does not take the processor from what is waited for.
+        time.sleep(max(0.02, 5.0 * (time.thread_time() - begun_s)))
+        begun_s = time.thread_time()
 
 
 def events(out: Path, kind: str) -> list[dict[str, Any]]:
@@ -116,6 +122,34 @@ def events(out: Path, kind: str) -> list[dict[str, Any]]:
         out.glob("events/train-*.jsonl"), key=lambda p: int(p.stem.split("-")[1])
     )
     return [e for path in paths for e in read_events(path) if e["kind"] == kind]
+
+
+def turns(out: Path, role: str) -> list[dict[str, Any]]:
+    """Returns the reports of a role's turns, in order."""
+    return [turn for turn in events(out, "turn") if turn["role"] == role]
+
+
+def learned(out: Path) -> list[dict[str, Any]]:
+    """Returns the reports of the learner's turns that made a step."""
+    return [turn for turn in turns(out, "learn") if turn.get("num_steps")]
+
+
+def process_of(out: Path, role: str, index: int = 0) -> int | None:
+    """Returns the number of a role's process."""
+    words = [f"--index={index}", str(out.absolute())]
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            found = (folder / "cmdline").read_bytes().decode().split("\0")
+            name = (folder / "comm").read_text().strip()
+        except OSError:
+            continue
+        is_child = "tengen.launch.child" in found and role in found
+        if is_child and all(word in found for word in words):
+            return int(folder.name)
+        # Forks have the words of the process that forked them.
+        if name == f"{role}-{index}" and words[1] in found:
+            return int(folder.name)
+    return None
 
 
 def sealed(out: Path) -> dict[int, bytes]:

@@ -68,7 +68,7 @@ def test_a_match_against_its_own_process(run, capsys):
 def test_a_process_that_ponders_plays_whole_games(run, capsys):
     own = command(run, "--simulations", "64", "--threads", "1", "--ponder")
     words = ["match", "random", f"gomocup:{own}", "--game", "gomoku/6", "--json"]
-    assert cli.main([*words, "--games", "4"]) == 0
+    assert cli.main([*words, "--games", "2"]) == 0
     report = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert report["engines"]["b"]["num_illegal"] == 0
 
