@@ -167,6 +167,8 @@ def shortened(command: str) -> str:
         budgets = {**BUDGETS, **(OF_SCREENS if "atari/" in command else {})}
         for option in BUDGETS.keys() & set(words):
             words[words.index(option) + 1] = budgets[option]
+        if words[1:3] == ["env", "check"]:
+            words += ["--steps", "100"]
     if words[1] == "train":
         for setting in settings:
             words += ["--set", setting]

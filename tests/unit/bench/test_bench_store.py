@@ -18,7 +18,7 @@ def test_samples_and_copies_are_read(place, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(store, "_WARM_S", 0.1)
     small = replace(WORKLOADS["sac"], batch_size=16)
     monkeypatch.setitem(WORKLOADS, "sac", small)
-    words = "bench store --workload sac --seconds 0.2 --memory-gb 0.01 --json"
+    words = "bench store --workload sac --seconds 0.2 --memory-gb 0.05 --json"
     where = ["--cold", str(tmp_path)] if place == "disk" else ["--over", place]
     assert cli.main([*words.split(), *where]) == 0
     report = json.loads(capsys.readouterr().out)
