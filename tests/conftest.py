@@ -3,10 +3,11 @@
 import gc
 import os
 import signal
+import sys
 
 import pytest
 
-from tests.templates import traced_once
+from tests.templates import share_traces
 
 # Numbers are those of CPUs, on whatever machine: nobody sees a GPU.
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
@@ -23,6 +24,8 @@ gc.disable()
 
 
 def pytest_collection_finish():
+    if "torch" in sys.modules:
+        share_traces()
     gc.freeze()
     gc.enable()
 
@@ -38,12 +41,6 @@ def what_is_imported_is_no_garbage():
 def no_machine_is_too_slow(monkeypatch):
     """Errors are all that a test finds on stderr, however long a command takes."""
     monkeypatch.setattr("tengen.observe.progress_line._LOG_S", 1e6)
-
-
-@pytest.fixture(autouse=True)
-def a_network_is_traced_once(monkeypatch):
-    """Whichever test needs it."""
-    monkeypatch.setattr("tengen.models.export._traced", traced_once)
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,7 @@
 """Templates of networks that the tests of one session share.
 
 Tracing a network takes a process two seconds of CPU, as torch imports its compiler for
-it. The first run or test that needs a template traces it.
+it. The first run or test that needs a network traces it.
 """
 
 from __future__ import annotations
@@ -11,11 +11,15 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tengen.models import export
-from tengen.models.export import OnnxTemplate
-from tengen.nets import NetConfig
+from tengen.models.export import architecture_hash
 from tengen.tensors import Signature
+
+if TYPE_CHECKING:
+    import onnx
+
+    from tengen.nets import InferenceHead
 
 _VARIABLE = "TENGEN_TEST_TEMPLATES"
 
@@ -24,7 +28,6 @@ if _VARIABLE not in os.environ:
     os.environ[_VARIABLE] = tempfile.mkdtemp(prefix="tengen-templates-")
     atexit.register(shutil.rmtree, os.environ[_VARIABLE], ignore_errors=True)
 FOLDER = Path(os.environ[_VARIABLE])
-_trace = export._traced
 
 
 def lend(out: Path | None) -> None:
@@ -46,12 +49,21 @@ def keep(out: Path | None) -> None:
         shutil.rmtree(out)
 
 
-def traced_once(signature: Signature, config: NetConfig) -> OnnxTemplate:
-    """Returns a template, traced if no test of this session needed it before."""
-    path = FOLDER / f"{export.architecture_hash(signature, config)}.onnx"
-    if not path.exists():
-        _write(path.name, _trace(signature, config).data)
-    return OnnxTemplate(path.read_bytes())
+def share_traces() -> None:
+    """Has the tests of this process share them; for processes that have torch."""
+    import onnx
+
+    from tengen.models import trace
+
+    trace_anew = trace.trace
+
+    def trace_once(head: InferenceHead, signature: Signature) -> onnx.ModelProto:
+        path = FOLDER / f"{architecture_hash(signature, head.net.config)}.trace"
+        if not path.exists():
+            _write(path.name, trace_anew(head, signature).SerializeToString())
+        return onnx.ModelProto.FromString(path.read_bytes())
+
+    trace.trace = trace_once
 
 
 def _write(name: str, data: bytes) -> None:

@@ -193,7 +193,7 @@ class _Group:
 
     @torch.no_grad()
     def step(self, config: OptimizerConfig, rate: float) -> None:
-        gradients = [parameter.grad for parameter in self.parameters]
+        gradients: list[Any] = [parameter.grad for parameter in self.parameters]
         if isinstance(config, SgdConfig):
             empty = [None] * len(gradients)
             sgd(
