@@ -25,6 +25,13 @@ def pytest_collection_finish():
     gc.enable()
 
 
+@pytest.fixture(autouse=True, scope="module")
+def what_is_imported_is_no_garbage():
+    """Nor are torch and the other packages that the first tests import."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def no_machine_is_too_slow(monkeypatch):
     """Errors are all that a test finds on stderr, however long a command takes."""

@@ -28,7 +28,7 @@ from tengen.learners.checkpoint import SavedModel, read_extra, read_model
 from tengen.models import load_model
 from tengen.observe.status import read_status
 from tengen.run import RunDirectory, find_files
-from tests.integration.runs import wait_for
+from tests.integration.runs import run_command, wait_for
 
 ROLES = ("selfplay", "selfplay", "learn", "export", "gate")
 SHUFFLED_ROLES = (*ROLES, "shuffle")
@@ -60,7 +60,7 @@ def make_run(out: Path, *settings: str) -> RunDirectory:
     command += ["--out", str(out)]
     for setting in (*SETTINGS, *settings):
         command += ["--set", setting]
-    subprocess.run(command, check=True, capture_output=True)
+    assert run_command(command).returncode == 0
     return RunDirectory(out)
 
 

@@ -9,14 +9,20 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from tengen.run import RunDirectory, service_folder
-from tests.integration.runs import events, run_command, start_command, wait_for
+from tests.integration.runs import (
+    events,
+    process_of,
+    run_command,
+    start_command,
+    turns,
+    wait_for,
+)
 
 pytest.importorskip("gymnasium")
 
@@ -32,28 +38,6 @@ def command(out: Path, agent: str, *extra: str) -> list[str]:
     words = [sys.executable, "-m", "tengen", "train", "CartPole-v1", "--agent", agent]
     words += ["--out", str(out), "--threads", "2", *extra]
     return words + [f"--set={setting}" for setting in SETTINGS]
-
-
-def process_of(out: Path, role: str, index: int = 0) -> int | None:
-    """Returns the number of a role's process."""
-    words = [f"--index={index}", str(out.absolute())]
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            found = (folder / "cmdline").read_bytes().decode().split("\0")
-            name = (folder / "comm").read_text().strip()
-        except OSError:
-            continue
-        is_child = "tengen.launch.child" in found and role in found
-        if is_child and all(word in found for word in words):
-            return int(folder.name)
-        # Forks have the words of the process that forked them.
-        if name == f"{role}-{index}" and words[1] in found:
-            return int(folder.name)
-    return None
-
-
-def turns(out: Path, role: str) -> list[dict[str, Any]]:
-    return [turn for turn in events(out, "turn") if turn["role"] == role]
 
 
 def acted(out: Path) -> NDArray[np.int64]:

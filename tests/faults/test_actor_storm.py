@@ -16,8 +16,8 @@ import pytest
 
 from tengen.run import RunDirectory
 from tengen.run.actor_counts import read_actor_counts
-from tests.faults.test_actor_kills import acted, command, process_of, turns
-from tests.integration.runs import events, run_command, wait_for
+from tests.faults.test_actor_kills import acted, command
+from tests.integration.runs import events, process_of, run_command, turns, wait_for
 
 pytest.importorskip("gymnasium")
 

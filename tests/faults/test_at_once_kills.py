@@ -11,7 +11,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -30,6 +29,7 @@ from tests.integration.runs import (
     events,
     run_command,
     train_command,
+    turns,
     wait_for,
 )
 
@@ -57,10 +57,6 @@ def process_of(run: RunDirectory, role: str) -> int | None:
     else:
         holder = run.lock_holder(role)
     return None if holder is None else int(holder.split()[0])
-
-
-def turns(out: Path, role: str) -> list[dict[str, Any]]:
-    return [turn for turn in events(out, "turn") if turn["role"] == role]
 
 
 def deaths(out: Path, role: str) -> list[str]:

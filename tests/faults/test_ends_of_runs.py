@@ -116,7 +116,8 @@ def test_a_closed_terminal_ends_every_process_with_everything_saved(
 ) -> None:
     """In the middle of the work, and in the middle of the start."""
     ours, theirs = pty.openpty()
-    words = ("--frames", "10M", "--set", "agent.actor.num_envs=1")
+    settings = ("--set", "agent.actor.num_envs=1", "--set", "agent.unroll_length=16")
+    words = ("--frames", "10M", *settings)
     # Those that are asked for their spaces, by the runner and by the role's process.
     for number in range(2):
         (folder / f"go-{number}").touch()
@@ -153,7 +154,7 @@ def test_a_closed_terminal_ends_every_process_with_everything_saved(
     assert (data["num_rows"] > 0) == (name == "Plain")
     for number in range(9):
         (folder / f"go-{number}").touch()
-    more = command(name, "--frames", "2k", "--set", "agent.actor.num_envs=1")
+    more = command(name, "--frames", "500", *settings)
     done = subprocess.run(more, cwd=folder, capture_output=True, timeout=LONG_S)
     assert done.returncode == 0, done.stderr
 

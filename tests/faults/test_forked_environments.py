@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from tengen.transport import Client, Dialect, NetDoor, Server, Service
-from tests.faults.test_actor_kills import process_of, turns
-from tests.integration.runs import events, wait_for
+from tests.integration.runs import events, process_of, turns, wait_for
 
 pytest.importorskip("gymnasium")
 pytestmark = pytest.mark.skipif(
@@ -55,7 +54,7 @@ class Forks(CartPoleEnv):
 def test_a_role_begins_again_beside_what_its_environment_forked(tmp_path: Path) -> None:
     (tmp_path / "forks.py").write_text(FORKS)
     out = tmp_path / "run"
-    words = ["train", "forks:Forks", "--agent", "ppo", "--frames", "6000"]
+    words = ["train", "forks:Forks", "--agent", "ppo", "--frames", "3000"]
     printed = tmp_path / "printed"
     with printed.open("w") as file:
         run = subprocess.Popen(

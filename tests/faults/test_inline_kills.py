@@ -7,30 +7,32 @@ import shutil
 import signal
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tengen.observe.curves.table import read_curve
 from tengen.run import RunDirectory
-from tests.faults.test_actor_kills import process_of, turns
-from tests.integration.runs import events, run_command, start_command, wait_for
+from tests.integration.runs import (
+    events,
+    learned,
+    process_of,
+    run_command,
+    start_command,
+    turns,
+    wait_for,
+)
 
 pytest.importorskip("gymnasium")
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self").exists(), reason="processes are found there"
 )
-FRAMES = 12_000
+FRAMES = 6_000
 
 
 def command(out: Path, agent: str, frames: int) -> list[str]:
     words = ["train", "CartPole-v1", "--agent", agent, "--frames", str(frames)]
     return [sys.executable, "-m", "tengen", *words, "--threads", "1", "--out", str(out)]
-
-
-def learned(out: Path) -> list[dict[str, Any]]:
-    return [turn for turn in turns(out, "learn") if turn.get("num_steps")]
 
 
 def kill(out: Path, number: int = signal.SIGKILL) -> None:
@@ -61,9 +63,9 @@ def test_a_kill_costs_seconds_and_no_frame_of_the_budget(
     found = [row["agent_steps"] for row in read_curve(RunDirectory(out))]
     assert found == sorted(set(found))
     # Another call takes what is there and goes on.
-    done = run_command(command(out, agent, 2_000))
+    done = run_command(command(out, agent, 1_000))
     assert done.returncode == 0, done.stderr
-    assert turns(out, "learn")[-1]["table"]["num_rows"] >= num_rows + 2_000
+    assert turns(out, "learn")[-1]["table"]["num_rows"] >= num_rows + 1_000
     assert learned(out)[-1]["total_steps"] > steps[-1]
 
 
@@ -81,7 +83,7 @@ def test_a_stop_saves_every_step_that_was_made(tmp_path: Path) -> None:
     _, errors = run.communicate(timeout=900)
     assert run.returncode == 130, errors
     before = learned(out)[-1]
-    done = run_command(command(out, "ppo", 2_000))
+    done = run_command(command(out, "ppo", 1_000))
     assert done.returncode == 0, done.stderr
     after = learned(out)[learned(out).index(before) + 1]
     # The last checkpoint in the midst was that of the first turn.

@@ -6,7 +6,6 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,9 +13,11 @@ from tengen.learners.checkpoint import read_model
 from tengen.run import RunDirectory, service_folder
 from tests.faults.role_processes import SETTINGS as GAME_SETTINGS
 from tests.faults.role_processes import check_games, check_learner, check_models
-from tests.faults.test_actor_kills import SETTINGS, process_of
+from tests.faults.test_actor_kills import SETTINGS
 from tests.integration.runs import (
     events,
+    learned,
+    process_of,
     run_command,
     start_command,
     train_command,
@@ -45,14 +46,6 @@ def environment(out: Path, *extra: str) -> list[str]:
 
 def game(out: Path, *extra: str) -> list[str]:
     return train_command(out, 10**6, *extra, settings=(*GAME_SETTINGS, TWO))
-
-
-def learned(out: Path) -> list[dict[str, Any]]:
-    return [
-        turn
-        for turn in events(out, "turn")
-        if turn["role"] == "learn" and turn["num_steps"]
-    ]
 
 
 def two_learn(out: Path) -> Callable[[], bool]:

@@ -18,8 +18,8 @@ from tengen.roles import RoleContext, read_config
 from tengen.roles.experience import open_experience
 from tengen.run import RunDirectory, service_folder
 from tengen.run.actor_counts import read_actor_counts
-from tests.faults.test_actor_kills import command, process_of, turns
-from tests.integration.runs import events, wait_for
+from tests.faults.test_actor_kills import command
+from tests.integration.runs import events, process_of, turns, wait_for
 
 pytest.importorskip("gymnasium")
 

@@ -13,7 +13,6 @@ import random
 import signal
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -27,6 +26,7 @@ from tests.integration.runs import (
     sealed,
     start_command,
     train_command,
+    turns,
     wait_for,
     weights,
 )
@@ -75,12 +75,6 @@ def durable(out: Path) -> tuple[int, list[int]]:
     return generation, recorded_games(folder, generation).indices
 
 
-def turns(out: Path, generation: int) -> list[dict[str, Any]]:
-    """Returns the reports of self-play's turns on a generation."""
-    found = [e for e in events(out, "turn") if e["role"] == "selfplay"]
-    return [e for e in found if e["generation"] == generation]
-
-
 def killed_at_random(out: Path, rng: random.Random, num_kills: int) -> None:
     command = train_command(out, GAMES)
     for _ in range(num_kills):
@@ -118,13 +112,14 @@ def test_durable_games_are_taken_over(tmp_path: Path, number: int) -> None:
     assert child.returncode == (130 if number == signal.SIGTERM else -number)
     generation, games = durable(out)
     assert games
-    before = len(turns(out, generation))
+    before = len(turns(out, "selfplay"))
     # The same generation, now with two games more than anyone has finished.
     num_games = games[-1] + 3
     length = f"agent.actor.games_per_generation={num_games}"
     done = run_command(train_command(out, 1, settings=(*SMALL, length)))
     assert done.returncode == 0, done.stderr
-    resumed = turns(out, generation)[before:]
+    resumed = turns(out, "selfplay")[before:]
+    resumed = [turn for turn in resumed if turn["generation"] == generation]
     assert [turn["num_recovered"] for turn in resumed] == [len(games)]
     assert resumed[0]["num_games"] == num_games
 

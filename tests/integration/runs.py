@@ -65,14 +65,18 @@ def train_command(
 
 
 def run_command(
-    command: list[str], *, fault: str | None = None, timeout_s: float = HANG_S
+    command: list[str],
+    *,
+    cwd: Path | None = None,
+    fault: str | None = None,
+    timeout_s: float = HANG_S,
 ) -> subprocess.CompletedProcess[str]:
     """Runs a command to its end."""
     env = {name: text for name, text in os.environ.items() if name != "TENGEN_FAULT"}
     if fault is not None:
         env["TENGEN_FAULT"] = fault
     return subprocess.run(
-        command, env=env, capture_output=True, text=True, timeout=timeout_s
+        command, cwd=cwd, env=env, capture_output=True, text=True, timeout=timeout_s
     )
 
 
@@ -90,9 +94,12 @@ def start_command(command: list[str]) -> subprocess.Popen[str]:
 def wait_for(happened: Callable[[], object], timeout_s: float = HANG_S) -> None:
     """Returns once something is true."""
     end_s = time.monotonic() + timeout_s
+    begun_s = time.thread_time()
     while not happened():
         assert time.monotonic() < end_s, "it never happened"
-        time.sleep(0.02)
+        # So that looking does not take the processor from what is waited for.
+        time.sleep(max(0.02, 5.0 * (time.thread_time() - begun_s)))
+        begun_s = time.thread_time()
 
 
 def events(out: Path, kind: str) -> list[dict[str, Any]]:
@@ -101,6 +108,34 @@ def events(out: Path, kind: str) -> list[dict[str, Any]]:
         out.glob("events/train-*.jsonl"), key=lambda p: int(p.stem.split("-")[1])
     )
     return [e for path in paths for e in read_events(path) if e["kind"] == kind]
+
+
+def turns(out: Path, role: str) -> list[dict[str, Any]]:
+    """Returns the reports of a role's turns, in order."""
+    return [turn for turn in events(out, "turn") if turn["role"] == role]
+
+
+def learned(out: Path) -> list[dict[str, Any]]:
+    """Returns the reports of the learner's turns that made a step."""
+    return [turn for turn in turns(out, "learn") if turn.get("num_steps")]
+
+
+def process_of(out: Path, role: str, index: int = 0) -> int | None:
+    """Returns the number of a role's process."""
+    words = [f"--index={index}", str(out.absolute())]
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            found = (folder / "cmdline").read_bytes().decode().split("\0")
+            name = (folder / "comm").read_text().strip()
+        except OSError:
+            continue
+        is_child = "tengen.launch.child" in found and role in found
+        if is_child and all(word in found for word in words):
+            return int(folder.name)
+        # Forks have the words of the process that forked them.
+        if name == f"{role}-{index}" and words[1] in found:
+            return int(folder.name)
+    return None
 
 
 def sealed(out: Path) -> dict[int, bytes]:

@@ -15,7 +15,7 @@ pytest.importorskip("gymnasium")
 
 def train(out: Path, agent: str, seed: int) -> None:
     words = [sys.executable, "-m", "tengen", "train", "CartPole-v1", "--agent", agent]
-    words += ["--frames", "4k", "--seed", str(seed), "--out", str(out)]
+    words += ["--frames", "2k", "--seed", str(seed), "--out", str(out)]
     done = run_command([*words, "--threads", "1"])
     assert done.returncode == 0, done.stderr
 

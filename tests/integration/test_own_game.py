@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.runs import SMALL, sealed, weights
+from tests.integration.runs import SMALL, run_command, sealed, weights
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SETTINGS = (
@@ -43,8 +43,7 @@ def train(
 
 
 def tengen(cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tengen", *words]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=900)
+    return run_command([sys.executable, "-m", "tengen", *words], cwd=cwd)
 
 
 def test_an_own_game_is_trained_and_resumed(tmp_path: Path) -> None:

@@ -77,7 +77,11 @@ def test_a_pipe_is_told_what_the_start_does(tmp_path: Path) -> None:
     assert "measuring the machine" not in again  # that is kept
 
 
-@pytest.mark.parametrize("is_terminal", [False, True], ids=["pipe", "terminal"])
+@pytest.mark.parametrize(
+    "is_terminal",
+    [pytest.param(False, marks=pytest.mark.soak), True],
+    ids=["pipe", "terminal"],
+)
 def test_each_step_of_the_start_is_told_before_it_is_made(
     tmp_path: Path, is_terminal: bool
 ) -> None:

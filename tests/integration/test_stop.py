@@ -87,20 +87,9 @@ def test_a_signal_in_a_rating_publishes_nothing(tmp_path: Path) -> None:
     assert not list(out.glob("eval/*"))
 
 
-def test_a_role_of_a_stopped_run_does_not_begin(tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    done = run_command(train_command(out, 24))
-    assert done.returncode == 0, done.stderr
-    RunDirectory(out).request_stop()
-    for more in ((), ("--once",)):
-        done = run_command(role_command("selfplay", out, *more))
-        assert done.returncode == 1
-        assert done.stderr == (
-            f"tengen: run ({out}) was asked to stop; remove {out / 'STOP'} first\n"
-        )
-
-
-def test_stop_ends_a_single_role_in_its_turn(tmp_path: Path) -> None:
+def test_stop_ends_a_single_role_and_no_other_begins(
+    tmp_path: Path,
+) -> None:
     out = tmp_path / "run"
     done = run_command(train_command(out, 24))
     assert done.returncode == 0, done.stderr
@@ -117,6 +106,12 @@ def test_stop_ends_a_single_role_in_its_turn(tmp_path: Path) -> None:
     report = json.loads(output.splitlines()[-1])
     assert report["last"]["stopped"]
     assert 0 < report["last"]["num_games"] < ENDLESS
+    for more in ((), ("--once",)):
+        done = run_command(role_command("selfplay", out, *more))
+        assert done.returncode == 1
+        assert done.stderr == (
+            f"tengen: run ({out}) was asked to stop; remove {out / 'STOP'} first\n"
+        )
 
 
 def test_a_second_interrupt_ends_a_run_that_hangs(tmp_path: Path) -> None:

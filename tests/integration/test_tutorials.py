@@ -31,10 +31,17 @@ PAGES = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 
 # Budgets of a page, and what they are here.
 BUDGETS = {"--frames": "8k", "--episodes": "2", "--games": "2"}
+OF_SCREENS = {"--frames": "2k", "--episodes": "1"}
 # In place of the minutes of a run of games: three small generations.
 OF_MINUTES = (*SMALL, "agent.actor.games_per_generation=8", "store.min_rows=20")
 # And so that a replay of few frames is learned from, in little memory.
-OF_R2D2 = ("store.min_items=16", "store.samples_per_item=1", "store.max_items=1000")
+OF_R2D2 = (
+    "agent.actor.num_envs=2",
+    "learner.batch_size=8",
+    "store.min_items=16",
+    "store.samples_per_item=1",
+    "store.max_items=1000",
+)
 NOT_RUN = {
     ". .venv/bin/activate": "the programs of the copy are on PATH already",
     "pip install -c constraints.txt 'tengen-rl[video]'": "the tests' packages film",
@@ -157,8 +164,11 @@ def shortened(command: str) -> str:
     else:
         if words[1] == "train" and not BUDGETS.keys() & set(words):
             words += ["--frames", ""]
+        budgets = {**BUDGETS, **(OF_SCREENS if "atari/" in command else {})}
         for option in BUDGETS.keys() & set(words):
-            words[words.index(option) + 1] = BUDGETS[option]
+            words[words.index(option) + 1] = budgets[option]
+        if words[1:3] == ["env", "check"]:
+            words += ["--steps", "100"]
     if words[1] == "train":
         for setting in settings:
             words += ["--set", setting]

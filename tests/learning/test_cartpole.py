@@ -88,8 +88,16 @@ def check(agent: str, task: str, seed: int, path: Path) -> None:
     assert mean_return >= SOLVED[task], f"{mean_return} after {num_frames} frames"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("agent", ["a2c", "dqn", "ppo", "vtrace"])
+@pytest.mark.parametrize(
+    "agent",
+    [
+        pytest.param("a2c", marks=pytest.mark.soak),
+        *(
+            pytest.param(one, marks=pytest.mark.slow)
+            for one in ("dqn", "ppo", "vtrace")
+        ),
+    ],
+)
 def test_an_agent_balances_a_pole(agent: str, tmp_path: Path) -> None:
     check(agent, CARTPOLE, 1, tmp_path / "run")
 

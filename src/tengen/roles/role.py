@@ -6,6 +6,7 @@ again, its next turn continues from what was published.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
@@ -221,9 +222,13 @@ def make_role(
         raise UsageError(f"role ({name}) is not known; {did_you_mean(name, ROLES)}")
     run = with_games(config, run)
     module, _, attribute = ROLES[name].partition(":")
-    made: Role = getattr(importlib.import_module(module), attribute)(
-        config, run, context
-    )
+    # Collecting garbage while torch is imported would take a tenth of that time.
+    gc.disable()
+    try:
+        role = getattr(importlib.import_module(module), attribute)
+    finally:
+        gc.enable()
+    made: Role = role(config, run, context)
     return made
 
 

@@ -94,6 +94,9 @@ def test_it_trains(nice: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             "agent.actor.full_simulations=8",
             "store.min_rows=64",
             "learner.batch_size=32",
+            "inference.precision=fp32",
+            "inference.backend=openvino",
+            "inference.batch_shape=dynamic",
         ],
     )
     assert report["exit_code"] == 0

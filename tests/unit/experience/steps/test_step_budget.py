@@ -200,7 +200,8 @@ def test_more_slots_than_items_have_chunks(tmp_path: Path, sampler: str) -> None
 def test_the_least_memory_is_enough_for_all_items(
     tmp_path: Path, layout: ItemLayout, num_slots: int
 ) -> None:
-    max_items = 3_000 if layout.period == 1 else 800
+    # More slots have more chunks that they share with nobody.
+    max_items = (3_000 if layout.period == 1 else 800) // (2 if num_slots == 1 else 1)
     config = ReplayConfig(sampler="prioritized", max_items=max_items)
     plan = plan_steps(
         tmp_path,

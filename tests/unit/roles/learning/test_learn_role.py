@@ -22,6 +22,12 @@ from tests.unit.experience.store_games import write_generation
 BATCH = 16
 EPOCH_STEPS = 5
 SETTINGS = ("store.min_rows=50", "store.limiter.samples_per_row=4")
+# Else the first export measures which precision and backend are fastest.
+CHOSEN = (
+    "inference.backend=openvino",
+    "inference.precision=fp32",
+    "inference.batch_shape=dynamic",
+)
 
 
 def begun(path: Path, *settings: str) -> tuple[RunDirectory, Role]:
@@ -99,6 +105,7 @@ def begun_passes(path: Path, *settings: str) -> tuple[RunDirectory, RunConfig]:
             f"learner.batch_size={BATCH}",
             "learner.num_shards=1",
             "store.min_games=24",
+            *CHOSEN,
             *settings,
         ),
     )
