@@ -214,7 +214,7 @@ def _free_place(writer_directory: Path, journal: Path) -> Path:
 def _packed(meta: dict[str, Any], frames: list[bytes]) -> bytes:
     with core_errors():
         columns = _core.merge_games(frames, meta["generation"])
-    # The 11 significant bits of a float16 suffice for estimates of some 100 simulations.
+    # The 11 significant bits of a float16 suffice for values from some 100 simulations.
     for name in ("root_value", "policy_weight", "value_weight"):
         columns[name] = columns[name].astype(np.float16)
     is_row = (columns["policy_weight"] > 0) | (columns["value_weight"] > 0)
