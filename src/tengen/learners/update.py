@@ -122,4 +122,4 @@ class Update:
         return {}
 
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:
-        """Restores the result of ``state`` of an update created with equal arguments."""
+        """Restores the result of ``state`` of an update with equal settings."""
