@@ -41,11 +41,11 @@ class AlphaZeroLossConfig:
     """Weight of the sum of the losses of the values at three horizons, at least 0
     (KataGo: 0.72 for each horizon)."""
     ownership_cost: float = bounded(1.5, 0, None, "use 0 for none")
-    """Weight of the ownership loss: who owns each cell at the end of the game; at least
-    0 (KataGo: 1.5)."""
+    """Weight of the loss of the cells' owners at the end of the game, at least 0
+    (KataGo: 1.5)."""
     score_cost: float = bounded(0.02, 0, None, "use 0 for none")
     """Weight of the losses of the score's distribution and cumulative distribution, at
-    least 0 (KataGo: 0.02 for either)."""
+    least 0 (KataGo: 0.02 for both)."""
     mean_score_cost: float = bounded(0.0015, 0, None, "use 0 for none")
     """Weight of the Huber loss of the mean score in points, at least 0 (KataGo:
     0.0015)."""

@@ -62,7 +62,7 @@ class EnvironmentAgent(Agent):
     sees_last_step: bool = False
     """Whether the last action and the last reward are inputs of the network too."""
     actor: EnvironmentActorConfig = field(default_factory=EnvironmentActorConfig)
-    """How environments are stepped."""
+    """Settings of the actors, which step the environments."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.

@@ -118,7 +118,7 @@ class Runner(Protocol):
         The other rows are unspecified afterwards. Blocks without the GIL.
 
         Args:
-            num_rows: 1 to N.
+            num_rows: Number of rows to evaluate, 1 to N.
         """
 
 
@@ -338,7 +338,7 @@ def drive(port: Batches, runner: Runner, stats: DriveStats | None = None) -> Dri
         The statistics.
 
     Raises:
-        Exception: What the port or the runner raised.
+        Exception: Any exception of the port or the runner.
     """
     stats = stats or DriveStats()
     clock = time.perf_counter

@@ -99,7 +99,7 @@ def probe(
 
 
 class _Evaluator:
-    """One caller, with its own arrays."""
+    """A caller that evaluates rows in its own arrays."""
 
     def __init__(self, backend: Backend, rows: Arrays, batch_rows: int) -> None:
         self._rows = rows

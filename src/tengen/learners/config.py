@@ -35,7 +35,7 @@ class _ScheduleConfig:
     """Optimizer steps over which the learning rate increases linearly from near 0, at
     least 0."""
     cooldown: float = bounded(0.2, 0, 1, rule="must be in [0, 1]; use 0 for none")
-    """Share of the run's budget, in [0, 1], at its end, over which the learning rate
+    """Last share of the run's budget, in [0, 1], during which the learning rate
     decreases linearly to 0; at most half of the budget of one call."""
     rates: tuple[float, ...] = bounded(
         (), 0, above=True, rule="must be positive; leave it out for one rate"

@@ -1,4 +1,4 @@
-"""A follower, which computes its parts of the batches in each step of the leader."""
+"""A follower, which shares each learner step of a leader."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from tengen.models.load import INT8_FILE, ONNX_FILE
 __all__ = ["Int8Check", "can_quantise", "quantise"]
 
 _INT8 = InferenceConfig(backend="openvino", precision="int8", batch_shape="dynamic")
-# One of _HELD_OUT positions is held out from calibration for the comparison.
+# Every _HELD_OUT-th position is held out from calibration for the comparison.
 _HELD_OUT = 3
 _MAX_POLICY_DIVERGENCE = 0.005
 _MAX_VALUE_ERROR = 0.05

@@ -91,8 +91,8 @@ class ResNetConfig(NetConfig):
     def pools(self, block: int) -> bool:
         """Returns whether the block with index ``block`` has global pooling.
 
-        The rule depends only on the index, so that a deeper network keeps the pooling
-        blocks of a shallower one (see ``tengen.nets.modules.resnet``).
+        This depends only on the index, so that a network that grows deeper keeps its
+        pooling blocks (see ``tengen.nets.modules.resnet``).
         """
         return block % self.pool_every == 1
 

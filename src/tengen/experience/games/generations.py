@@ -126,7 +126,7 @@ def sealed_generation(folder: Path) -> int:
 
     A generation with a journal does not count, because only parts of it may be sealed.
     """
-    # Journals are listed first, because a journal is removed after its segment is made.
+    # Lists journals first, because sealing removes a journal after adding its segment.
     journals = find_files(folder, "*/*.journal")
     files = find_files(folder, "*/*.npz") + find_files(folder, f"*/*.{SET_ASIDE}")
     unsealed = {path.stem for path in journals}
@@ -263,8 +263,8 @@ def _begun(run: RunDirectory) -> list[Path]:
 
 def _newest_of(run: RunDirectory) -> int:
     """Returns the newest generation that any writer has begun, 0 if there is none."""
-    # Journals are listed first, because other processes may seal meanwhile, and a
-    # journal is removed after its segment is made.
+    # Lists journals first, because other processes may be sealing, which removes a
+    # journal after adding its segment.
     files = find_files(run.experience, "selfplay-*/*/*.journal")
     files += find_files(run.experience, "selfplay-*/*/*.npz")
     files += find_files(run.experience, f"selfplay-*/*/*.{SET_ASIDE}")

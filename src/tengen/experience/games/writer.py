@@ -41,7 +41,7 @@ def games_meta(game: str, generation: int) -> dict[str, Any]:
 
 
 class ExperienceWriter:
-    """Writes the segments of one writer, as one of its incarnations.
+    """Writes the segments of a writer in one of its incarnations.
 
     Args:
         directory: ``RUN/experience/<writer>``; created if absent.

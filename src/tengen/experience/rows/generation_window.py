@@ -34,7 +34,7 @@ class _Place(NamedTuple):
 
 
 class GenerationWindow(OrderedExperience[_Place]):
-    """Makes a pass over the newest generations after each one; see the config's class.
+    """Makes a pass over the newest generations after each generation.
 
     Batches are a pure function of the seed, the pass and the manifest, so that a
     restored window continues as if it had never stopped. The last rows of a pass are
@@ -43,7 +43,7 @@ class GenerationWindow(OrderedExperience[_Place]):
     Args:
         game: The game's name for `tengen.games.open_game`.
         experience: ``RUN/experience``.
-        config: The number of generations, and the share of their rows.
+        config: The number of generations in a pass, and the share of their rows.
         seed: Seed of the random generator.
         batch_size: Number of rows in every batch.
         state: A result of the method ``state``, to restore; None for a new window.

@@ -23,7 +23,7 @@ WRONG_FORM = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
 
 D = TypeVar("D", bound=tuple[Any, ...])
 Rows = tuple[NDArray[np.int64], dict[str, NDArray[Any]], int]
-"""Keys ``[R]``, columns, and the number of rows that they were drawn from."""
+"""Keys ``[R]``, columns, and the number of rows from which these were sampled."""
 
 
 class OrderedExperience(ABC, Generic[D]):
@@ -81,7 +81,7 @@ class OrderedExperience(ABC, Generic[D]):
 
     @abstractmethod
     def _draw_of(self, values: Sequence[Any]) -> D:
-        """Returns the draw that was sent as JSON values."""
+        """Converts the JSON values of a draw back to the draw."""
 
     @property
     def is_durable(self) -> bool:
@@ -106,7 +106,7 @@ class OrderedExperience(ABC, Generic[D]):
         """Draws a batch; never waits.
 
         Args:
-            num_samples: B, at most ``available``.
+            num_samples: Number B of rows, at most ``available``.
 
         Returns:
             The batch; keys are row numbers, and the columns are planes ``[B, C, H, W]

@@ -97,7 +97,7 @@ class ShuffledTurn:
 
 @dataclass(frozen=True)
 class ShardRows:
-    """Rows of one shard, in the order in which they were drawn."""
+    """Rows of one shard, in the order in which the shuffler has drawn them."""
 
     keys: NDArray[np.int64]
     """``[N]``, the row numbers."""
@@ -256,7 +256,7 @@ def unpack_columns(
 
     Raises:
         KeyError: An array is missing.
-        ValueError: The arrays do not fit together.
+        ValueError: The shapes or dtypes of the arrays are inconsistent.
     """
     rows = packed["plane_rows"]
     num_rows = len(rows)

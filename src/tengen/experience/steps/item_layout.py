@@ -186,7 +186,7 @@ class ItemLayout:
         reach = self.num_stored - 1
         num_rows = len(is_reset) - reach
         if self.is_closed:
-            # Every block is one item.
+            # Every block is exactly one item.
             ends = np.zeros(num_rows, np.bool_)
             ends[-1] = True
             return ends

@@ -188,7 +188,7 @@ class InferenceClient:
         return reply
 
     def _open(self, until: float, known: RowArrays | None) -> RowArrays:
-        """Opens a session, and moves the rows to the memory of the new one."""
+        """Opens a session, and moves the rows to the memory of this session."""
         while True:
             self._check_stop()
             try:

@@ -88,7 +88,7 @@ class PolicyLogits(nn.Module):
         if self.layout == "flat":
             logits: Tensor = self.out(local.flatten(1))
         elif self.layout == "columns":
-            # A drop's logit depends on the whole column, so each column is pooled.
+            # The logit of an action depends on its complete column, so pools columns.
             top = _largest(local, self.training, of_columns=True)
             column = torch.cat([local.mean(2), top], dim=1)
             logits = self.out(column.transpose(1, 2)).squeeze(2)

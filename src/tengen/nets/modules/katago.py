@@ -237,7 +237,7 @@ class KatagoNet(BoardNet):
         return self.policy_head(x, board), self._outcome(planes, hidden)
 
     def estimate(self, planes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns the outputs of ``forward`` and the score; see ``BoardNet.estimate``."""
+        """Returns the policy, outcome and score; see ``BoardNet.estimate``."""
         x, board = self._trunk(planes)
         _, hidden = self.value_head.see(x, board)
         outcome = self._outcome(planes, hidden)
