@@ -83,7 +83,7 @@ class NetStage:
 
 
 def num_begun(stages: Sequence[NetStage], history: History) -> int:
-    """Returns the number of stages up to the first stage that is not due."""
+    """Returns the number of stages before the first stage that is not due."""
     due = [stage.is_due(history) for stage in stages]
     return [*due, False].index(False)
 

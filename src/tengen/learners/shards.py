@@ -82,7 +82,7 @@ class Shards:
         self._merged = [net.get_buffer(name) for name in names]
         self._copies = [[r.get_buffer(name) for name in names] for r in self._replicas]
         self._flat, self.gradients = _gradients(self._parameters)
-        # The names of the metrics, if all learners of the group know them.
+        # The names of all learners' metrics; None until the learners exchange them.
         self._names: list[str] | None = None
         self._thread = threading.local()
         self.num_threads = min(num_shards, num_threads)

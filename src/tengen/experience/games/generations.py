@@ -48,7 +48,7 @@ TRAIN_WRITER = 0
 _GIVEN_UP = "given_up"
 
 MAX_WRITERS = 1024
-"""Maximum number of self-play processes of a run, which is that of any role."""
+"""Maximum number of self-play processes of a run, the same as for any other role."""
 
 
 def writer_directory(run: RunDirectory, number: int) -> Path:

@@ -149,7 +149,7 @@ def step_budget(
     )
     num_lent = _NUM_LENT * batch_size
     # Stored steps from an item's first step to the next item's. Items of period 1 do
-    # not begin with a reset step, which every second step of short episodes may be.
+    # not begin with a reset step, which is every second step if episodes have one step.
     stride = layout.period + layout.is_closed * (1 + layout.num_before)
     longest = stride * (2 if layout.period == 1 else 1)
     num_items = table.max_items + (0 if is_queue else num_lent)

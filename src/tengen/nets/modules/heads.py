@@ -88,7 +88,7 @@ class PolicyLogits(nn.Module):
         if self.layout == "flat":
             logits: Tensor = self.out(local.flatten(1))
         elif self.layout == "columns":
-            # The logit of an action depends on its complete column, so pools columns.
+            # Pools columns, because an action's logit depends on its complete column.
             top = _largest(local, self.training, of_columns=True)
             column = torch.cat([local.mean(2), top], dim=1)
             logits = self.out(column.transpose(1, 2)).squeeze(2)
