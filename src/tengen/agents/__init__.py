@@ -1,4 +1,4 @@
-"""Agents: each algorithm is one file, and no other code asks which agent runs.
+"""Agents: each algorithm is one file; code outside never depends on the agent's kind.
 
 ``Agent`` is the interface that the roles use; ``EnvironmentAgent`` is the base of the
 agents that act in environments. Importing this package imports no torch.

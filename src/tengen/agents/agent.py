@@ -1,4 +1,4 @@
-"""The interface of an algorithm, which knows no run."""
+"""The interface of an algorithm, which is independent of any run."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ __all__ = ["Agent"]
 
 
 class Agent(OpenConfig, package="tengen.agents"):
-    """A whole algorithm: its settings, and all that follows from them.
+    """A complete algorithm: its settings, and the methods that depend on them.
 
     An agent is a frozen dataclass in a file of its own, ``agents/KIND.py``, which
-    imports torch only inside methods. A run has one, ``RunConfig.agent``. The roles of
-    a run and its experience are those of the agent's family (``RunConfig.family``).
+    imports torch only inside methods. A run has one agent, ``RunConfig.agent``. The
+    agent's family (``RunConfig.family``) defines the run's roles and experience.
 
     Attributes:
-        also_called: Other names of the algorithm, in lower case, that ``--agent``
-            answers with a hint.
-        fixed: The agent's settings that a run cannot change after its start, because
-            its network or its experience was made for them.
+        also_called: Other names of the algorithm, in lower case. If one of them is
+            given to ``--agent``, the error message names the right one.
+        fixed: The settings that a run cannot change after its start, because its
+            network or its experience depends on them.
     """
 
     fixed: ClassVar[tuple[str, ...]] = ()
@@ -37,10 +37,10 @@ class Agent(OpenConfig, package="tengen.agents"):
 
     @classmethod
     def of(cls, agent: Agent, role: str) -> Self:
-        """Returns a run's agent, for a role that exists only with agents of this class.
+        """Returns ``agent``, after checking that it is of the class that a role needs.
 
         Raises:
-            UsageError: The run has an agent of another class.
+            UsageError: ``agent`` is of another class, so its runs lack the role.
         """
         if not isinstance(agent, cls):
             raise UsageError(
@@ -51,20 +51,21 @@ class Agent(OpenConfig, package="tengen.agents"):
 
     @classmethod
     def refusal(cls, task: str) -> str:
-        """Returns why this agent cannot train a task; empty where it can.
+        """Returns the reason why this agent cannot train a task; empty if it can.
 
         Raises:
-            UsageError: The task is unknown, or a package that it needs is missing.
+            UsageError: The task is unknown, or a package that the task needs is
+                missing.
         """
         raise NotImplementedError(f"{cls.__name__} must say what it trains")
 
     def check(
         self, net: NetConfig, store: ExperienceConfig, learner: LearnerConfig
     ) -> None:
-        """Checks the agent against the other parts of a run.
+        """Checks that the other configs of a run suit the agent.
 
         Raises:
-            UsageError: A part cannot be used with this agent.
+            UsageError: A config cannot be used with this agent.
         """
 
     def check_task(
@@ -74,22 +75,22 @@ class Agent(OpenConfig, package="tengen.agents"):
         store: ExperienceConfig,
         learner: LearnerConfig,
     ) -> None:
-        """Checks the settings that depend on the task. Makes the task.
+        """Checks the settings that depend on the task. Creates the task to do so.
 
         Raises:
             UsageError: A setting does not fit the task.
         """
 
     def signature(self, task: str) -> Signature:
-        """Returns the inputs and outputs that the agent needs of a network."""
+        """Returns the inputs and outputs that the agent needs from a network."""
         raise NotImplementedError(f"{type(self).__name__} must ask for a network")
 
     def make_update(self, task: str, net: Net, store: ExperienceConfig) -> Update:
-        """Returns how the agent learns.
+        """Returns the update with which the agent learns.
 
         Args:
-            task: The task.
-            net: The network in training.
-            store: How the experience is drawn.
+            task: The name of the task.
+            net: The network to train.
+            store: The config of the run's experience.
         """
         raise NotImplementedError(f"{type(self).__name__} must learn")

@@ -1,4 +1,4 @@
-"""AlphaZero's losses, their weights, and how it learns from rows of games."""
+"""AlphaZero's update on rows of games, and the weights of its losses."""
 
 from __future__ import annotations
 
@@ -18,44 +18,40 @@ __all__ = ["AlphaZeroLossConfig", "AlphaZeroUpdate"]
 
 @dataclass(frozen=True, kw_only=True)
 class AlphaZeroLossConfig:
-    """Which losses a row has, and their weights.
-
-    Every weight is relative to the policy loss, whose weight is 1.
-    """
+    """The losses of a row, and their weights relative to the policy loss."""
 
     masks_illegal: bool = True
-    """Whether the policy loss covers the legal actions alone. If not, it covers all
-    actions, and the network also learns to give illegal ones little probability."""
+    """Whether the policy loss covers only the legal actions. If not, it covers all
+    actions, and the network learns to give illegal actions a low probability."""
     value_loss: Literal["cross_entropy", "squared"] = "cross_entropy"
-    """How the value is learned: by the cross-entropy of win, draw and loss, or by the
-    squared error of p(win) - p(loss) (Silver et al. 2018)."""
+    """The loss of the value: the cross-entropy of win, draw and loss, or the squared
+    error of p(win) - p(loss) (Silver et al. 2018)."""
     value_cost: float = bounded(1.0, 0, None, "use 0 for none")
     """Weight of the value loss relative to the policy loss, at least 0."""
     search_value_share: float = bounded(
         0.3, 0, 1, rule="must be in [0, 1]; use 0 for the outcome alone"
     )
-    """Share of the search's value in the value target, in [0, 1]; the rest is the
-    game's outcome. A larger share means less noise and more bias."""
+    """Weight of the search's value in the value target, in [0, 1]; the game's outcome
+    has the rest. A larger weight reduces the noise and increases the bias."""
     reply_cost: float = bounded(0.15, 0, None, "use 0 for none")
     """Weight of the loss of the opponent's reply, at least 0 (KataGo: 0.15). This
-    weight and those below count only where the network has auxiliary heads,
-    ``net.auxiliary``."""
+    weight and those below apply only if the network has auxiliary heads
+    (``net.auxiliary``)."""
     horizons_cost: float = bounded(0.6, 0, None, "use 0 for none")
-    """Weight of the losses of the three values some plies ahead, together; at least 0
-    (KataGo: 0.72 each)."""
+    """Weight of the sum of the losses of the values at three horizons, at least 0
+    (KataGo: 0.72 for each horizon)."""
     ownership_cost: float = bounded(1.5, 0, None, "use 0 for none")
-    """Weight of the loss of who owns each cell at the end of the game, at least 0
+    """Weight of the loss of the cells' owners at the end of the game, at least 0
     (KataGo: 1.5)."""
     score_cost: float = bounded(0.02, 0, None, "use 0 for none")
     """Weight of the losses of the score's distribution and cumulative distribution, at
-    least 0 (KataGo: 0.02 each)."""
+    least 0 (KataGo: 0.02 for both)."""
     mean_score_cost: float = bounded(0.0015, 0, None, "use 0 for none")
     """Weight of the Huber loss of the mean score in points, at least 0 (KataGo:
     0.0015)."""
     lead_cost: float = bounded(0.006, 0, None, "use 0 for none")
-    """Weight of the Huber loss of the lead in points, at least 0 (KataGo: 0.006). It
-    counts in rows that have a lead, where the network has a head for it,
-    ``net.lead``."""
+    """Weight of the Huber loss of the lead in points, at least 0 (KataGo: 0.006). The
+    loss applies to rows that have a lead, if the network predicts it (``net.lead``)."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -81,7 +77,7 @@ class AlphaZeroUpdate(Update):
     """
 
     def __init__(self, config: AlphaZeroLossConfig) -> None:
-        """Makes the update."""
+        """Creates the update."""
         self._config = config
 
     def loss(self, net: Net, columns: dict[str, Tensor]) -> LossParts:
@@ -134,7 +130,7 @@ class AlphaZeroUpdate(Update):
     def _auxiliary(
         self, auxiliary: Auxiliary, columns: dict[str, Tensor]
     ) -> dict[str, tuple[float, Tensor]]:
-        """Returns weights and losses ``[B]`` by name."""
+        """Returns pairs of a weight and losses ``[B]``, by name."""
         from tengen import losses
 
         config = self._config

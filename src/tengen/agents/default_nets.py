@@ -13,12 +13,12 @@ from tengen.nets.nature import NatureConfig
 
 __all__ = ["net_for", "shows_boards", "shows_screens"]
 
-# Least size of a screen in pixels: the three layers of the network for Atari need it.
+# Minimum size of a screen in pixels, which Atari's network of three layers needs.
 _SMALLEST_SCREEN = 36
 
 
 def shows_screens(spec: EnvSpec) -> bool:
-    """Returns whether all image observations are screens, and not small boards."""
+    """Returns whether all image observations are screens rather than small boards."""
     images = [s.shape for s in spec.observations.values() if len(s.shape) == 3]
     return bool(images) and min(map(max, images)) >= _SMALLEST_SCREEN
 
@@ -34,16 +34,16 @@ def net_for(
 ) -> MemoryConfig:
     """Returns a network without memory for an environment's observations.
 
-    It divides the pixels of an image by their greatest bound, and standardizes inputs
-    that are no images where one of them has a large bound.
+    The network divides the pixels of an image by their maximum. It standardizes the
+    inputs that are not images if one of them has a large bound.
 
-    Source: for the deep network Espeholt et al. 2018, "IMPALA" (arXiv:1802.01561),
-    figure 3, right.
+    Source: Espeholt et al. 2018, "IMPALA" (arXiv:1802.01561), figure 3, right, for the
+    deep network.
 
     Args:
         spec: The environment.
-        of_vectors: The network where no observation is an image; None for the default.
-        standardizes: Whether inputs that are no images are standardized in any case.
+        of_vectors: The network if no observation is an image; None for the default.
+        standardizes: Whether inputs that are not images are always standardized.
     """
     images = {n: s.shape for n, s in spec.observations.items() if len(s.shape) == 3}
     net: MemoryConfig = of_vectors or MlpConfig()
@@ -58,12 +58,11 @@ def net_for(
 
 def _net_of_images(spec: EnvSpec, images: Sequence[tuple[int, ...]]) -> ImageConfig:
     if shows_screens(spec):
-        # A single grey screen does not show in which direction things move.
+        # A single grey screen does not show in which direction objects move.
         is_grey = all(min(shape) == 1 for shape in images)
         if spec.is_hard and not spec.is_partial:
             # SEED RL's network for football: four sections of layers, and four stacked
-            # mini maps, because a single one does not show in which direction things
-            # move.
+            # mini maps, because a single mini map does not show any movement.
             return ImpalaConfig(channels=(16, 32, 32, 32), num_frames=4)
         if spec.is_hard:
             return ImpalaConfig(num_frames=4 if is_grey else 1)

@@ -1,4 +1,4 @@
-"""The base of the agents that act in environments, from the spec to experience."""
+"""The base class of the agents that act in environments."""
 
 from __future__ import annotations
 
@@ -43,26 +43,26 @@ __all__ = ["EnvironmentAgent"]
 
 @dataclass(frozen=True, kw_only=True)
 class EnvironmentAgent(Agent):
-    """Base of the agents that act by a network's answers alone, without search.
+    """Base class of the agents that act on a network's outputs alone, without search.
 
-    A subclass defines the outputs that it needs of a network (``outputs_of``), how it
-    acts (``act``, ``act_greedily``, ``num_uniforms``), which columns of its own a step
-    stores (``own_tensors``), which steps an item has (``layout``), the priority of a
-    new item (``priorities``), and how it learns (``make_update``). Every agent here is
-    a ``tengen.actors.Policy``.
+    A subclass defines the outputs that it needs from a network (``outputs_of``), how it
+    acts (``act``, ``act_greedily``, ``num_uniforms``), its additional columns of a step
+    (``own_tensors``), the steps of an item (``layout``), the priorities of new items
+    (``priorities``), and how it learns (``make_update``). Every such agent is a
+    ``tengen.actors.Policy``.
     """
 
     draws_actions: ClassVar[bool] = True
-    """Whether ``act`` draws actions from a policy that the network answers. If not,
-    ``act`` explores by settings of the run, which a model's files do not hold."""
+    """Whether ``act`` samples actions from a policy that the network outputs. If not,
+    the run's settings control exploration, and a model's files do not contain them."""
 
     discount: float = bounded(0.99, 0, 1)
-    """Discount of one step, in [0, 1]. The larger it is, the further ahead rewards
-    count: about 1 / (1 - discount) steps."""
+    """Discount factor per step, in [0, 1]. The horizon is about 1 / (1 - discount)
+    steps."""
     sees_last_step: bool = False
     """Whether the last action and the last reward are inputs of the network too."""
     actor: EnvironmentActorConfig = field(default_factory=EnvironmentActorConfig)
-    """How environments are stepped."""
+    """Settings of the actors, which step the environments."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -72,15 +72,15 @@ class EnvironmentAgent(Agent):
         """
         check_fields(self)
 
-    # What a subclass defines.
+    # Methods that a subclass defines.
 
     @classmethod
     def refusal_of(cls, actions: ActionSpec) -> str:
-        """Returns why the agent cannot use such actions; empty where it can."""
+        """Returns the reason why the agent cannot use ``actions``; empty if it can."""
         return ""
 
     def outputs_of(self, actions: ActionSpec) -> dict[str, TensorSpec]:
-        """Returns the outputs that the agent needs of a network."""
+        """Returns the outputs that the agent needs from a network."""
         raise NotImplementedError(f"{type(self).__name__} must ask for outputs")
 
     def num_uniforms(self, actions: ActionSpec) -> int:
@@ -102,16 +102,16 @@ class EnvironmentAgent(Agent):
         raise NotImplementedError(f"{type(self).__name__} must act")
 
     def acting_to_score(self, spec: EnvSpec) -> Acting:
-        """Returns how the agent acts in episodes that are scored.
+        """Returns how the agent acts in evaluation episodes.
 
-        Where the environment has an evaluation protocol, this is how published figures
-        were made.
+        If the environment has an evaluation protocol, the agent acts as in published
+        results.
         """
         return Acting()
 
     @classmethod
     def acting_settings(cls, signature: Signature) -> dict[str, Any]:
-        """Returns the settings that acting depends on, read off a network's signature.
+        """Returns the settings that acting depends on, inferred from a signature.
 
         Args:
             signature: The signature of a network that the agent trained.
@@ -119,28 +119,27 @@ class EnvironmentAgent(Agent):
         return {"sees_last_step": LAST_REWARD in signature.inputs}
 
     def own_tensors(self, actions: ActionSpec) -> dict[str, TensorSpec]:
-        """Returns the agent's own columns of a step, as ``act`` returns them."""
+        """Returns the additional columns of a step that ``act`` returns."""
         return {}
 
     def priority_tensors(self, actions: ActionSpec) -> dict[str, TensorSpec]:
-        """Returns what ``act`` adds for ``priorities`` alone; it is not stored."""
+        """Returns the columns that ``act`` adds for ``priorities``; not stored."""
         return {}
 
     def priorities(self, steps: Arrays) -> NDArray[np.float64]:
         """Returns the priorities ``[B]`` of new items in a prioritized table.
 
-        Computed in numpy, since actors have no torch. Called only for agents that have
-        ``priority_tensors``; new items of other agents get the greatest priority of
-        late.
+        Uses numpy, because actors do not import torch. Called only for agents that have
+        ``priority_tensors``; new items of other agents get the maximum recent priority.
 
         Args:
-            steps: ``[B, num_steps, ...]`` each: the ``priority_tensors``, and reward,
-                terminated and is_reset.
+            steps: The ``priority_tensors``, and reward, terminated and is_reset, as
+                arrays of shape ``[B, num_steps, ...]``.
         """
         raise NotImplementedError(f"{type(self).__name__} must know priorities")
 
     def layout(self, state: Mapping[str, TensorSpec]) -> ItemLayout:
-        """Returns which steps an item has.
+        """Returns the layout of an item.
 
         Args:
             state: The network's recurrent state; empty for a network without memory.
@@ -153,7 +152,7 @@ class EnvironmentAgent(Agent):
     def for_environment(self, spec: EnvSpec) -> Self:
         """Returns the agent with its default settings for a new run in an environment.
 
-        Returns the agent itself where its settings suit the environment as they are.
+        Returns ``self`` if no setting depends on the environment.
         """
         return self
 
@@ -162,28 +161,28 @@ class EnvironmentAgent(Agent):
         return net_for(spec)
 
     def default_store(self, spec: EnvSpec) -> ReplayConfig:
-        """Returns the default table that the agent learns from."""
+        """Returns the default config of the table that the agent learns from."""
         raise NotImplementedError(f"{type(self).__name__} must have a table")
 
     def default_learner(self, spec: EnvSpec) -> LearnerConfig:
         """Returns the default settings of the learner."""
         raise NotImplementedError(f"{type(self).__name__} must have a learner")
 
-    # What follows from these definitions.
+    # Methods that use these definitions.
 
     @staticmethod
     def of_model(kind: str, signature: Signature, where: object) -> EnvironmentAgent:
-        """Returns an agent that acts by a model as the agent of the model's run did.
+        """Returns an agent that acts with a model as the agent of the model's run did.
 
-        Settings that acting does not depend on have their defaults.
+        Settings that acting does not depend on have their default values.
 
         Args:
             kind: The kind of the agent that trained the model.
             signature: The model's signature.
-            where: The model's place, for messages.
+            where: The location of the model, for error messages.
 
         Raises:
-            UsageError: There is no such agent, or it acts in no environment.
+            UsageError: ``kind`` is unknown, or the agent does not act in environments.
         """
         found = Agent.of_kind(kind, f"agent of {where}")
         if not issubclass(found, EnvironmentAgent):
@@ -203,9 +202,10 @@ class EnvironmentAgent(Agent):
     def check(
         self, net: NetConfig, store: ExperienceConfig, learner: LearnerConfig
     ) -> None:
-        """See ``Agent.check``: a table has room for a turn's items and a batch's rest.
+        """See ``Agent.check``; the table must have space for the items of a turn.
 
-        Where actor and learner take turns, a full table would block both.
+        If actor and learner take turns, a full table would block both, even if only the
+        items that do not fill a batch are left in the table.
         """
         if not isinstance(store, ReplayConfig):
             rule = f"must be table with agent {self.kind}; leave it out"
@@ -231,7 +231,7 @@ class EnvironmentAgent(Agent):
         store: ExperienceConfig,
         learner: LearnerConfig,
     ) -> None:
-        """See ``Agent.check_task``: the agent must be able to use the network."""
+        """See ``Agent.check_task``; the agent must support the network's state."""
         self.layout(net.signature(self.signature(task)).state)
 
     def signature(self, task: str) -> Signature:
@@ -244,12 +244,12 @@ class EnvironmentAgent(Agent):
     def table_config(
         self, store: ExperienceConfig, learner: LearnerConfig, num_actors: int
     ) -> ReplayConfig:
-        """Returns the table's config, with ``max_ahead`` chosen where it is 0.
+        """Returns the table's config, with a value for ``max_ahead`` if it is 0.
 
         Args:
-            store: The run's.
-            learner: The run's.
-            num_actors: Processes that act.
+            store: The config of the run's experience.
+            learner: The config of the run's learner.
+            num_actors: Number of actor processes.
         """
         assert isinstance(store, ReplayConfig)
         if store.is_queue or store.max_ahead:
@@ -264,24 +264,24 @@ class EnvironmentAgent(Agent):
         return step_tensors(self.inputs_of(spec), spec.actions, own)
 
     def _items_of_turn(self) -> int:
-        """Returns the most items that an actor's turn can make."""
+        """Returns the maximum number of items from one turn of an actor."""
         layout, actor = self.layout({}), self.actor
-        # An upper bound: items of period 1 do not begin at a step that resets.
+        # An upper bound, because items of period 1 do not begin at a reset step.
         items_of_block = layout.block_steps(actor.turn_steps) // layout.period
         return actor.num_envs * self.turn_blocks(layout) * items_of_block
 
     def _least_ahead(self, store: ReplayConfig, learner: LearnerConfig) -> int:
-        """Returns the least ``max_ahead``: the items of a batch and of a turn."""
+        """Returns the minimum ``max_ahead``: the items of a batch and of a turn."""
         per_batch = learner.batch_size / store.samples_per_item
         return math.ceil(per_batch) + self._items_of_turn()
 
     def make_block(self, spec: EnvSpec, layout: ItemLayout, num_envs: int) -> StepBlock:
-        """Returns the block that the steps of an actor's copies go through.
+        """Returns the block that buffers the steps of an actor's environments.
 
         Args:
             spec: The environment.
             layout: The layout of the items.
-            num_envs: Copies of the environment.
+            num_envs: Number of copies of the environment.
         """
         own = {
             **self.own_tensors(spec.actions),
@@ -297,12 +297,12 @@ class EnvironmentAgent(Agent):
         )
 
     def first_priorities(self, actions: ActionSpec) -> FirstPriorities | None:
-        """Returns what computes new items' priorities; None: the greatest so far."""
+        """Returns the function for new items' priorities; None: the maximum so far."""
         tensors = self.priority_tensors(actions)
         return FirstPriorities(tuple(tensors), self.priorities) if tensors else None
 
     def turn_blocks(self, layout: ItemLayout) -> int:
-        """Returns how many blocks of steps an actor's turn has."""
+        """Returns the number of blocks of steps in an actor's turn."""
         turn_steps = self.actor.turn_steps
         return -(-turn_steps // layout.block_steps(turn_steps))
 

@@ -1,4 +1,4 @@
-"""The base of the agents that learn a policy and draw their actions from it."""
+"""The base class of the agents that learn a policy and sample their actions from it."""
 
 from __future__ import annotations
 
@@ -23,57 +23,57 @@ from tengen.tensors import FRAMES, SCALED_POLICY, Signature, TensorSpec
 
 __all__ = ["PolicyAgent"]
 
-# The bounds of a number on the policy's scale, from minus this to this.
+# On the policy's scale, an action's range is [-_BOUND, _BOUND].
 _BOUND = 2.0
-# Half the distance between bounds that stay as they are.
+# Ranges whose half width is between these two values are not scaled.
 _LEAST, _MOST = 0.5, 4.0
 _UNROLL = 20
 _MEMORY_UNROLL = 64
-# Sample Factory's: a hundred times the usual policy lag of actors in other processes.
+# As in Sample Factory; 100 times the usual policy lag of actors in other processes.
 _MAX_LAG = 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyAgent(EnvironmentAgent):
-    """Base of the agents with a policy and a baseline, which learn from unrolls.
+    """Base class of the agents with a policy and a baseline, which learn from unrolls.
 
-    The network answers ``policy_output``, the flat parameters of a distribution
+    The network outputs ``policy_output``, the flat parameters of a distribution
     (``tengen.losses.distributions``), and ``value`` ``[]``, the expected return. A step
-    stores the log-probability of its action under the policy that drew it. An item is
-    an unroll of T transitions and one closing step, which only bootstraps.
+    stores the log-probability of its action under the behaviour policy. An item is an
+    unroll of T transitions and one closing step, which is only for bootstrapping.
     """
 
     fixed: ClassVar[tuple[str, ...]] = ("sees_last_step", "scales_actions")
 
     unroll_length: int | None = bounded(None, 1, 100_000, "use 20")
     """Number T of transitions in an unroll, 1 to 100,000. None: 20, or 64 for a network
-    with memory. The gradient of a memory reaches no further than an unroll, so that a
-    longer dependency is learned only by chance."""
+    with memory. Backpropagation through time is truncated at the start of an unroll,
+    so the network rarely learns longer dependencies."""
 
     trace_lambda: float = bounded(1.0, 0, 1)
-    """Mixing of the traces or advantages (lambda), in [0, 1]; 0 uses one reward, 1 all
-    rewards to the end of the unroll. A larger value means less bias and more
+    """Parameter lambda of the traces or advantages, in [0, 1]; 0 uses one reward, 1 all
+    rewards to the end of the unroll. A larger value reduces the bias and increases the
     variance."""
 
     max_lag: int | None = bounded(None, 0, None, "use 1000")
-    """Largest policy lag of an unroll that is learned from, in optimizer steps, at
-    least 0. Unrolls of older policies are left out. None: 1,000."""
+    """Maximum policy lag of an unroll that is learned from, in optimizer steps, at
+    least 0. Unrolls of older policies are skipped. None: 1,000."""
 
     scales_actions: bool = False
-    """Whether real actions with bounds far from -1 and 1 are drawn on a scale from -2
-    to 2, and not in the environment's units. True in new runs with such bounds."""
+    """Whether real actions with bounds far from -1 and 1 are sampled on a scale from -2
+    to 2 instead of in the environment's units. True in new runs with such bounds."""
 
     @property
     def lag_bound(self) -> int:
-        """The value of ``max_lag``, or of its default where it is None."""
+        """The value of ``max_lag``, or its default value if it is None."""
         return _MAX_LAG if self.max_lag is None else self.max_lag
 
     def for_environment(self, spec: EnvSpec) -> Self:
-        """See ``EnvironmentAgent.for_environment``: for screens, longer unrolls.
+        """See ``EnvironmentAgent.for_environment``; screens get longer unrolls.
 
-        With 20 steps, as in IMPALA's paper, a return is mostly the network's value of
-        the closing step, which at first is arbitrary: V-trace's policies in
-        vizdoom/Basic became certain of one action before that value was learned.
+        With 20 steps, as in the IMPALA paper, a return is mostly the network's value of
+        the closing step, which is arbitrary early in training. V-trace's policies in
+        vizdoom/Basic became deterministic before that value was learned.
         """
         agent = dataclasses.replace(
             self,
@@ -90,13 +90,13 @@ class PolicyAgent(EnvironmentAgent):
         )
 
     def default_net(self, spec: EnvSpec) -> NetConfig:
-        """See ``EnvironmentAgent.default_net``: with memory if partially observable.
+        """See ``EnvironmentAgent.default_net``; with memory if partially observable.
 
-        Where actions are real numbers, the network standardizes vectors whatever their
-        bounds, because each of their numbers has a unit of its own.
+        If actions are real numbers, the network standardizes vectors whatever their
+        bounds, because each entry of a vector has a different unit.
 
-        Source: for the 256 units of memory for screens, Espeholt et al. 2018, "IMPALA"
-        (arXiv:1802.01561), figure 3.
+        Source: Espeholt et al. 2018, "IMPALA" (arXiv:1802.01561), figure 3, for the 256
+        LSTM units for screens.
         """
         net = net_for(spec, standardizes=not spec.actions.is_discrete)
         if not spec.is_partial:
@@ -106,7 +106,7 @@ class PolicyAgent(EnvironmentAgent):
 
     def outputs_of(self, actions: ActionSpec) -> dict[str, TensorSpec]:
         """See ``EnvironmentAgent.outputs_of``."""
-        # A mean and a standard deviation for each real number.
+        # A mean and a standard deviation for each action dimension.
         length = sum(actions.num_choices) or 2 * len(actions.low)
         return {self.policy_output: TensorSpec(shape=(length,)), "value": TensorSpec()}
 
@@ -116,15 +116,15 @@ class PolicyAgent(EnvironmentAgent):
         return SCALED_POLICY if self.scales_actions else "policy"
 
     def scale_of(self, actions: ActionSpec) -> Scale | None:
-        """Returns the policy's scale; None where all numbers are in their own units.
+        """Returns the policy's scale; None if actions are in the environment's units.
 
-        Bounds far from -1 and 1 are -2 and 2 on it, so that the first policies, whose
-        deviation is 1, deviate by half the distance from the middle to a bound. Other
-        numbers stay as they are: Hopper's and InvertedPendulum's were learned more
-        slowly on another scale (benchmarks/results/environments.md).
+        Bounds far from -1 and 1 are scaled to -2 and 2. So the standard deviation of
+        the initial policy, 1, is half the distance from the middle to a bound. Other
+        bounds are not scaled, because scaling slowed down the learning of Hopper and
+        InvertedPendulum (benchmarks/results/environments.md).
 
         Source: Andrychowicz et al. 2020, "What Matters In On-Policy Reinforcement
-        Learning?" (arXiv:2006.05990), section 3.2, for the deviation.
+        Learning?" (arXiv:2006.05990), section 3.2, for the standard deviation.
         """
         return _scale(actions) if self.scales_actions else None
 
@@ -147,13 +147,13 @@ class PolicyAgent(EnvironmentAgent):
         uniforms: NDArray[np.float64],
         slots: Slots,
     ) -> Arrays:
-        """See ``Policy.act``: draws from the policy."""
+        """See ``Policy.act``; samples actions from the policy."""
         draws = self._draws(actions)
         action, log_prob = draws.draw(outputs[self.policy_output], uniforms)
         return {"action": action, "behaviour_log_prob": log_prob}
 
     def act_greedily(self, outputs: Arrays, actions: ActionSpec) -> Arrays:
-        """See ``Policy.act_greedily``: the likeliest action."""
+        """See ``Policy.act_greedily``; returns the most probable actions."""
         greedy = self._draws(actions).greedy(outputs[self.policy_output])
         return {"action": greedy}
 
@@ -162,7 +162,7 @@ class PolicyAgent(EnvironmentAgent):
         return make_action_draws(actions.num_choices, actions.shape, scale)
 
     def acting_to_score(self, spec: EnvSpec) -> Acting:
-        """See ``EnvironmentAgent.acting_to_score``: drawn, as in training."""
+        """See ``EnvironmentAgent.acting_to_score``; a protocol's episodes sample."""
         return Acting(mode="sampled" if spec.protocol else "greedy")
 
     def own_tensors(self, actions: ActionSpec) -> dict[str, TensorSpec]:
@@ -182,7 +182,7 @@ class PolicyAgent(EnvironmentAgent):
 
 
 def _is_scaled(actions: ActionSpec) -> list[bool]:
-    """Returns for each real number whether its bounds are far from -1 and 1."""
+    """Returns for each action dimension whether its bounds are far from -1 and 1."""
     middle, half = actions.scale
     return [
         is_bounded and not (_LEAST <= reach <= _MOST and abs(at) <= reach / 2)
@@ -190,7 +190,7 @@ def _is_scaled(actions: ActionSpec) -> list[bool]:
     ]
 
 
-# Asked for at every step.
+# Cached, because every step needs it.
 @functools.cache
 def _scale(actions: ActionSpec) -> Scale:
     is_scaled = np.array(_is_scaled(actions))

@@ -1,11 +1,11 @@
-"""The interface of every kind of experience to a learner, alone or one of several.
+"""The interfaces with which one or several learners draw batches of experience.
 
-Where several learners draw a batch together, the leading one has the experience. It
-describes each batch with an order, which is JSON values, and each following learner
-draws its own part with an ``ExperiencePart``.
+If several learners share each batch, the leader has the experience. It describes each
+batch with an order, which consists of JSON values, and each follower draws its part of
+the batch with an ``ExperiencePart``.
 
-Writers have other interfaces: games are written as segments, steps by the writers of a
-store.
+Writers use other interfaces: games are written as segments, and steps with the writers
+of a store.
 """
 
 from __future__ import annotations
@@ -23,57 +23,57 @@ __all__ = ["Divided", "Experience", "ExperiencePart", "Followed"]
 
 
 class Divided(NamedTuple):
-    """A batch that several learners are about to draw."""
+    """A batch that several learners will draw."""
 
     order: dict[str, Any]
-    """JSON values by which an ``ExperiencePart`` draws its part of the batch."""
+    """JSON values with which an ``ExperiencePart`` draws its part of the batch."""
     draw: Callable[[], Batch]
-    """Draws the leader's own part; may wait as ``Experience.sample`` does."""
+    """Draws the leader's part; may wait as ``Experience.sample`` does."""
 
 
 class Experience(Protocol):
-    """Experience that a learner draws batches from. Used by one thread."""
+    """Experience from which a learner draws batches. Used by one thread."""
 
     @property
     def generation(self) -> int:
-        """Number of actor turns whose experience was taken in, 0 before the first."""
+        """Number of actor turns whose experience has been read, 0 before the first."""
         ...
 
     @property
     def is_durable(self) -> bool:
-        """Whether a kill loses nothing that this process has added. Any thread."""
+        """Whether all that this process has added survives a kill. Any thread."""
         ...
 
     def refresh(self) -> int:
-        """Takes in what arrived since the last call; returns how many rows or items."""
+        """Reads new experience; returns how many rows or items are new."""
         ...
 
     def available(self) -> int:
-        """Returns how many samples may be drawn now without waiting."""
+        """Returns how many samples can be drawn now without waiting."""
         ...
 
     def lacks(self, num_samples: int) -> str:
-        """Returns what is missing for a batch and what to do; empty: nothing is.
+        """Returns what is missing for a batch and what to do; empty if nothing is.
 
         Args:
             num_samples: Samples of the batch, at least 1.
 
         Raises:
-            UsageError: By the config there can never be that many.
+            UsageError: The config never allows that many samples.
         """
         ...
 
     def sample(self, num_samples: int) -> Batch:
-        """Draws a batch by the sampler, within the rate limiter."""
+        """Draws a batch with the sampler, within the rate limiter."""
         ...
 
     def divide(self, num_samples: int, first: int, last: int) -> Divided:
-        """Begins a batch of which other learners draw the rest.
+        """Begins a batch that the leader and other learners draw in parts.
 
         Args:
-            num_samples: Samples B of the whole batch.
-            first: The leader's first sample.
-            last: One past the leader's last sample.
+            num_samples: Number B of samples in the complete batch.
+            first: Index of the leader's first sample.
+            last: Index after the leader's last sample.
         """
         ...
 
@@ -81,45 +81,46 @@ class Experience(Protocol):
         """Returns JSON values that bring an ``ExperiencePart`` up to date.
 
         Args:
-            begins: Whether all parts take these values, and later orders build on them.
+            begins: Whether all parts read these values, so that later orders can rely
+                on them.
         """
         ...
 
     def validation(self, num_samples: int) -> dict[str, NDArray[np.generic]] | None:
-        """Returns columns of validation rows; None where all rows are learned from.
+        """Returns columns of validation rows; None if all rows are learned from.
 
         Args:
-            num_samples: The most rows B; fewer where there are fewer.
+            num_samples: Maximum number B of rows.
         """
         ...
 
     def state(self) -> dict[str, Any]:
-        """Returns JSON values with which the experience can be opened again to go on.
+        """Returns JSON values from which the experience can be restored.
 
-        Batches that were not acknowledged count as never drawn.
+        Batches that have not been acknowledged count as never drawn.
         """
         ...
 
     def describe(self) -> dict[str, int]:
-        """Returns counts of what it holds, by name, for reports."""
+        """Returns counts of the contents, by name, for reports."""
         ...
 
     def close(self) -> None:
-        """Releases what it holds. A second call does nothing."""
+        """Frees all resources. A second call does nothing."""
         ...
 
 
 class Followed(Protocol):
-    """Experience in a process that follows the leader, which gives the draws.
+    """Experience in a follower's process, which draws parts of the leader's batches.
 
-    One thread draws; another one acknowledges batches.
+    One thread draws; another thread acknowledges batches.
     """
 
     def follow(self, shared: Mapping[str, Any]) -> bool:
-        """Takes the values of ``Experience.shared``. Blocks while it reads files.
+        """Reads the values of ``Experience.shared``. Blocks while it reads files.
 
         Returns:
-            Whether it could; if not, it must be opened anew for these values.
+            False if the experience must be opened again with these values.
         """
         ...
 
@@ -130,22 +131,22 @@ class Followed(Protocol):
 
         Args:
             order: See ``Divided``.
-            num_samples: Samples B of the whole batch.
-            first: The first sample of the part.
-            last: One past the last sample of the part.
+            num_samples: Number B of samples in the complete batch.
+            first: Index of the part's first sample.
+            last: Index after the part's last sample.
         """
         ...
 
     def close(self) -> None:
-        """Releases what it holds; a draw that waits fails. Any thread. Idempotent."""
+        """Frees all resources; a waiting draw fails. Any thread. Idempotent."""
         ...
 
 
 class ExperiencePart:
-    """A following learner's part of the leader's batches, of any experience.
+    """A follower's part of the leader's batches, for any kind of experience.
 
     Args:
-        open_followed: Opens the experience for the values of ``Experience.shared``.
+        open_followed: Opens the experience with the values of ``Experience.shared``.
     """
 
     def __init__(self, open_followed: Callable[[Mapping[str, Any]], Followed]) -> None:
@@ -153,7 +154,7 @@ class ExperiencePart:
         self._own: Followed | None = None
 
     def catch_up(self, shared: Mapping[str, Any]) -> None:
-        """Takes the values of ``Experience.shared``. Blocks while it reads files."""
+        """Reads the values of ``Experience.shared``. Blocks while it reads files."""
         if self._own is None or not self._own.follow(shared):
             self.close()
             self._own = self._open(shared)
@@ -164,7 +165,7 @@ class ExperiencePart:
         """Draws a part of a batch; see ``Followed.draw``.
 
         Raises:
-            RunError: The part was closed, or the draw fails.
+            RunError: The part is closed, or the draw fails.
         """
         own = self._own
         if own is None:

@@ -24,10 +24,10 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class Architecture:
-    """The part of ``meta.json`` that a network is built from."""
+    """The part of ``meta.json`` from which a network is built."""
 
     net: NetConfig
-    """The network's size."""
+    """The kind and size of the network."""
     signature: Signature
     """The network's inputs, outputs and state."""
 
@@ -44,7 +44,7 @@ def _signature_of(features: BoardSpec, net: NetConfig) -> Signature:
     """Returns the signature of a model with a schema up to 2.
 
     Args:
-        features: The model's features; a vector network's have one cell in a plane.
+        features: The model's features; planes of a vector network have one cell.
         net: The model's network.
     """
     wanted = features.signature
@@ -55,7 +55,7 @@ def _signature_of(features: BoardSpec, net: NetConfig) -> Signature:
 
 
 def answered(signature: Signature, outputs: Sequence[str] | None) -> Signature:
-    """Returns the signature with only the outputs that are asked for.
+    """Returns the signature with only the requested outputs.
 
     Args:
         signature: A network's signature.
@@ -63,7 +63,7 @@ def answered(signature: Signature, outputs: Sequence[str] | None) -> Signature:
             None for all.
 
     Raises:
-        UsageError: The network has none of these outputs.
+        UsageError: The network has none of the outputs.
     """
     if outputs is None:
         return signature
@@ -81,7 +81,7 @@ def parse_architecture(content: Mapping[str, Any], where: str) -> Architecture:
 
     Args:
         content: The file's JSON object.
-        where: The file, for messages.
+        where: The path of the file, for error messages.
 
     Raises:
         UsageError: A field is missing or wrong.

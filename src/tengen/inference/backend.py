@@ -1,8 +1,8 @@
 """The interface between callers and networks: ports, runners, and the driver loop.
 
-A port owns named arrays and knows what to evaluate. A runner is bound to these arrays
-once, and writes the answers in place. Neither knows the other. Names and shapes of the
-arrays are in the backend's ``Signature``.
+A port owns named arrays and fills them with rows to evaluate. A runner is bound to the
+same arrays, and writes the outputs in place. Neither depends on the other. The
+backend's ``Signature`` defines names and shapes of the arrays.
 
 Legend: N rows of a port, n rows of one batch, C planes, H W board, A actions. A score
 is the mean and the standard deviation of the final score, in points for the side to
@@ -56,21 +56,21 @@ _WORD_BITS = 32
 
 
 class Batches(Protocol):
-    """Hands out batches, one at a time. Used by one thread."""
+    """Provides batches, one at a time. Used by one thread."""
 
     def next(self) -> int:
         """Returns the number of rows to evaluate, 0 when finished.
 
-        Blocks while the callers work, without the GIL.
+        Blocks without the GIL until the callers have a batch.
         """
 
     def done(self) -> None:
-        """Takes the answers to the rows that ``next`` returned."""
+        """Processes the outputs for the rows of the last ``next``."""
 
 
 @runtime_checkable
 class Port(Batches, Protocol):
-    """The batches of one caller, in arrays of its own. Used by one thread."""
+    """The batches of one caller, in its own arrays. Used by one thread."""
 
     @property
     def inputs(self) -> Arrays:
@@ -78,19 +78,19 @@ class Port(Batches, Protocol):
 
     @property
     def outputs(self) -> Arrays:
-        """The answers; the runner fills them."""
+        """The outputs; the runner fills them."""
 
     @property
     def state(self) -> Arrays:
-        """The recurrent state of each row; the runner reads it and writes the next.
+        """The recurrent state of each row; the runner replaces it by the next state.
 
-        The port zeroes the rows of episodes that begin. Empty for a network without
-        memory.
+        The port zeroes a row's state at the start of an episode. Empty for a network
+        without memory.
         """
 
 
 class SearchPort(Batches, Protocol):
-    """A port of searches in the core."""
+    """A port for the core's searches."""
 
     @property
     def planes(self) -> FloatArray:
@@ -106,24 +106,24 @@ class SearchPort(Batches, Protocol):
 
     @property
     def score(self) -> FloatArray | None:
-        """``[N, 2]`` float32, scores; None where the port does not need them."""
+        """``[N, 2]`` float32, scores; None if the port does not need them."""
 
 
 class Runner(Protocol):
-    """Evaluates rows of the arrays it was bound to. Used by one thread."""
+    """Evaluates rows of the arrays that it is bound to. Used by one thread."""
 
     def run(self, num_rows: int) -> None:
-        """Fills the first rows of the answers and of the state, ``[:num_rows]``.
+        """Fills the rows ``[:num_rows]`` of the outputs and of the state.
 
-        Rows beyond ``num_rows`` are unspecified afterwards. Blocks, without the GIL.
+        The other rows are unspecified afterwards. Blocks without the GIL.
 
         Args:
-            num_rows: 1 to N.
+            num_rows: Number of rows to evaluate, 1 to N.
         """
 
 
 class Backend(Protocol):
-    """One model, compiled. ``bind`` may be called from any thread."""
+    """A compiled model. ``bind`` may be called from any thread."""
 
     @property
     def name(self) -> str:
@@ -131,11 +131,11 @@ class Backend(Protocol):
 
     @property
     def version(self) -> str:
-        """The library's version, which with the machine determines the bits."""
+        """The library's version, on which the exact bits of the outputs depend."""
 
     @property
     def precision(self) -> Precision:
-        """Arithmetic of the trunk."""
+        """Precision of the trunk's arithmetic."""
 
     @property
     def batch_shape(self) -> BatchShape:
@@ -143,18 +143,18 @@ class Backend(Protocol):
 
     @property
     def signature(self) -> Signature:
-        """Its inputs, outputs and state, without outputs that were not asked for.
+        """The inputs, the requested outputs, and the state.
 
-        Boards of other sizes are accepted too, except by nets with a flat policy.
+        Networks accept boards of other sizes too, unless the policy layout is flat.
         """
 
     def bind(self, inputs: Arrays, outputs: Arrays, state: Arrays = NO_STATE) -> Runner:
-        """Returns a runner over these arrays; they are kept alive, never copied.
+        """Returns a runner over the given arrays, which it references without copying.
 
         Args:
-            inputs: All of the signature's inputs, ``[N, ...]`` each, C-contiguous.
-            outputs: Some or all of the signature's outputs, of the same form, written.
-            state: All of the signature's state, of the same form, read and written.
+            inputs: All of the signature's inputs, C-contiguous arrays ``[N, ...]``.
+            outputs: Some or all of the signature's outputs, of the same form; written.
+            state: All of the signature's state, of the same form; read and written.
 
         Raises:
             ValueError: A name is missing or unknown, or an array has another dtype,
@@ -164,26 +164,26 @@ class Backend(Protocol):
 
 @dataclass(frozen=True)
 class RowLayout:
-    """How positions are sent to a device: rows of bytes, which the device unpacks.
+    """The format in which positions are sent to a device, which unpacks them.
 
-    The format is that of core/inference/packed_rows.h, which writes the rows.
+    core/inference/packed_rows.h defines the format and writes the rows.
     """
 
     planes_shape: tuple[int, int, int]
-    """C, H, W."""
+    """The numbers C, H and W of planes, rows and columns."""
     is_packed: bool = True
-    """Whether a row has one bit for each entry and one scale for each plane, which
-    suffices for native games; otherwise entries are float32 and may be any numbers."""
+    """Whether a row has one bit per entry and one scale per plane, which suffices for
+    native games; otherwise entries are float32 and may be any numbers."""
 
     @property
     def num_entries(self) -> int:
-        """Entries of all planes."""
+        """Number of entries in all planes."""
         num_planes, height, width = self.planes_shape
         return num_planes * height * width
 
     @property
     def num_bytes(self) -> int:
-        """Bytes of a row, a multiple of 4."""
+        """Size of a row in bytes, a multiple of 4."""
         if not self.is_packed:
             return self.num_entries * _FLOAT_BYTES
         num_words = -(-self.num_entries // _WORD_BITS)
@@ -191,7 +191,7 @@ class RowLayout:
 
 
 class Lane(Runner, Protocol):
-    """A runner with its own memory for a batch, which the device copies by itself."""
+    """A runner with its own memory for a batch, which the device copies directly."""
 
     @property
     def rows(self) -> NDArray[np.uint8]:
@@ -199,7 +199,7 @@ class Lane(Runner, Protocol):
 
     @property
     def outputs(self) -> Arrays:
-        """The answers, by the names of the backend's signature."""
+        """The outputs, by the names of the backend's signature."""
 
     @property
     def device(self) -> int:
@@ -208,7 +208,7 @@ class Lane(Runner, Protocol):
 
 @runtime_checkable
 class LaneBackend(Backend, Protocol):
-    """A backend on devices, fastest with large batches from many callers."""
+    """A backend on GPUs, which is fastest with large batches from many callers."""
 
     @property
     def num_devices(self) -> int:
@@ -216,21 +216,21 @@ class LaneBackend(Backend, Protocol):
 
     @property
     def max_rows(self) -> int:
-        """The largest batch of a lane."""
+        """Maximum number of rows in a lane's batch."""
 
     @property
     def notes(self) -> list[str]:
-        """Notes for the user, a line each."""
+        """Messages for the user, one line per message."""
 
     def rate(self, num_rows: int, seconds: float) -> float:
-        """Returns evaluations per second on the first device, without copies."""
+        """Measures evaluations per second on the first device, without copies."""
 
     def open_lanes(self, layout: RowLayout, num_rows: int) -> Sequence[Lane]:
-        """Returns lanes of equal size for self-play, several for each device.
+        """Returns lanes of equal size for self-play, several per device.
 
         Args:
             layout: Layout of the rows.
-            num_rows: Wanted rows of a lane; lanes may have fewer.
+            num_rows: Maximum number of rows in a lane; lanes may have fewer.
 
         Raises:
             RunError: A device has no memory for the smallest batch.
@@ -238,12 +238,12 @@ class LaneBackend(Backend, Protocol):
 
 
 def allocate(specs: Mapping[str, TensorSpec], num_rows: int) -> dict[str, NDArray[Any]]:
-    """Returns zeros ``[num_rows, ...]`` for a signature's inputs, outputs or state."""
+    """Returns arrays of zeros ``[num_rows, ...]`` for inputs, outputs or state."""
     return {name: spec.zeros(num_rows) for name, spec in specs.items()}
 
 
 def search_outputs(*, scores: bool) -> tuple[str, ...]:
-    """Returns the outputs that searches need of a network.
+    """Returns the names of the outputs that searches need from a network.
 
     Args:
         scores: Whether to include the score, if the network estimates it.
@@ -252,7 +252,7 @@ def search_outputs(*, scores: bool) -> tuple[str, ...]:
 
 
 def bind_port(backend: Backend, port: Port | SearchPort) -> Runner:
-    """Returns a runner over a port's arrays; scores where both sides have them."""
+    """Returns a runner over a port's arrays, with scores if both sides have them."""
     if isinstance(port, Port):
         return backend.bind(port.inputs, port.outputs, port.state)
     outputs = {"policy": port.policy, "value": port.value}
@@ -264,7 +264,7 @@ def bind_port(backend: Backend, port: Port | SearchPort) -> Runner:
 def check_arrays(
     signature: Signature, inputs: Arrays, outputs: Arrays, state: Arrays = NO_STATE
 ) -> None:
-    """Raises ValueError unless the arrays are what ``Backend.bind`` asks for."""
+    """Raises ValueError unless the arrays meet the requirements of ``Backend.bind``."""
     for kind, wanted, found in (
         ("inputs", signature.inputs, inputs),
         ("outputs", signature.outputs, outputs),
@@ -301,7 +301,7 @@ def check_arrays(
 
 
 def _fits(signature: Signature, spec: TensorSpec, shape: tuple[int, ...]) -> bool:
-    """Returns whether a shape is the spec's, or that for another size of the board."""
+    """Returns whether a shape is that of ``spec``, for any accepted board size."""
     board = signature.board
     if board is None or board.policy_layout == "flat":
         return shape == spec.shape
@@ -314,31 +314,31 @@ def _fits(signature: Signature, spec: TensorSpec, shape: tuple[int, ...]) -> boo
 
 @dataclass
 class DriveStats:
-    """Where a driver's time went; the driver adds to it, others may read it."""
+    """Timing statistics, updated by the driver; other threads may read them."""
 
     inference_s: float = 0.0
-    """Seconds inside the runner."""
+    """Seconds spent in the runner."""
     port_s: float = 0.0
-    """Seconds inside the port: trees, environments, encoding."""
+    """Seconds spent in the port: searches, environments, encoding."""
     num_evaluations: int = 0
-    """Rows evaluated."""
+    """Number of rows evaluated."""
     num_batches: int = 0
-    """Batches evaluated."""
+    """Number of batches evaluated."""
 
 
 def drive(port: Batches, runner: Runner, stats: DriveStats | None = None) -> DriveStats:
     """Evaluates a port's batches until the port is finished. Blocks.
 
     Args:
-        port: The port, which hands out batches.
+        port: The port, which provides batches.
         runner: A runner bound to the port's arrays.
-        stats: Added to after every batch; a fresh one by default.
+        stats: Statistics to add to after every batch; new ones by default.
 
     Returns:
-        The stats.
+        The statistics.
 
     Raises:
-        Exception: What the port or the runner raised.
+        Exception: Any exception of the port or the runner.
     """
     stats = stats or DriveStats()
     clock = time.perf_counter

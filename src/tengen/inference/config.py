@@ -1,4 +1,4 @@
-"""The config of inference, and names of devices in settings: ``cpu``, ``cuda:0``."""
+"""The config of inference, and the device names in settings: ``cpu``, ``cuda:0``."""
 
 from __future__ import annotations
 
@@ -39,36 +39,36 @@ class InferenceConfig:
     """Settings of inference; ``choose`` replaces every ``auto`` at a run's start."""
 
     devices: str = "auto"
-    """Where models are evaluated: cpu, or GPUs such as cuda:0 or cuda:0,cuda:1; auto
-    takes the first GPU where torch sees one, else cpu."""
+    """Devices that evaluate models: cpu, or GPUs such as cuda:0 or cuda:0,cuda:1; auto
+    uses the first GPU if torch sees one, else the CPU."""
     backend: Literal["auto", "openvino", "torch"] = "auto"
-    """The library that evaluates models. auto takes torch on a GPU; on a CPU OpenVINO
-    where it is installed, else torch."""
+    """The library that evaluates models. auto uses torch on a GPU; on a CPU, OpenVINO
+    if it is installed, else torch."""
     precision: Literal["auto", "fp32", "bf16", "int8"] = "auto"
-    """Arithmetic of the network's trunk. On a CPU auto takes a lower precision only
-    where a trial run shows it to be clearly faster; on a GPU it takes bf16 where the
-    GPU has it, else fp32. int8 needs OpenVINO; a model that loses too
-    much by int8 is evaluated in bf16, or fp32 where the CPU has no bf16."""
+    """Precision of the network's trunk. On a CPU, auto uses a lower precision only if a
+    trial run shows that it is clearly faster; on a GPU, auto uses bf16 if the GPU
+    supports it, else fp32. int8 needs OpenVINO; a model whose int8 errors are too large
+    is evaluated in bf16, or in fp32 if the CPU does not support bf16."""
     batch_shape: Literal["auto", "dynamic", "fixed"] = "auto"
-    """dynamic: a batch has about as many rows as the caller asks for. fixed: every
-    batch is cut or padded to ``batch_rows``. On a CPU auto takes dynamic if a probe
-    finds that answers then do not depend on the batch, else fixed; on a GPU it takes
+    """dynamic: a batch has about as many rows as the caller requests. fixed: every
+    batch is split or padded to ``batch_rows``. On a CPU, auto uses dynamic if a probe
+    finds that outputs then do not depend on the batch, else fixed; on a GPU, auto uses
     dynamic."""
     batch_rows: int = bounded(8, 1, 4096, "8 to 32 suits a CPU")
-    """Rows of a fixed batch, and of the batches of trial run and probe; 1 to 4096."""
+    """Rows of a fixed batch, and of batches in trial runs and probes; 1 to 4096."""
     device_rows: int = bounded(0, 0, 65536, "use 0, a trial then chooses")
-    """Rows of the largest batch on a GPU, 0 to 65536; 0: a trial run finds the smallest
+    """Maximum rows of a batch on a GPU, 0 to 65536; 0: a trial run finds the smallest
     batch that is nearly as fast as the fastest."""
     min_rows: int = bounded(1, 1, 4096, "use 1")
-    """For the role inference: rows that a batch waits for, 1 to 4096. 1: whenever the
-    device is idle, it takes the rows that are waiting. More rows make larger batches
-    and longer waits."""
+    """For the role inference: minimum rows of a batch, 1 to 4096. With 1, an idle
+    device evaluates the waiting rows immediately. A larger number increases the size of
+    batches and the latency."""
     max_wait_ms: float = bounded(2.0, 0, 10_000, "use 2")
-    """For the role inference: milliseconds that a request waits for ``min_rows`` at
-    most, 0 to 10,000."""
+    """For the role inference: maximum milliseconds that a request waits for
+    ``min_rows``, 0 to 10,000."""
 
     def __post_init__(self) -> None:
-        """Checks the words, the range, and the precision against the backend.
+        """Checks the device names, the ranges, and the precision.
 
         Raises:
             UsageError: A field is unknown or out of its range, or the backend is torch
@@ -86,25 +86,25 @@ class InferenceConfig:
 
     @property
     def has_auto(self) -> bool:
-        """Whether something is left to choose."""
+        """Whether any of these four settings is ``auto``."""
         chosen = (self.devices, self.backend, self.precision, self.batch_shape)
         return "auto" in chosen
 
     @property
     def is_on_gpu(self) -> bool:
-        """Whether the devices are GPUs; meaningless while they are ``auto``."""
+        """Whether the devices are GPUs; undefined if ``devices`` is ``auto``."""
         return self.devices.startswith("cuda")
 
 
 def check_device_words(name: str, text: str) -> None:
-    """Checks how devices are written, not whether the machine has them.
+    """Checks the syntax of a list of devices, not whether the devices exist.
 
     Args:
-        name: The field, as in the config.
+        name: The field's name in the config.
         text: ``auto``, ``cpu``, or GPUs separated by commas.
 
     Raises:
-        UsageError: The text is none of these, or names a GPU twice.
+        UsageError: ``text`` is none of these, or contains a GPU twice.
     """
     words = text.split(",")
     if words in (["auto"], ["cpu"]):
@@ -118,10 +118,10 @@ def check_device_words(name: str, text: str) -> None:
 
 
 def parse_devices(name: str, text: str) -> tuple[str, ...]:
-    """Returns the devices named in a text, and checks that the machine has them.
+    """Returns the devices in a list, after checking that the machine has them.
 
     Args:
-        name: The field, as in the config.
+        name: The field's name in the config.
         text: ``cpu`` or GPUs separated by commas; not ``auto``.
 
     Raises:
@@ -142,12 +142,12 @@ def parse_devices(name: str, text: str) -> tuple[str, ...]:
 
 
 def check_num_gpus(name: str, number: int, advice: str) -> None:
-    """Checks that this machine has so many GPUs. Imports torch if the number is not 0.
+    """Checks the number of GPUs of this machine. Imports torch if ``number`` is not 0.
 
     Args:
-        name: The field that asks for them, as in the config.
-        number: How many GPUs.
-        advice: What to do where the machine has fewer.
+        name: The name in the config of the field that requests the GPUs.
+        number: Required number of GPUs.
+        advice: Advice for the error message.
 
     Raises:
         UsageError: Torch sees fewer GPUs.
@@ -160,13 +160,13 @@ def check_num_gpus(name: str, number: int, advice: str) -> None:
 
 
 def has_driver() -> bool:
-    """Returns whether this host has a GPU's driver, without importing torch."""
+    """Returns whether this host has a GPU driver, without importing torch."""
     files = (Path("/dev/nvidia0"), Path("/dev/dxg"))
     return shutil.which("nvidia-smi") is not None or any(map(Path.exists, files))
 
 
 def default_devices() -> str:
-    """Returns the first GPU where torch sees one, else ``cpu``. Imports torch."""
+    """Returns the first GPU if torch sees one, else ``cpu``. Imports torch."""
     return "cuda:0" if _num_gpus() else "cpu"
 
 
@@ -177,10 +177,10 @@ def _num_gpus() -> int:
 
 
 def has_bfloat16() -> bool:
-    """Returns whether the CPU multiplies bfloat16 in hardware, which makes it faster.
+    """Returns whether the CPU multiplies bfloat16 in hardware, which is faster.
 
-    Imports torch. False where torch is too old to tell, and where a switch such as
-    ATEN_CPU_CAPABILITY keeps it from AVX-512: bfloat16 would be emulated.
+    Imports torch. Returns false if torch is too old to report this, or if a setting
+    such as ATEN_CPU_CAPABILITY disables AVX-512, because torch then emulates bfloat16.
     """
     import torch
 

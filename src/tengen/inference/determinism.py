@@ -1,9 +1,9 @@
-"""Answers that do not depend on other rows, the row's place or the batch size.
+"""Ensures that outputs do not depend on the batch or on a row's index in the batch.
 
-Byte-identical runs need an evaluation to be a function of the row alone. No library
-guarantees this, so a run probes its real model on real rows before it starts. Where the
-bits depend on the batch, every batch is cut and padded to the same number of rows. This
-costs a copy and the padding.
+In byte-identical runs, an evaluation must be a function of the row alone. No library
+guarantees this, so a run probes its model on real rows before it starts. If the bits
+depend on the batch, every batch is split or padded to the same number of rows, at the
+cost of a copy and the padding.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class ProbeResult:
     """The result of the probe.
 
     Attributes:
-        num_rows: Rows that were evaluated again in another batch.
-        num_different: How many of these rows got an answer with other bits.
+        num_rows: Number of rows that were evaluated again in another batch.
+        num_different: Number of these rows whose outputs had different bits.
     """
 
     num_rows: int
@@ -45,7 +45,7 @@ class ProbeResult:
 
     @property
     def is_deterministic(self) -> bool:
-        """Whether every row kept its bits."""
+        """Whether the outputs for all rows had the same bits."""
         return self.num_different == 0
 
 
@@ -64,10 +64,10 @@ def probe(
 
     Args:
         backend: The backend to probe.
-        inputs: ``[M, ...]`` by name: real, distinct rows. For a network with memory
-            each row is the first of an episode.
-        batch_rows: The most rows of a batch.
-        num_threads: Threads that evaluate at the same time.
+        inputs: ``[M, ...]`` by name, real, distinct rows. For a network with memory,
+            each row counts as the first of an episode.
+        batch_rows: Maximum number of rows in a batch.
+        num_threads: Number of threads that evaluate concurrently.
         num_rounds: Number of shuffles in each thread.
         seed: Seed of the shuffles.
     """
@@ -99,7 +99,7 @@ def probe(
 
 
 class _Evaluator:
-    """One caller with arrays of its own."""
+    """A caller that evaluates rows in its own arrays."""
 
     def __init__(self, backend: Backend, rows: Arrays, batch_rows: int) -> None:
         self._rows = rows
@@ -117,11 +117,11 @@ class _Evaluator:
         order: np.ndarray[tuple[int], np.dtype[np.int64]],
         sizes: np.random.Generator | None,
     ) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
-        """Returns the bytes ``[M, ...]`` of all answers, in the original row order.
+        """Returns the bytes ``[M, ...]`` of all outputs, in the original row order.
 
         Args:
-            order: ``[M]`` rows in the order of evaluation.
-            sizes: Draws batch sizes; None for full batches.
+            order: ``[M]``, row indices in the order of evaluation.
+            sizes: Generator of random batch sizes; None for full batches.
         """
         capacity = self._batch_rows
         num_bytes = sum(array.nbytes // capacity for array in self._outputs.values())
@@ -146,14 +146,14 @@ class _Evaluator:
 
 
 class FixedBackend:
-    """A ``Backend`` that has another backend evaluate batches of one size.
+    """A ``Backend`` that evaluates batches of a fixed size with another backend.
 
     Attributes:
-        name: The other backend's.
-        version: The other backend's.
-        precision: The other backend's.
+        name: As that of the other backend.
+        version: As that of the other backend.
+        precision: As that of the other backend.
         batch_shape: ``fixed``.
-        signature: The other backend's.
+        signature: As that of the other backend.
     """
 
     batch_shape: BatchShape = "fixed"
@@ -162,8 +162,8 @@ class FixedBackend:
         """Wraps a backend.
 
         Args:
-            backend: The backend that evaluates.
-            batch_rows: Rows of every batch.
+            backend: The backend that evaluates the batches.
+            batch_rows: Number of rows in every batch.
         """
         self.name: str = backend.name
         self.version: str = backend.version
@@ -173,13 +173,13 @@ class FixedBackend:
         self._batch_rows = batch_rows
 
     def bind(self, inputs: Arrays, outputs: Arrays, state: Arrays = NO_STATE) -> Runner:
-        """Returns a runner over these arrays; see ``Backend.bind``."""
+        """Returns a runner over the given arrays; see ``Backend.bind``."""
         check_arrays(self.signature, inputs, outputs, state)
         return _FixedRunner(self._backend, self._batch_rows, inputs, outputs, state)
 
 
 class _FixedRunner:
-    """A ``Runner`` with one batch of its own between the arrays and the backend."""
+    """A ``Runner`` that copies rows to and from a batch of fixed size."""
 
     def __init__(
         self,

@@ -1,13 +1,13 @@
 """Devices: host memory, recorded functions, lanes, and a network's programs.
 
-``CudaDevice`` is the GPU. Tests have the CPU as another device, so that the code around
-a GPU is tested without one.
+``CudaDevice`` is a GPU. Tests implement ``Device`` on the CPU, so that they cover the
+code around a GPU without one.
 
-Legend: a lane is one batch under way. Its copies to and from the device have their own
-stream, and all lanes compute on one stream. So copies of one lane overlap with the
-computation of another, and the memory for a computation is needed only once. A program
-computes the answers to n rows, unpacking included, and is recorded once for each batch
-size. Programs of a device use the same memory, one at a time.
+Legend: a lane processes one batch at a time. Each lane copies on its own stream, and
+all lanes compute on one stream. So copies of one lane overlap with the computation of
+another, and the memory for a computation is needed only once. A program unpacks n rows
+and computes their outputs; it is recorded once per batch size. The programs of a device
+share memory, so only one runs at a time.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = [
 Step = Callable[[], None]
 
 MIN_BUCKET_ROWS = 8
-"""The smallest batch size: a device takes as long for fewer rows."""
+"""Minimum batch size, because a device is not faster with fewer rows."""
 
 _WARM_UP_CALLS = 3
 _MIN_WORK_S = 0.03
@@ -53,54 +53,54 @@ _Zeros = Callable[[tuple[int, ...], torch.dtype], Tensor]
 
 
 class Lane(Protocol):
-    """Runs one batch after another, each in order. Used by one thread."""
+    """Processes batches one after another. Used by one thread."""
 
     def run(self, copy_in: Step, compute: Step, copy_out: Step) -> None:
-        """Does the steps in order. Blocks until the last is done, without the GIL.
+        """Executes the steps in order. Blocks without the GIL until all are done.
 
-        Each step only hands work to the device. The device makes sure that one thread
-        at a time calls ``compute``.
+        Each step only enqueues work on the device. At most one thread at a time calls
+        ``compute``.
         """
 
 
 class Device(Protocol):
-    """One device. Threads may share it."""
+    """A device that threads may share."""
 
     @property
     def where(self) -> torch.device:
-        """The device, as torch names it."""
+        """The torch device."""
 
     @property
     def has_bf16(self) -> bool:
-        """Whether it multiplies bfloat16 in hardware."""
+        """Whether the device multiplies bfloat16 in hardware."""
 
     def host_memory(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-        """Returns zeros in the host's memory that the device can copy by itself."""
+        """Returns zeros in host memory that the device can access directly."""
 
     def record(self, function: Step) -> Step:
-        """Records a function; the result launches all of its work at once.
+        """Records a function; the result launches all of its work in one call.
 
-        The tensors that ``function`` reads and writes must keep their memory, and it
-        must keep no others. Only one thread at a time may record or call the result.
+        The tensors that ``function`` reads and writes must not move, and ``function``
+        must not store others. Only one thread at a time may record or call the result.
 
         Args:
             function: A function on tensors of the device.
 
         Raises:
-            torch.OutOfMemoryError: The function needs more memory than there is.
+            torch.OutOfMemoryError: The function needs more memory than is available.
         """
 
     def lane(self) -> Lane:
         """Returns a new lane."""
 
     def synchronize(self) -> None:
-        """Blocks until the device has nothing to do."""
+        """Blocks until the device has completed all work."""
 
 
 class CudaDevice:
-    """A GPU. Functions are recorded as CUDA graphs, which share one pool of memory.
+    """A GPU, on which functions are CUDA graphs that share one memory pool.
 
-    Sharing is safe because all graphs run on one stream and none keeps a result in the
+    Sharing is safe because all graphs run on one stream and none leaves a result in the
     pool.
     """
 
@@ -122,7 +122,7 @@ class CudaDevice:
         return torch.zeros(shape, dtype=dtype, pin_memory=True)
 
     def record(self, function: Step) -> Step:
-        """Runs the function a few times, which chooses kernels, and then records it."""
+        """Records a function after some calls, in which cuDNN chooses its kernels."""
         graph = torch.cuda.CUDAGraph()
         with (
             torch.cuda.device(self.where),
@@ -165,20 +165,20 @@ class _CudaLane:
     ) -> None:
         self._compute = compute
         self._lock = lock
-        # torch hands out 32 streams of each priority in turn. With another priority
-        # this is never the stream that computes.
+        # torch has a pool of 32 streams per priority. With another priority, this can
+        # never be the compute stream.
         self._copies = _stream(name, priority=-1)
         with torch.cuda.device(name):
             self._arrived = _event()
             self._computed = _event()
-            # A waiting thread sleeps, so that its core is free for the trees.
+            # Blocking, so that a waiting thread leaves its core to the searches.
             self._returned = _event(blocking=True)
 
     def run(self, copy_in: Step, compute: Step, copy_out: Step) -> None:
         with torch.cuda.stream(self._copies):
             copy_in()
             self._arrived.record()
-        # Steps of two lanes must not mix, because they share the graphs' memory.
+        # Locked, because the graphs of all lanes share memory.
         with self._lock, torch.cuda.stream(self._compute):
             self._compute.wait_event(self._arrived)
             compute()
@@ -199,7 +199,7 @@ def _event(*, blocking: bool = False) -> torch.cuda.Event:
 
 
 class Batch(NamedTuple):
-    """Memory for rows and their answers."""
+    """Memory for rows and their outputs."""
 
     rows: Tensor
     """``[N, layout.num_bytes]`` uint8."""
@@ -210,14 +210,14 @@ class Batch(NamedTuple):
     def on_device(
         cls, device: Device, layout: RowLayout, num_rows: int, signature: Signature
     ) -> Batch:
-        """Returns zeros in the device's memory."""
+        """Returns a batch of zeros in the device's memory."""
         return cls._made(_zeros_on(device), layout, num_rows, signature)
 
     @classmethod
     def beside_device(
         cls, device: Device, layout: RowLayout, num_rows: int, signature: Signature
     ) -> Batch:
-        """Returns zeros in the host's memory that the device can copy by itself."""
+        """Returns a batch of zeros in host memory that the device can access."""
         return cls._made(device.host_memory, layout, num_rows, signature)
 
     @classmethod
@@ -252,13 +252,14 @@ class Programs:
     """The programs of one network.
 
     Args:
-        loaded: The network, on the device; planes are its only input.
+        loaded: The network on the device, with planes as its only input.
         device: The device.
         layout: Layout of the rows.
-        max_rows: The largest batch.
+        max_rows: Maximum number of rows in a batch.
 
     Raises:
-        torch.OutOfMemoryError: The largest batch needs more memory than there is.
+        torch.OutOfMemoryError: A batch of ``max_rows`` needs more memory than is
+            available.
     """
 
     def __init__(
@@ -272,13 +273,13 @@ class Programs:
         self._layout = layout
         self._batch = Batch.on_device(device, layout, max_rows, loaded.signature)
         self._sizes = bucket_sizes(max_rows)
-        # The largest first, so that the others reuse its memory.
+        # The largest is recorded first, so that the others reuse its memory.
         self._launch: dict[int, Step] = {
             size: device.record(self._program(size)) for size in reversed(self._sizes)
         }
 
     def run(self, num_rows: int, batch: Batch) -> None:
-        """Starts to answer the first rows of a batch on the device; does not wait."""
+        """Starts to evaluate the first rows of a batch on the device; never waits."""
         n = num_rows
         self._batch.rows[:n].copy_(batch.rows[:n])
         self._launch[bucket_for(n, self._sizes)]()
@@ -307,13 +308,12 @@ def rate(
     num_rows: int,
     seconds: float,
 ) -> float:
-    """Returns evaluations per second of the network alone, without copies or unpacking.
+    """Measures evaluations per second of the network, without copies or unpacking.
 
-    This is the upper bound for everything around the network. Blocks for about
-    ``seconds``.
+    This is an upper bound for the speed of inference. Blocks for about ``seconds``.
 
     Raises:
-        torch.OutOfMemoryError: The batch needs more memory than there is.
+        torch.OutOfMemoryError: The batch needs more memory than is available.
     """
     head, signature = loaded
     generator = torch.Generator().manual_seed(0)
@@ -342,19 +342,19 @@ def rate(
         device.synchronize()
         num_calls += num_at_once
         now_s = time.perf_counter()
-        # Raised until the device hardly waits for this loop.
+        # Doubled until the overhead of this loop is negligible.
         if now_s - before_s < _MIN_WORK_S:
             num_at_once *= 2
     return num_calls * num_rows / (now_s - start_s)
 
 
 def bucket_sizes(max_rows: int) -> tuple[int, ...]:
-    """Returns the sizes in increasing order: ``max_rows``, 3/4 of it, then halves.
+    """Returns ``max_rows``, 3/4, 1/2, 1/4 and so on of it, in increasing order.
 
-    The steps are small near ``max_rows``, because batches are usually nearly full.
+    The sizes are dense near ``max_rows``, because batches are usually nearly full.
 
     Args:
-        max_rows: The largest batch, at least 1.
+        max_rows: Maximum number of rows in a batch, at least 1.
     """
     sizes = {max_rows}
     if max_rows >= 4 * MIN_BUCKET_ROWS:
@@ -367,11 +367,11 @@ def bucket_sizes(max_rows: int) -> tuple[int, ...]:
 
 
 def bucket_for(num_rows: int, sizes: Sequence[int]) -> int:
-    """Returns the smallest of the sizes that holds the rows.
+    """Returns the smallest of ``sizes`` that is at least ``num_rows``.
 
     Args:
-        num_rows: 1 to the largest size.
-        sizes: In increasing order.
+        num_rows: Number of rows, 1 to the largest size.
+        sizes: Batch sizes in increasing order.
     """
     return sizes[bisect.bisect_left(sizes, num_rows)]
 
@@ -381,7 +381,7 @@ def unpack_rows(rows: Tensor, layout: RowLayout) -> Tensor:
 
     Args:
         rows: ``[n, layout.num_bytes]`` uint8, contiguous.
-        layout: The layout that they were written in.
+        layout: Layout of the rows.
     """
     shape = (len(rows), *layout.planes_shape)
     if not layout.is_packed:

@@ -1,4 +1,4 @@
-"""An ONNX network from another program, which reads the planes of MLPerf's minigo.
+"""Evaluates external ONNX networks that take the planes of MLPerf's minigo.
 
 Legend: N rows of a port, n rows of one batch, H W board, A actions.
 """
@@ -20,21 +20,21 @@ from tengen.tensors import Signature
 __all__ = ["ForeignGraph"]
 
 _NUM_FEATURES = 13
-# Index of tengen's plane that is ones if Black is to move.
+# Index of tengen's plane that consists of ones if Black is to move.
 _BLACK_PLANE = 9
 _LEAST = 1e-30
-# Rows of the trial: more than the one or two rows that graphs are often exported with.
+# Rows of the trial. Graphs are often exported with one or two rows, so it has more.
 _TRIAL_ROWS = 3
 _TOLERANCE = 1e-3
 
 
 class ForeignGraph:
-    """A ``Backend`` over an ONNX file converted from minigo's frozen graph.
+    """A ``Backend`` for an ONNX file converted from minigo's frozen graph.
 
     The graph's input is ``[n, 13, H, W]``, float32, bool or uint8. Its output with A
-    numbers is the policy: probabilities if a Softmax makes it, otherwise logits. Its
-    output with one number is the value, in [-1, 1] for Black. A graph that was exported
-    for a fixed n is used with any n if that works; ``check_rows`` finds out.
+    numbers per row is the policy: probabilities if a Softmax computes it, otherwise
+    logits. Its output with one number per row is the value, in [-1, 1] for Black. A
+    graph that was exported for a fixed n may work with any n; see ``check_rows``.
 
     Attributes:
         name: ``openvino``.
@@ -54,11 +54,11 @@ class ForeignGraph:
         Args:
             path: The file.
             signature: The signature of a game with minigo's planes.
-            num_threads: Threads that will call runners at the same time.
+            num_threads: Number of threads that will call runners concurrently.
 
         Raises:
             UsageError: OpenVINO is not installed, the file cannot be read, or the
-                graph's shapes differ.
+                graph has other shapes than those above.
             RunError: OpenVINO refuses the graph.
         """
         self.signature = signature
@@ -83,18 +83,18 @@ class ForeignGraph:
         self._is_softmax = node.get_type_name() == "Softmax"
 
     def check_rows(self) -> None:
-        """Checks that any number of rows is answered, each as if it were alone.
+        """Checks that the graph evaluates any number of rows, each independently.
 
-        The number of rows at export may be fixed somewhere inside a graph, which only a
-        trial shows.
+        A graph may depend on the number of rows at export in a way that only a trial
+        reveals.
 
         Raises:
-            UsageError: The graph answers wrongly or not at all.
+            UsageError: The graph's outputs are wrong, or its evaluation fails.
         """
         inputs = allocate(self.signature.inputs, _TRIAL_ROWS)
         rng = np.random.default_rng(0)
         inputs["planes"][:] = rng.integers(0, 2, inputs["planes"].shape)
-        # The last row is evaluated alone and together with the others.
+        # Compares the last row evaluated alone with the same row in a batch.
         alone = {name: array[-1:] for name, array in inputs.items()}
         try:
             one, all_of_them = self._answers(alone), self._answers(inputs)
@@ -115,7 +115,7 @@ class ForeignGraph:
     def bind(
         self, inputs: Arrays, outputs: Arrays, state: Arrays = NO_STATE
     ) -> _ForeignRunner:
-        """Returns a runner over these arrays; see ``Backend.bind``."""
+        """Returns a runner over the given arrays; see ``Backend.bind``."""
         check_arrays(self.signature, inputs, outputs, state)
         request = self._model.create_infer_request()
         places = (self._policy, self._value)
@@ -125,7 +125,7 @@ class ForeignGraph:
 
 
 class _ForeignRunner:
-    """A ``Runner`` that copies rows, since speed matters little in matches."""
+    """A ``Runner`` that copies rows, because speed is not important in matches."""
 
     def __init__(
         self,
@@ -165,15 +165,15 @@ def _row_rule(path: Path) -> str:
 
 
 def _open_rows(path: Path, graph: Any) -> None:
-    """Lets a graph with a fixed number of rows take any number.
+    """Makes the batch axis of a graph dynamic.
 
     Raises:
-        UsageError: The graph does not work with another number.
+        UsageError: The graph does not work with another number of rows.
     """
     sides = list(graph.inputs[0].partial_shape)[1:]
     try:
-        # OpenVINO checks known shapes; with open shapes it would crash in a product of
-        # matrices that do not fit.
+        # OpenVINO checks known shapes. With dynamic shapes, it would crash in a product
+        # of matrices with incompatible shapes.
         graph.reshape({0: [_TRIAL_ROWS, *sides]})
         found = [list(one.partial_shape)[:1] for one in graph.outputs]
         graph.reshape({0: [-1, *sides]})
@@ -198,7 +198,7 @@ def _input_dtype(path: Path, graph: Any, board: tuple[int, ...]) -> Any:
 
 
 def _outputs(path: Path, graph: Any, num_actions: int) -> tuple[int, int]:
-    """Returns the places of policy and value among the outputs."""
+    """Returns the indices of the outputs policy and value."""
     sizes = [int(np.prod(_sides(one), dtype=np.int64)) for one in graph.outputs]
     policies = [place for place, size in enumerate(sizes) if size == num_actions]
     values = [place for place, size in enumerate(sizes) if size == 1]
@@ -211,6 +211,6 @@ def _outputs(path: Path, graph: Any, num_actions: int) -> tuple[int, int]:
 
 
 def _sides(one: Any) -> tuple[int, ...]:
-    """Returns the lengths of all axes but the first; -1 for a dynamic axis."""
+    """Returns the lengths of all axes except the first; -1 for a dynamic axis."""
     axes = list(one.partial_shape)[1:]
     return tuple(-1 if axis.is_dynamic else axis.get_length() for axis in axes)

@@ -1,9 +1,8 @@
-"""Inference by OpenVINO on CPUs: one compiled model, one stream for each driver thread.
+"""Inference with OpenVINO on CPUs: one compiled model, one stream per driver thread.
 
-The settings come from measurements in docs/explanation/performance_inference.md. One
-model with as many streams as driver threads uses every core; several models do not. The
-shapes stay dynamic, because a model compiled for one shape gives answers with other
-bits.
+The settings are based on measurements in docs/explanation/performance_inference.md. One
+model with as many streams as driver threads uses all cores; several models do not. The
+shapes stay dynamic, because a model compiled for one shape outputs different bits.
 """
 
 from __future__ import annotations
@@ -41,24 +40,25 @@ __all__ = [
 ]
 
 ONNX_FILE = "model.onnx"
-"""The file of a model's graph; models of a run that computes by torch have none."""
+"""The file name of a model's graph; models of runs that use torch have none."""
 
 INT8_FILE = "model_int8.onnx"
-"""The file of the int8 graph; a model that lost too much by int8 has none."""
+"""The file name of the int8 graph; a model whose int8 errors are too large has none."""
 
 INT8_RULE = "tengen.int8.pairs"
-"""Names in the graph how its weights are scaled; see ``tengen.models.int8_graph``."""
+"""Metadata key of graphs with weights scaled as in ``tengen.models.int8_graph``."""
 
-# The key by which a tensor names another file; a graph without it needs no parsing.
+# The key with which a tensor refers to another file. A graph without it has no external
+# tensors.
 _LOCATION = b"location"
 # Number of batch sizes of one runner; see OpenVinoRunner.
 _NUM_SIZES = 4
 _HINTS: dict[Precision, str] = {"fp32": "f32", "bf16": "bf16"}
-# OpenVINO's names of the precisions that a CPU can have.
+# OpenVINO's names of the precisions that a CPU may support.
 _CAPABILITIES: dict[Precision, str] = {"fp32": "FP32", "bf16": "BF16", "int8": "INT8"}
 # Rows that run_graph evaluates at a time.
 _CHUNK_ROWS = 64
-# What OpenVINO's errors say of its own source files.
+# References to source files in OpenVINO's errors, which are removed.
 _SOURCES = re.compile(
     r"Check '.*' failed at \S+:\d+:\s*|Exception from \S+:\d+:\s*|"
     r"FrontEnd API failed with \w+:\s*"
@@ -67,7 +67,7 @@ _SOURCES = re.compile(
 
 @functools.cache
 def _core() -> Any:
-    """Returns the process's OpenVINO core; making one costs tens of milliseconds."""
+    """Returns a cached OpenVINO core, whose creation takes tens of milliseconds."""
     try:
         import openvino
     except ImportError as error:
@@ -79,7 +79,7 @@ def _core() -> Any:
 
 
 def is_installed() -> bool:
-    """Whether the openvino package can be imported."""
+    """Returns whether the openvino package can be imported."""
     try:
         _core()
     except UsageError:
@@ -111,7 +111,7 @@ def require_precision(precision: Precision) -> None:
 
 
 def float_precision() -> Precision:
-    """Returns the precision of the parts of an int8 model that stay in floats.
+    """Returns the precision of an int8 model's floating-point parts.
 
     A model without an int8 graph is evaluated in this precision too.
 
@@ -122,10 +122,10 @@ def float_precision() -> Precision:
 
 
 def has_int8_graph(directory: Path) -> bool:
-    """Returns whether a model has an int8 graph that every processor computes alike.
+    """Returns whether a model has an int8 graph with equal outputs on all processors.
 
-    Graphs of earlier versions do not say how they are scaled. A processor without VNNI
-    computes some of them wrongly, so they count as absent.
+    Graphs of earlier versions lack ``INT8_RULE`` and count as absent, because
+    processors without VNNI compute some of them wrongly.
     """
     try:
         return INT8_RULE.encode() in (directory / INT8_FILE).read_bytes()
@@ -134,14 +134,14 @@ def has_int8_graph(directory: Path) -> bool:
 
 
 def run_graph(graph: bytes, planes: FloatArray) -> dict[str, FloatArray]:
-    """Returns every output of a float graph, in float32 by one thread. Blocks.
+    """Evaluates a float graph in float32 with one thread. Blocks.
 
     Args:
         graph: A serialised ONNX graph with the input ``planes``.
         planes: ``[M, C, H, W]`` float32.
 
     Returns:
-        ``[M, ...]`` float32 by name of the output.
+        All outputs ``[M, ...]`` float32, by name.
 
     Raises:
         UsageError: OpenVINO is not installed.
@@ -153,7 +153,7 @@ def run_graph(graph: bytes, planes: FloatArray) -> dict[str, FloatArray]:
     for start in range(0, len(planes), _CHUNK_ROWS):
         answers = model({"planes": planes[start : start + _CHUNK_ROWS]})
         for output in model.outputs:
-            # A tensor that is two outputs is listed once, with both names.
+            # If two outputs are the same tensor, it is listed once, with both names.
             for name in output.names:
                 chunks.setdefault(name, []).append(answers[output].copy())
     return {name: np.concatenate(parts) for name, parts in chunks.items()}
@@ -162,8 +162,8 @@ def run_graph(graph: bytes, planes: FloatArray) -> dict[str, FloatArray]:
 def read_graph(path: Path) -> Any:
     """Returns the float graph in an ONNX file.
 
-    The file is read as ONNX whatever its name, because OpenVINO's guess at the format
-    writes lines of other readers to stderr.
+    Reads the file as ONNX, whatever its name. If OpenVINO guessed the format, its other
+    readers would write to stderr.
 
     Raises:
         UsageError: OpenVINO is not installed, or the graph's weights are in other
@@ -177,17 +177,17 @@ def read_graph(path: Path) -> Any:
     reader = frontend.FrontEndManager().load_by_framework("onnx")
     try:
         return reader.convert(reader.load(str(path)))
-    # The reader's errors have no base class of their own.
+    # The reader's errors have no specific base class.
     except Exception as error:
         raise RuntimeError(_SOURCES.sub("", str(error))) from error
 
 
 def compile_graph(graph: Any, num_threads: int) -> tuple[Any, str]:
-    """Returns a float graph compiled in float32, and the library's build.
+    """Compiles a float graph in float32; returns it and the library's build.
 
     Args:
-        graph: The graph that ``read_graph`` returned.
-        num_threads: Threads that will evaluate at the same time.
+        graph: A graph returned by ``read_graph``.
+        num_threads: Number of threads that will evaluate concurrently.
 
     Raises:
         RuntimeError: OpenVINO refuses the graph.
@@ -198,11 +198,11 @@ def compile_graph(graph: Any, num_threads: int) -> tuple[Any, str]:
 
 
 def _streams_own_cores(num_threads: int) -> bool:
-    """Whether each stream can be tied to a core of its own.
+    """Returns whether each stream should be pinned to its own core.
 
-    With a stream for every core of the process, streams cannot collide, and a scheduler
-    that packs short tasks onto one core cannot halve a small net's speed. With fewer
-    streams, every process would tie its streams to the same first cores.
+    With one stream per core of the process, pinned streams do not collide, and the
+    scheduler cannot halve a small network's speed by packing short tasks onto one core.
+    With fewer streams, every process would pin its streams to the same first cores.
     """
     if sys.platform != "linux":
         return False
@@ -210,7 +210,7 @@ def _streams_own_cores(num_threads: int) -> bool:
 
 
 def _settings(precision: Precision, num_threads: int) -> dict[str, Any]:
-    """Returns how to compile a float graph, or the float parts of an int8 one."""
+    """Returns settings to compile a float graph, or an int8 graph's float parts."""
     return {
         "NUM_STREAMS": num_threads,
         "INFERENCE_NUM_THREADS": num_threads,
@@ -220,13 +220,13 @@ def _settings(precision: Precision, num_threads: int) -> dict[str, Any]:
 
 
 class OpenVinoBackend:
-    """A ``Backend`` over the graphs of a model directory.
+    """A ``Backend`` for the graphs of a model directory.
 
     Attributes:
         name: ``openvino``.
         version: The library's build.
-        precision: Arithmetic of the trunk; where int8 was asked for and the model has
-            no int8 graph, the float precision used instead.
+        precision: Precision of the trunk; if int8 was requested and the model has no
+            int8 graph, the floating-point precision that is used instead.
         batch_shape: ``dynamic``.
         signature: Inputs and outputs.
     """
@@ -242,17 +242,17 @@ class OpenVinoBackend:
         num_threads: int,
         outputs: Sequence[str] | None = None,
     ) -> None:
-        """Compiles the model, 0.1 to 0.3 s.
+        """Compiles the model, which takes 0.1 to 0.3 s.
 
         Args:
             directory: A model directory.
-            precision: Arithmetic of the trunk; see ``has_int8_graph``.
-            num_threads: Threads that will call runners at the same time.
+            precision: Precision of the trunk; see ``has_int8_graph``.
+            num_threads: Number of threads that will call runners concurrently.
             outputs: As for ``tengen.inference.open_backend``.
 
         Raises:
-            UsageError: OpenVINO is not installed, or the CPU has no such precision, or
-                the model has no graph, or its graph names other files.
+            UsageError: OpenVINO is not installed, the CPU does not support the
+                precision, or the model has no graph or one that refers to other files.
             RunError: OpenVINO refuses the model.
         """
         require_precision(precision)
@@ -273,7 +273,7 @@ class OpenVinoBackend:
             graph = core.read_model(str(path))
             self.signature = _prepared(graph, signature, outputs)
             self._model = core.compile_model(graph, "CPU", settings)
-        # UnicodeDecodeError is raised for a name in the file that is no text.
+        # UnicodeDecodeError is raised if a name in the file is not valid UTF-8.
         except (RuntimeError, UnicodeDecodeError) as error:
             reason = " ".join(str(error).split())
             raise RunError(
@@ -286,7 +286,7 @@ class OpenVinoBackend:
     def bind(
         self, inputs: Arrays, outputs: Arrays, state: Arrays = NO_STATE
     ) -> OpenVinoRunner:
-        """Returns a runner over these arrays; see ``Backend.bind``."""
+        """Returns a runner over the given arrays; see ``Backend.bind``."""
         check_arrays(self.signature, inputs, outputs, state)
         num_rows = len(next(iter(inputs.values())))
         return OpenVinoRunner(self._model, {**inputs, **outputs}, num_rows)
@@ -295,27 +295,27 @@ class OpenVinoBackend:
 def _prepared(
     graph: Any, signature: Signature, outputs: Sequence[str] | None
 ) -> Signature:
-    """Removes outputs that are not asked for; returns the signature that is left."""
+    """Removes outputs that are not requested; returns the remaining signature."""
     if len(graph.inputs) == len(signature.inputs) == 1:
         # Up to schema 2 the input of a vector network was named "planes".
         graph.input(0).get_tensor().set_names(set(signature.inputs))
     known = {name for output in graph.outputs for name in output.names}
-    # A graph from before there were scores has none, even if the network has them.
+    # Graphs of earlier versions lack the score, even if the network estimates it.
     there = answered(signature, [name for name in signature.outputs if name in known])
     wanted = answered(there, outputs)
     for name in there.outputs.keys() - wanted.outputs.keys():
-        # Removed outputs are not computed, and do not change how others are computed.
+        # Removed outputs are not computed, and the other outputs keep their bits.
         graph.remove_result(graph.output(name).get_node())
     return wanted
 
 
 class OpenVinoRunner:
-    """A ``Runner`` whose requests have the arrays as their tensors.
+    """A ``Runner`` whose requests use the arrays as their tensors.
 
-    Setting tensors or passing arrays at every call would cost 6 to 50 us of Python; a
-    request that was bound once costs nothing. A batch size other than the last call's
-    costs as much as 1 row (network 6x96) to 10 rows (2x32), so sizes are rounded up to
-    quarters of the arrays; the additional rows are computed and ignored.
+    Requests are bound once, because setting tensors or passing arrays would cost 6 to
+    50 us of Python per call. A change of the batch size costs as much as 1 row (network
+    6x96) to 10 rows (2x32), so sizes are rounded up to quarters of the arrays; the
+    additional rows are computed and ignored.
     """
 
     def __init__(self, model: Any, arrays: Arrays, capacity: int) -> None:
@@ -323,10 +323,10 @@ class OpenVinoRunner:
 
         Args:
             model: The compiled model.
-            arrays: ``[capacity, ...]`` each.
-            capacity: Rows of the arrays.
+            arrays: Arrays of shape ``[capacity, ...]``.
+            capacity: Number of rows in the arrays.
         """
-        # A tensor over shared memory does not keep the array alive.
+        # Keeps the arrays alive, which tensors over shared memory do not.
         self._arrays = arrays
         step = max(1, capacity // _NUM_SIZES)
         self._requests: list[Any] = [None]
@@ -350,15 +350,14 @@ class OpenVinoRunner:
 
 
 def _check_is_whole(path: Path) -> None:
-    """Checks that an ONNX file has all of its tensors.
+    """Checks that an ONNX file does not refer to other files.
 
-    A tensor may name any file of this machine, which a reader would open. What names a
-    model is data: it names no files.
+    A tensor could refer to any file of this machine, and a reader would open the file.
 
     Raises:
         UsageError: A tensor is in another file.
     """
-    # What cannot be read or is no graph is refused by the reader, which says why.
+    # Unreadable or invalid files pass, because the reader reports their errors.
     try:
         data = path.read_bytes()
     except OSError:
@@ -380,7 +379,7 @@ def _check_is_whole(path: Path) -> None:
 
 
 def _tensors(message: Any) -> Iterator[Any]:
-    """Yields every tensor in a message, whatever it is nested in."""
+    """Yields every tensor in a message, at any depth."""
     for field, value in message.ListFields():
         if field.message_type is None:
             continue

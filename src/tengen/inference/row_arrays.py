@@ -1,4 +1,4 @@
-"""The arrays of a caller's rows, in its own memory or in shared memory."""
+"""The arrays of a caller's rows, in private or shared memory."""
 
 from __future__ import annotations
 
@@ -20,17 +20,16 @@ class RowArrays:
     """The inputs, outputs and recurrent state of N rows.
 
     Attributes:
-        inputs: ``[N, ...]`` each, by the signature's names; the caller writes them.
-        outputs: ``[N, ...]`` each; inference writes them.
-        state: ``[N, ...]`` each, the recurrent state after the last evaluation and
-            before the next.
-        is_first: ``[N]`` bool, rows that begin an episode, so that their state is zero
-            at the next evaluation.
-        version: Version (learner steps) of the model that answered last; -1 before.
-        wants_state: Whether ``state`` must be current after the next evaluation, where
-            inference in another process keeps the state.
-        num_moves: How often another inference server took over the rows, with their
-            state zeroed.
+        inputs: Arrays ``[N, ...]`` by name, written by the caller.
+        outputs: Arrays ``[N, ...]`` by name, written by inference.
+        state: Arrays ``[N, ...]`` by name, the recurrent state after the last
+            evaluation and before the next.
+        is_first: ``[N]`` bool, whether a row begins an episode; the next evaluation
+            zeroes its state.
+        version: Version (learner steps) of the last model; -1 before an evaluation.
+        wants_state: Whether ``state`` must be current after the next evaluation, if
+            another process stores the state.
+        num_moves: Number of changes of the inference server, which zero the state.
     """
 
     def __init__(
@@ -39,13 +38,13 @@ class RowArrays:
         num_rows: int,
         memory: memoryview | None = None,
     ) -> None:
-        """Makes arrays of zeros, or arrays over given memory.
+        """Creates arrays of zeros, or arrays over ``memory``.
 
         Args:
             signature: The network's signature, its state included.
             num_rows: Number N of rows, at least 1.
-            memory: Writable memory of ``num_bytes`` bytes, aligned to 64; None for
-                memory of this process alone.
+            memory: Writable memory of ``num_bytes`` bytes, aligned to 64 bytes; None
+                for private memory.
         """
         self.num_rows = num_rows
         self.version = -1
@@ -65,10 +64,9 @@ class RowArrays:
         self.state: dict[str, NDArray[Any]] = arrays.get("state", {})
 
     def move_to(self, other: RowArrays) -> None:
-        """Copies the caller's data to other arrays, and uses these from then on.
+        """Copies all data to the arrays of ``other``, and uses them from now on.
 
-        This object then gives the new arrays; runners bound to the old arrays must be
-        bound again.
+        Runners bound to the old arrays must be bound again.
         """
         for mine, theirs in (
             ({"": self.is_first}, {"": other.is_first}),
@@ -83,7 +81,7 @@ class RowArrays:
 
     @staticmethod
     def num_bytes(signature: Signature, num_rows: int) -> int:
-        """Returns the bytes of all arrays of N rows."""
+        """Returns the size in bytes of all arrays for ``num_rows`` rows."""
         last = 0
         for _, _, spec, first in _layout(signature, num_rows):
             last = first + spec.num_bytes * num_rows
@@ -93,7 +91,7 @@ class RowArrays:
 def _layout(
     signature: Signature, num_rows: int
 ) -> Iterator[tuple[str, str, TensorSpec, int]]:
-    """Yields the part, name, spec of a row and first byte of each array."""
+    """Yields the part, name, row spec and byte offset of each array."""
     first = 0
     parts = {
         "first": {"": _FIRST},

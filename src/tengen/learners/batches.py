@@ -1,4 +1,4 @@
-"""A learner's batches: drawn ahead of the step, and the rows that are learned from."""
+"""Batches of a learner: read ahead of the step, and the rows to learn from."""
 
 from __future__ import annotations
 
@@ -61,26 +61,26 @@ class BatchAhead:
 
 
 class LearnedRows(NamedTuple):
-    """The rows of a batch that are learned from."""
+    """The rows of a batch to learn from."""
 
     arrays: dict[str, Any]
-    """The columns of this learner's rows, ``[rows, ...]`` each."""
+    """The columns of this learner's rows, arrays of shape ``[rows, ...]``."""
     num_rows: int
-    """Rows of all learners."""
+    """Number of rows of all learners."""
     metrics: dict[str, float]
-    """``lag_steps`` and ``too_old`` of all learners' rows, where they have them."""
+    """``lag_steps`` and ``too_old`` over all learners' rows, if rows have versions."""
 
 
 def rows_to_learn(
     batch: Batch, update: Update, group: Group, num_steps: int
 ) -> LearnedRows:
-    """Returns the rows of a batch that are not too old, with their weights.
+    """Returns the rows of a batch that are not too old, with importance weights.
 
     Args:
         batch: This learner's part of the batch.
-        update: The agent's update, whose ``max_lag`` and ``importance_exponent`` count.
-        group: The learners that hold the other parts.
-        num_steps: Steps that the learners have made.
+        update: The update, whose ``max_lag`` and ``importance_exponent`` are used.
+        group: The learners that have the other parts.
+        num_steps: Number of learner steps so far.
 
     Raises:
         GroupLost: See ``Group``.
@@ -108,7 +108,7 @@ def rows_to_learn(
     if lag is not None and num_rows > 0:
         metrics["lag_steps"] = float(each[:, 2].sum() / each[:, 3].sum())
     if exponent is not None:
-        # Scaled so that the greatest weight of the whole batch is 1, not of each part.
+        # Scaled so that the maximum weight of the complete batch is 1.
         weights = batch.importance_weights(exponent, float(each[:, 4].max()))
         if is_new is not None:
             weights = weights[is_new]

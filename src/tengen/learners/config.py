@@ -1,4 +1,4 @@
-"""The configs of learners; imports no torch, so that every role can read them."""
+"""The configs of learners, without torch, so that every role can import them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = [
     "SgdConfig",
 ]
 
-# Not read where ``rates`` gives the learning rate of each part of training.
+# Ignored if ``rates`` defines the learning rate.
 _WITHOUT_RATES = ("learning_rate", "num_warmup_steps", "cooldown")
 
 
@@ -27,34 +27,35 @@ class _ScheduleConfig:
 
     weight_decay: float = bounded(1e-4, 0, hint="use 0 for none")
     """Weight decay, at least 0; biases and the shifts of norms are never decayed. With
-    ``sgd`` it adds half of this number times the sum of squared weights to the loss."""
+    ``sgd``, half of this number times the sum of squared weights is added to the
+    loss."""
     decays_scales: bool = False
     """Whether the scales of norms are decayed too."""
     num_warmup_steps: int = bounded(50, 0, hint="use 0 for none")
-    """Optimizer steps over which the learning rate rises linearly from near 0, at least
-    0."""
+    """Optimizer steps over which the learning rate increases linearly from near 0, at
+    least 0."""
     cooldown: float = bounded(0.2, 0, 1, rule="must be in [0, 1]; use 0 for none")
-    """Last share of the run's budget, in [0, 1], over which the learning rate falls
-    linearly to 0; at most half of the budget of one call."""
+    """Last share of the run's budget, in [0, 1], during which the learning rate
+    decreases linearly to 0; at most half of the budget of one call."""
     rates: tuple[float, ...] = bounded(
         (), 0, above=True, rule="must be positive; leave it out for one rate"
     )
     """Constant learning rates of consecutive parts of training, which replace
     ``learning_rate``, ``num_warmup_steps`` and ``cooldown``; one more number than
-    ``boundaries`` has. Empty: those three fields give the learning rate."""
+    ``boundaries``. Empty: use those three settings."""
     boundaries: tuple[int, ...] = bounded((), 0, hint="leave it out")
-    """Number of steps already made up to which each of ``rates`` holds, for all but the
-    last; rising, at least 0. With ``(10,)`` the first rate holds for eleven steps.
-    Steps of ``learner.initial_model`` count."""
+    """Last step index, from 0, of each rate in ``rates`` except the last rate;
+    increasing, at least 0. With ``(10,)`` the first rate applies to eleven steps. Steps
+    of ``learner.initial_model`` count."""
     max_grad_norm: float = bounded(2.0, 0, hint="use 0 for no limit")
-    """Largest norm of the gradient of all parameters together; a larger gradient is
-    scaled down to it. 0 for no limit."""
+    """Maximum norm of the gradient of all parameters; a larger gradient is scaled down
+    to this norm. 0 for no limit."""
     average_decay: float = bounded(
         0.99, 0, 1, "use 0 to publish the last weights", below=True
     )
-    """Share of the averaged weights that one step keeps, at least 0, below 1. The
-    published model has the averaged weights. With a larger share they are less noisy
-    and lag further behind."""
+    """Decay per step of the exponential moving average of the weights, at least 0,
+    below 1. Published models have the averaged weights. A larger decay reduces their
+    noise and increases their lag."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -92,12 +93,12 @@ class SgdConfig(_ScheduleConfig):
     learning_rate: float = bounded(
         0.2, 0, above=True, rule="must be positive; raise it"
     )
-    """Peak learning rate for a loss that is a mean over rows, positive."""
+    """Peak learning rate, positive; the loss is a mean over rows."""
     momentum: float = bounded(0.9, 0, 1, "use 0.9", above=True, below=True)
     """Momentum, in (0, 1)."""
     nesterov: bool = True
-    """Whether the momentum is Nesterov's: a step adds the gradient once more to the
-    momentum that already includes it."""
+    """Whether to use Nesterov momentum: a step uses the gradient plus ``momentum``
+    times the velocity, which already includes the gradient."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,8 +116,8 @@ class AdamWConfig(_ScheduleConfig):
     beta2: float = bounded(0.999, 0, 1, "lower it", below=True)
     """Decay of the second moment, at least 0, below 1."""
     epsilon: float = bounded(1e-8, 0, above=True, rule="must be positive; use 1e-8")
-    """Added to the square root of the second moment, positive. A larger number makes
-    the steps of parameters with small gradients smaller."""
+    """Number added to the square root of the second moment, positive. A larger number
+    reduces the steps of parameters with small gradients."""
 
 
 OptimizerConfig: TypeAlias = SgdConfig | AdamWConfig
@@ -124,33 +125,32 @@ OptimizerConfig: TypeAlias = SgdConfig | AdamWConfig
 
 @dataclass(frozen=True, kw_only=True)
 class LearnerConfig:
-    """How the learner makes a step, for any agent."""
+    """Settings of the learner, for any agent."""
 
     batch_size: int = bounded(128, 1, hint="raise it")
     """Samples in a batch, at least 1: rows of games, or items of environments."""
     epoch_samples: int = 100_000
-    """Most samples in one turn of the learner, at least ``batch_size`` (KataGo's
-    samples-per-epoch). A turn ends with a checkpoint, from which a model is made, so a
-    kill loses at most one turn. Samples that the rate limiter allows beyond this are
+    """Maximum samples in one turn of the learner, at least ``batch_size`` (KataGo's
+    samples-per-epoch). A turn ends with a checkpoint, which is exported as a model, so
+    a kill loses at most one turn. If the rate limiter allows more samples, they are
     left to the next turn. In environments whose roles take turns, checkpoints are ten
     seconds apart instead."""
     num_shards: int = 2
-    """Parts that a batch is always split into, from 1 to ``batch_size``. The result of
-    a step depends on this number, but not on the number of threads. With more parts
-    than threads, gradients are accumulated part by part, which takes less memory for
-    activations."""
+    """Number of parts of a batch, 1 to ``batch_size``. The result of a step depends on
+    this number, but not on the number of threads. With more parts than threads,
+    gradients are accumulated, which takes less memory for activations."""
     device: str = "auto"
-    """Where steps are computed: cpu, or a GPU such as cuda:0; auto takes the first of
+    """Device of the learner: cpu, or a GPU such as cuda:0; auto uses the first of
     ``inference.devices``."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    """Arithmetic of the network's trunk; auto takes bfloat16 where the device has it in
+    """Precision of the network's trunk; auto uses bfloat16 if the device supports it in
     hardware."""
     optimizer: OptimizerConfig = field(default_factory=SgdConfig)
-    """Which optimizer, and its settings."""
+    """The optimizer and its settings."""
     initial_model: str = ""
-    """Model whose weights a new run begins with: a RUN (its newest model at that time),
-    RUN@17 or a model directory. The model's game must have the same shapes, and its
-    network must be ``net`` or one that can grow into ``net``. Kept as a full path.
+    """Model with the initial weights of a new run: a RUN (its newest model at that
+    time), RUN@17 or a model directory. The model's game must have the same shapes, and
+    its network must be ``net`` or able to grow into ``net``. Stored as a full path.
     Empty for random weights."""
 
     def __post_init__(self) -> None:

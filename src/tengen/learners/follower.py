@@ -1,4 +1,4 @@
-"""A following learner: it makes the leader's steps, on its own parts of the batches."""
+"""A follower, which shares each learner step of a leader."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ from tengen.store import Batch
 __all__ = ["Follower"]
 
 _LOOK_S = 0.1
-# After a failed draw, seconds to wait for a sign that the leader has ended.
+# Seconds to wait, after a failed draw, for the end of the leader's connection.
 _END_S = 1.0
-# Seconds in which the leader must have let a follower go that wants to leave.
+# Maximum wait in seconds for the leader to release a follower that leaves.
 _LEAVE_S = 10.0
 
 
 class Follower:
-    """Follows one leader for as long as both live. Used by one thread.
+    """Follows one leader until either of them ends. Used by one thread.
 
-    While the follower learns from one batch, the next batch is drawn.
+    While the follower learns from one batch, it draws the next batch.
 
     Args:
-        connection: A session of the leader's service; closed by ``close``.
-        part: The experience to draw from; closed by ``close``.
-        make_learner: Returns a learner for the network of a stage, by its number.
-        stop: Once it is set, ``work`` ends after some seconds at most; the leader waits
-            until ``close``.
+        connection: A session of the leader's service; ``close`` closes it.
+        part: The experience to draw from; ``close`` closes it.
+        make_learner: Creates a learner for the network of a stage, by its number.
+        stop: If set, ``work`` ends after at most some seconds; the leader waits until
+            ``close``.
         patience_s: See ``TorchGroup``.
         progress: Called with counters after each step.
 
     Attributes:
-        num_steps: Steps that this follower has made.
-        num_lost: Groups that were lost.
-        size: Learners in its group, 1 while it has none.
+        num_steps: Number of steps of this follower.
+        num_lost: Number of groups that were lost.
+        size: Number of learners in the group, 1 if there is no group.
     """
 
     def __init__(
@@ -72,9 +72,9 @@ class Follower:
         self._progress = progress
         self._learner: Learner | None = None
         self._stage = -1
-        # Number of the group that it is in, or has agreed to make.
+        # ID of the group that this follower is in, or has agreed to join.
         self._number = -1
-        # Number of the last group that the leader has given up.
+        # ID of the last group that the leader has given up.
         self._lost_number = -1
         self._is_over = False
         self._is_parted = False
@@ -86,7 +86,7 @@ class Follower:
         self._peer = Peer(connection, self._hear)
 
     def begin(self) -> None:
-        """Tells the leader that it is here. Called once, before other methods."""
+        """Registers with the leader. Called once, before other methods."""
         self._peer.begin()
         self._peer.send({"is": "here"})
 
@@ -94,13 +94,13 @@ class Follower:
         """Follows for some time, or until ``stop`` is set. Blocks.
 
         Args:
-            seconds: How long; a step that is under way then is finished.
+            seconds: Maximum time; a step in progress is completed.
 
         Returns:
-            Whether the session goes on: the leader is there and has not let it go.
+            False if the leader has ended or has released this follower.
 
         Raises:
-            TengenError: It could not draw or learn, although the leader is there.
+            TengenError: A draw or a step failed, although the leader is alive.
         """
         until = time.monotonic() + seconds
         while time.monotonic() < until and not self._stop.is_set():
@@ -109,9 +109,9 @@ class Follower:
         return True
 
     def close(self) -> None:
-        """Leaves between two batches, and releases what it holds.
+        """Leaves the group between two batches, and frees all resources.
 
-        Blocks until the leader goes on without it, some seconds at most.
+        Blocks until the leader continues without this follower, at most some seconds.
         """
         try:
             self._peer.send({"is": "leaving"})
@@ -119,7 +119,7 @@ class Follower:
             while time.monotonic() < until and self._take_next():
                 pass
         except TengenError:
-            pass  # ``work`` has raised it, or it follows from the leader's end
+            pass  # either raised by ``work`` before, or a result of the leader's end
         finally:
             self._is_over = True
             self._peer.close()
@@ -130,7 +130,7 @@ class Follower:
             self._sampler.shutdown(cancel_futures=True)
 
     def _take_next(self) -> bool:
-        """Handles the leader's next message, if one comes soon."""
+        """Handles the leader's next message, if one arrives soon."""
         if self._is_over:
             return False
         try:
@@ -143,7 +143,7 @@ class Follower:
         try:
             self._take(message, batch)
         except TengenError:
-            # A draw fails where the leader, which has the table, was killed meanwhile.
+            # A draw also fails if the leader, which serves the table, has been killed.
             self._is_over = True
             if not self._is_ended.wait(_END_S):
                 raise
@@ -151,11 +151,11 @@ class Follower:
         return True
 
     def _hear(self, message: dict[str, Any] | None) -> None:
-        """Takes a message in the thread that reads it; a draw begins at once."""
+        """Queues a message, in the reading thread; starts to draw immediately."""
         batch = None
         if message is None:
             self._is_ended.set()
-            # So that a draw does not go on waiting for the leader's table.
+            # Ends a draw that waits for the leader's table.
             self._part.close()
         elif message["do"] == "lost":
             # Handled here, because the working thread may be waiting in that group.
@@ -164,7 +164,7 @@ class Follower:
         elif message["do"] == "bye":
             self._is_parted = True
         elif message["do"] == "batch":
-            with contextlib.suppress(RuntimeError):  # it has ended
+            with contextlib.suppress(RuntimeError):  # raised after ``close``
                 batch = self._sampler.submit(self._draw, message)
         self._arrived.put((message, batch))
 
@@ -185,14 +185,14 @@ class Follower:
             self._peer.send({"is": "willing", "group": self._number})
         elif message["group"] != self._number:
             if batch is not None:
-                # A batch of a group that was lost counts as drawn.
+                # A batch of a lost group counts as drawn.
                 batch.result().ack()
         else:
             try:
                 self._work(message, batch)
             except GroupLost as error:
                 self.num_lost += 1
-                # The leader may not notice by itself, and would wait in vain.
+                # Without this message, the leader might not notice the loss, and wait.
                 self._peer.send(
                     {"is": "failed", "group": self._number, "why": str(error)}
                 )
@@ -201,7 +201,7 @@ class Follower:
                     batch.result().ack()
 
     def _work(self, message: dict[str, Any], batch: Future[Batch] | None) -> None:
-        """Handles a message that all learners of a group act on together."""
+        """Handles a message that starts a collective operation of the group."""
         learner = self._learner
         assert learner is not None
         if message["do"] == "meet":
@@ -212,7 +212,7 @@ class Follower:
                 device=learner.device,
                 why_over=self._why_over,
             )
-            # From here on the learner closes the group, whatever happens.
+            # Now the learner owns the group, and closes it even after an error.
             learner.join(group)
             learner.load_state(unpacked_state(group.broadcast(b"")))
             self.size = group.size
@@ -226,10 +226,10 @@ class Follower:
             self._progress({"num_steps": self.num_steps, **metrics})
 
     def _why_over(self) -> str:
-        """Returns why its group is over; empty where it is not."""
+        """Returns the reason to leave the group; empty if there is none."""
         if self._lost_number >= self._number:
             return "the leader has given the group up"
-        # After a "bye" the leader has done its part of the step under way.
+        # After a "bye" the leader has completed its part of the current step.
         if self._is_ended.is_set() and not self._is_parted:
             return "the leader is gone"
         if self._grace.is_over:
@@ -237,8 +237,8 @@ class Follower:
         return ""
 
     def _prepare(self, message: dict[str, Any]) -> None:
-        """Opens the experience, and makes the stage's learner."""
-        # In the thread that draws, after the draws that are under way.
+        """Opens the experience, and creates the learner of the stage."""
+        # Runs in the drawing thread, after the draws in progress.
         self._sampler.submit(self._part.catch_up, message["shared"]).result()
         if message["stage"] != self._stage:
             if self._learner is not None:
@@ -247,7 +247,7 @@ class Follower:
             self._stage = message["stage"]
 
     def _leave(self) -> None:
-        """Leaves its group."""
+        """Leaves the group."""
         self._number = -1
         self.size = 1
         if self._learner is not None:

@@ -1,7 +1,7 @@
-"""How learners in several processes combine their gradients and statistics.
+"""Groups of learners, which combine gradients and statistics of several processes.
 
-A `Group` has the few collectives that learning needs. `Alone` is the group of a single
-learner; the group of several learners is in `tengen.learners.torch_group`.
+A `Group` has the collectives that learning needs. `Alone` is the group of a single
+learner; `tengen.learners.torch_group` has the group of several learners.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ __all__ = [
 
 
 class GroupLost(Exception):
-    """A learner of the group is gone or did not answer in time: collectives fail."""
+    """Collectives fail, because a learner of the group is gone or did not respond."""
 
 
 class Place(NamedTuple):
-    """The place of one learner's rows among the rows of all learners."""
+    """The position of a learner's rows among the rows of all learners, by rank."""
 
     first: int
-    """Number of rows of the learners of lower rank."""
+    """Number of rows of the learners with lower ranks."""
     total: int
     """Number of rows of all learners."""
 
 
 def row_bounds(num_rows: int, num_parts: int, size: int) -> list[tuple[int, int]]:
-    """Returns the first row and the end of the rows of each learner.
+    """Returns the index of the first row and the end index of each learner's rows.
 
-    Each learner has whole parts of the batch, so that the parts are the same as with a
-    single learner.
+    Each learner has complete parts of the batch, so that the parts are the same as with
+    a single learner.
 
     Args:
-        num_rows: Rows of the batch.
-        num_parts: Parts of the batch, at least ``size``.
+        num_rows: Number of rows in the batch.
+        num_parts: Number of parts of the batch, at least ``size``.
         size: Number of learners.
     """
     ends = [num_rows * (num_parts * rank // size) // num_parts for rank in range(size)]
@@ -54,11 +54,11 @@ def row_bounds(num_rows: int, num_parts: int, size: int) -> list[tuple[int, int]
 
 
 class Group(Protocol):
-    """Learners that make every step together. Used by one thread at a time.
+    """Learners that share each learner step. Used by one thread at a time.
 
-    Every learner must call the methods, except ``own`` and ``close``, in the same
-    order. A method blocks until all learners have called it, and raises ``GroupLost``
-    where one does not call it in time, or where there is a reason to stop waiting.
+    All learners must call the methods, except ``own`` and ``close``, in the same order.
+    A method blocks until all learners have called it. It raises ``GroupLost`` if a
+    learner does not call it in time, or if there is a reason to stop waiting.
     """
 
     rank: int
@@ -66,43 +66,43 @@ class Group(Protocol):
     size: int
     """Number of learners."""
     num_parts: int
-    """Parts that the whole batch is split into, at least ``size``; set by the learner
-    that joins the group."""
+    """Number of parts of the complete batch, at least ``size``; set by the learner that
+    joins the group."""
 
     def own(self, num_rows: int) -> slice:
-        """Returns which of ``num_rows`` rows are this learner's; never blocks."""
+        """Returns the slice of this learner's rows of ``num_rows``; never blocks."""
 
     def add(self, tensor: Tensor) -> None:
         """Replaces a contiguous tensor by the sum over all learners.
 
-        All learners get the same bits.
+        The result is bit-identical on all learners.
         """
 
     def gather(self, values: Sequence[float]) -> NDArray[np.float64]:
         """Returns ``[size, len(values)]``, the values of each learner."""
 
     def gather_rows(self, rows: Tensor) -> Tensor:
-        """Returns the rows of all learners, ``[total, ...]``, those of rank 0 first.
+        """Returns the rows of all learners, ``[total, ...]``, ordered by rank.
 
         Args:
-            rows: ``[N, ...]``; N may differ between learners, the other axes may not.
+            rows: ``[N, ...]``; only N may differ between learners.
         """
 
     def gather_bytes(self, data: bytes) -> list[bytes]:
-        """Returns the bytes that each learner gave, by rank."""
+        """Returns ``data`` of each learner, by rank."""
 
     def broadcast(self, data: bytes) -> bytes:
-        """Returns the bytes that rank 0 gave."""
+        """Returns ``data`` of rank 0."""
 
     def place(self, num_rows: int) -> Place:
-        """Returns the place of this learner's rows among those of all learners."""
+        """Returns the position of this learner's rows among those of all learners."""
 
     def close(self) -> None:
-        """Leaves the group; the others' calls fail soon. A second call does nothing."""
+        """Leaves the group; other learners' calls fail soon. Idempotent."""
 
 
 class Alone:
-    """The group of a single learner: nothing is added, and nothing is copied."""
+    """The group of a single learner, whose methods neither add nor copy."""
 
     rank = 0
     size = 1
@@ -140,4 +140,4 @@ class Alone:
 
 
 ALONE = Alone()
-"""The group of every learner that has not joined another one."""
+"""The group of every learner that has not joined another group."""

@@ -1,9 +1,9 @@
-"""A batch's gradient in a fixed number of parts: equal bits on any number of threads.
+"""Computes a batch's gradient in parts, with equal bits for any number of threads.
 
 Each part is computed on one intra-op thread with its own norm statistics, and the parts
-are added in order. Several learners share the parts, and add their sums by two
-collectives a step: one buffer of all gradients, 4 bytes a parameter, and one buffer of
-the metrics and the norm statistics, 8 bytes a number.
+are added in order. Several learners share the parts, and add their sums with two
+collectives per step: a buffer of all gradients with 4 bytes per parameter, and a buffer
+of the metrics and norm statistics with 8 bytes per number.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["Part", "Shards", "joined_priorities", "preferred_dtype"]
 
 T = TypeVar("T")
 
-# In numbers of 4 bytes: each gradient begins at an aligned load of a vector register.
+# In elements of 4 bytes, so that each gradient is aligned for vector registers.
 _ALIGNMENT = 16
 
 
@@ -38,20 +38,20 @@ class Part(NamedTuple):
     """The gradients and metrics of one part of a batch."""
 
     gradients: tuple[Tensor, ...]
-    """In the order of the parameters, scaled by the part's share of the rows."""
+    """Gradients in the order of the parameters, scaled by the part's share of rows."""
     metrics: dict[str, Tensor]
-    """Scalars by name, scaled by the part's share of the rows too."""
+    """Scalars by name, scaled by the part's share of rows too."""
     priorities: Tensor | None
-    """``[rows]``, of the part's items; None where the agent has no priorities."""
+    """``[rows]``, of the part's items; None if the agent has no priorities."""
 
 
 class Shards:
-    """Copies of a network that share its parameters, each for a part of a batch.
+    """Copies of a network that share its parameters, one per part of a batch.
 
     Attributes:
-        gradients: Gradients of the whole batch, one for each parameter, after ``add``
-            or ``add_over``.
-        num_threads: Threads that compute, each with one intra-op thread.
+        gradients: Gradients of the complete batch, one per parameter, after ``add`` or
+            ``add_over``.
+        num_threads: Number of threads that compute, each with one intra-op thread.
     """
 
     def __init__(
@@ -66,23 +66,23 @@ class Shards:
         """Starts the threads.
 
         Args:
-            net: The network; its norm statistics are merged from the copies'.
-            update: Computes the loss of a part.
+            net: The network; its norm statistics are merged from those of the copies.
+            update: The update, which computes the loss of a part.
             num_shards: Number of parts, at least 1.
             dtype: Dtype in which the network's trunk computes.
-            num_threads: Parts computed at a time.
+            num_threads: Maximum number of parts computed concurrently.
         """
         self._net = net
         self._update = update
         self._parameters = [*net.parameters(), *update.parameters()]
         self._replicas = [_replica(net, dtype) for _ in range(num_shards)]
-        # The network's buffers, and those of each copy in the same order. Listed once:
-        # finding them at each step would take long relative to a small network's step.
+        # The buffers of the network and of each copy, in the same order. Listed once,
+        # because listing them takes a large part of a small network's step.
         names = [name for name, _ in net.named_buffers()]
         self._merged = [net.get_buffer(name) for name in names]
         self._copies = [[r.get_buffer(name) for name in names] for r in self._replicas]
         self._flat, self.gradients = _gradients(self._parameters)
-        # The names of the metrics, once every learner of a group knows them.
+        # The names of all learners' metrics; None until the learners exchange them.
         self._names: list[str] | None = None
         self._thread = threading.local()
         self.num_threads = min(num_shards, num_threads)
@@ -95,10 +95,10 @@ class Shards:
     def compute(self, columns: dict[str, Tensor]) -> list[Part]:
         """Returns the parts of a batch, in order. Blocks.
 
-        Called in ``run``, from one of the threads, it computes all parts on it.
+        If the caller is one of the threads (see ``run``), computes all parts on it.
 
         Args:
-            columns: ``[rows, ...]`` each; without rows there are no parts.
+            columns: Tensors ``[rows, ...]``; without rows there are no parts.
         """
         num_rows, num_parts = len(next(iter(columns.values()))), len(self._replicas)
         bounds = [num_rows * index // num_parts for index in range(num_parts + 1)]
@@ -121,21 +121,21 @@ class Shards:
         return [future.result() for future in futures]
 
     def run(self, work: Callable[[], T]) -> T:
-        """Returns ``work()``, run on one of the threads, with one intra-op thread.
+        """Runs ``work`` on one of the threads, with one intra-op thread.
 
-        Called from one of the threads, it runs the work at once on that thread.
+        If the caller is one of the threads, runs ``work`` on the caller's thread.
         """
         return work() if self._is_own_thread else self._pool.submit(work).result()
 
     @torch.no_grad()
     def add(self, parts: list[Part]) -> dict[str, float]:
-        """Sums parts into ``gradients``, in order, and returns the summed metrics."""
-        # All tensors by one call: on a GPU each call is a kernel to launch.
+        """Adds the parts to ``gradients``, in order, and returns the summed metrics."""
+        # One call for all tensors, because on a GPU each call launches a kernel.
         torch._foreach_copy_(self.gradients, parts[0].gradients)
         for part in parts[1:]:
             torch._foreach_add_(self.gradients, part.gradients)
         names = list(parts[0].metrics)
-        # One transfer: each wait for a GPU that others use too takes milliseconds.
+        # One transfer, because each wait for a shared GPU takes milliseconds.
         numbers = torch.stack([part.metrics[n] for part in parts for n in names])
         found = numbers.reshape(len(parts), len(names)).T.tolist()
         return {name: sum(each) for name, each in zip(names, found, strict=True)}
@@ -148,12 +148,12 @@ class Shards:
 
         Args:
             group: The learners.
-            parts: This learner's parts of a minibatch; empty where it has no rows.
-            num_rows: This learner's rows of the minibatch.
-            num_parts: Number of parts over all learners.
+            parts: This learner's parts of a minibatch; empty if it has no rows.
+            num_rows: Number of this learner's rows in the minibatch.
+            num_parts: Number of parts of all learners.
 
         Returns:
-            The metrics, means over the rows of all learners.
+            The metrics, averaged over the rows of all learners.
 
         Raises:
             GroupLost: A learner was lost. Gradients and statistics are then undefined;
@@ -174,7 +174,7 @@ class Shards:
         small = torch.cat(statistics)
         group.add(small)
         total_rows, sums = small[0].item(), small[1 : 1 + len(names)].tolist()
-        # From means over this learner's rows to its share of means over all rows.
+        # Scales means over this learner's rows to its share of means over all rows.
         self._flat.mul_(num_rows / total_rows)
         group.add(self._flat)
         place = 1 + len(names)
@@ -188,7 +188,7 @@ class Shards:
         }
 
     def _metric_names(self, group: Group, metrics: dict[str, float]) -> list[str]:
-        """Returns the names of all metrics, also to learners without rows."""
+        """Returns the names of all metrics, even on learners without rows."""
         if self._names is None:
             each = group.gather_bytes(json.dumps(list(metrics)).encode())
             self._names = sorted({name for data in each for name in json.loads(data)})
@@ -196,7 +196,7 @@ class Shards:
 
     @torch.no_grad()
     def merge_statistics(self) -> None:
-        """Sets the network's norm statistics to the mean of the copies'."""
+        """Sets the network's norm statistics to the mean of those of the copies."""
         if not self._merged:
             return
         torch._foreach_copy_(self._merged, self._copies[0])
@@ -207,7 +207,7 @@ class Shards:
 
     @torch.no_grad()
     def spread_statistics(self) -> None:
-        """Sets the copies' norm statistics to the network's."""
+        """Copies the network's norm statistics to its copies."""
         if not self._merged:
             return
         for copies in self._copies:
@@ -228,7 +228,7 @@ class Shards:
     def _part(self, net: Net, columns: dict[str, Tensor], share: float) -> Part:
         found = self._update.loss(net, columns)
         loss = found.loss * share
-        # The parts share parameters, so none may write to their .grad.
+        # Does not use .grad, because the parts share parameters.
         gradients = torch.autograd.grad(loss, self._parameters, materialize_grads=True)
         named = {
             name: metric.detach() * share for name, metric in found.metrics.items()
@@ -237,7 +237,7 @@ class Shards:
 
 
 def joined_priorities(parts: list[Part]) -> NDArray[np.float64] | None:
-    """Returns the priorities ``[B]`` of a batch's items in order; None without them."""
+    """Returns the priorities ``[B]`` of a batch's items; None if there are none."""
     found = [part.priorities for part in parts if part.priorities is not None]
     if not found:
         return None
@@ -245,10 +245,10 @@ def joined_priorities(parts: list[Part]) -> NDArray[np.float64] | None:
 
 
 def preferred_dtype(precision: str, device: torch.device) -> torch.dtype:
-    """Returns the dtype of ``LearnerConfig.precision`` on a device.
+    """Returns the dtype for ``LearnerConfig.precision`` on a device.
 
-    ``auto`` is bfloat16 where the device multiplies bfloat16 in hardware, since only
-    there it is faster; elsewhere float32.
+    ``auto`` is bfloat16 if the device multiplies bfloat16 in hardware, because
+    otherwise it is not faster than float32; else float32.
     """
     if precision != "auto":
         return torch.bfloat16 if precision == "bfloat16" else torch.float32
@@ -260,7 +260,7 @@ def preferred_dtype(precision: str, device: torch.device) -> torch.dtype:
 
 
 def _gradients(parameters: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
-    """Returns one buffer of zeros, and a view of it for each parameter."""
+    """Returns a buffer of zeros, and views into the buffer, one per parameter."""
     lengths = [-(-p.numel() // _ALIGNMENT) * _ALIGNMENT for p in parameters]
     flat = torch.zeros(sum(lengths), device=parameters[0].device)
     views = []

@@ -1,4 +1,4 @@
-"""A learner's state: its parts, and its bytes, which make another learner equal."""
+"""The state of a learner, and its serialization, which is sent to followers."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ _COUNTS = "counts"
 
 
 class LearnerState(NamedTuple):
-    """All that a learner needs to continue exactly."""
+    """The complete state from which a learner can resume exactly."""
 
     tensors: dict[str, Tensor]
-    """Weights, averaged weights, moments, the state of torch's generator, and the state
-    of the agent's update, by name."""
+    """Weights, averaged weights, moments, the state of torch's random generator, and
+    the state of the agent's update, by name."""
     num_steps: int
-    """Steps made."""
+    """Number of learner steps."""
     num_optimizer_steps: int
-    """Steps since the optimizer began; it begins anew after a network has grown."""
+    """Number of optimizer steps since the start, or since the network has grown."""
     num_samples: int
-    """Rows learned from."""
+    """Number of rows learned from."""
 
 
 class Trained:
-    """Everything that a step changes, which is a learner's state. Not thread-safe.
+    """Reads and restores the tensors that a learner step changes. Not thread-safe.
 
     Args:
-        net: The network in training.
+        net: The network to train.
         optimizer: The network's optimizer, which has the averaged network.
-        update: The agent's update, with its own state.
+        update: The agent's update, which may have a state.
     """
 
     def __init__(self, net: Net, optimizer: Optimizer, update: Update) -> None:
@@ -56,7 +56,7 @@ class Trained:
         self._update = update
 
     def tensors(self) -> dict[str, Tensor]:
-        """Returns the state by name; the tensors are shared, not copied."""
+        """Returns the tensors by name, without copying them."""
         return {
             f"{prefix}.{name}": tensor
             for prefix, part in self._parts().items()
@@ -64,10 +64,10 @@ class Trained:
         }
 
     def load(self, state: LearnerState) -> None:
-        """Restores the tensors of a state; changes nothing else.
+        """Restores the tensors of a state, but not its counters.
 
         Raises:
-            RunError: A tensor is missing, unknown or has another shape; nothing was
+            RunError: A tensor is missing, unknown or has another shape; nothing has
                 changed.
         """
         given = {}
@@ -103,7 +103,7 @@ class Trained:
 
 
 def packed_state(state: LearnerState) -> bytes:
-    """Returns a state as bytes, which are read without unpickling."""
+    """Serializes a state in a format that is read without unpickling."""
     tensors = {name: tensor.contiguous() for name, tensor in state.tensors.items()}
     counts = [state.num_steps, state.num_optimizer_steps, state.num_samples]
     data = safetensors.torch.save(tensors)
@@ -112,10 +112,10 @@ def packed_state(state: LearnerState) -> bytes:
 
 
 def unpacked_state(data: bytes) -> LearnerState:
-    """Returns the state that ``packed_state`` was given.
+    """Inverse of ``packed_state``.
 
     Raises:
-        RunError: The bytes are no state.
+        RunError: ``data`` is damaged.
     """
     length = int.from_bytes(data[:8], "little")
     try:
@@ -125,12 +125,12 @@ def unpacked_state(data: bytes) -> LearnerState:
         raise RunError(
             "state (of the leading learner) is damaged; start this learner again"
         ) from error
-    # Cloned, because the learner keeps some of the tensors and the bytes go away.
+    # Cloned, because the learner keeps some of the tensors longer than ``data``.
     return LearnerState({n: t.clone() for n, t in tensors.items()}, *counts)
 
 
 def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Returns the tensors whose names begin with a prefix, without it."""
+    """Returns the tensors with names that begin with a prefix; removes the prefix."""
     return {
         name.removeprefix(prefix): tensor
         for name, tensor in tensors.items()
@@ -141,12 +141,12 @@ def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 def _check_same_tensors(
     what: str, expected: Mapping[str, Tensor], given: Mapping[str, Tensor]
 ) -> None:
-    """Checks that given tensors have the names and shapes of those they replace.
+    """Checks that ``given`` has the names and shapes of ``expected``.
 
     Args:
-        what: What the tensors are, for messages.
+        what: A prefix of the tensors' names, for error messages.
         expected: The learner's tensors.
-        given: The tensors that are to replace them.
+        given: The tensors that will replace ``expected``.
 
     Raises:
         RunError: A tensor is missing, unknown or of another shape.

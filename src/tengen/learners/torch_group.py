@@ -1,12 +1,11 @@
-"""The group of several learners, by torch.distributed; see `tengen.learners.group`.
+"""The group of several learners on torch.distributed; see `tengen.learners.group`.
 
-The backend is torch's gloo on CPUs, and NCCL where each learner has a GPU of its own.
-This is the only file that uses torch.distributed, and it imports torch.distributed only
-when a group of several learners is made.
+The backend is gloo on CPUs, and NCCL if each learner has its own GPU. Only this file
+uses torch.distributed, and imports it only when a group of several learners is created.
 
-Gloo, NCCL and the store by which learners find each other neither authenticate nor
-encrypt. They therefore listen on loopback, or, where a run lets other hosts in, on that
-one address; see docs/howto/machines/learners.md.
+Gloo, NCCL and the store with which learners find each other neither authenticate nor
+encrypt. So they listen on loopback, or, if a run accepts other hosts, on one address of
+this host; see docs/howto/machines/learners.md.
 
 The NCCL path has never run on GPUs.
 """
@@ -36,25 +35,25 @@ __all__ = ["GLOO", "NCCL", "Meeting", "TorchGroup"]
 GLOO = "gloo"
 NCCL = "nccl"
 
-# The longest wait for a learner that has agreed to meet.
+# Maximum wait in seconds for a learner that has agreed to meet.
 _MEETING_S = 20.0
-# Time between two checks of ``why_over`` while a learner waits for others.
+# Interval of the calls of ``why_over`` while a learner waits for others.
 _SLICE = datetime.timedelta(seconds=0.25)
-# Seconds between two checks of whether a GPU's collective has ended.
+# Interval in seconds of the checks whether a GPU's collective has ended.
 _GPU_LOOK_S = 0.0002
 
 
 class Meeting:
-    """The leader's store, by which the learners of a group find each other.
+    """The leader's store, with which the learners of a group find each other.
 
     Args:
-        host: The address of this host that the store listens on.
+        host: The address of this host on which the store listens.
 
     Raises:
         OSError: The address cannot be used.
 
     Attributes:
-        port: The port that the store listens on.
+        port: The port on which the store listens.
     """
 
     def __init__(self, host: str) -> None:
@@ -77,27 +76,26 @@ class Meeting:
 
 
 class TorchGroup:
-    """A group by torch.distributed; see ``Group``.
+    """A group on torch.distributed; see ``Group``.
 
     Args:
         host: The address of the leader's ``Meeting``.
         port: The port of the leader's ``Meeting``.
-        name: The name of the group: the same for all its learners, and never used for
+        name: The name of the group, the same for all its learners, and never used for
             another group.
         rank: See ``Group``.
         size: See ``Group``.
-        patience_s: The longest wait for another learner in seconds, above 0. A learner
-            whose process ends is not waited for; the wait for the first meeting is
-            shorter.
-        backend: ``gloo``, or ``nccl`` where each learner has a GPU of its own.
-        device: The device that NCCL computes on.
-        why_over: Returns why this learner should stop waiting for others; empty while
-            there is no reason. Called several times a second while the learner waits,
-            because torch does not notice when a host is lost: none of its connections
-            are then closed.
+        patience_s: Maximum wait for another learner in seconds, above 0. There is no
+            wait for a learner whose process has ended, and the wait for the initial
+            meeting is shorter.
+        backend: ``gloo``, or ``nccl`` if each learner has its own GPU.
+        device: The device of NCCL's tensors.
+        why_over: Returns the reason to stop waiting for others; empty if there is none.
+            Called several times a second while this learner waits, because torch does
+            not notice the loss of a host, which closes no connections.
 
     Raises:
-        GroupLost: The other learners did not come in time.
+        GroupLost: The other learners did not join in time.
     """
 
     def __init__(
@@ -121,9 +119,9 @@ class TorchGroup:
         self._device = torch.device(device if backend == NCCL else "cpu")
         self._is_nccl = backend == NCCL
         self._why_over = why_over
-        # A collective that this learner no longer waits for, but torch still does.
+        # A collective that torch has not completed yet.
         self._unfinished: Any = None
-        # Short, because learners that meet have agreed to, and do nothing else.
+        # Short, because the learners have agreed to meet, and are waiting.
         meeting = datetime.timedelta(seconds=min(_MEETING_S, patience_s))
 
         def meet() -> Any:
@@ -219,12 +217,12 @@ class TorchGroup:
 
     def close(self) -> None:
         """See ``Group.close``."""
-        # This closes its connections, by which the others notice at once.
+        # Closes the connections, so that the others notice immediately.
         group, self._group = self._group, None
         unfinished, self._unfinished = self._unfinished, None
         if unfinished is not None:
-            # A group that is destroyed waits for its collective. So a thread keeps the
-            # group until torch's timeout, and the process exits without that thread.
+            # The destructor of a group waits for its collective. So a daemon thread
+            # keeps the group until torch's timeout.
             _begun(lambda: _let_go(group, unfinished))
 
     def _gather(self, own: Tensor) -> list[Tensor]:
@@ -261,9 +259,9 @@ class TorchGroup:
             raise GroupLost(str(error)) from error
 
     def _has_ended(self, work: Any) -> bool:
-        """Whether a collective has ended; waits a little for it."""
+        """Returns whether a collective has ended, after waiting briefly."""
         if self._is_nccl:
-            # NCCL's wait with a timeout would end the group on reaching the timeout.
+            # Polls, because NCCL aborts the group if a wait with a timeout expires.
             time.sleep(_GPU_LOOK_S)
         else:
             with contextlib.suppress(RuntimeError):
@@ -277,12 +275,12 @@ class TorchGroup:
 
 
 def _distributed() -> Any:
-    """Returns torch.distributed as Any, since its type stubs are incomplete."""
+    """Returns torch.distributed as Any, because its type stubs are incomplete."""
     return importlib.import_module("torch.distributed")
 
 
 def _begun(work: Callable[[], Any]) -> Future[Any]:
-    """Starts work on a daemon thread and returns its future result."""
+    """Runs ``work`` on a daemon thread, and returns a future of its result."""
     found: Future[Any] = Future()
 
     def run() -> None:
@@ -296,12 +294,12 @@ def _begun(work: Callable[[], Any]) -> Future[Any]:
 
 
 def _let_go(group: Any, work: Any) -> None:
-    """Keeps a group until its collective has ended."""
+    """Keeps ``group`` alive until its collective has ended."""
     with contextlib.suppress(RuntimeError):
         work.wait()
 
 
 def _own_address(host: str, port: int) -> str:
-    """Returns the address of this host from which it reaches the leader's."""
+    """Returns the address of this host that connects to the leader's address."""
     with socket.create_connection((host, port), timeout=10.0) as connection:
         return str(connection.getsockname()[0])

@@ -1,7 +1,6 @@
-"""Compares an exported model with its torch source, before it is published.
+"""Compares an exported model with torch before the model is published.
 
-The reference is torch in float32, with the files that are about to be published, on
-positions of real games.
+The reference is torch in float32 with the same files, on positions of real games.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ _REFERENCE = InferenceConfig(backend="torch", precision="fp32", batch_shape="dyn
 
 @dataclass(frozen=True)
 class _Tolerance:
-    """Allowed root mean square error: ``relative`` of the spread plus ``absolute``.
+    """Maximum root mean square error: ``relative`` times the spread plus ``absolute``.
 
-    It is relative to the spread over positions and actions, because the logits of an
-    untrained net are nearly equal: an absolute bound would accept any other such net.
+    The error is relative to the spread over positions and actions, because an absolute
+    bound would be too loose for an untrained network, whose logits are nearly equal.
     """
 
     relative: float
@@ -51,17 +50,17 @@ _TOLERANCES = {
 
 @dataclass(frozen=True)
 class ExportCheck:
-    """The errors of an exported model against its torch source.
+    """The errors of an exported model relative to torch.
 
-    A board game's policy is compared by its logits without their mean over actions,
-    which no policy depends on.
+    For a board game's policy, logits are compared after subtracting their mean over
+    actions, which does not affect the policy.
 
     Attributes:
-        num_rows: Rows that were compared.
+        num_rows: Number of rows compared.
         errors: Root mean square error of each output, by name.
-        spreads: Standard deviations of these in the source.
-        max_probability_error: Largest absolute error of an action's probability; 0
-            without a board.
+        spreads: Standard deviation of each output in torch, by name.
+        max_probability_error: Maximum absolute error of an action's probability; 0 if
+            the task is not a board game.
     """
 
     num_rows: int
@@ -75,16 +74,16 @@ class ExportCheck:
 
 
 def check_export(directory: Path, backend: Backend, inputs: Arrays) -> ExportCheck:
-    """Compares a model in its backend with its torch source.
+    """Compares a model's outputs in a backend with those of torch.
 
     Args:
-        directory: The model directory that ``backend`` was opened on.
-        backend: The backend that will evaluate it.
+        directory: The model directory from which ``backend`` was opened.
+        backend: The backend that will evaluate the model.
         inputs: ``[M, ...]`` by name, some hundred different rows of real games or
             episodes.
 
     Raises:
-        RunError: The source's answers are not finite, or the errors are larger than the
+        RunError: Torch's outputs are not finite, or the errors are larger than the
             backend's precision explains.
     """
     outputs = tuple(backend.signature.outputs)
@@ -109,7 +108,7 @@ def check_export(directory: Path, backend: Backend, inputs: Arrays) -> ExportChe
     probability = result.max_probability_error
     limits.append(("max_probability_error", probability, allowed.max_probability))
     for name, found, limit in limits:
-        # Written so that a NaN is refused.
+        # Not ``found > limit``, so that NaN raises too.
         if not found <= limit:
             raise RunError(
                 f"{name} ({found:.3g}) of the exported model {directory} is above "
@@ -120,11 +119,11 @@ def check_export(directory: Path, backend: Backend, inputs: Arrays) -> ExportChe
 
 
 def evaluate(backend: Backend, inputs: Arrays) -> dict[str, NDArray[Any]]:
-    """Returns the answers to many rows, ``[M, ...]`` by name. Blocks.
+    """Returns the outputs for many rows, ``[M, ...]`` by name. Blocks.
 
     Args:
-        backend: The backend. A network with memory sees each row as the first of an
-            episode.
+        backend: The backend. For a network with memory, each row counts as the first of
+            an episode.
         inputs: ``[M, ...]`` by name.
     """
     rows = {name: np.ascontiguousarray(array) for name, array in inputs.items()}
@@ -145,7 +144,8 @@ def _compare(source: Arrays, exported: Arrays, is_board: bool) -> ExportCheck:
         )
         shares = [_softmax(answers["policy"]) for answers in (source, exported)]
         most = float(np.abs(shares[1] - shares[0]).max())
-        # Over positions and actions: an untrained net may answer all positions alike.
+        # Over actions too, because an untrained network's outputs may hardly depend on
+        # the position.
         spreads["policy"] = _rms(source["policy"])
     return ExportCheck(
         num_rows=len(next(iter(source.values()))),

@@ -1,9 +1,9 @@
-"""Exports models to ONNX: an architecture is traced once, then weights are patched in.
+"""Exports models to ONNX: traces an architecture once, then replaces its weights.
 
-Tracing a network takes seconds, replacing the bytes of its initializers takes
-milliseconds. So the models of an architecture are the same graph with other numbers.
-Templates are kept in memory and, if a folder is given, on disk, where other processes
-and resumed runs find them.
+Tracing a network can take seconds, but replacing the bytes of its initializers takes
+milliseconds. So all models of an architecture use one template graph. Templates are
+cached in memory and, if a folder is given, on disk for other processes and resumed
+runs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tengen.run import publish_file
 from tengen.tensors import Signature
 
 if TYPE_CHECKING:
-    # Needed only for exports.
+    # Imported at run time only by exports.
     import onnx
 
 __all__ = ["ModelExporter", "OnnxTemplate", "architecture_hash"]
@@ -32,33 +32,33 @@ __all__ = ["ModelExporter", "OnnxTemplate", "architecture_hash"]
 # The metadata key for the names of tensors that inference never reads.
 _UNUSED_KEY = "tengen.unused"
 
-# A part of the names of templates; raise it when tracing or the rules change.
+# Part of the hash of templates; increment it when tracing or the rules change.
 _TRACE_VERSION = 3
 
 
 def architecture_hash(signature: Signature, config: NetConfig) -> str:
-    """Returns 16 hexadecimal digits that name an architecture's template."""
+    """Returns 16 hexadecimal digits that identify an architecture's template."""
     content = [_TRACE_VERSION, to_dict(signature), to_dict(config)]
     text = json.dumps(content, sort_keys=True).encode()
     return hashlib.sha256(text).hexdigest()[:16]
 
 
 class OnnxTemplate:
-    """A graph whose initializers have the network's own tensor names.
+    """A graph whose initializers have the names of the network's tensors.
 
     Attributes:
         data: The serialised graph.
     """
 
     def __init__(self, data: bytes, where: str = "in memory") -> None:
-        """Parses a template made by ``from_graph``.
+        """Parses a template created by ``from_graph``.
 
         Args:
             data: A serialised ``ModelProto``.
-            where: The file, for messages.
+            where: The path of the file, for error messages.
 
         Raises:
-            RunError: The data is damaged or holds no graph.
+            RunError: The data is damaged or contains no graph.
         """
         import onnx
 
@@ -83,15 +83,15 @@ class OnnxTemplate:
 
     @classmethod
     def from_graph(cls, graph: onnx.ModelProto, names: set[str]) -> OnnxTemplate:
-        """Makes a template from a traced graph.
+        """Creates a template from a traced graph.
 
         Args:
             graph: The graph, traced without optimisation.
-            names: Every tensor of the network.
+            names: The names of all tensors of the network.
 
         Raises:
-            RunError: The graph holds a tensor that the network does not have, which
-                patching could not replace.
+            RunError: The graph has a tensor that the network lacks, which ``patch``
+                could not replace.
         """
         import onnx
 
@@ -108,14 +108,14 @@ class OnnxTemplate:
 
     @property
     def tensor_names(self) -> frozenset[str]:
-        """All tensors of the network, even those that inference never reads."""
+        """Names of all tensors of the network, even if inference never reads them."""
         return frozenset(self._initializers) | self._unused
 
     def patch(self, tensors: Mapping[str, NDArray[np.generic]]) -> bytes:
-        """Returns the graph with these weights. Not safe to call from two threads.
+        """Returns the graph with other weights. Not thread-safe.
 
         Args:
-            tensors: Exactly the network's tensors, by name.
+            tensors: All of the network's tensors, by name.
 
         Raises:
             RunError: A name is missing or unexpected, or a shape or dtype differs.
@@ -141,20 +141,20 @@ class OnnxTemplate:
                     f"tensor ({name}) is {tensor.dtype} {list(tensor.shape)} and must "
                     f"be {dtype} {list(item.dims)}; export with the right architecture"
                 )
-            # ONNX stores raw data in little-endian order whatever the machine's.
+            # ONNX stores raw data in little-endian order on any machine.
             item.raw_data = tensor.astype(dtype.newbyteorder("<"), copy=False).tobytes()
         return bytes(self._proto.SerializeToString())
 
 
 class ModelExporter:
-    """Makes ``model.onnx`` from weights. Used by one thread."""
+    """Creates ``model.onnx`` from weights. Used by one thread."""
 
     def __init__(self, templates: Path | None = None) -> None:
-        """Starts with no template in memory.
+        """Creates an exporter without templates in memory.
 
         Args:
-            templates: Folder of templates, created when needed; None to keep them in
-                memory only.
+            templates: Folder of templates, created when needed; None to cache them only
+                in memory.
         """
         self._folder = templates
         self._templates: dict[str, OnnxTemplate] = {}
@@ -165,17 +165,17 @@ class ModelExporter:
         config: NetConfig,
         tensors: Mapping[str, NDArray[np.generic]],
     ) -> bytes:
-        """Returns the ONNX file of a network with these weights.
+        """Returns the ONNX file of a network.
 
-        Takes milliseconds, or one to two seconds for the first of an architecture.
+        Takes milliseconds, or longer for an architecture without a template.
 
         Args:
             signature: The network's inputs and outputs.
-            config: The network's size.
-            tensors: The network's whole state, by its own names.
+            config: The kind and size of the network.
+            tensors: The network's complete state dict.
 
         Raises:
-            UsageError: The network keeps state.
+            UsageError: The network has recurrent state.
             RunError: A tensor is missing, unexpected or of another shape, or the
                 network cannot be traced.
         """
@@ -185,7 +185,7 @@ class ModelExporter:
         """Returns the architecture's template; traces the network if there is none yet.
 
         Raises:
-            UsageError: The network keeps state.
+            UsageError: The network has recurrent state.
             RunError: The network cannot be traced, or the template on disk is
                 damaged.
         """
@@ -226,7 +226,7 @@ def _traced(signature: Signature, config: NetConfig) -> OnnxTemplate:
     from tengen.models.trace import trace
     from tengen.nets import InferenceHead
 
-    # The weights are patched away; torch's generator belongs to the learner.
+    # The weights do not matter, and the learner's random numbers must not change.
     with torch.random.fork_rng(devices=[]):
         net = config.build(signature)
     head = InferenceHead(net, outputs=tuple(signature.outputs))

@@ -1,7 +1,7 @@
-"""int8 models: calibrated on some positions, compared with the float model on others.
+"""Creates int8 models, and compares them with the float models.
 
-Calibration takes the largest value that each activation reaches. Ranges clipped at a
-quantile were measured and are no better (docs/explanation/performance_inference.md).
+Calibration uses the maximum of each activation. Ranges clipped at a quantile are no
+better in measurements (docs/explanation/performance_inference.md).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tengen.models.load import INT8_FILE, ONNX_FILE
 __all__ = ["Int8Check", "can_quantise", "quantise"]
 
 _INT8 = InferenceConfig(backend="openvino", precision="int8", batch_shape="dynamic")
-# One position in this many is held out from calibration, for the comparison.
+# Every _HELD_OUT-th position is held out from calibration for the comparison.
 _HELD_OUT = 3
 _MAX_POLICY_DIVERGENCE = 0.005
 _MAX_VALUE_ERROR = 0.05
@@ -36,16 +36,16 @@ _ILLEGAL = -1e9
 
 @dataclass(frozen=True)
 class Int8Check:
-    """The errors of an int8 model against its float source, on held-out positions.
+    """The errors of an int8 model relative to its float model, on held-out positions.
 
     Attributes:
-        num_rows: Positions that were compared.
-        policy_divergence: Mean over positions of the Kullback-Leibler divergence of
-            the int8 policy from the source's, over legal actions, in nats.
+        num_rows: Number of positions compared.
+        policy_divergence: Kullback-Leibler divergence of the int8 policy from the float
+            policy, over legal actions, in nats, averaged over positions.
         value_error: Root mean square error of values.
         top1_agreement: Share of positions with the same most probable legal action.
         score_error: Root mean square error of the scores' means and standard
-            deviations, in points; 0 where the model has none.
+            deviations, in points; 0 if the model estimates no score.
     """
 
     num_rows: int
@@ -59,11 +59,11 @@ class Int8Check:
         return dataclasses.asdict(self)
 
     def refusal(self, point_utility: float = 0.0) -> str | None:
-        """Returns the error that is too large, with its limit; None if none is.
+        """Returns a message about an error that is too large; None if there is none.
 
         Args:
-            point_utility: The maximum utility of a point of the score in searches,
-                beside a value in [-1, 1]; 0 if they ignore scores.
+            point_utility: The maximum utility of one point of the score in searches,
+                relative to values in [-1, 1]; 0 if searches ignore scores.
         """
         most_points = (
             _MAX_VALUE_ERROR / point_utility if point_utility > 0 else math.inf
@@ -75,14 +75,14 @@ class Int8Check:
         )
         for name, limit in limits:
             found = getattr(self, name)
-            # Written so that a NaN is refused.
+            # Not ``found > limit``, so that NaN is too large.
             if not found <= limit:
                 return f"{name} ({found:.3g}) is above {limit:.3g}"
         return None
 
 
 def can_quantise() -> bool:
-    """Whether int8 models can be made and evaluated here."""
+    """Returns whether this machine can create and evaluate int8 models."""
     return is_installed() and "int8" in supported_precisions()
 
 
@@ -91,19 +91,19 @@ def quantise(
     planes: NDArray[np.float32],
     legal: NDArray[np.bool_] | None = None,
 ) -> Int8Check:
-    """Writes ``model_int8.onnx`` beside ``model.onnx`` and compares the two. Blocks.
+    """Writes ``model_int8.onnx`` and compares it with ``model.onnx``. Blocks.
 
     Args:
         directory: A model directory that is not published yet.
-        planes: ``[M, C, H, W]`` float32, different positions, at least 3. Every third
-            position is compared, the others calibrate.
+        planes: ``[M, C, H, W]`` float32, at least 3 different positions. Every third
+            position is for the comparison, the others are for calibration.
         legal: ``[M, A]``, the actions whose probabilities are compared; None for all.
 
     Raises:
-        UsageError: OpenVINO is not installed, or the CPU has no int8.
+        UsageError: OpenVINO is not installed, or the CPU does not support int8.
         RunError: The network has no layer to compute in int8.
     """
-    # It imports onnx, which is needed only here.
+    # Imports onnx, which only this function needs.
     from tengen.models.int8_graph import PEAK_PREFIX, int8_graph, peak_graph
 
     graph = (directory / ONNX_FILE).read_bytes()
@@ -138,7 +138,7 @@ def quantise(
 def _log_policy(
     logits: NDArray[np.float32], legal: NDArray[np.bool_] | None
 ) -> NDArray[np.float64]:
-    """Returns ``[M, A]`` log probabilities over the legal actions."""
+    """Returns log-probabilities ``[M, A]`` over the legal actions."""
     wide = logits.astype(np.float64)
     if legal is not None:
         wide = np.where(legal, wide, _ILLEGAL)

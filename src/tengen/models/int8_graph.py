@@ -1,14 +1,15 @@
-"""Quantises a float graph: the trunk's convolutions are computed in int8.
+"""Quantises the convolutions of a float graph's trunk to int8.
 
-Weights become int8 with a scale for each output channel, activations uint8 with one
+Weights become int8 with one scale per output channel, and activations uint8 with one
 scale. Standard ``QuantizeLinear`` and ``DequantizeLinear`` nodes around a convolution
-describe this, and a backend that knows them computes in integers. The first convolution
-stays in floats, because it has few planes, and so do the heads, which cost little.
+describe this; a backend that recognizes them computes in integers. The first
+convolution stays in floats because it has few input planes, and the heads because they
+are cheap.
 
-x86 processors without VNNI add two products of uint8 and int8 in 16 bits, which
-saturates above 32,767; two products of 255 * 127 would. So the scale of an output
-channel keeps the sum of any two weights that may be added first within 128 levels. The
-same graph then gives the same integers with and without VNNI. ``INT8_RULE`` marks it.
+x86 processors without VNNI add pairs of products of uint8 and int8 with saturation at
+32,767, which 2 * 255 * 127 exceeds. So the scale of an output channel limits the sum of
+any two weights that may form a pair to 128 levels. The graph then computes the same
+integers with and without VNNI. ``INT8_RULE`` marks such graphs.
 """
 
 from __future__ import annotations
@@ -26,26 +27,26 @@ from tengen.inference.openvino_backend import INT8_RULE
 __all__ = ["PEAK_PREFIX", "int8_graph", "peak_graph"]
 
 PEAK_PREFIX = "peak."
-"""The prefix of the output with the largest values of an activation."""
+"""Prefix of the names of outputs with the maxima of an activation."""
 
-# The first opset in which ONNX's own interpreter computes both nodes.
+# The first opset in which ONNX's reference interpreter supports both nodes.
 _OPSET = 19
 _IR_VERSION = 9
 _WEIGHT_LEVELS = 127
 _ACTIVATION_LEVELS = 255
-# Input channels whose products a processor without VNNI adds in pairs.
+# Size of a group of input channels, within which products may be added in pairs.
 _GROUP = 4
 
 
 def peak_graph(graph: bytes) -> bytes:
-    """Returns a float graph that also outputs the peaks of its activations.
+    """Returns a float graph that also outputs the maxima of its activations.
 
     Args:
         graph: A serialised ``ModelProto`` with weights.
 
     Returns:
-        The graph with one more output ``[B]`` float32 for each input of an int8
-        convolution: its largest value in each row, named ``peak.`` and its name.
+        The graph with an additional output ``[B]`` float32 for each activation that is
+        an input of an int8 convolution: its maximum per row, named ``peak.NAME``.
     """
     proto = onnx.load_model_from_string(graph)
     for name in dict.fromkeys(node.input[0] for node in _convolutions(proto)):
@@ -70,8 +71,8 @@ def int8_graph(graph: bytes, peaks: Mapping[str, float]) -> bytes:
 
     Args:
         graph: A serialised ``ModelProto`` with weights, in float32.
-        peaks: The largest value of each activation of ``peak_graph``, by its name. They
-            are never negative, because a ReLU precedes them.
+        peaks: The maximum of each activation in ``peak_graph``, by the activation's
+            name; never negative, because a ReLU precedes each convolution.
 
     Raises:
         RunError: The graph has no convolution to quantise.
@@ -101,7 +102,7 @@ def int8_graph(graph: bytes, peaks: Mapping[str, float]) -> bytes:
 
 
 class _Rounding:
-    """Collects the nodes and the additional tensors of the new graph.
+    """Collects the nodes and the additional tensors of a quantised graph.
 
     Attributes:
         nodes: The nodes, in topological order.
@@ -114,7 +115,7 @@ class _Rounding:
         self._known: dict[str, str] = {}
 
     def activation(self, name: str, peak: float) -> str:
-        """Returns the name of an activation rounded to uint8 and made float again."""
+        """Rounds an activation to uint8 and back; returns the name of the result."""
         if name not in self._known:
             levels = np.array(_scales(np.array(peak), _ACTIVATION_LEVELS))
             scale = self._tensor(f"{name}.scale", levels)
@@ -125,7 +126,7 @@ class _Rounding:
         return self._known[name]
 
     def weight(self, tensor: onnx.TensorProto) -> str:
-        """Returns the name of a weight ``[O, I, kH, kW]`` that is kept in int8."""
+        """Stores a weight ``[O, I, kH, kW]`` in int8; returns its name as floats."""
         array = onnx.numpy_helper.to_array(tensor)
         scales = _scales(_pair_peaks(array), _WEIGHT_LEVELS)
         levels = np.rint(array / scales[:, None, None, None])
@@ -147,14 +148,14 @@ class _Rounding:
 
 
 def _pair_peaks(weight: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Returns the largest sum of two weights of one sign, for each output channel.
+    """Returns the maximum absolute sum of a pair of weights, per output channel.
 
     Args:
-        weight: ``[O, I, kH, kW]``. Two weights count together if they are of one cell
-            of the kernel and of one group of input channels; zeros complete a group.
+        weight: ``[O, I, kH, kW]``. A pair is two weights of equal sign, of the same
+            kernel cell and group of input channels; zeros pad the last group.
 
     Returns:
-        ``[O]``, at least the largest absolute weight.
+        ``[O]``, at least the maximum absolute weight.
     """
     num_outputs, num_inputs, *kernel = weight.shape
     padding = ((0, 0), (0, -num_inputs % _GROUP), (0, 0), (0, 0))
@@ -167,7 +168,7 @@ def _pair_peaks(weight: NDArray[np.floating]) -> NDArray[np.floating]:
 
 
 def _scales(peaks: NDArray[np.floating], num_levels: int) -> NDArray[np.float32]:
-    """Returns the step between levels; 1 if all values are zero."""
+    """Returns the step size between levels; 1 if all values are zero."""
     return np.where(peaks > 0, peaks / num_levels, 1.0).astype(np.float32)
 
 
@@ -177,7 +178,7 @@ def _convolutions(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
 
 
 def _is_rounded(node: onnx.NodeProto, weights: Mapping[str, onnx.TensorProto]) -> bool:
-    """Whether a node is a convolution larger than 1x1, and not the first one."""
+    """Returns whether a node is a convolution larger than 1x1, except the first one."""
     if node.op_type != "Conv" or node.input[0] == "planes":
         return False
     weight = weights.get(node.input[1])

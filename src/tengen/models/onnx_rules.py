@@ -1,8 +1,8 @@
-"""A rule for each torch operation of tengen's networks: its equivalent in ONNX.
+"""Rules that translate the torch operations of tengen's networks to ONNX.
 
-These rules keep every tensor's name, fold nothing, and take milliseconds, while torch's
-exporter takes seconds and needs another package. A network that calls a function
-without a rule goes through that exporter (``tengen.models.trace``).
+The rules keep the names of tensors, fold no constants, and take milliseconds, while
+torch's exporter takes seconds and needs another package. If a network calls a function
+without a rule, that exporter is used (``tengen.models.trace``).
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ __all__ = ["OPSET", "RULES", "GraphBuilder", "NoRuleError", "Value"]
 
 OPSET = 18
 
-# The end of a slice that torch writes for "to the end".
+# ONNX's end index of a slice without an end.
 _TO_END = 2**63 - 1
 
 
 class NoRuleError(RunError):
-    """There is no rule for an operation, or for its arguments."""
+    """There is no rule for an operation or for its arguments."""
 
 
 class Value(str):
-    """The name of a tensor in the graph. Other arguments are plain numbers."""
+    """The name of a tensor in the graph. Other arguments of rules are plain numbers."""
 
     __slots__ = ("dtype", "num_axes")
     dtype: str
-    """The dtype in torch's form, ``torch.float32``."""
+    """The name of torch's dtype, such as ``torch.float32``."""
     num_axes: int
 
 
@@ -56,15 +56,15 @@ class GraphBuilder:
         return output
 
     def constant(self, array: NDArray[np.generic]) -> Value:
-        """Adds a constant as a node, so that initializers are only weights."""
+        """Adds a constant as a node, so that only weights are initializers."""
         return self.emit("Constant", value=onnx.numpy_helper.from_array(array))
 
     def axes(self, *axes: int) -> Value:
-        """Adds a constant ``[num_axes]`` int64."""
+        """Adds a constant ``[len(axes)]`` int64."""
         return self.constant(np.array(axes, np.int64))
 
     def tensor(self, operand: Value | float, kind: np.dtype[Any]) -> Value:
-        """Returns the tensor of an operand that may be a number in torch."""
+        """Returns a tensor for an operand, which may be a plain number."""
         if isinstance(operand, Value):
             return operand
         return self.constant(np.array(operand, kind))
@@ -176,7 +176,7 @@ def _batch_norm(
     if training:
         raise RunError("network (training mode) cannot be exported; call eval() first")
     if weight is None or bias is None:
-        # ONNX's operator needs both; without them it is a difference and a quotient.
+        # ONNX's operator needs both. Without them, emits a difference and a quotient.
         if weight is not None or bias is not None:
             raise NoRuleError(
                 "batch_norm (a scale or a shift alone) has no ONNX rule; have both"
@@ -206,7 +206,7 @@ def _cat(graph: GraphBuilder, parts: Sequence[Value], dim: int = 0) -> Value:
 
 
 def _item(graph: GraphBuilder, x: Value, index: Any) -> Value:
-    """The rule of ``x[index]``: slices, numbers and None, as in ``x[:, 2:, None]``."""
+    """The rule of ``x[index]`` for slices, integers and None: ``x[:, 2:, None]``."""
     axis = 0
     for part in index if isinstance(index, tuple) else (index,):
         if part is None:
@@ -308,5 +308,4 @@ RULES: dict[str, Rule] = {
     "transpose": _transpose,
     "unsqueeze": _unsqueeze,
 }
-"""Rule by the name of torch's function, or of a tensor's method; takes its
-arguments."""
+"""Rules by the name of torch's function or tensor method, with the same arguments."""

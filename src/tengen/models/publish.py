@@ -1,7 +1,7 @@
-"""Publishes models: writes and verifies a directory, then renames it into place.
+"""Publishes models: writes and verifies a directory, then renames it to its final path.
 
-A directory in ``candidates`` or ``models`` is complete and immutable as soon as it
-exists. Export writes candidates; only the gate accepts or rejects them.
+A directory in ``candidates`` or ``models`` is complete and immutable from the time it
+exists. The role export writes candidates; only the gate accepts or rejects them.
 """
 
 from __future__ import annotations
@@ -47,24 +47,24 @@ def publish_model(
     """Writes one model directory. Blocks until it is durable.
 
     Args:
-        final: The directory to make, such as an entry of a run's ``candidates``; its
-            parent exists.
-        meta: The model's metadata; ``sha256`` is filled in.
-        tensors: The network's whole state, by its own names.
-        exporter: Makes ``model.onnx``; None for a model without it.
-        complete: Called with the temporary directory before it is published. It may
-            add an int8 graph, and returns the final metadata. If it raises, the model
-            is not published.
+        final: The directory to create, such as an entry of a run's ``candidates``; its
+            parent must exist.
+        meta: The model's metadata, except ``sha256``, which this function computes.
+        tensors: The network's complete state dict.
+        exporter: Creates ``model.onnx``; None for a model without an ONNX graph.
+        complete: Called with the temporary directory before publication. May add an
+            int8 graph, and returns the final metadata. If it raises, the model is not
+            published.
 
     Raises:
-        UsageError: The network keeps state, which graphs cannot.
+        UsageError: The network has recurrent state, which graphs do not support.
         RunError: The directory exists, the tensors do not fit the architecture, the
             network cannot be exported, or the disk fails.
     """
     graph = b""
     if exporter is not None:
         graph = exporter.export(meta.signature, meta.net, tensors)
-    # Verified before it is published, because the gate may move it away at once.
+    # Loaded before publication, because the gate may move the directory immediately.
     published: list[ModelMeta] = []
 
     def write(path: Path) -> None:
@@ -75,7 +75,7 @@ def publish_model(
         (path / WEIGHTS_FILE).write_bytes(save(contiguous))
         _write_meta(path, meta)
         if complete is not None:
-            # Again, because the int8 graph may exist now.
+            # Written again, because ``complete`` may have added the int8 graph.
             _write_meta(path, complete(path))
         published.append(load_model(path).meta)
 
@@ -93,8 +93,7 @@ def _write_meta(path: Path, meta: ModelMeta) -> None:
 def next_number(run: RunDirectory) -> int:
     """Returns the number of the next candidate, 0 in a new run.
 
-    A model keeps its number in candidates, models and rejected, so a number never names
-    another model.
+    A model keeps its number when it is accepted or rejected, so numbers are unique.
     """
     folders = (run.candidates, run.models, run.rejected)
     newest = [number for folder in folders for number in folder.numbers()]
@@ -106,10 +105,10 @@ def accept(run: RunDirectory, number: int) -> ModelDir:
 
     Raises:
         UsageError: The candidate has a newer schema.
-        RunError: The candidate is missing or damaged and not moved, or the disk fails.
+        RunError: The candidate is missing or damaged and stays, or the disk fails.
     """
     candidate, final = run.candidates.entry(number), run.models.entry(number)
-    # Verified before others see it as the newest model.
+    # Verified before other processes load it as the newest model.
     meta = load_model(candidate, error=RunError).meta
     move_directory(candidate, final)
     return ModelDir(final, meta)
@@ -119,7 +118,7 @@ def reject(run: RunDirectory, number: int) -> Path:
     """Moves candidate ``number`` into ``rejected``. Only the gate calls this.
 
     Returns:
-        Its new path.
+        The candidate's new path.
 
     Raises:
         RunError: The candidate is missing, or the disk fails.

@@ -1,8 +1,8 @@
-"""Turns a torch network into an ONNX graph: one rule for each traced operation.
+"""Converts a torch network to an ONNX graph, with one rule per traced operation.
 
-Networks with an operation without a rule go through torch's exporter. It takes seconds
-and the package onnxscript, and knows nearly every operation. It must not optimise, or
-it would fold weights into each other, and they could no longer be patched.
+If an operation has no rule, torch's exporter converts the network instead. It takes
+seconds, needs the package onnxscript, and supports nearly all operations. It must not
+optimise the graph, because it would fold weights, which then could not be replaced.
 
 Legend: B batch, H W board, A actions.
 """
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 __all__ = ["trace"]
 
-# The prefix of the network's own names within the head.
+# The prefix of the network's tensor names in the head.
 _PREFIX = "net."
-# Arguments of functions that change no result.
+# Arguments of functions that do not affect the result.
 _NO_MATTER = ("inplace", "memory_format", "momentum", "_stacklevel")
 
 _Axes = list[str | int]
@@ -46,8 +46,8 @@ def trace(head: InferenceHead, signature: Signature) -> onnx.ModelProto:
     """Returns the ONNX graph of a network, whose tensors keep their names.
 
     Args:
-        head: The network, float32 on the CPU, in evaluation mode; with the
-            signature's inputs and outputs, in its order.
+        head: The network, float32 on the CPU, in evaluation mode, with the inputs and
+            outputs of the signature, in the same order.
         signature: The signature, without state. The batch axis is dynamic, and so are
             H and W of a board, except for nets with a flat policy or a fixed size.
 
@@ -74,7 +74,7 @@ def trace(head: InferenceHead, signature: Signature) -> onnx.ModelProto:
 def _followed(
     head: InferenceHead, signature: Signature, any_size: bool, num_rows: int
 ) -> onnx.ModelProto:
-    """Returns the graph of the operations that a network calls on ``num_rows`` rows.
+    """Returns the graph of the operations that a network calls for ``num_rows`` rows.
 
     Raises:
         NoRuleError: An operation has no rule, or the network refuses the rows.
@@ -85,7 +85,7 @@ def _followed(
         for name, spec in signature.inputs.items()
     }
     if any_size:
-        # Another size for another number of rows.
+        # The size of the board varies with the number of rows.
         examples["planes"] = functional.pad(
             examples["planes"], (0, num_rows - 2, 0, 2 * (num_rows - 2))
         )
@@ -101,14 +101,14 @@ def _followed(
 
 
 class _Followed(TorchFunctionMode):
-    """While it is entered, each torch function that is called becomes ONNX nodes."""
+    """A context manager that translates each call of a torch function to ONNX nodes."""
 
     def __init__(self, net: Net, inputs: Mapping[str, Tensor]) -> None:
         super().__init__()
         self._graph = GraphBuilder()
         self._net = net
         self._state = net.state_dict(keep_vars=True)
-        # By identity. The tensors are kept, so that no identity comes twice.
+        # By id(). Stores the tensors too, so that no id is reused.
         self._values: dict[int, tuple[Value, Tensor]] = {}
         self._weights = {id(tensor): name for name, tensor in self._state.items()}
         for name, tensor in inputs.items():
@@ -121,14 +121,14 @@ class _Followed(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Calls a function, and adds the nodes that compute the same."""
+        """Calls a function, and adds the equivalent nodes."""
         kwargs = kwargs or {}
         given = [t for t in (*args, *kwargs.values()) if isinstance(t, Tensor)]
         versions = [tensor._version for tensor in given]
         result = func(*args, **kwargs)
         if versions != [tensor._version for tensor in given]:
             raise NoRuleError(f"operation ({_name(func)}, in place) has no ONNX rule")
-        # A result that is no tensor, such as a dtype, is a constant of the graph.
+        # A result that is not a tensor, such as a dtype, is a constant of the graph.
         is_new = isinstance(result, Tensor) and id(result) not in self._values
         if is_new and id(result) not in self._weights:
             self._add(func, args, kwargs, result)
@@ -155,7 +155,7 @@ class _Followed(TorchFunctionMode):
         self._bind(result, value)
 
     def _of(self, argument: Any) -> Any:
-        """Returns an argument with values in place of tensors."""
+        """Returns an argument in which ``Value`` objects replace the tensors."""
         if isinstance(argument, Tensor):
             return self._value(argument)
         if isinstance(argument, slice):
@@ -250,13 +250,13 @@ _ADVICE = "set inference.backend=torch"
 def _export_by_torch(
     head: InferenceHead, signature: Signature, any_size: bool, reason: str
 ) -> onnx.ModelProto:
-    """Returns the ONNX graph of a network, made by torch's exporter.
+    """Returns the ONNX graph of a network, created by torch's exporter.
 
     Args:
         head: The network.
-        signature: Names of its inputs and outputs, in order.
+        signature: The signature, whose order of inputs and outputs is the network's.
         any_size: Whether H and W of a board are dynamic.
-        reason: Why the rules do not suffice, for messages.
+        reason: The reason why the rules do not suffice, for error messages.
 
     Raises:
         RunError: The network cannot be traced, onnxscript is not installed, or the
@@ -303,7 +303,7 @@ def _program(
     from torch.export import Dim, export
 
     batch, size = Dim("B"), {2: Dim("H"), 3: Dim("W")} if any_size else {}
-    # A batch of one would be taken for a constant.
+    # Two rows, because torch would treat a batch size of 1 as a constant.
     examples = tuple(
         torch.from_numpy(spec.zeros(2)) for spec in signature.inputs.values()
     )
@@ -323,7 +323,7 @@ def _program(
 
 
 def _used(program: ExportedProgram, prefix: str) -> set[str]:
-    """Returns the tensors of the network that inference reads."""
+    """Returns the names of the network's tensors that inference reads."""
     from torch.export.graph_signature import InputKind
 
     read = {n.name for n in program.graph.nodes if n.op == "placeholder" and n.users}
@@ -340,7 +340,7 @@ def _rename(
 ) -> None:
     """Renames tensors to the network's names; other initializers become constants.
 
-    Identity nodes do it, so that graphs inside nodes need no change.
+    Adds Identity nodes between old and new names, so that subgraphs need no change.
     """
     before: list[onnx.NodeProto] = []
     after: list[onnx.NodeProto] = []

@@ -22,9 +22,9 @@ __all__ = [
 ]
 
 NUM_KATAGO_PLANES = 29
-"""Planes of a game whose name ends with ``/planes=katago``."""
+"""Number of planes of a game whose name ends with ``/planes=katago``."""
 NUM_KATAGO_POINT_PLANES = 18
-"""Number of the first planes, which differ between points; the rest are constant."""
+"""Number of planes, from the first on, that vary over points; the rest are constant."""
 
 _MAX_CHANNELS = 8192
 _MAX_SIDE = 9
@@ -32,17 +32,17 @@ _MAX_SIDE = 9
 
 @dataclass(frozen=True, kw_only=True)
 class KatagoBlock:
-    """A residual block: two convolutions, perhaps with inner blocks between them."""
+    """A residual block: two convolutions, optionally with inner blocks between them."""
 
     num_channels: int = bounded(64, 1, _MAX_CHANNELS)
     """Channels between the block's two convolutions."""
     num_pooled: int = bounded(0, 0, _MAX_CHANNELS)
-    """Channels of a third convolution beside the first one, which are pooled over the
-    board; 0: no third convolution."""
+    """Channels of a third convolution, parallel to the first one, whose output is
+    pooled over the board; 0: no third convolution."""
     first_side: int = bounded(3, 1, _MAX_SIDE)
-    """Side of the kernel of the first convolution, and of the third; odd."""
+    """Kernel size of the first and the third convolution, odd."""
     last_side: int = bounded(3, 1, _MAX_SIDE)
-    """Side of the kernel of the last convolution, odd."""
+    """Kernel size of the last convolution, odd."""
     inner: tuple[KatagoBlock, ...] = ()
     """Blocks between the two convolutions (a nested bottleneck); empty for none."""
 
@@ -62,14 +62,14 @@ class KatagoBlock:
 
 @dataclass(frozen=True, kw_only=True)
 class KatagoConfig(NetConfig):
-    """One of KataGo's networks, for boards of any size that fill their planes."""
+    """A network of KataGo, for boards of any size that fill their planes."""
 
     kind: Literal["katago"] = "katago"
     """The kind of network."""
     num_channels: int = bounded(96, 1, _MAX_CHANNELS)
     """Channels of the trunk."""
     stem_side: int = bounded(3, 1, _MAX_SIDE)
-    """Side of the first convolution's kernel, odd."""
+    """Kernel size of the first convolution, odd."""
     blocks: tuple[KatagoBlock, ...] = (KatagoBlock(),)
     """The trunk, at least one block."""
     activation: Literal["relu", "mish", "silu"] = "relu"
@@ -79,8 +79,8 @@ class KatagoConfig(NetConfig):
     pooled_policy_channels: int = bounded(32, 1, _MAX_CHANNELS)
     """Channels of the policy head that are pooled over the board."""
     pass_units: int = bounded(0, 0, _MAX_CHANNELS)
-    """Hidden units for the logit of the pass; 0: the logit is a linear function of the
-    pooled channels."""
+    """Hidden units for the logit of the action pass; 0: the logit is a linear function
+    of the pooled channels."""
     value_channels: int = bounded(32, 1, _MAX_CHANNELS)
     """Channels of the value head."""
     value_units: int = bounded(64, 1, _MAX_CHANNELS)
@@ -99,14 +99,14 @@ class KatagoConfig(NetConfig):
 
     @property
     def can_quantise(self) -> bool:
-        """True: its convolutions can be computed in 8-bit integers."""
+        """True, because the convolutions can be computed in 8-bit integers."""
         return True
 
     def signature(self, wanted: Signature) -> Signature:
-        """Returns ``wanted`` and the score, as ``ResNetConfig.signature``.
+        """Returns ``wanted`` with the output ``score``; see ``ResNetConfig.signature``.
 
         Raises:
-            UsageError: The task is no game of Go with KataGo's planes.
+            UsageError: The task is not a game of Go with KataGo's planes.
         """
         board = check_board(self, wanted)
         check(

@@ -1,4 +1,4 @@
-"""The config of the network of the MLPerf benchmark minigo.
+"""The config of the network in the MLPerf benchmark minigo.
 
 Source: MLPerf training v2.1, minigo, ``dual_net.py`` and ``ml_perf/flags/19``; Silver
 et al. 2017, "Mastering the game of Go without human knowledge", methods, neural network
@@ -18,9 +18,9 @@ from tengen.tensors import Signature
 __all__ = ["NUM_MINIGO_PLANES", "MinigoConfig"]
 
 NUM_MINIGO_PLANES = 14
-"""Planes of a game whose task ends with ``/planes=minigo``."""
+"""Number of planes of a game whose name ends with ``/planes=minigo``."""
 
-# A larger network must be a typing error.
+# Larger numbers are probably typing errors.
 _MAX_BLOCKS = 256
 _MAX_CHANNELS = 2048
 
@@ -32,7 +32,7 @@ class MinigoConfig(NetConfig):
     kind: Literal["minigo"] = "minigo"
     """The kind of network."""
     num_blocks: int = bounded(6, 1, _MAX_BLOCKS)
-    """Residual blocks of two 3x3 convolutions each, at least 1."""
+    """Number of residual blocks of two 3x3 convolutions, at least 1."""
     num_channels: int = bounded(64, 1, _MAX_CHANNELS)
     """Channels of the trunk, at least 1."""
     fc_width: int = bounded(64, 1, _MAX_CHANNELS)
@@ -52,14 +52,14 @@ class MinigoConfig(NetConfig):
 
     @property
     def fixed_size(self) -> bool:
-        """True: its heads have a weight for each cell."""
+        """True, because the heads have a weight per cell."""
         return True
 
     def signature(self, wanted: Signature) -> Signature:
         """Returns ``wanted``; see ``NetConfig.signature``.
 
         Raises:
-            UsageError: The task is no game of Go with the benchmark's planes.
+            UsageError: The task is not a game of Go with the benchmark's planes.
         """
         board = check_board(self, wanted)
         check(

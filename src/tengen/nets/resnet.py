@@ -15,7 +15,7 @@ from tengen.tensors import BoardSpec, Signature, TensorSpec
 
 __all__ = ["ResNetConfig", "parse_net", "parse_size"]
 
-# A larger network must be a typing error.
+# Larger numbers are probably typing errors.
 _MAX_BLOCKS = 256
 _MAX_WEIGHTS = 250_000_000
 _MAX_CHANNELS = 2048
@@ -28,27 +28,27 @@ class ResNetConfig(NetConfig):
     kind: Literal["resnet"] = "resnet"
     """The kind of network."""
     num_blocks: int = bounded(4, 2, _MAX_BLOCKS, "one of them has to pool")
-    """Residual blocks of two 3x3 convolutions each, at least 2. More blocks are
-    stronger and slower."""
+    """Number of residual blocks of two 3x3 convolutions, at least 2. A network with
+    more blocks is stronger and slower."""
     num_channels: int = 64
-    """Channels of the trunk, a multiple of 4, at least 8. More channels are stronger
-    and slower."""
+    """Channels of the trunk, a multiple of 4, at least 8. A network with more channels
+    is stronger and slower."""
     pool_every: int = bounded(3, 2, hint="use 3")
-    """One block in this many has global pooling, by which it sees the whole board; at
-    least 2."""
+    """One in ``pool_every`` blocks has global pooling, which gives it a view of the
+    complete board; at least 2."""
     head_channels: int = bounded(32, 1, _MAX_CHANNELS, "use 32")
     """Channels of the policy head and of the value head, at least 1."""
     auxiliary: bool = False
-    """Whether the network has auxiliary heads, used only in training. They predict the
-    opponent's reply, the values some plies ahead and, in games that have them, the
-    score and the owner of each cell at the end."""
+    """Whether the network has auxiliary heads for training. They predict the opponent's
+    reply, the values some plies ahead and, in games with a score, the score and the
+    owner of each cell at the end."""
     lead: bool = False
     """Whether an auxiliary head predicts the lead too, for games with komi. Needs
-    ``auxiliary``. The head learns only from leads that self-play estimates, where
+    ``auxiliary``. The head learns only from leads that self-play estimates, if
     ``agent.actor.lead_share`` is above 0."""
     mixed_sizes: bool = False
-    """Whether one batch may hold boards of several sizes. If not, every board fills its
-    planes, and cells need no masking."""
+    """Whether a batch may contain boards of several sizes. If not, every board fills
+    its planes, and cells need no masking."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -80,19 +80,19 @@ class ResNetConfig(NetConfig):
 
     @property
     def can_quantise(self) -> bool:
-        """True: its convolutions can be computed in 8-bit integers."""
+        """True, because the convolutions can be computed in 8-bit integers."""
         return True
 
     @property
     def num_pool_channels(self) -> int:
-        """Channels of a pooling block that are pooled over the board."""
+        """Number of channels of a pooling block that are pooled over the board."""
         return self.num_channels // 4
 
     def pools(self, block: int) -> bool:
-        """Whether block ``block`` (from 0) has global pooling.
+        """Returns whether the block with index ``block`` has global pooling.
 
-        The rule depends only on the index, so that a deeper network keeps the pooling
-        blocks of a shallower one (see ``tengen.nets.modules.resnet``).
+        This depends only on the index, so that a network that grows deeper keeps its
+        pooling blocks (see ``tengen.nets.modules.resnet``).
         """
         return block % self.pool_every == 1
 
@@ -108,7 +108,7 @@ class ResNetConfig(NetConfig):
         return dataclasses.replace(wanted, outputs=outputs)
 
     def targets(self, board: BoardSpec) -> frozenset[str]:
-        """Returns its auxiliary targets; see ``NetConfig.targets``."""
+        """Returns the auxiliary targets; see ``NetConfig.targets``."""
         if not self.auxiliary:
             return frozenset()
         found = {"reply", "horizons"}
@@ -117,10 +117,10 @@ class ResNetConfig(NetConfig):
         return frozenset(found)
 
     def grown(self, size: NetConfig) -> ResNetConfig:
-        """Returns this config with the numbers of blocks and channels of another.
+        """Returns this config with the numbers of blocks and channels of ``size``.
 
         Raises:
-            UsageError: The other config is of another kind.
+            UsageError: ``size`` is of another kind.
         """
         size = self._checked_kind(size)
         return dataclasses.replace(
@@ -128,12 +128,12 @@ class ResNetConfig(NetConfig):
         )
 
     def check_grows(self, new: NetConfig) -> None:
-        """Checks that this network can grow into a new one, see ``ResNet.grown``.
+        """Checks that this network can grow into ``new``; see ``ResNet.grown``.
 
         Args:
-            new: At least as deep and as wide as this one, its heads included, and equal
-                otherwise. It may also have auxiliary heads or a head for the lead that
-                this one does not have.
+            new: The config of a network at least as deep and as wide as this one,
+                including its heads, and equal otherwise. Auxiliary heads or a head for
+                the lead may be added.
 
         Raises:
             UsageError: ``new`` is smaller or differs in another field.
@@ -157,7 +157,7 @@ class ResNetConfig(NetConfig):
 
 
 def parse_net(text: str) -> ResNetConfig:
-    """Returns the config for a text like ``"6x96"``: 6 blocks, 96 channels.
+    """Returns the config for a string such as ``"6x96"``: 6 blocks, 96 channels.
 
     Raises:
         UsageError: ``text`` is not BLOCKSxCHANNELS or a number is out of range.
@@ -167,7 +167,7 @@ def parse_net(text: str) -> ResNetConfig:
 
 
 def parse_size(text: str) -> tuple[int, int]:
-    """Returns the numbers of blocks and channels in a text like ``"6x96"``.
+    """Returns the numbers of blocks and channels in a string such as ``"6x96"``.
 
     Raises:
         UsageError: ``text`` is not BLOCKSxCHANNELS.

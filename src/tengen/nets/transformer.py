@@ -1,12 +1,12 @@
-"""A small transformer for boards: cells are tokens, and every cell sees every other.
+"""A small transformer for boards, with cells as tokens and full attention.
 
 Source: Vaswani et al. 2017, "Attention Is All You Need"; Xiong et al. 2020, "On Layer
-Normalization in the Transformer Architecture" (the norm before each part).
+Normalization in the Transformer Architecture" (pre-norm).
 
 Differs from the papers: a cell's position embedding is the sum of a learned vector for
-its row and one for its column, and there is no dropout.
+its row and a learned vector for its column, and there is no dropout.
 
-Legend: B batch, C planes, H W board, A actions, D numbers of a token.
+Legend: B batch, C planes, H W board, A actions, D size of a token.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ __all__ = ["TransformerConfig"]
 
 @dataclass(frozen=True, kw_only=True)
 class TransformerConfig(NetConfig):
-    """A transformer over the cells of boards of one size, in float32 by torch."""
+    """A transformer over the cells of boards of one size, in float32 with torch."""
 
     kind: Literal["transformer"] = "transformer"
     """The kind of network."""
     num_layers: int = bounded(4, 1, 64)
-    """Transformer layers, 1 to 64; each is attention and two dense layers."""
+    """Number of transformer layers of attention and two dense layers, 1 to 64."""
     num_units: int = bounded(64, 1, 4096)
-    """Numbers D of a cell's token, a multiple of ``num_heads``, at most 4096."""
+    """Size D of a cell's token, a multiple of ``num_heads``, at most 4096."""
     num_heads: int = bounded(4, 1, 4096)
-    """Attention heads, 1 to 4096."""
+    """Number of attention heads, 1 to 4096."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -56,7 +56,7 @@ class TransformerConfig(NetConfig):
         """Returns ``wanted``; see ``NetConfig.signature``.
 
         Raises:
-            UsageError: The task is no board game.
+            UsageError: The task is not a board game.
         """
         check_board(self, wanted)
         return wanted
@@ -67,7 +67,7 @@ class TransformerConfig(NetConfig):
 
 
 def _build(wanted: Signature, config: TransformerConfig) -> BoardNet:
-    # torch is imported here, because processes without networks import this file too.
+    # Imported here, because processes without networks import this module too.
     import torch
     from torch import Tensor, nn
     from torch.nn import functional
@@ -78,10 +78,9 @@ def _build(wanted: Signature, config: TransformerConfig) -> BoardNet:
     num_units, num_heads = config.num_units, config.num_heads
 
     class Layer(nn.Module):
-        """Attention between the cells, and two dense layers, each with a residual path.
+        """Attention and two dense layers, both with a residual connection.
 
-        torch's own layer is not used, because it computes differently in evaluation
-        mode.
+        Replaces torch's layer, which computes differently in evaluation mode.
         """
 
         def __init__(self) -> None:
@@ -94,7 +93,7 @@ def _build(wanted: Signature, config: TransformerConfig) -> BoardNet:
             self.narrow = nn.Linear(4 * num_units, num_units)
 
         def forward(self, cells: Tensor) -> Tensor:
-            """From and to ``[B, H * W, D]``."""
+            """Returns new cells; ``cells`` and the result are ``[B, H * W, D]``."""
             parts = self.qkv(self.norm1(cells)).chunk(3, dim=2)
             q, k, v = (
                 part.unflatten(2, (num_heads, -1)).transpose(1, 2) for part in parts
@@ -106,7 +105,7 @@ def _build(wanted: Signature, config: TransformerConfig) -> BoardNet:
             return narrowed
 
     class Transformer(BoardNet):
-        """Policy and outcome of a position."""
+        """Outputs the policy and the outcome of a position."""
 
         def __init__(self) -> None:
             super().__init__(wanted, config)
@@ -121,7 +120,7 @@ def _build(wanted: Signature, config: TransformerConfig) -> BoardNet:
             self.outcome = nn.Linear(num_units, 3)
 
         def forward(self, planes: Tensor) -> tuple[Tensor, Tensor]:
-            """See ``BoardNet.forward``; planes have the board's own size."""
+            """See ``BoardNet.forward``; planes must have the size of the board."""
             cells = self.stem(planes.flatten(2).transpose(1, 2))
             cells = cells + (self.rows + self.columns).flatten(0, 1)
             for layer in self.layers:

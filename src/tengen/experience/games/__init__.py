@@ -1,1 +1,1 @@
-"""Games in files: journals, sealed segments, and the manifest that orders them."""
+"""Game files: journals, sealed segments, and the manifest that orders the segments."""

@@ -1,4 +1,4 @@
-"""Finds the files in the writers' folders that hold games."""
+"""Finds game files in the folders of the writers."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from tengen.run import find_files
 __all__ = ["SET_ASIDE", "experience_files", "writer_files"]
 
 SET_ASIDE = "damaged"
-"""Suffix of a file which marks that the user gave up the segment of the same name.
+"""Suffix of a file with which the user excludes the segment of the same name.
 
-The mark is in the segment's place or beside it, and its content is never read. The
-segment's games no longer count, and its number is not used again.
+The file replaces the segment or is next to it, and its content is never read. The
+segment's games no longer count, and its number is never used again.
 """
 
 
 def writer_files(directory: Path, suffix: str) -> list[Path]:
-    """Returns one writer's ``<incarnation>/<number>.<suffix>``, ordered by both.
+    """Returns a writer's files ``<incarnation>/<number>.<suffix>``, ordered by both.
 
     Args:
         directory: ``RUN/experience/<writer>``.
@@ -27,10 +27,10 @@ def writer_files(directory: Path, suffix: str) -> list[Path]:
 
 
 def experience_files(experience: Path, suffix: str) -> list[Path]:
-    """Returns ``<writer>/<incarnation>/<number>.<suffix>`` of all writers.
+    """Returns all writers' files ``<writer>/<incarnation>/<number>.<suffix>``.
 
-    Leaves out files without a number for a name, such as temporary files of killed
-    writers on any host, and segments that the user gave up.
+    Skips files whose name is not a number, such as temporary files of killed writers on
+    any host, and segments that the user excluded (``SET_ASIDE``).
 
     Args:
         experience: ``RUN/experience``.

@@ -1,11 +1,11 @@
-"""The run's generations: one sequence of numbers, shared by all self-play writers.
+"""Allocates generation numbers to the self-play writers of a run.
 
-A writer is a folder ``RUN/experience/selfplay-K``, held by one process at a time. It
-claims a generation by opening a journal with the next number that no writer has begun,
-and plays all games of the generation. So no two writers play the same (seed,
-generation, index), and a single writer counts 1, 2, 3. For a writer whose process is on
-a host without the run directory (``tengen.remote``), the run's service claims numbers
-ahead.
+All writers share one sequence of numbers. A writer is a folder
+``RUN/experience/selfplay-K``, held by one process at a time. It claims a generation by
+opening a journal with the next number that no writer has begun, and plays all games of
+the generation. So no two writers play the same (seed, generation, index). For a process
+on a host without the run directory (``tengen.remote``), the run's service claims
+numbers in advance.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ TRAIN_WRITER = 0
 _GIVEN_UP = "given_up"
 
 MAX_WRITERS = 1024
-"""The most self-play processes of a run, which is the most processes of a role."""
+"""Maximum number of self-play processes of a run, the same as for any other role."""
 
 
 def writer_directory(run: RunDirectory, number: int) -> Path:
@@ -57,9 +57,9 @@ def writer_directory(run: RunDirectory, number: int) -> Path:
 
 
 def claim_writer(run: RunDirectory, incarnation: int) -> ExperienceWriter:
-    """Returns a free writer; first one that has an unfinished generation.
+    """Returns a free writer, preferably one that has an unfinished generation.
 
-    The writers of ``tengen train`` are not taken while it runs.
+    While ``tengen train`` runs, its writers are not available.
 
     Args:
         run: The run.
@@ -67,19 +67,19 @@ def claim_writer(run: RunDirectory, incarnation: int) -> ExperienceWriter:
 
     Raises:
         UsageError: Every writer is taken.
-        RunError: The disk refuses.
+        RunError: The disk is full or fails.
     """
     folders = [writer_directory(run, number) for number in _writers(run)]
     begun = set(_begun(run))
     folders.sort(key=lambda folder: folder not in begun)
     for folder in folders:
-        # Checked first, because taking a lock that is held waits for a while.
+        # Checked first, because acquiring a lock that is held waits for a while.
         if lock_holder(folder / "lock") is not None:
             continue
         try:
             return ExperienceWriter(folder, incarnation)
         except UsageError:
-            continue  # another process has taken this writer
+            continue  # another process has acquired this writer
     raise UsageError(
         f"run ({run.path}) has {MAX_WRITERS} self-play processes, the most; stop one"
     )
@@ -90,8 +90,8 @@ def adopt_writer(
 ) -> ExperienceWriter | None:
     """Returns a writer that has an unfinished generation but no process, or None.
 
-    A run with fewer self-play processes than in an earlier call finishes the
-    generations of the missing processes in this way.
+    If a run has fewer self-play processes than in an earlier call, its processes thus
+    finish the generations of the missing ones.
 
     Args:
         run: The run.
@@ -99,7 +99,7 @@ def adopt_writer(
         first: The first writer that belongs to no process of ``tengen train``.
 
     Raises:
-        RunError: The disk refuses.
+        RunError: The disk is full or fails.
     """
     mirrored = _mirrored(run)
     for folder in _begun(run):
@@ -110,24 +110,23 @@ def adopt_writer(
         try:
             return ExperienceWriter(folder, incarnation())
         except UsageError:
-            continue  # another process was faster
+            continue  # another process has acquired this writer
     return None
 
 
 def has_orphan(run: RunDirectory) -> bool:
-    """Whether some writer has an unfinished generation but no process."""
+    """Returns whether some writer has an unfinished generation but no process."""
     writers = {writer_directory(run, number) for number in _writers(run)}
     begun = writers.intersection(_begun(run))
     return any(lock_holder(folder / "lock") is None for folder in begun)
 
 
 def sealed_generation(folder: Path) -> int:
-    """Returns the newest generation that a writer has sealed, 0 where there is none.
+    """Returns the newest generation that a writer has sealed, 0 if there is none.
 
-    A generation with a journal is not sealed: only parts of it are sealed, or a kill
-    left the journal.
+    A generation with a journal does not count, because only parts of it may be sealed.
     """
-    # In this order, because a journal is removed once its segment is there.
+    # Lists journals first, because sealing removes a journal after adding its segment.
     journals = find_files(folder, "*/*.journal")
     files = find_files(folder, "*/*.npz") + find_files(folder, f"*/*.{SET_ASIDE}")
     unsealed = {path.stem for path in journals}
@@ -140,21 +139,22 @@ def begin_generation(
     task: str,
     claimed: Callable[[], int | None] | None = None,
 ) -> tuple[int, RecordedGames, OpenSegment] | None:
-    """Goes on with the writer's unfinished generation, or claims the next number.
+    """Resumes the writer's unfinished generation, or claims the next number.
 
     Args:
         run: The run.
         writer: The writer, held by this process.
-        task: The run's.
-        claimed: Returns a number that was claimed for this writer elsewhere and that
-            it has not begun, or None; without this, the writer claims a number here.
+        task: The run's task.
+        claimed: Returns a number that the run's service has claimed for this writer and
+            that the writer has not begun, or None. Without ``claimed``, this function
+            claims a number.
 
     Returns:
-        The generation, the games that it has, and its open journal; None where no
-        number is claimed.
+        The generation, its stored games, and its open journal; None if ``claimed``
+        returns None.
 
     Raises:
-        RunError: A journal is damaged, or the disk refuses.
+        RunError: A journal is damaged, or the disk is full or fails.
     """
     with run.lock("generation", wait=True):
         begun = writer.unsealed()
@@ -177,13 +177,14 @@ def claim_ahead(
         folder: The writer's folder, whose lock the caller holds.
         incarnation: The incarnation of the writer's process, which has a folder.
         task: The run's task.
-        num_wanted: How many unsealed generations the writer should have, at least 0.
+        num_wanted: Minimum number of unsealed generations of the writer, at least 0.
 
     Returns:
-        All unsealed generations, in increasing order, perhaps more than were wanted.
+        All unsealed generations, in increasing order; possibly more than
+        ``num_wanted``.
 
     Raises:
-        RunError: The disk refuses.
+        RunError: The disk is full or fails.
     """
     with run.lock("generation", wait=True):
         sealed = {int(p.stem) for p in writer_files(folder, "npz")}
@@ -199,12 +200,13 @@ def claim_ahead(
 
 
 def give_up_numbers(run: RunDirectory, newest: int) -> None:
-    """Makes sure that no number up to ``newest`` is ever claimed again.
+    """Ensures that no number up to ``newest`` is ever claimed again.
 
-    For a process on another host that has lost its place, and may have played some.
+    Called if a process on another host has lost its writer: it may have played games of
+    these generations.
 
     Raises:
-        RunError: The disk refuses, or the file is damaged.
+        RunError: The disk is full or fails, or the file is damaged.
     """
     with run.lock("generation", wait=True):
         if newest > _newest_given_up(run):
@@ -228,10 +230,10 @@ def _newest_given_up(run: RunDirectory) -> int:
 
 
 def _writers(run: RunDirectory) -> Iterable[int]:
-    """Returns the writers that a role which runs by itself may take.
+    """Returns the writers that a standalone role can acquire.
 
-    Writers whose process is on a host without the run directory are left out, because
-    that process may only be cut off for a while.
+    Writers whose process is on a host without the run directory are skipped, because
+    that process may be disconnected only for a while.
     """
     first = TRAIN_WRITER
     if run.lock_holder("train") is not None:
@@ -241,8 +243,8 @@ def _writers(run: RunDirectory) -> Iterable[int]:
 
 
 def num_trained(run: RunDirectory) -> int:
-    """Returns how many writers ``tengen train`` has: one for each self-play process."""
-    # Read as a dictionary, because the config's classes are in a higher layer.
+    """Returns the number of writers of ``tengen train``, one per self-play process."""
+    # Reads the config as a dictionary, because its classes are in a higher layer.
     roles = run.read_run()["config"].get("launch", {}).get("roles", {})
     count = roles.get("selfplay", {}).get("count", 1)
     return count if type(count) is int else 1
@@ -254,15 +256,15 @@ def _mirrored(run: RunDirectory) -> set[int]:
 
 
 def _begun(run: RunDirectory) -> list[Path]:
-    """Returns the writers with a generation that is not sealed."""
+    """Returns the folders of writers that have an unfinished generation."""
     journals = find_files(run.experience, "selfplay-*/*/*.journal")
     return sorted({path.parent.parent for path in journals})
 
 
 def _newest_of(run: RunDirectory) -> int:
-    """Returns the newest generation that any writer has begun, 0 where none has."""
-    # In this order, because others seal meanwhile, and a journal is removed once its
-    # segment is there.
+    """Returns the newest generation that any writer has begun, 0 if there is none."""
+    # Lists journals first, because other processes may be sealing, which removes a
+    # journal after adding its segment.
     files = find_files(run.experience, "selfplay-*/*/*.journal")
     files += find_files(run.experience, "selfplay-*/*/*.npz")
     files += find_files(run.experience, f"selfplay-*/*/*.{SET_ASIDE}")
@@ -270,5 +272,5 @@ def _newest_of(run: RunDirectory) -> int:
 
 
 def _newest(files: Iterable[Path]) -> int:
-    # Temporary files of killed writers, also on other hosts, may be beside them.
+    # Skips temporary files of killed writers, also of writers on other hosts.
     return max((int(p.stem) for p in files if p.stem.isdecimal()), default=0)

@@ -1,4 +1,4 @@
-"""Journals: open segments, durable frame by frame, and how they are read again."""
+"""Writes and reads journals, which store games durably one frame at a time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 
 @contextmanager
 def core_errors() -> Iterator[None]:
-    """Raises the core's errors as UsageError (another schema) or RunError.
+    """Converts errors of the core: a schema error to UsageError, others to RunError.
 
     A full disk raises DiskFullError.
     """
@@ -52,17 +52,17 @@ class OpenSegment:
             self.sink = _core.JournalSink(self._journal)
 
     def append(self, frame: bytes) -> None:
-        """Takes one frame. Blocks only while 64 MiB wait for the disk.
+        """Appends one frame. Blocks only while 64 MiB wait to be written to the disk.
 
         Raises:
-            RunError: The disk is full or fails; the frame is not taken, those taken
-                before are kept.
+            RunError: The disk is full or fails; the frame is not appended, and earlier
+                frames stay.
         """
         with core_errors():
             self._journal.append(frame)
 
     def flush(self) -> None:
-        """Blocks until every frame taken is durable.
+        """Blocks until every appended frame is durable.
 
         Raises:
             RunError: The disk is full or fails. A later call tries again.
@@ -71,7 +71,7 @@ class OpenSegment:
             self._journal.flush()
 
     def close(self) -> None:
-        """Flushes, and takes no more frames. A second call does nothing.
+        """Flushes and closes the journal. A second call does nothing.
 
         Raises:
             RunError: As ``flush``.
@@ -81,25 +81,25 @@ class OpenSegment:
 
     @property
     def num_appended(self) -> int:
-        """Frames taken."""
+        """Number of appended frames."""
         return int(self._journal.num_appended)
 
     @property
     def num_durable(self) -> int:
-        """How many of the first frames taken survive a power cut."""
+        """Number of appended frames, from the first on, that survive a power cut."""
         return int(self._journal.num_durable)
 
 
 @dataclass(frozen=True)
 class JournalGap:
-    """Bytes of a journal that are no whole frame.
+    """Bytes of a journal that are not a complete frame.
 
     Attributes:
         path: The journal.
-        offset: Where the bytes begin.
-        num_bytes: How many bytes there are.
-        is_tail: Whether nothing follows. Then a kill cut off a frame that was never
-            reported durable. Otherwise whole frames follow, and the file was damaged.
+        offset: Offset of the first byte.
+        num_bytes: Number of bytes.
+        is_tail: Whether the gap is at the end of the journal. If so, a kill cut off a
+            frame that was never reported durable; otherwise the file is damaged.
     """
 
     path: Path
@@ -119,19 +119,19 @@ class JournalContents(NamedTuple):
     """The contents of a journal."""
 
     meta: dict[str, Any]
-    """The metadata that it was opened with."""
+    """The metadata in the journal's header."""
     frames: list[bytes]
-    """Every whole frame, in order."""
+    """All complete frames, in order."""
     gaps: list[JournalGap]
-    """The bytes that are no whole frame, in order of their offsets."""
+    """The bytes outside complete frames, in order of their offsets."""
 
 
 def read_journal(path: Path) -> JournalContents:
-    """Reads a journal and changes nothing.
+    """Reads a journal without changing it.
 
-    Frames before and after a damaged place are returned. Leaving out those after it
-    would lose durable games, and refusing the file would stop runs because of bytes
-    that a power cut may leave in frames that were never reported durable.
+    Frames after damaged bytes are returned too, because they may be durable games.
+    Damage does not raise an error, because a power cut can leave such bytes in frames
+    that were never reported durable.
 
     Raises:
         UsageError: The file is of another schema.

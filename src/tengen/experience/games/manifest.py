@@ -1,4 +1,4 @@
-"""The manifest, which is the learner's list of all sealed segments, in order."""
+"""The manifest: the learner's ordered list of all sealed segments."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class SegmentEntry:
     """The generation, which is the file's name."""
 
     num_games: int
-    """Games in it."""
+    """Number of games."""
 
     num_rows: int
-    """Training rows in its games."""
+    """Number of training rows in the games."""
 
     size_bytes: int
     """Size of the file."""
@@ -48,10 +48,10 @@ class SegmentEntry:
         return experience / self.writer / str(self.incarnation) / name
 
     def open(self, experience: Path) -> SegmentReader:
-        """Returns a reader, after checking that the file is the one that was listed.
+        """Returns a reader, after checking the file's size and checksum.
 
         Raises:
-            RunError: The file is missing, damaged or another one.
+            RunError: The file is missing or damaged, or is not the listed one.
         """
         reader = SegmentReader(self.path(experience))
         if (
@@ -69,13 +69,13 @@ class SegmentEntry:
 class Manifest:
     """Sealed segments in the order in which the learner found them.
 
-    The list only grows, except for segments that are set aside. Segments found at the
-    same time are ordered by (generation, writer, incarnation), never by file time, so
-    that a run that looks once a generation always has the same order.
+    Segments are only appended, except that excluded ones are removed. Segments found by
+    one call are ordered by (generation, writer, incarnation), never by file time, so
+    that the order is reproducible if the learner looks once per generation.
 
     Args:
         experience: ``RUN/experience``.
-        entries: The segments known so far.
+        entries: The segments found so far.
     """
 
     def __init__(
@@ -93,12 +93,12 @@ class Manifest:
 
     @property
     def num_games(self) -> int:
-        """Games of all segments."""
+        """Number of games in all segments."""
         return sum(entry.num_games for entry in self._entries)
 
     @property
     def num_rows(self) -> int:
-        """Rows of all segments."""
+        """Number of rows in all segments."""
         return sum(entry.num_rows for entry in self._entries)
 
     def discover(self) -> list[SegmentEntry]:
@@ -126,11 +126,11 @@ class Manifest:
 
         Args:
             entry: The segment.
-            game: The game that it must be of.
+            game: The name of the game that the segment must contain.
 
         Raises:
             UsageError: The segment is of a newer schema or of another game.
-            RunError: The segment is damaged, or what reads it refuses its games.
+            RunError: The segment is damaged, or the caller's block raised RunError.
         """
         with entry.open(self.experience) as reader:
             if reader.meta["game"] != game:
@@ -152,10 +152,10 @@ class Manifest:
         self._known.update(_key(entry) for entry in new)
 
     def set_aside(self) -> set[int]:
-        """Removes the segments that the user gave up, see ``SET_ASIDE``.
+        """Removes the segments that the user excluded, see ``SET_ASIDE``.
 
         Returns:
-            The places that these segments had.
+            The indices that these segments had.
         """
         keys = set(self._files(SET_ASIDE))
         self._known -= keys
@@ -164,11 +164,11 @@ class Manifest:
         return places
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns JSON values that ``from_dict`` takes."""
+        """Returns JSON values for ``from_dict``."""
         return {"segments": [to_dict(entry) for entry in self._entries]}
 
     def _files(self, suffix: str) -> dict[tuple[int, str, int], Path]:
-        """Returns the files of segments by key."""
+        """Returns the segments' files by key; see ``_key``."""
         return {
             (int(path.stem), path.parent.parent.name, int(path.parent.name)): path
             for path in experience_files(self.experience, suffix)
@@ -179,7 +179,7 @@ class Manifest:
         """Inverse of ``to_dict``; opens no file.
 
         Raises:
-            UsageError: An entry has other fields than this release knows.
+            UsageError: An entry has fields that this release does not know.
         """
         entries = (
             from_dict(SegmentEntry, entry, f"manifest.segments[{i}]")

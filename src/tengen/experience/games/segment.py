@@ -1,11 +1,11 @@
 """Sealed segments: the permanent form of a generation's journals.
 
-A generation has one segment or several: one for each part that was sealed while the
-rest was played, and one for each time that it was continued after a segment existed.
+A generation has several segments if parts of it were sealed while the rest was played,
+or if it was resumed after a segment had been sealed.
 
-``seal`` may be killed at any instant and called again. It publishes the segment before
-it removes a journal, and leaves out games of earlier segments, so that no game is lost
-or doubled. Layout: ``<writer>/<incarnation>/<generation>.journal`` and ``.npz``.
+``seal`` can be killed at any time and called again. It publishes the segment before it
+removes a journal, and skips games of earlier segments, so that no game is lost or
+duplicated. Layout: ``<writer>/<incarnation>/<generation>.journal`` and ``.npz``.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ GAME_COLUMNS: dict[str, DTypeLike] = {
 }
 """Type of each column of a game segment as read; see docs/reference/store_format.md."""
 
-# Bytes of the widest numbers that a column may be written with.
+# Maximum item size of a stored column, in bytes, by the kinds of its dtype.
 _WIDEST = {"iu": 8, "f": 4}
 
-_LEAD_SCHEMA = 4  # the first schema of archives in which plies have leads
+_LEAD_SCHEMA = 4  # the first archive schema with leads of plies
 
 
 class SegmentReader(ArchiveReader):
-    """A sealed segment: an archive whose columns come in their declared types.
+    """A sealed segment: an archive that returns columns in their declared types.
 
     Attributes:
         generation: The generation of its games.
@@ -78,7 +78,7 @@ class SegmentReader(ArchiveReader):
 
     @staticmethod
     def advice(path: Path) -> str:
-        """Returns what to do where the file is missing or damaged."""
+        """Returns advice for a file that is missing or damaged."""
         aside = path.with_suffix(f".{SET_ASIDE}").name
         return (
             f"restore it from a copy, or have a file {aside} in its place to go on "
@@ -118,9 +118,9 @@ class RecordedGames(NamedTuple):
     indices: list[int]
     """The games' indices, in increasing order."""
     gaps: list[JournalGap]
-    """Gaps in the journals, where a kill or damage has lost frames."""
+    """Gaps in the journals, in which frames were lost by a kill or by damage."""
     num_sealed: int = 0
-    """Number of these games that are in segments, where learners find them."""
+    """Number of these games that are in segments, which learners read."""
 
 
 def recorded_games(writer_directory: Path, generation: int) -> RecordedGames:
@@ -143,19 +143,19 @@ def recorded_games(writer_directory: Path, generation: int) -> RecordedGames:
 def seal(
     writer_directory: Path, generation: int, *, leave: Path | None = None
 ) -> Path | None:
-    """Makes one segment of all games in a generation's journals, then removes these.
+    """Writes all games in a generation's journals to a segment; removes the journals.
 
-    The bytes depend on the games alone: not on the order in which they finished, nor on
-    how often the writer was killed. The caller must be the only process that writes
-    there, and must have closed its journal.
+    The segment's bytes depend only on the games, not on the order in which they
+    finished, nor on how often the writer was killed. The caller must be the folder's
+    only writer, and must have closed its journal.
 
     Args:
         writer_directory: ``RUN/experience/<writer>``.
         generation: The generation.
-        leave: A journal that is left as it is, and may be open; None: there is none.
+        leave: A journal to skip, which may be open; None to seal all journals.
 
     Returns:
-        The new segment, or None where all games in the journals are already sealed.
+        The new segment, or None if all games in the journals are already sealed.
 
     Raises:
         UsageError: A journal is of another schema.
@@ -193,10 +193,10 @@ def seal(
 
 
 def _free_place(writer_directory: Path, journal: Path) -> Path:
-    """Returns the path for a journal's segment, which is beside the journal.
+    """Returns the path of a journal's segment, in the journal's folder.
 
-    Where the user gave up the segment of that name, the path is in the newest
-    incarnation instead.
+    If the user excluded the segment of that name, the path is in the newest incarnation
+    instead.
     """
     sealed = journal.with_suffix(".npz")
     if sealed.with_suffix(f".{SET_ASIDE}").exists():
@@ -214,8 +214,7 @@ def _free_place(writer_directory: Path, journal: Path) -> Path:
 def _packed(meta: dict[str, Any], frames: list[bytes]) -> bytes:
     with core_errors():
         columns = _core.merge_games(frames, meta["generation"])
-    # The 11 bits of a float16 are enough for a value estimated by some hundred
-    # simulations.
+    # The 11 significant bits of a float16 suffice for values from some 100 simulations.
     for name in ("root_value", "policy_weight", "value_weight"):
         columns[name] = columns[name].astype(np.float16)
     is_row = (columns["policy_weight"] > 0) | (columns["value_weight"] > 0)

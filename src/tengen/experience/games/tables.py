@@ -1,4 +1,4 @@
-"""A run's games as tables: columns of equal length, for pandas, Arrow or DuckDB."""
+"""Reads a run's games as columns of equal length, for pandas, Arrow or DuckDB."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ _PLIES = (
 
 
 def read_table(run: str | Path, table: Table) -> Columns:
-    """Returns columns of all sealed games of a run, ``[num_rows]`` each.
+    """Returns columns ``[num_rows]`` of all sealed games of a run.
 
     For example, ``pandas.DataFrame(read_table(run, "plies"))`` is a data frame. The
-    first two columns of every table are ``generation`` and ``game_index``, which
-    identify a game.
+    first two columns of every table, ``generation`` and ``game_index``, identify a
+    game.
 
     Args:
         run: The run directory; the run may be training.
-        table: ``games`` has a row for each game: ``outcome`` (1 the first player won, 2
-            the second, 3 a draw), ``model``, ``num_opening_plies``, ``num_plies``.
-            ``plies`` has a row for each searched ply: ``ply`` from the start of the
-            game, ``action``, ``root_value`` in [-1, 1] for the side to move, the
-            weights of a training row, ``num_simulations`` and ``lead``. ``policies``
-            has a row for each action that a search visited: ``ply``, ``action``,
-            ``mass``.
+        table: ``games`` has a row per game: ``outcome`` (1 the first player won, 2 the
+            second, 3 a draw), ``model``, ``num_opening_plies``, ``num_plies``.
+            ``plies`` has a row per searched ply: ``ply`` from the start of the game,
+            ``action``, ``root_value`` in [-1, 1] for the side to move,
+            ``policy_weight`` and ``value_weight`` of the training row,
+            ``num_simulations`` and ``lead``. ``policies`` has a row per action that a
+            search visited: ``ply``, ``action``, ``mass``.
 
     Raises:
         UsageError: There is no run or no such table, or the run has no sealed games.
@@ -67,7 +67,7 @@ def read_table(run: str | Path, table: Table) -> Columns:
 
 
 def _check_lengths(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
-    """Refuses counts that do not add up, before arrays of such sizes are made."""
+    """Raises RunError if counts are inconsistent, before arrays are allocated."""
     num_plies, num_visits = len(columns["action"]), len(columns["policy_action"])
     wanted = dict.fromkeys(("game_index", *_GAMES), len(columns["game_index"]))
     wanted |= dict.fromkeys((*_PLIES, "num_policy_entries"), num_plies)
@@ -93,7 +93,7 @@ def _games(columns: Mapping[str, NDArray[Any]], generation: int) -> Columns:
 def _plies(columns: Mapping[str, NDArray[Any]], generation: int) -> Columns:
     lengths = columns["num_plies"].astype(np.int64)
     games = np.repeat(columns["game_index"], lengths)
-    # A ply's number within its game: minus the plies of all games before.
+    # Subtracting the plies of all earlier games gives a ply's index in its game.
     begins = np.repeat(np.cumsum(lengths) - lengths, lengths)
     opening = np.repeat(columns["num_opening_plies"], lengths)
     return {

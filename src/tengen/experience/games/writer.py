@@ -1,13 +1,13 @@
-"""The writer of ``RUN/experience/<writer>``, which only one process has at a time.
+"""Writes ``RUN/experience/<writer>``, which only one process holds at a time.
 
-Parts of a generation may be sealed while the rest is played. Each sealed part is a
-segment of its own incarnation, so that the guarantees of ``seal`` hold for it. The
-generation has an open journal from the first game to the last, by which a restart knows
-that the generation is not over.
+Parts of a generation can be sealed while the rest is played. Each sealed part is a
+segment in its own incarnation, so that the guarantees of ``seal`` hold for it. The
+generation has an open journal from its first game to its last, so that a restarted
+writer resumes the generation.
 
-Games in flight are kept, so that a restart goes on with them. Each generation has one
-file, ``<incarnation>/<generation>.unfinished``, an archive that is published as a whole
-and replaced by the next one.
+Games in flight are saved, so that a restarted writer resumes them too. The last save of
+a generation is the archive ``<incarnation>/<generation>.unfinished``, which the next
+save replaces atomically.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ def games_meta(game: str, generation: int) -> dict[str, Any]:
 
 
 class ExperienceWriter:
-    """Writes the segments of one writer, as one of its incarnations.
+    """Writes the segments of a writer in one of its incarnations.
 
     Args:
-        directory: ``RUN/experience/<writer>``; made when absent.
+        directory: ``RUN/experience/<writer>``; created if absent.
         incarnation: Greater than every earlier one of this writer, at least 0.
 
     Raises:
-        UsageError: Another process has this writer, or the incarnation was used.
+        UsageError: Another process holds this writer, or the incarnation is used.
         RunError: The folder cannot be written.
     """
 
@@ -66,18 +66,18 @@ class ExperienceWriter:
 
         Args:
             generation: At least 0.
-            game: The registered name, ``gomoku/9``.
+            game: The registered name, such as ``gomoku/9``.
 
         Raises:
-            RunError: The journal was opened before, the disk is full, or another
-                process writes here too.
+            RunError: The journal exists already, the disk is full, or another process
+                writes in this folder too.
         """
         self._lock.check_held()
         path = self._folder / f"{generation:06d}.journal"
         return OpenSegment(path, games_meta(game, generation))
 
     def recorded_games(self, generation: int) -> RecordedGames:
-        """Returns the games kept so far, of all incarnations."""
+        """Returns the stored games of a generation, of all incarnations."""
         return recorded_games(self.directory, generation)
 
     def unsealed(self) -> list[int]:
@@ -85,14 +85,14 @@ class ExperienceWriter:
         return sorted({int(p.stem) for p in writer_files(self.directory, "journal")})
 
     def keep_unfinished(self, generation: int, games: Sequence[bytes]) -> None:
-        """Publishes the games in flight, in place of those kept before.
+        """Saves the games in flight, and replaces those saved before.
 
         Args:
             generation: The games' generation.
-            games: Each as ``_core.GameQueue.unfinished`` gives it.
+            games: The games as returned by ``_core.GameQueue.unfinished``.
 
         Raises:
-            RunError: The disk refuses; the games kept before stay.
+            RunError: The disk is full or fails; the games saved before stay.
         """
         self._lock.check_held()
         columns: dict[str, NDArray[Any]] = {
@@ -103,17 +103,17 @@ class ExperienceWriter:
         publish_file(path, pack({"generation": generation}, columns))
 
     def unfinished_games(self, generation: int) -> list[bytes]:
-        """Returns the last games in flight that any incarnation kept."""
+        """Returns the games in flight that the last incarnation saved."""
         return unfinished_games(self.directory, generation)
 
     def move_on(self, incarnation: int) -> None:
-        """Writes as another incarnation from now on.
+        """Continues as another incarnation, in its folder.
 
         Args:
             incarnation: Greater than every earlier one of this writer.
 
         Raises:
-            UsageError: The incarnation was used.
+            UsageError: The incarnation is used.
             RunError: The folder cannot be written.
         """
         self._lock.check_held()
@@ -124,10 +124,11 @@ class ExperienceWriter:
 
         Args:
             generation: The generation.
-            leave: The open journal of the rest of the generation; None: it is over.
+            leave: The open journal of the rest of the generation; None if the
+                generation has ended.
 
         Raises:
-            RunError: As ``segment.seal``, or another process writes here too.
+            RunError: As ``segment.seal``, or another process writes in this folder too.
         """
         self._lock.check_held()
         sealed = seal(self.directory, generation, leave=leave)
@@ -138,13 +139,13 @@ class ExperienceWriter:
         return sealed
 
     def _remove_empty(self) -> None:
-        # The journals of earlier incarnations were all that their folders held.
+        # Folders of earlier incarnations that contained only journals are now empty.
         for folder in _incarnation_folders(self.directory)[:-1]:
-            with suppress(OSError):  # fails where the folder is not empty
+            with suppress(OSError):  # fails if the folder is not empty
                 folder.rmdir()
 
     def release(self) -> None:
-        """Lets another process have the writer. A second call does nothing."""
+        """Releases the writer's lock. A second call does nothing."""
         self._lock.release()
 
     def __enter__(self) -> ExperienceWriter:
@@ -162,7 +163,7 @@ class ExperienceWriter:
 class OpenGeneration:
     """A writer's generation and its open journal. Not thread-safe.
 
-    The self-play engine's threads put games into ``sink`` meanwhile, except while
+    The self-play engine's threads may put games into ``sink`` at any time, except while
     ``seal_part`` runs.
 
     Args:
@@ -170,7 +171,7 @@ class OpenGeneration:
         number: The generation's number.
         game: The registered name of the game.
         segment: The generation's journal, opened by the writer.
-        next_incarnation: Returns a new incarnation of the writer; see
+        next_incarnation: Allocates an incarnation of the writer; see
             ``ExperienceWriter``.
     """
 
@@ -191,63 +192,63 @@ class OpenGeneration:
 
     @property
     def sink(self) -> _core.GameSink:
-        """The sink of finished games; there is a new one after each sealed part."""
+        """The sink of finished games; each call of ``seal_part`` replaces it."""
         return self._segment.sink
 
     @property
     def num_appended(self) -> int:
-        """Games taken since the generation was opened."""
+        """Number of games appended since the generation was opened."""
         return self._num_before + self._segment.num_appended
 
     @property
     def num_unsealed(self) -> int:
-        """Games taken since the generation was opened or a part was last sealed."""
+        """Number of games appended since the last sealed part, or since the opening."""
         return self._segment.num_appended
 
     def append(self, frame: bytes) -> None:
-        """Takes a game; see ``OpenSegment.append``."""
+        """Appends a game; see ``OpenSegment.append``."""
         self._segment.append(frame)
 
     def flush(self) -> None:
-        """Blocks until every game taken is durable; see ``OpenSegment.flush``."""
+        """Blocks until every appended game is durable; see ``OpenSegment.flush``."""
         self._segment.flush()
 
     def close(self) -> None:
-        """Flushes, and takes no more; see ``OpenSegment.close``."""
+        """Flushes and closes the journal; see ``OpenSegment.close``."""
         self._segment.close()
 
     def recorded(self) -> RecordedGames:
-        """Returns the games that are stored, in sealed parts and in journals."""
+        """Returns the stored games, in sealed parts and in journals."""
         return self._writer.recorded_games(self.number)
 
     def unfinished(self) -> list[bytes]:
-        """Returns the games in flight that were last kept."""
+        """Returns the games in flight that were saved last."""
         return self._writer.unfinished_games(self.number)
 
     def keep_unfinished(self, games: Sequence[bytes]) -> None:
-        """Publishes the games in flight, once what was finished is durable.
+        """Saves the games in flight, after all finished games are durable.
 
         Args:
-            games: Each as ``_core.GameQueue.unfinished`` gives it.
+            games: The games as returned by ``_core.GameQueue.unfinished``.
 
         Raises:
-            RunError: The disk refuses.
+            RunError: The disk is full or fails.
         """
         self.flush()
         self._writer.keep_unfinished(self.number, games)
 
     def seal_part(self) -> None:
-        """Seals the finished games for learners, and goes on in a new journal.
+        """Seals the finished games for learners, and opens a new journal.
 
-        A kill at any instant neither loses nor doubles a game. After an error it may be
-        called again.
+        A kill at any time neither loses nor duplicates a game. After an error, call it
+        again.
 
         Raises:
-            RunError: The disk refuses; the games stay in their journals.
+            RunError: The disk is full or fails; the games stay in their journals.
         """
         self._segment.close()
         num_closed = self._segment.num_appended
-        # Opened before the part is sealed: without a journal the generation is over.
+        # Opened before sealing, because a generation without a journal has ended.
         self._writer.move_on(self._next_incarnation())
         self._segment = self._writer.open_games(self.number, self._game)
         self._num_before += num_closed
@@ -255,7 +256,7 @@ class OpenGeneration:
 
 
 def unfinished_games(writer_directory: Path, generation: int) -> list[bytes]:
-    """Returns the games in flight that a writer's last incarnation kept.
+    """Returns the games in flight that a writer's last incarnation saved.
 
     Args:
         writer_directory: ``RUN/experience/<writer>``.
@@ -283,7 +284,7 @@ def unfinished_games(writer_directory: Path, generation: int) -> list[bytes]:
 
 
 def _new_folder(directory: Path, incarnation: int) -> Path:
-    """Makes the folder of an incarnation, and clears up after the earlier ones."""
+    """Creates the folder of an incarnation, and removes leftovers of earlier ones."""
     try:
         earlier = _incarnation_folders(directory)
         if earlier and incarnation <= int(earlier[-1].name):
@@ -294,11 +295,11 @@ def _new_folder(directory: Path, incarnation: int) -> Path:
             )
         _remove_sealed_unfinished(directory)
         for folder in earlier:
-            # No process writes here now, on any host: all hold the lock while they do.
+            # This process holds the lock, so no process on any host writes here.
             remove_leftovers(folder, of_other_hosts=True)
             for path in folder.glob("*.journal.tmp"):
                 path.unlink()
-            with suppress(OSError):  # it holds something
+            with suppress(OSError):  # fails if the folder is not empty
                 folder.rmdir()
         folder = directory / str(incarnation)
         folder.mkdir()
@@ -316,9 +317,9 @@ def _incarnation_folders(directory: Path) -> list[Path]:
 
 
 def _remove_sealed_unfinished(writer_directory: Path) -> None:
-    """Removes the files of all sealed generations.
+    """Removes the saved games in flight of all sealed generations.
 
-    A kill after the seal and before the removal leaves such a file.
+    A kill between sealing and removal leaves such a file behind.
 
     Args:
         writer_directory: ``RUN/experience/<writer>``, held by this process.

@@ -1,1 +1,1 @@
-"""Rows of games for learners: from the window, or from files drawn ahead."""
+"""Rows of games for learners, from the window or from files of shuffled rows."""

@@ -1,8 +1,8 @@
-"""Rows of games, whose planes and targets are derived only when they are drawn.
+"""Training rows, whose planes and targets are derived from games when they are drawn.
 
-A hash of a game's generation and number decides whether it is a validation game, which
-is kept from learning to measure the loss on unseen games. So the split is the same for
-every process that reads the run, in whatever order.
+A hash of a game's generation and index decides whether it is a validation game, which
+is excluded from training to measure the validation loss. So every process that reads
+the run has the same split.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
     "select_games",
 ]
 
-# The columns of a segment that rows are derived from; the others only inform people.
+# Columns that are not needed to derive rows.
 _FOR_PEOPLE = ("game_index", "model", "num_simulations")
 _ROW_COLUMNS = tuple(
     name for name in GAME_COLUMNS if name not in _FOR_PEOPLE and "switch" not in name
@@ -43,7 +43,7 @@ _OF_GAMES = (
     "num_plies",
     "num_switches",
 )
-# Columns that count a game's entries in other columns, with these other columns.
+# Columns that count a game's entries in other columns, and the names of those columns.
 _BY_COUNT = {
     "num_variant_bytes": ("variant",),
     "num_opening_plies": ("opening",),
@@ -62,49 +62,49 @@ _OF_ENTRIES = ("policy_action", "policy_mass")
 
 
 class WindowPass(NamedTuple):
-    """A random order of a window's rows, and how far it was drawn."""
+    """A pass over a window's rows in random order, and the position in the pass."""
 
     number: int
-    """The number of the batch that began the pass."""
+    """Index of the first batch of the pass."""
     first_row: int
-    """The window's oldest row."""
+    """Number of the window's oldest row."""
     size: int
-    """The window's rows."""
+    """Number of rows in the window."""
     offset: int
-    """Rows of the pass already drawn."""
+    """Number of rows of the pass already drawn."""
 
 
 class WindowDraw(NamedTuple):
-    """A batch: together with the games, it determines the batch's columns."""
+    """The description of a batch, which with the games determines the batch."""
 
     lease: int
-    """The number of the batch in the run."""
+    """Index of the batch in the run."""
     num_rows: int
     """Number B of rows in the batch."""
     first_row: int
-    """The window's oldest row."""
+    """Number of the window's oldest row."""
     size: int
-    """The window's rows."""
+    """Number of rows in the window."""
     place: WindowPass | None
-    """Where the batch begins in a pass; None where rows are drawn with replacement."""
+    """Start of the batch in a pass; None if rows are drawn with replacement."""
 
 
 class DerivedRows:
     """Games in memory, from which the rows of a batch are derived.
 
-    A row is a searched ply with a target. Rows are numbered from 0 in the order in
-    which they were added. ``draw`` and ``derive`` may run in several threads.
+    A row is a searched ply with a target. Rows are numbered in the order in which they
+    are added. ``draw`` and ``derive`` may run in several threads.
 
     Args:
-        game: The name, as `tengen.games.open_game` takes it.
+        game: The game's name for `tengen.games.open_game`.
         auxiliary: Whether rows have the targets of auxiliary heads too.
         first_row: The number of the first row to be added.
 
     Attributes:
-        shape: C, H and W.
-        num_actions: A.
-        num_symmetries: Symmetries of the board, at least 1.
-        is_native: Whether the game is one of the core's.
+        shape: The numbers C, H and W of planes, rows and columns.
+        num_actions: Number A of actions.
+        num_symmetries: Number of symmetries of the board, at least 1.
+        is_native: Whether the core implements the game.
 
     Raises:
         UsageError: The game is unknown, or a game in Python breaks the protocol.
@@ -122,28 +122,28 @@ class DerivedRows:
 
     @property
     def num_rows(self) -> int:
-        """Rows added so far, plus ``first_row``."""
+        """Number of rows added so far, plus ``first_row``."""
         return int(self._rows.num_rows)
 
     @property
     def oldest_row(self) -> int:
-        """The number of the oldest row that is held."""
+        """The number of the oldest row in memory."""
         return int(self._rows.first_row)
 
     @property
     def num_bytes(self) -> int:
-        """Bytes of memory for the games that are held."""
+        """Bytes of memory that the games take."""
         return int(self._rows.num_bytes)
 
     def add(self, columns: Mapping[str, NDArray[Any]]) -> int:
-        """Adds the games of a segment; returns how many rows they have.
+        """Adds the games of a segment; returns the number of their rows.
 
         Args:
             columns: As ``SegmentReader.game_columns`` returns them.
 
         Raises:
-            RunError: A move is illegal or a result is wrong, so the games are not of
-                this game.
+            RunError: A move is illegal or a result is wrong, so the segment is of
+                another game.
         """
         with core_errors():
             needed = {name: columns[name] for name in _ROW_COLUMNS}
@@ -156,10 +156,10 @@ class DerivedRows:
     def draw(
         self, seed: int, draw: WindowDraw
     ) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        """Draws the rows of a batch, as a pure function of the arguments.
+        """Samples the rows of a batch; a pure function of the arguments.
 
         Returns:
-            ``[draw.num_rows] int64`` row numbers and as many ``uint8`` symmetries.
+            Row numbers int64 and symmetries uint8, arrays of shape ``[draw.num_rows]``.
         """
         num_symmetries = self.num_symmetries
         if draw.place is None:
@@ -187,7 +187,7 @@ class DerivedRows:
         """Returns the columns of rows, as ``GameWindow.sample`` lists them.
 
         Raises:
-            RunError: A row is not held.
+            RunError: A row is not in memory.
         """
         rows, size, num_actions = self._rows, len(keys), self._rows.num_actions
         columns: dict[str, NDArray[Any]] = {
@@ -226,14 +226,14 @@ class DerivedRows:
 def is_validation(
     generation: int, game_index: NDArray[np.uint32], share: float
 ) -> NDArray[np.bool_]:
-    """Returns ``[games]`` bool, which games are validation games.
+    """Returns a mask ``[games]`` of the validation games.
 
     The hash is the finaliser of SplitMix64 (Steele, Lea and Flood 2014).
 
     Args:
         generation: The games' generation.
-        game_index: ``[games]``, the games' numbers in the generation.
-        share: Share of all games, in [0, 1).
+        game_index: ``[games]``, the games' indices in the generation.
+        share: Share of validation games, in [0, 1).
     """
     bits = game_index.astype(np.uint64) + (np.uint64(generation) << np.uint64(32))
     with np.errstate(over="ignore"):
@@ -248,11 +248,11 @@ def is_validation(
 def select_games(
     columns: Mapping[str, NDArray[Any]], chosen: NDArray[np.bool_]
 ) -> dict[str, NDArray[Any]]:
-    """Returns the columns of only the chosen games.
+    """Returns the columns of the chosen games.
 
     Args:
         columns: As ``SegmentReader.game_columns`` returns them.
-        chosen: ``[games]`` bool.
+        chosen: A mask ``[games]``.
     """
     selected = {name: columns[name][chosen] for name in _OF_GAMES}
     for count, names in _BY_COUNT.items():
@@ -267,21 +267,21 @@ def select_games(
 def sample_positions(
     game: str, experience: Path, generation: int, num_positions: int, seed: int
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_]] | None:
-    """Returns positions of one generation's sealed games, drawn evenly by row.
+    """Samples positions uniformly from the rows of one generation's sealed games.
 
-    A pure function of the arguments and the segments. No two positions are equal, so
-    that some can be held out from the others.
+    A pure function of the arguments and the segments. All positions are different, so
+    that some of them can be held out.
 
     Args:
-        game: The name, as `tengen.games.open_game` takes it.
+        game: The game's name for `tengen.games.open_game`.
         experience: ``RUN/experience``.
         generation: The generation.
-        num_positions: Rows to draw, with replacement, at least 1.
-        seed: Seed of the draw.
+        num_positions: Number of rows to sample, with replacement, at least 1.
+        seed: Seed of the random generator.
 
     Returns:
-        Planes ``[M, C, H, W]`` float32 under random symmetries and the legal actions
-        ``[M, A]``, M at most ``num_positions``; None where the generation has no rows.
+        Planes ``[M, C, H, W]`` float32 under random symmetries and masks ``[M, A]`` of
+        legal actions, M at most ``num_positions``; None if the generation has no rows.
 
     Raises:
         UsageError: A segment is of a newer schema, or the game is unknown.
@@ -301,7 +301,8 @@ def sample_positions(
     keys, symmetries = rows.draw(seed, draw)
     columns = rows.derive(keys, symmetries)
     planes, legal = columns["planes"], columns["legal"].astype(bool)
-    # A row drawn twice has two symmetries, and opening positions occur in many rows.
+    # Removes duplicates: rows drawn twice, whose symmetries may differ, and positions
+    # that occur in many rows, such as openings.
     first_of_row = np.unique(keys, return_index=True)[1]
     different = {planes[index].tobytes(): index for index in np.sort(first_of_row)}
     chosen = list(different.values())

@@ -1,7 +1,7 @@
-"""Self-play games as ``Experience`` by generations.
+"""The newest generations of self-play games as ``Experience``.
 
 Source: MLPerf training v2.1, reinforcement learning (minigo): the window, the share of
-the window's examples, and one pass over these between two models.
+the window's examples, and one pass over this share between two models.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ __all__ = ["GenerationWindow"]
 
 
 class _Place(NamedTuple):
-    """The place in a pass where a batch begins."""
+    """The start of a batch in a pass."""
 
     whole: GenerationPass
     """The pass."""
     offset: int
-    """Rows of the pass before the batch."""
+    """Number of rows of the pass before the batch."""
     oldest: int
     """The oldest of the run's own generations that this or a later pass may need."""
 
 
 class GenerationWindow(OrderedExperience[_Place]):
-    """Passes over the newest generations, one after each; see ``GenerationsConfig``.
+    """Makes a pass over the newest generations after each generation.
 
-    Draws are a pure function of the seed, the pass and the manifest, so that a restored
-    window continues as if never stopped. Rows that do not fill a batch at the end of a
-    pass are left out. Not thread-safe.
+    Batches are a pure function of the seed, the pass and the manifest, so that a
+    restored window continues as if it had never stopped. The last rows of a pass are
+    skipped if they do not fill a batch. Not thread-safe.
 
     Args:
-        game: The name, as `tengen.games.open_game` takes it.
+        game: The game's name for `tengen.games.open_game`.
         experience: ``RUN/experience``.
-        config: Which generations, and how much of them.
-        seed: Seed of the draws.
-        batch_size: Rows of every batch.
-        state: What ``state`` returned, to continue from; None to start anew.
+        config: The number of generations in a pass, and the share of their rows.
+        seed: Seed of the random generator.
+        batch_size: Number of rows in every batch.
+        state: A result of the method ``state``, to restore; None for a new window.
 
     Raises:
         UsageError: The game is unknown, or the imported generations have another game.
@@ -66,8 +66,8 @@ class GenerationWindow(OrderedExperience[_Place]):
         self.config = config
         self._batch_size = batch_size
         self._stock = GenerationStock(game, experience, config, seed)
-        # The current or last pass, its oldest generation, its rows, and how many of
-        # these rows were drawn.
+        # The current or last pass, its oldest generation, its rows, and the number of
+        # rows drawn from it.
         self._pass: GenerationPass | None = None
         self._oldest = 0
         self._selected: NDArray[np.int64] = np.zeros(0, np.int64)
@@ -90,7 +90,7 @@ class GenerationWindow(OrderedExperience[_Place]):
         return self._stock.take_in(entries)
 
     def available(self) -> int:
-        """Returns how many samples the pass has left, or the next pass if it is due."""
+        """Returns how many samples the pass has left, or else those of the next one."""
         if left := self._left():
             return left
         place = self._next()
@@ -101,8 +101,8 @@ class GenerationWindow(OrderedExperience[_Place]):
 
         Raises:
             UsageError: The next pass has fewer rows than a batch. More games do not
-                help: a pass takes ``store.min_games`` games of a generation, however
-                many were played, and a newer generation needs a newer model.
+                help, because a pass uses only ``store.min_games`` games of a
+                generation, and a newer generation needs a newer model.
         """
         if self.available() >= num_samples:
             return ""
@@ -125,7 +125,7 @@ class GenerationWindow(OrderedExperience[_Place]):
         )
 
     def follow(self, shared: Mapping[str, Any]) -> bool:
-        """See ``Followed.follow``: not where the leader went back to an older pass."""
+        """See ``Followed.follow``; False if the leader went back to an older pass."""
         place = None if shared["pass"] is None else shared["pass"][0]
         is_behind = self._pass is not None and (
             place is None or place[0] < self._pass.number
@@ -133,7 +133,7 @@ class GenerationWindow(OrderedExperience[_Place]):
         return not is_behind and super().follow(shared)
 
     def validation(self, num_rows: int) -> None:
-        """Returns None: all games are learned from."""
+        """Returns None, because all games are learned from."""
 
     def order_state(self, lent: Sequence[_Place]) -> dict[str, Any]:
         """See ``OrderedExperience.order_state``."""
@@ -148,12 +148,13 @@ class GenerationWindow(OrderedExperience[_Place]):
         }
 
     def describe(self) -> dict[str, int]:
-        """Returns counts of what is held and of the current or last pass.
+        """Returns counts of the games in memory and of the current or last pass.
 
-        ``num_games``, ``num_rows`` and ``window_bytes`` count what is held.
-        ``window_rows`` are the rows of the pass, ``pass_left`` are the rows of its
-        batches that are not acknowledged, ``pass_generation`` is its newest generation,
-        and ``pass_games`` are the games that this generation had when the pass began.
+        ``num_games``, ``num_rows`` and ``window_bytes`` describe all games.
+        ``window_rows`` is the number of rows of the pass, ``pass_left`` the number of
+        rows of its batches that are not acknowledged yet, ``pass_generation`` its
+        newest generation, and ``pass_games`` the number of games that this generation
+        had when the pass began.
         """
         found = {
             "num_games": self.manifest.num_games,
@@ -170,14 +171,15 @@ class GenerationWindow(OrderedExperience[_Place]):
         return found
 
     def close(self) -> None:
-        """Frees the games that are held. A second call does nothing."""
+        """Frees the memory of the games. A second call does nothing."""
         self._stock.close()
 
     def next_draw(self, num_samples: int) -> _Place:
         """See ``OrderedExperience.next_draw``.
 
         Raises:
-            RunError: No generation has enough games, or too few samples are left.
+            RunError: No generation has enough games, or the pass has too few samples
+                left.
         """
         if num_samples != self._batch_size or num_samples > self.available():
             raise RunError(
@@ -195,14 +197,14 @@ class GenerationWindow(OrderedExperience[_Place]):
         return place
 
     def rows_of(self, draw: _Place, first: int, last: int) -> Rows:
-        """See ``OrderedExperience.rows_of``: draws all rows, and derives a part."""
+        """See ``OrderedExperience.rows_of``; samples all rows, and derives a part."""
         if draw.whole != self._pass:
             self._begin(draw.whole)
         size = len(self._selected)
         places, symmetries = self._stock.order(
             draw.whole, draw.offset, self._batch_size, size
         )
-        # Drawn for the whole batch: a row's symmetry depends on its place in the batch.
+        # Sampled for the complete batch, because a row's symmetry depends on its index.
         keys = self._selected[places[first:last]]
         return keys, self._stock.derive(keys, symmetries[first:last]), size
 
@@ -220,7 +222,7 @@ class GenerationWindow(OrderedExperience[_Place]):
         return self._pass is not None and generation <= self._pass.generation
 
     def _next(self) -> GenerationPass | None:
-        """Returns the pass that would begin now; None where none may begin."""
+        """Returns the pass that would begin now; None if no pass is due."""
         number = 0 if self._pass is None else self._pass.number + 1
         for generation in sorted(self._stock.generations(), reverse=True):
             if self._is_done(generation):
@@ -246,7 +248,7 @@ class GenerationWindow(OrderedExperience[_Place]):
         given, offset, oldest = state["pass"]
         place = GenerationPass(*map(int, given))
         aside = self._stock.restore(state, int(oldest))
-        # Without the segments set aside the pass has other rows; the place stays.
+        # The segments set aside shift the pass's segments, but not its offset.
         num_gone = sum(gone < place.num_segments for gone in aside)
         place = place._replace(num_segments=place.num_segments - num_gone)
         self._begin(place)

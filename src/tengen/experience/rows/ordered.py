@@ -1,4 +1,4 @@
-"""Rows of games as experience, each batch in a given order: the leader's or a part."""
+"""The base class of experience that draws rows of games in a reproducible order."""
 
 from __future__ import annotations
 
@@ -18,49 +18,48 @@ from tengen.store.batch import Batch
 
 __all__ = ["WRONG_FORM", "OrderedExperience", "Rows"]
 
-# Raised where another version or another program wrote a state.
+# Errors that are raised if another version or another program wrote a state.
 WRONG_FORM = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
 
 D = TypeVar("D", bound=tuple[Any, ...])
 Rows = tuple[NDArray[np.int64], dict[str, NDArray[Any]], int]
-"""Keys ``[R]``, columns, and the number of rows that they were drawn from."""
+"""Keys ``[R]``, columns, and the number of rows from which these were sampled."""
 
 
 class OrderedExperience(ABC, Generic[D]):
-    """Rows of games as ``Experience``, in an order that each subclass defines.
+    """Rows of games as ``Experience``, in an order that a subclass defines.
 
     The order is a sequence of draws. A draw is a tuple of JSON values; with the seed
-    and the games in the manifest, it determines the rows of a batch. A learner that
-    follows another one has the same class, and gets the leader's draws. Not
-    thread-safe.
+    and the games in the manifest, it determines the rows of a batch. A follower uses
+    the same class, and receives the leader's draws. Not thread-safe.
 
     Args:
-        manifest: The games; a subclass that reads none has an empty manifest.
-        num_batches: Batches acknowledged before.
+        manifest: The games; empty if a subclass reads no games.
+        num_batches: Number of batches acknowledged so far.
 
     Attributes:
         manifest: As given.
-        num_drawn: Batches drawn, which is the number of the next one.
+        num_drawn: Number of batches drawn so far, which is the index of the next batch.
     """
 
     def __init__(self, manifest: Manifest, num_batches: int) -> None:
         self.manifest = manifest
         self.num_drawn = num_batches
-        # The draws that are lent, the oldest first: the last of ``num_drawn``.
+        # The draws on loan, oldest first.
         self._lent: deque[D] = deque()
-        # Number of segments that the following learners know of.
+        # Number of segments that the followers know of.
         self._num_shared = 0
 
     @abstractmethod
     def available(self) -> int:
-        """Returns how many samples may be drawn now; see ``Experience``."""
+        """Returns how many samples can be drawn now; see ``Experience``."""
 
     @abstractmethod
     def next_draw(self, num_samples: int) -> D:
-        """Returns the next draw of the order, and moves on.
+        """Returns the next draw of the order, and advances.
 
         Raises:
-            RunError: There are too few rows for it.
+            RunError: Fewer than ``num_samples`` samples are available.
         """
 
     @abstractmethod
@@ -69,7 +68,7 @@ class OrderedExperience(ABC, Generic[D]):
 
     @abstractmethod
     def take_in(self, entries: Sequence[SegmentEntry]) -> int:
-        """Takes in the last segments of the manifest; returns how many new rows.
+        """Reads ``entries``, the newest segments; returns the number of new rows.
 
         Raises:
             UsageError: A segment is of a newer schema or of another game.
@@ -78,24 +77,24 @@ class OrderedExperience(ABC, Generic[D]):
 
     @abstractmethod
     def order_state(self, lent: Sequence[D]) -> dict[str, Any]:
-        """Returns JSON values that restore the order before the draws that are lent."""
+        """Returns JSON values that restore the order before the draws in ``lent``."""
 
     @abstractmethod
     def _draw_of(self, values: Sequence[Any]) -> D:
-        """Returns the draw that was sent as JSON values."""
+        """Converts the JSON values of a draw back to the draw."""
 
     @property
     def is_durable(self) -> bool:
-        """True: games are files before they are taken in."""
+        """True, because games are durable files before they are read."""
         return True
 
     @property
     def generation(self) -> int:
-        """The newest generation that was taken in, 0 before the first."""
+        """The newest generation that has been read, 0 before the first."""
         return max((entry.generation for entry in self.manifest), default=0)
 
     def refresh(self) -> int:
-        """Takes in the segments that were sealed; see ``Experience.refresh``.
+        """Reads newly sealed segments; see ``Experience.refresh``.
 
         Raises:
             UsageError: A segment is of a newer schema or of another game.
@@ -107,18 +106,19 @@ class OrderedExperience(ABC, Generic[D]):
         """Draws a batch; never waits.
 
         Args:
-            num_samples: B, at most ``available``.
+            num_samples: Number B of rows, at most ``available``.
 
         Returns:
             The batch; keys are row numbers, and the columns are planes ``[B, C, H, W]
             float32``, legal ``[B, A] uint8``, policy ``[B, A] float32`` that sums to 1
             over the legal actions, policy_weight ``[B] float32``, outcome ``[B, 3]
-            float32`` (win, draw, loss, to play), search_value ``[B] float32`` in [-1,
-            1] to play, and value_weight ``[B] float32``; and those of auxiliary heads
-            (`tengen.agents.alphazero_loss`) where they were asked for.
+            float32`` (win, draw and loss for the side to move), search_value ``[B]
+            float32`` in [-1, 1] for the side to move, value_weight ``[B] float32``, and
+            the targets of auxiliary heads (`tengen.agents.alphazero_loss`) if the
+            subclass was opened with them.
 
         Raises:
-            RunError: Too few rows may be drawn.
+            RunError: Fewer than ``num_samples`` samples are available.
         """
         lease, draw = self.lend(num_samples)
         return self._batch(lease, draw, 0, num_samples, self.take_back)
@@ -127,7 +127,7 @@ class OrderedExperience(ABC, Generic[D]):
         """Lends the next draw without reading its rows; returns its lease and the draw.
 
         Raises:
-            RunError: Too few rows may be drawn.
+            RunError: Fewer than ``num_samples`` samples are available.
         """
         draw = self.next_draw(num_samples)
         self._lent.append(draw)
@@ -140,7 +140,7 @@ class OrderedExperience(ABC, Generic[D]):
         """Ends a loan; see ``Batch.ack``.
 
         Raises:
-            UsageError: The loan is not the oldest one out, or priorities are given.
+            UsageError: The loan is not the oldest open one, or ``priorities`` is given.
         """
         if priorities is not None:
             raise UsageError(
@@ -154,10 +154,10 @@ class OrderedExperience(ABC, Generic[D]):
         self._lent.popleft()
 
     def divide(self, num_samples: int, first: int, last: int) -> Divided:
-        """See ``Experience.divide``: each learner reads its own rows.
+        """See ``Experience.divide``; each learner reads its own rows.
 
         Raises:
-            RunError: Too few rows may be drawn.
+            RunError: Fewer than ``num_samples`` samples are available.
         """
         lease, draw = self.lend(num_samples)
         new = list(self.manifest)[self._num_shared :]
@@ -168,13 +168,13 @@ class OrderedExperience(ABC, Generic[D]):
         )
 
     def shared(self, *, begins: bool) -> dict[str, Any]:
-        """See ``Experience.shared``: the state."""
+        """See ``Experience.shared``; returns the state."""
         if begins:
             self._num_shared = len(self.manifest)
         return self.state()
 
     def follow(self, shared: Mapping[str, Any]) -> bool:
-        """See ``Followed.follow``: takes in the games that the leader has beyond."""
+        """See ``Followed.follow``; reads the games that only the leader has."""
         segments = shared["manifest"]["segments"]
         own = self.manifest.to_dict()["segments"]
         if segments[: len(own)] != own:
@@ -190,10 +190,7 @@ class OrderedExperience(ABC, Generic[D]):
         return self._batch(0, self._draw_of(order["draw"]), first, last, _no_ack)
 
     def state(self) -> dict[str, Any]:
-        """Returns JSON values that restore the experience.
-
-        Batches not acknowledged count as never drawn.
-        """
+        """Returns JSON values that restore the experience; see ``Experience.state``."""
         return {
             **self.order_state(list(self._lent)),
             "num_batches": self._num_returned,
@@ -204,7 +201,7 @@ class OrderedExperience(ABC, Generic[D]):
         return self.num_drawn - len(self._lent)
 
     def _append(self, segments: Sequence[Mapping[str, Any]]) -> None:
-        """Takes in segments that the leader met, in its order."""
+        """Reads segments that the leader found, in its order."""
         entries = [from_dict(SegmentEntry, one, "segment") for one in segments]
         self.manifest.append(entries)
         self.take_in(entries)
@@ -223,4 +220,4 @@ class OrderedExperience(ABC, Generic[D]):
 
 
 def _no_ack(lease: int, priorities: object = None) -> None:
-    """Does nothing: only the leader counts which batches were used."""
+    """Does nothing, because only the leader counts acknowledged batches."""

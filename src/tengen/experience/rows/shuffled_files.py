@@ -1,19 +1,20 @@
-"""The files of ``RUN/shuffled``: batches drawn ahead, in order, each to be used once.
+"""The files of ``RUN/shuffled``: batches drawn in advance, each to be used once.
 
-A turn of the role shuffle publishes a folder ``shuffled/NNNNNN``. It has shards, which
-are archives of packed columns named ``shard-0000.npz`` and so on, ``validation.npz``
-where there are validation games, and ``turn.json``. Columns are packed without loss.
+A turn of the role shuffle publishes a folder ``shuffled/NNNNNN``. It contains shards,
+which are archives of packed columns named ``shard-0000.npz`` and so on,
+``validation.npz`` if there are validation games, and ``turn.json``. Packing is
+lossless.
 
 Legend: N rows, C planes, H W board, A actions.
 
 =================  ===============================================================
-``plane_rows``     ``[N, bytes] uint8``, as core/inference/packed_rows.h says
+``plane_rows``     ``[N, bytes] uint8``, planes as in core/inference/packed_rows.h
 ``X_bits``         X, an array of 0 and 1, packed
-``X_count``        ``[N] uint16``: entries of a row of X ``[N, A]`` that are not 0
-``X_action``       places of these entries in the row
-``X_entry``        ``float32``, values of these entries
-``X_owner``        X ``[N, H, W]``, whole numbers, as ``int8``
-X                  anything else
+``X_count``        ``[N] uint16``: number of nonzero entries per row of X ``[N, A]``
+``X_action``       ``uint16``, indices of the nonzero entries in their rows
+``X_entry``        ``float32``, values of the nonzero entries
+``X_owner``        X ``[N, H, W]``, integers stored as ``int8``
+X                  any other column X, unpacked
 =================  ===============================================================
 """
 
@@ -51,12 +52,12 @@ __all__ = [
 ]
 
 SCHEMA = 1
-"""The version of ``turn.json`` that this code writes and reads."""
+"""The newest version of ``turn.json``, which this code writes."""
 
 VALIDATION = "validation.npz"
 """The file of validation rows."""
 
-# Columns that every learner of games reads; targets of auxiliary heads may be added.
+# Columns that every learner of games needs; targets of auxiliary heads are optional.
 _NEEDED = {
     "planes",
     "legal",
@@ -72,36 +73,36 @@ _ADVICE = "remove its folder, the learner leaves its rows out"
 
 @dataclass(frozen=True, kw_only=True)
 class ShuffledTurn:
-    """What one turn of the role shuffle drew; the content of ``turn.json``."""
+    """A summary of one turn of the role shuffle; the content of ``turn.json``."""
 
     game: str
     """The game of the rows."""
     generation: int
-    """The newest generation that was drawn from."""
+    """The newest generation in the window."""
     num_games: int
-    """Games that had been played by then."""
+    """Number of games in the run at the time of the turn."""
     num_rows: int
-    """Rows to learn from in these games."""
+    """Number of rows to learn from in these games."""
     num_new: int
-    """Rows that were new in this turn."""
+    """Number of rows that were new in this turn."""
     window_rows: int
-    """Number of the newest rows, from which the turn drew."""
+    """Number of rows in the window, from which the turn drew."""
     window_bytes: int
     """Bytes of memory that the window's games took."""
     shard_rows: tuple[int, ...]
-    """Rows of each shard."""
+    """Number of rows per shard."""
     has_validation: bool
-    """Whether there is a ``validation.npz``."""
+    """Whether the turn has a ``validation.npz``."""
 
 
 @dataclass(frozen=True)
 class ShardRows:
-    """Rows of one shard, in the order in which they were drawn."""
+    """Rows of one shard, in the order in which the shuffler has drawn them."""
 
     keys: NDArray[np.int64]
-    """``[N]``, the rows' numbers."""
+    """``[N]``, the row numbers."""
     columns: dict[str, NDArray[Any]]
-    """As ``GameWindow.sample`` gives them."""
+    """Columns as ``GameWindow.sample`` returns them."""
 
 
 def write_shard(
@@ -111,14 +112,14 @@ def write_shard(
     game: str,
     is_native: bool,
 ) -> None:
-    """Writes one file; the caller publishes the folder.
+    """Writes a file of rows; the caller publishes the folder.
 
     Args:
         path: The file.
-        keys: ``[N]``, numbers of the rows.
-        columns: As ``GameWindow.sample`` gives them.
+        keys: ``[N]``, the row numbers.
+        columns: As ``GameWindow.sample`` returns them.
         game: The name of the rows' game.
-        is_native: Whether the game is one of the core's.
+        is_native: Whether the core implements the game.
     """
     meta = {
         "game": game,
@@ -130,10 +131,10 @@ def write_shard(
 
 
 def read_shard(path: Path, game: str) -> ShardRows:
-    """Returns the rows of one file.
+    """Returns the rows in a file.
 
     Raises:
-        RunError: It is missing, damaged or of another game.
+        RunError: The file is missing, damaged or of another game.
     """
     try:
         with ArchiveReader(path) as reader:
@@ -163,7 +164,7 @@ def read_shard(path: Path, game: str) -> ShardRows:
 
 
 def shard_name(index: int) -> str:
-    """Returns the name of the file of a shard, from 0."""
+    """Returns the file name of shard ``index``, counted from 0."""
     return f"shard-{index:04d}.npz"
 
 
@@ -172,7 +173,7 @@ def write_turn(folder: Path, turn: ShuffledTurn, window: Mapping[str, Any]) -> N
 
     Args:
         folder: The turn's folder.
-        turn: What the turn drew.
+        turn: The summary of the turn.
         window: The window's state after the turn, for the next turn.
     """
     content = {"schema": SCHEMA, "turn": to_dict(turn), "window": dict(window)}
@@ -180,11 +181,11 @@ def write_turn(folder: Path, turn: ShuffledTurn, window: Mapping[str, Any]) -> N
 
 
 def read_turn(folder: NumberedFolder, number: int) -> ShuffledTurn:
-    """Returns what turn ``number`` drew.
+    """Returns the summary of turn ``number``.
 
     Raises:
-        UsageError: It is of a newer schema.
-        RunError: It is missing or damaged.
+        UsageError: The turn is of a newer schema.
+        RunError: The turn is missing or damaged.
     """
     path = folder.entry(number) / "turn.json"
     return from_dict(ShuffledTurn, _read(path, "turn"), str(path))
@@ -206,11 +207,11 @@ def _read(path: Path, part: str) -> dict[str, Any]:
 def pack_columns(
     columns: Mapping[str, NDArray[Any]], is_native: bool
 ) -> dict[str, NDArray[Any]]:
-    """Returns arrays that ``unpack_columns`` turns into the same columns.
+    """Returns packed arrays, which ``unpack_columns`` converts back to the columns.
 
     Args:
-        columns: ``[N, ...]`` each, as ``GameWindow.sample`` gives them.
-        is_native: Whether the game is one of the core's; a plane then holds zeros and
+        columns: Columns ``[N, ...]`` as ``GameWindow.sample`` returns them.
+        is_native: Whether the core implements the game; a plane then contains zeros and
             at most one other number.
     """
     packed: dict[str, NDArray[Any]] = {}
@@ -245,17 +246,17 @@ def unpack_columns(
     """Inverse of ``pack_columns``.
 
     Args:
-        packed: What ``pack_columns`` returned.
-        shape: C, H and W.
-        num_actions: A.
+        packed: The result of ``pack_columns``.
+        shape: The numbers C, H and W of planes, rows and columns.
+        num_actions: Number A of actions.
         is_native: As given to ``pack_columns``.
 
     Returns:
-        The columns; they may be written to.
+        The columns; the arrays are writable.
 
     Raises:
         KeyError: An array is missing.
-        ValueError: The arrays do not fit together.
+        ValueError: The shapes or dtypes of the arrays are inconsistent.
     """
     rows = packed["plane_rows"]
     num_rows = len(rows)

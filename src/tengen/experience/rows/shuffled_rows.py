@@ -1,4 +1,4 @@
-"""The learner's side of ``RUN/shuffled``: batches in the order they were drawn in."""
+"""Reads the batches in ``RUN/shuffled`` as a learner, in the order of the shuffler."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ __all__ = ["ShuffledRows"]
 
 
 class _Place(NamedTuple):
-    """The first row of a batch."""
+    """The position of a batch."""
 
     turn: int
-    """The number of the turn."""
+    """The turn of the batch's first row."""
     row: int
-    """The row's place in the turn."""
+    """Index of that row in the turn."""
     num_rows: int
-    """Rows of the batch."""
+    """Number of rows in the batch."""
 
 
 class _Span(NamedTuple):
@@ -46,17 +46,17 @@ class _Span(NamedTuple):
 
 
 class ShuffledRows(OrderedExperience[_Place]):
-    """The rows that the role shuffle has drawn, as ``Experience``; each is used once.
+    """The rows drawn by the role shuffle as ``Experience``; each row is used once.
 
-    The shuffler applies the rate limit, so that all rows it wrote may be used. If the
-    learner's batch size is the shuffler's, batches are to the bit those of a
-    ``GameWindow``. A turn whose folder was removed is left out, with a warning. Reads
-    one shard at a time. Not thread-safe.
+    The shuffler applies the rate limit, so all rows that it has written may be used. If
+    learner and shuffler have the same batch size, batches are bit-identical to those of
+    a ``GameWindow``. A turn whose folder has been removed is skipped with a warning.
+    Reads one shard at a time. Not thread-safe.
 
     Args:
-        game: The name, as `tengen.games.open_game` takes it.
+        game: The game's name for `tengen.games.open_game`.
         folder: ``RUN/shuffled``.
-        state: What ``state`` returned, to continue from; None to start anew.
+        state: A result of the method ``state``, to restore; None for a new learner.
 
     Raises:
         RunError: A turn is damaged.
@@ -69,7 +69,7 @@ class ShuffledRows(OrderedExperience[_Place]):
         self._folder = folder
         self._turns: dict[int, ShuffledTurn] = {}
         self._shard: tuple[int, int, ShardRows] | None = None
-        # The next row, as its turn and its place in the turn.
+        # The next row: its turn and its index in the turn.
         self._next = (0, 0)
         num_batches = 0
         if state is not None:
@@ -81,7 +81,7 @@ class ShuffledRows(OrderedExperience[_Place]):
 
     @property
     def generation(self) -> int:
-        """The newest generation that rows were drawn from, 0 before the first."""
+        """The newest generation that the shuffler has drawn from; 0 if none."""
         return self._newest.generation if self._newest else 0
 
     @property
@@ -89,10 +89,10 @@ class ShuffledRows(OrderedExperience[_Place]):
         return self._turns[max(self._turns)] if self._turns else None
 
     def refresh(self) -> int:
-        """Takes in the turns that were published since the last call.
+        """Reads the turns that were published since the last call.
 
         Returns:
-            How many rows were new to the window in these turns.
+            The number of rows that were new to the window in these turns.
 
         Raises:
             UsageError: A turn is of a newer schema, or of another game.
@@ -103,7 +103,7 @@ class ShuffledRows(OrderedExperience[_Place]):
         return sum(turn.num_new for turn in self._see_turns())
 
     def available(self) -> int:
-        """Returns how many rows were drawn but not learned from yet."""
+        """Returns how many shuffled rows have not been used yet."""
         first, row = self._next
         return sum(
             max(0, sum(turn.shard_rows) - (row if number == first else 0))
@@ -122,18 +122,18 @@ class ShuffledRows(OrderedExperience[_Place]):
         )
 
     def take_in(self, entries: Sequence[SegmentEntry]) -> int:
-        """See ``OrderedExperience.take_in``: learners read no games, but shards."""
+        """Returns 0, because the learner reads shards instead of games."""
         return 0
 
     def follow(self, shared: Mapping[str, Any]) -> bool:
-        """Returns False; see ``Followed.follow``: it must be opened at each state."""
+        """Returns False, because each state needs a new object; see ``Followed``."""
         return False
 
     def next_draw(self, num_samples: int) -> _Place:
         """See ``OrderedExperience.next_draw``.
 
         Raises:
-            RunError: There are fewer rows that were not used.
+            RunError: Fewer than ``num_samples`` unused rows are left.
         """
         available = self.available()
         if num_samples > available:
@@ -148,7 +148,7 @@ class ShuffledRows(OrderedExperience[_Place]):
         return place
 
     def rows_of(self, draw: _Place, first: int, last: int) -> Rows:
-        """See ``OrderedExperience.rows_of``: reads the shards, and takes its rows.
+        """See ``OrderedExperience.rows_of``; reads all shards of the batch.
 
         Raises:
             RunError: A shard is damaged.
@@ -172,7 +172,7 @@ class ShuffledRows(OrderedExperience[_Place]):
         return {name: column[:num_rows] for name, column in columns.items()}
 
     def order_state(self, lent: Sequence[_Place]) -> dict[str, Any]:
-        """See ``OrderedExperience.order_state``: the place in ``RUN/shuffled``."""
+        """See ``OrderedExperience.order_state``; the position in ``RUN/shuffled``."""
         turn, row = lent[0][:2] if lent else self._next
         return {"turn": turn, "row": row}
 
@@ -183,15 +183,15 @@ class ShuffledRows(OrderedExperience[_Place]):
         return {name: getattr(newest, name) if newest else 0 for name in names}
 
     def close(self) -> None:
-        """Frees the shard that is held. A second call does nothing."""
+        """Frees the memory of the shard. A second call does nothing."""
         self._shard = None
 
     def _see_turns(self) -> list[ShuffledTurn]:
-        """Reads the turns that it has not read yet, in order."""
+        """Reads new turns, in order, and returns them."""
         seen = []
         numbers = self._folder.numbers()
         if not self._turns and self._next == (0, 0) and numbers:
-            # A learner that has used no turn yet begins with the oldest one left.
+            # A learner that has not used any turn yet begins with the oldest one left.
             self._next = (numbers[0], 0)
         for number in numbers:
             if number < self._next[0] or number in self._turns:
@@ -220,7 +220,7 @@ class ShuffledRows(OrderedExperience[_Place]):
         return place
 
     def _spans(self, place: _Place) -> list[_Span]:
-        """Returns the rows of a batch, shard by shard."""
+        """Returns the spans of rows that a batch consists of, in order."""
         spans: list[_Span] = []
         skipped, missing = place.row, place.num_rows
         for number in sorted(self._turns):
@@ -241,7 +241,7 @@ class ShuffledRows(OrderedExperience[_Place]):
         )
 
     def _read(self, span: _Span) -> ShardRows:
-        """Returns the rows of a span; keeps its shard for the next one."""
+        """Returns the rows of a span; caches its shard for the next span."""
         if self._shard is None or self._shard[:2] != span[:2]:
             path = self._folder.entry(span.turn) / shard_name(span.shard)
             self._shard = (span.turn, span.shard, read_shard(path, self.game))

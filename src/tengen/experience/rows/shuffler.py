@@ -1,4 +1,4 @@
-"""Draws batches ahead of the learner into files, as the role shuffle does."""
+"""Draws batches in advance and writes them to files, for the role shuffle."""
 
 from __future__ import annotations
 
@@ -29,35 +29,35 @@ from tengen.run import NumberedFolder, remove_leftovers
 __all__ = ["NUM_VALIDATION_ROWS", "Shuffler", "ShufflingStopped"]
 
 _SHARD_BYTES = 32 << 20
-"""About the bytes of planes in a shard, which holds whole batches. Each thread has one
-shard in memory, and so has the learner."""
+"""Approximate size of a shard's planes. A shard contains complete batches; each thread
+and the learner have one shard in memory."""
 _TARGET_BYTES = 512
-"""Bytes of a row beside its planes on a large board; on a small board half as many."""
+"""Estimated size of a row without its planes, on a large board; half on a small one."""
 NUM_VALIDATION_ROWS = 1024
-"""Validation rows that a turn of the learner computes the loss on."""
+"""Number of rows on which a turn of the learner computes the validation loss."""
 
 
 class ShufflingStopped(Exception):
-    """A stop came before a turn was complete; nothing of the turn counts."""
+    """A turn was stopped before it was complete, and has no effect."""
 
 
 class Shuffler:
     """Publishes the batches that the learner would draw from the window.
 
     Each turn publishes a folder with all samples that the rate limiter allows at that
-    time. The next turn begins once the learner has begun to use this folder. So the
-    disk holds at most four buckets of rows while three checkpoints are kept. Memory
-    holds the games of the window, and for each thread two to three times a shard. A
-    killed turn leaves nothing and is drawn again: to the same bytes, unless more games
-    have arrived.
+    time. The next turn begins when the learner has begun to use this folder. So the
+    disk stores at most four buckets of rows if three checkpoints are kept. Memory
+    contains the games of the window, and per thread two to three shards. A killed turn
+    leaves nothing behind; it is drawn again, to the same bytes unless there are new
+    games.
 
     Args:
         folder: ``RUN/shuffled``; this process is its only writer.
-        open_window: Returns the window for a state, None for a new one.
-        batch_size: Rows of a batch, the unit of draws, as for the learner's own.
-        first_turn: The number of the first turn where none is published, because a
-            learner may have read some that were removed since.
-        num_threads: Threads that derive rows; a game in Python uses one.
+        open_window: Opens the window with a state, or a new window for None.
+        batch_size: Number of rows in a batch, which should be the learner's.
+        first_turn: The number of the first turn if no turn is published, because a
+            learner may have read turns that have been removed.
+        num_threads: Number of threads that derive rows; use 1 for a game in Python.
 
     Raises:
         RunError: The newest turn or a segment is damaged.
@@ -80,28 +80,28 @@ class Shuffler:
         state = None if newest is None else read_window_state(folder, newest)
         self.window = open_window(state)
         self._num_threads = num_threads
-        # Rows that arrived since the newest turn.
+        # Number of new rows since the newest turn.
         self._num_new = 0
 
     @property
     def newest(self) -> int:
-        """The newest turn that is published; ``first_turn`` - 1 before the first."""
+        """The newest published turn; ``first_turn`` - 1 if there is none."""
         return self._number
 
     def turn(self, stop: threading.Event) -> ShuffledTurn | None:
-        """Draws all samples that may be drawn. Blocks until they are durable.
+        """Draws all samples that are available. Blocks until they are durable.
 
-        After an error this object must not be used any more, because samples that it
+        After an error this object must not be used again, because samples that it
         counted as drawn are not on the disk.
 
         Args:
-            stop: Ends the turn once it is set.
+            stop: Ends the turn when it is set.
 
         Returns:
-            The turn that was published; None where nothing may be drawn yet.
+            The published turn; None if no batch can be drawn yet.
 
         Raises:
-            ShufflingStopped: ``stop`` was set.
+            ShufflingStopped: ``stop`` is set.
             RunError: A segment is damaged, or the disk is full.
         """
         window = self.window
@@ -154,11 +154,11 @@ class Shuffler:
         return turn
 
     def close(self) -> None:
-        """Frees the games that are held."""
+        """Frees the memory of the games."""
         self.window.close()
 
     def _check_room(self, num_rows: int) -> None:
-        """Refuses to fill a disk that has no room for a turn of so many rows."""
+        """Raises DiskFullError if the disk has no space for ``num_rows`` rows."""
         rows = self.window.rows
         layout = _core.RowLayout(rows.shape, rows.is_native)
         needed = num_rows * (layout.num_bytes + _TARGET_BYTES)

@@ -1,4 +1,4 @@
-"""The self-play window: the newest games of a run, sampled evenly by row."""
+"""The self-play window: the newest rows of a run, sampled uniformly."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ __all__ = ["GameWindow", "check_window_memory", "predicted_window_bytes"]
 
 
 class GameWindow(OrderedExperience[WindowDraw]):
-    """Self-play games as ``Experience``: the newest rows, drawn evenly.
+    """Self-play games as ``Experience``; samples uniformly from the newest rows.
 
-    A row is a searched ply with a target; planes and targets are derived when it is
-    drawn, under a random symmetry. Draws are a pure function of the seed, the number of
-    the batch and the manifest, so that a restored window continues as if never stopped.
-    Not thread-safe, but for ``derive``.
+    A row is a searched ply with a target; planes and targets are derived when the row
+    is sampled, under a random symmetry. Batches are a pure function of the seed, the
+    index of the batch and the manifest, so that a restored window continues as if it
+    had never stopped. Not thread-safe, except for ``derive``.
 
     Args:
-        game: The name, as `tengen.games.open_game` takes it.
+        game: The game's name for `tengen.games.open_game`.
         experience: ``RUN/experience``.
-        config: Size of the window and rate of use.
-        seed: Seed of the draws.
-        state: What ``state`` returned, to continue from; None to start anew.
+        config: The window's size and rate limiter.
+        seed: Seed of the random generator.
+        state: A result of the method ``state``, to restore; None for a new window.
         auxiliary: Whether batches have the targets of auxiliary heads too.
 
     Attributes:
@@ -67,7 +67,7 @@ class GameWindow(OrderedExperience[WindowDraw]):
         self.game = game
         self.config = config
         self._seed = seed
-        # The current pass, where rows are drawn without replacement.
+        # The current pass, if rows are drawn without replacement.
         self._pass: WindowPass | None = None
         manifest, left = Manifest(experience), 0
         num_learned: list[int] = []
@@ -94,7 +94,7 @@ class GameWindow(OrderedExperience[WindowDraw]):
         num_rows = sum(self._num_learned)
         self.rows = DerivedRows(game, auxiliary, num_rows)
         self.validation_rows = DerivedRows(game, auxiliary, num_dropped - num_rows)
-        # The ends of the held segments, counted in rows and in validation rows.
+        # The ends of the segments in memory, in rows and in validation rows.
         self._ends: deque[tuple[int, int]] = deque()
         for entry in entries[left:]:
             self._load(entry)
@@ -103,21 +103,21 @@ class GameWindow(OrderedExperience[WindowDraw]):
 
     @property
     def num_rows(self) -> int:
-        """Rows to learn from in all segments so far, also those the window dropped."""
+        """Number of rows to learn from in all segments, also those no longer held."""
         return self.rows.num_rows
 
     @property
     def num_games(self) -> int:
-        """Games of all segments in the manifest."""
+        """Number of games in all segments of the manifest."""
         return self.manifest.num_games
 
     @property
     def window_rows(self) -> int:
-        """Number of the newest rows, which are sampled now."""
+        """Number of rows in the window, from which batches are sampled now."""
         return self.config.window_rows(self.num_rows)
 
     def take_in(self, entries: Sequence[SegmentEntry]) -> int:
-        """See ``OrderedExperience.take_in``; returns how many rows to learn from."""
+        """See ``OrderedExperience.take_in``; validation rows are not counted."""
         before = self.num_rows
         limiter = self.config.limiter
         for entry in entries:
@@ -126,7 +126,7 @@ class GameWindow(OrderedExperience[WindowDraw]):
         return self.num_rows - before
 
     def available(self) -> int:
-        """Returns how many samples may be drawn now; 0 below ``min_rows`` rows."""
+        """Returns how many samples can be drawn now; 0 below ``min_rows`` rows."""
         if self.num_rows < self.config.min_rows:
             return 0
         return max(0, math.floor(self._level))
@@ -151,7 +151,8 @@ class GameWindow(OrderedExperience[WindowDraw]):
         """See ``OrderedExperience.next_draw``.
 
         Raises:
-            RunError: Too few rows, or the rate limiter allows no more samples.
+            RunError: The window has too few rows, or the rate limiter allows fewer than
+                ``num_samples`` samples.
         """
         if num_samples > self.available():
             raise RunError(
@@ -169,7 +170,7 @@ class GameWindow(OrderedExperience[WindowDraw]):
         return WindowDraw(self.num_drawn, num_samples, first_row, size, place)
 
     def rows_of(self, draw: WindowDraw, first: int, last: int) -> Rows:
-        """See ``OrderedExperience.rows_of``: draws all rows, and derives a part."""
+        """See ``OrderedExperience.rows_of``; samples all rows, and derives a part."""
         keys, symmetries = self.rows.draw(self._seed, draw)
         keys, symmetries = keys[first:last], symmetries[first:last]
         return keys, self.rows.derive(keys, symmetries), draw.size
@@ -179,17 +180,17 @@ class GameWindow(OrderedExperience[WindowDraw]):
     ) -> tuple[NDArray[np.int64], dict[str, NDArray[Any]]]:
         """Returns keys and columns of a batch that was lent since the last refresh.
 
-        Callable from any thread, while no other thread adds games.
+        Any thread may call this while no other thread adds games.
         """
         return self.rows_of(draw, 0, draw.num_rows)[:2]
 
     def validation(self, num_rows: int) -> dict[str, NDArray[Any]] | None:
         """Returns columns of validation rows, as ``sample`` returns them.
 
-        They are drawn from the validation games of the window; None while it has none.
+        Samples from the validation games of the window; returns None if it has none.
 
         Args:
-            num_rows: The most rows B; fewer where there are fewer.
+            num_rows: Maximum number B of rows.
         """
         size = self.validation_rows.num_rows - self.validation_rows.oldest_row
         if size == 0:
@@ -219,11 +220,11 @@ class GameWindow(OrderedExperience[WindowDraw]):
         }
 
     def close(self) -> None:
-        """Frees the games that are held. A second call does nothing."""
+        """Frees the memory of the games. A second call does nothing."""
         self._drop_before(self.num_rows, self.validation_rows.num_rows)
 
     def _place(self, num_samples: int, first_row: int, size: int) -> WindowPass:
-        """Returns the place of the next rows: in the current pass, or in a new one.
+        """Returns the position of the next rows, in the current pass or in a new one.
 
         Raises:
             UsageError: A batch has more rows than a pass.
@@ -250,10 +251,10 @@ class GameWindow(OrderedExperience[WindowDraw]):
         return draw._replace(place=WindowPass._make(draw.place))
 
     def _load(self, entry: SegmentEntry) -> int:
-        """Reads a segment, and drops those that the window no longer reaches.
+        """Reads a segment, and drops the segments that have left the window.
 
         Returns:
-            How many rows to learn from it has.
+            The number of rows to learn from in the segment.
 
         Raises:
             UsageError: The segment is of a newer schema or of another game.
@@ -275,7 +276,7 @@ class GameWindow(OrderedExperience[WindowDraw]):
         return num_new
 
     def _drop_before(self, row: int, validation_row: int) -> None:
-        """Frees the segments whose rows of both kinds are before these."""
+        """Frees the segments whose rows and validation rows are below these numbers."""
         self.rows.drop_before(row)
         self.validation_rows.drop_before(validation_row)
 
@@ -283,7 +284,7 @@ class GameWindow(OrderedExperience[WindowDraw]):
 def _segments_of(
     experience: Path, state: Mapping[str, Any]
 ) -> tuple[Manifest, list[int]]:
-    """Returns the segments of a state, with how many rows each had to learn from.
+    """Returns a state's segments, and the number of rows to learn from in each.
 
     Raises:
         LookupError, TypeError, ValueError, AttributeError: The state has a wrong form.
@@ -296,11 +297,11 @@ def _segments_of(
 
 
 def _num_left(config: WindowConfig, num_learned: Sequence[int]) -> int:
-    """Returns how many of the first segments the window has dropped.
+    """Returns the number of segments that are older than the window.
 
     Args:
-        config: Size of the window.
-        num_learned: How many rows each segment has to learn from.
+        config: The window's config.
+        num_learned: The number of rows to learn from in each segment.
     """
     num_rows = sum(num_learned)
     first_row, end = num_rows - config.window_rows(num_rows), 0
@@ -314,14 +315,14 @@ def _num_left(config: WindowConfig, num_learned: Sequence[int]) -> int:
 def predicted_window_bytes(
     game: str, experience: Path, config: WindowConfig, state: Mapping[str, Any] | None
 ) -> int:
-    """Returns about how many bytes the window takes, estimated from its newest segment.
+    """Returns the window's estimated size in memory, based on its newest segment.
 
     Args:
         game: The game's name.
         experience: ``RUN/experience``.
-        config: The window.
-        state: What ``GameWindow.state`` returned, None for a new window. Segments
-            sealed since then count too.
+        config: The window's config.
+        state: A result of ``GameWindow.state``; None for a new window. Segments sealed
+            later count too.
 
     Raises:
         RunError: The newest segment is missing or damaged.
@@ -339,7 +340,7 @@ def predicted_window_bytes(
 def check_window_memory(
     game: str, experience: Path, config: WindowConfig, state: Mapping[str, Any] | None
 ) -> None:
-    """Refuses a window that does not fit the memory; see ``predicted_window_bytes``.
+    """Checks that the window fits in memory; see ``predicted_window_bytes``.
 
     Raises:
         RunError: The window does not fit, or its newest segment is damaged.

@@ -1,1 +1,1 @@
-"""Steps of environments as items of a store table, and who writes them."""
+"""Environment steps as items of a store table, and the writers of steps."""

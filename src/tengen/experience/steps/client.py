@@ -1,4 +1,4 @@
-"""Clients of a learner's table of steps: learners that follow, and actors elsewhere."""
+"""Clients of a learner's table of steps, for followers and actors."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from tengen.transport import NoAnswer, is_net
 __all__ = ["StepClient", "StepDraws"]
 
 _PRIORITY_S = 1.0
-# Part of the error of core/store/engine/engine.h where another session has the name.
+# Part of the error in core/store/engine/engine.h if another session has the name.
 _TAKEN = "is open in another client"
-# Longer than the time after which the store ends a connection to a host that is gone.
+# Longer than the time after which the store closes a connection to a lost host.
 _TAKEN_S = 60.0
 _RETRY_S = 0.5
 
 
 class StepDraws:
-    """Items of a table of steps; ``Followed``, and the leader's own draws.
+    """Draws items from a table of steps, for the leader or as ``Followed``.
 
-    A following learner draws its items as a client of the table, and writes their
-    priorities back by itself. Items that it has not acknowledged when it ends count as
-    never drawn. One thread draws; another one acknowledges batches.
+    A follower draws its items as a client of the table, and writes their priorities
+    back itself. Items that it has not acknowledged when it ends count as never drawn.
+    One thread draws; another thread acknowledges batches.
 
     Args:
-        store: The store, or a client of it (``Store.connect``); closed by ``close``.
-        columns: Columns of a step, by flat name, without the state.
+        store: The store, or its client (``Store.connect``); ``close`` closes it.
+        columns: Columns of a step, by flat name, without the recurrent state.
         layout: Layout of the items.
         config: The table's config.
 
@@ -59,7 +59,7 @@ class StepDraws:
         self._store = store
         self._columns = columns
         self._table = store.table(TABLE)
-        # A draw may wait for writers while another thread acknowledges a batch.
+        # Serializes draws and acknowledgements, which different threads make.
         self._lock = threading.Lock()
 
     @property
@@ -69,19 +69,19 @@ class StepDraws:
 
     @property
     def max_priority(self) -> float:
-        """The greatest recent priority, at least 1, for items of unknown priority.
+        """The maximum recent priority, at least 1, for items of unknown priority.
 
         Source: Schaul et al. 2016, "Prioritized Experience Replay", algorithm 1.
 
-        Differs from the paper: there it never falls, so that one outlier would rank all
-        later items.
+        Differs from the paper, in which the maximum never decreases, so that a single
+        outlier would set the priority of all later items.
         """
         if self.config.sampler != "prioritized":
             return 1.0
         return max(1.0, float(self._table.describe()["max_priority"]))
 
     def follow(self, shared: Mapping[str, Any]) -> bool:
-        """Returns True; see ``Followed.follow``: the table itself is shared."""
+        """Returns True, because the table itself is shared; see ``Followed.follow``."""
         return True
 
     def draw(
@@ -101,7 +101,7 @@ class StepDraws:
             first steps, ``state/NAME`` ``[B, ...]``.
 
         Raises:
-            RunError: Too few items came within ``timeout_s``, or the table is gone.
+            RunError: Too few items arrived within ``timeout_s``, or the table is gone.
         """
         try:
             with self._lock:
@@ -126,7 +126,7 @@ class StepDraws:
         Args:
             name: The actor's name, which no other writer has.
             num_slots: Number N of the actor's slots.
-            first: How priorities of new items are computed; None: the greatest so far.
+            first: Computes the priorities of new items; None: the maximum so far.
 
         Raises:
             UsageError: Another writer has the name.
@@ -135,10 +135,10 @@ class StepDraws:
         return SlotWriter(self, [self._slot(name) for name in names], first)
 
     def count(self, num_rows: int, num_episodes: int) -> None:
-        """Counts frames and ends of episodes that were written."""
+        """Counts written frames and ends of episodes; does nothing by default."""
 
     def close(self) -> None:
-        """Closes the store or the client; a thread that waits raises. Any thread."""
+        """Closes the store or the client; waiting calls raise. Any thread."""
         self._store.close()
 
     def _slot(self, name: str) -> StepWriter:
@@ -153,28 +153,28 @@ class StepDraws:
 
 
 class StepClient(StepDraws):
-    """A client that adds steps to a ``StepTable`` of another process.
+    """A client that adds steps to a ``StepTable`` in another process.
 
-    Where that process is killed, writers on its host wait for the next process, which
-    has every item that was acknowledged. Writers connected by ``tcp`` raise, and the
-    items that they were writing are lost.
+    If that process is killed, writers on its host wait for the next process, which
+    restores all acknowledged items. Writers connected by ``tcp`` raise, and the items
+    that they were writing are lost.
 
     Args:
         address: The folder of the table's store, or ``tcp://HOST:PORT``.
         layout: Layout of the items, the same as the table's.
         config: The table's config.
-        patience_s: Seconds to wait for a lost table of this host to come back.
-        token: For ``tcp``, the store's token.
-        fingerprint: For ``tcp``, SHA-256 in hex of the store's certificate; None:
-            without TLS.
+        patience_s: Maximum wait in seconds for a lost table on this host to return.
+        token: The store's token, for ``tcp``.
+        fingerprint: SHA-256 in hex of the store's certificate, for ``tcp``; None for no
+            TLS.
 
     Raises:
-        RunError: Nobody answers at the address.
+        RunError: There is no store at the address.
         UsageError: The store is of another version, or refuses the token.
 
     Attributes:
-        num_rows: Frames written, for reports.
-        num_episodes: Ends of episodes written.
+        num_rows: Number of frames written, for reports.
+        num_episodes: Number of ends of episodes written.
     """
 
     def __init__(
@@ -199,7 +199,7 @@ class StepClient(StepDraws):
 
     @property
     def max_priority(self) -> float:
-        """The greatest recent priority, as it was at most a second ago."""
+        """The maximum recent priority, at most a second old."""
         now_s = time.monotonic()
         if now_s - self._asked_s >= _PRIORITY_S:
             self._asked_s = now_s
@@ -213,16 +213,17 @@ class StepClient(StepDraws):
 
     @staticmethod
     def is_lost(error: Exception) -> bool:
-        """Returns whether an error means that the table is gone, not just full."""
+        """Returns whether ``error`` means that the table is gone, not just full."""
         return isinstance(error, NoAnswer) or isinstance(
             error.__cause__, _core.GoneError
         )
 
     def _slot(self, name: str) -> StepWriter:
-        """Opens a slot's writer, and waits while an earlier session has its name.
+        """Opens a slot's writer; waits while an earlier session has its name.
 
-        After a host was cut off for some seconds, the store has yet to notice that the
-        session is gone. No other actor can have the name: each actor holds a lock.
+        If this host was disconnected for some seconds, the store may not have noticed
+        yet that the old session is gone. No other actor can have the name, because each
+        actor holds a lock.
         """
         until = time.monotonic() + _TAKEN_S
         while True:

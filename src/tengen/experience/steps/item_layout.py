@@ -1,18 +1,18 @@
-"""How a slot's steps are cut into items, and where items store the recurrent state.
+"""Defines how a slot's steps are divided into items, and how items store their state.
 
 An item begins every ``period`` steps and has ``num_steps`` steps, so that items overlap
-where ``num_steps`` is greater than ``period``. Each step is stored once.
+if ``num_steps`` is greater than ``period``. Each step is stored once.
 
-The recurrent state before an item's first step is stored with the item, in ``period``
-pieces of equal size, one in each step. This takes the room of one state per item, not
-of one per step.
+The recurrent state before an item's first step is split into ``period`` pieces of equal
+size, which are stored with the item's steps. This takes the space of one state per
+item instead of one per step.
 
-The past inputs in a network's state are not stored. Instead an item begins as many
-steps earlier, and these steps give the past inputs. So each image is stored once.
+The past inputs in a network's state are not stored. Instead, an item begins that many
+steps earlier, and these steps provide the past inputs. So each image is stored once.
 
-A table stores eight bools of a plane in a byte, invisibly to users: writers pack steps,
-and a draw unpacks the steps of its batch. Unpacking takes about as long as the copying
-that it saves (`benchmarks/results/packing.md`).
+A table stores eight bools in a byte, which its users do not notice: writers pack steps,
+and draws unpack them. Unpacking takes about as long as the copying that it saves
+(`benchmarks/results/packing.md`).
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ __all__ = [
 STATE = "state/"
 """Prefix of the names of state columns."""
 
-# Columns with fewer bools are not packed, since little would be gained.
+# Columns with fewer bools are not packed, because packing would save little.
 _LEAST_PACKED = 64
 
 
 @dataclass(frozen=True, kw_only=True)
 class ItemLayout:
-    """Which steps of a slot an item has.
+    """The steps of a slot that form an item.
 
     Legend: K steps of a block, P the period, B items, N slots.
     """
@@ -55,19 +55,18 @@ class ItemLayout:
     num_steps: int
     """Number T of steps in an item, at least 2: a transition and the step after it."""
     period: int
-    """Steps from an item's first step to the next item's, 1 to ``num_steps``."""
+    """Steps from one item's first step to the next item's, 1 to ``num_steps``."""
     is_closed: bool = False
-    """Whether an item's last step is only there for its observation, and is repeated as
+    """Whether an item's last step serves only for its observation, and is repeated as
     the next item's first step. The item is then complete before the action in that step
-    is known, as learning from the newest policy needs. ``num_steps`` is then ``period +
-    1``."""
+    is chosen, which on-policy learning needs. ``num_steps`` is then ``period + 1``."""
     state: dict[str, TensorSpec] = field(default_factory=dict)
     """The network's state before an item's first step, by name. States whose name
     begins with ``FRAMES`` are computed from the inputs of ``num_before`` earlier
     steps."""
 
     def __post_init__(self) -> None:
-        """Checks the fields against each other.
+        """Checks that the fields are consistent.
 
         Raises:
             UsageError: The fields contradict each other.
@@ -88,22 +87,22 @@ class ItemLayout:
 
     @property
     def num_before(self) -> int:
-        """Steps before an item's first step that it has only for their inputs."""
+        """Number of steps before an item's first step, stored only for their inputs."""
         return max((spec.shape[0] for spec in self.frames.values()), default=0)
 
     @property
     def num_stored(self) -> int:
-        """Stored steps of an item, ``num_before`` included."""
+        """Number of stored steps of an item, ``num_before`` included."""
         return self.num_before + self.num_steps
 
     @property
     def memory(self) -> dict[str, TensorSpec]:
-        """The recurrent state, which is stored."""
+        """The part of ``state`` that items store."""
         return {n: spec for n, spec in self.state.items() if not n.startswith(FRAMES)}
 
     @property
     def frames(self) -> dict[str, TensorSpec]:
-        """Past inputs, by the input's name."""
+        """The past inputs in ``state``, by the name of the input."""
         return {
             name.removeprefix(FRAMES): spec
             for name, spec in self.state.items()
@@ -118,15 +117,15 @@ class ItemLayout:
         }
 
     def block_steps(self, turn_steps: int) -> int:
-        """Returns the number K of steps in a block.
+        """Returns the number K of steps in a block, without a closing step.
 
-        A block has the steps of one period, because the state is only known at the
-        start of a block and a closing step only at its end. Where every step begins an
+        A block has the steps of one period, because the state is known only at the
+        start of a block and a closing step only at its end. If every step begins an
         item and items have neither a state nor a closing step, a block has
-        ``turn_steps`` steps. A closing step is not counted.
+        ``turn_steps`` steps.
 
         Args:
-            turn_steps: Steps of an actor's turn, at least 1.
+            turn_steps: Number of steps in an actor's turn, at least 1.
         """
         is_single = self.period == 1 and not self.is_closed and not self.memory
         return turn_steps if is_single else self.period
@@ -134,11 +133,11 @@ class ItemLayout:
     def cut(
         self, state: Mapping[str, NDArray[Any]], num_rows: int
     ) -> dict[str, NDArray[Any]]:
-        """Returns the pieces of N states, ``[N, num_rows, piece]`` each.
+        """Splits N states into pieces, arrays of shape ``[N, num_rows, piece]``.
 
         Args:
-            state: ``[N, ...]`` each, before the first step of a block.
-            num_rows: Steps of the block; the piece of a closing step is zero.
+            state: Arrays ``[N, ...]``, the states before the first step of a block.
+            num_rows: Number of steps in the block; the piece of a closing step is zero.
         """
         pieces: dict[str, NDArray[Any]] = {}
         for name, spec in self.memory.items():
@@ -152,7 +151,7 @@ class ItemLayout:
         """Returns the columns of B items, with the pieces of their states joined.
 
         Args:
-            columns: ``[B, num_stored, ...]`` each, by flat names.
+            columns: Arrays ``[B, num_stored, ...]`` by flat name.
 
         Returns:
             The same columns ``[B, num_steps, ...]``, and the states ``[B, ...]``.
@@ -160,7 +159,7 @@ class ItemLayout:
         first = self.num_before
         joined = {name: column[:, first:] for name, column in columns.items()}
         if first:
-            # An image belongs to this episode if no step from it on resets.
+            # An image is of an earlier episode if its step or a later one is a reset.
             is_reset = columns["is_reset"][:, :first] != 0
             is_old = np.logical_or.accumulate(is_reset[:, ::-1], axis=1)[:, ::-1]
         for name, spec in self.frames.items():
@@ -174,23 +173,20 @@ class ItemLayout:
         return joined
 
     def ends(self, first_step: int, is_reset: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Returns which steps of a block are an item's last.
+        """Returns a mask ``[K]`` of the steps of a block that are an item's last.
 
         An item of period 1 is one transition and the steps after it, so it never begins
-        with a step that resets.
+        with a reset step.
 
         Args:
-            first_step: The number of the block's first step in its slot, from 0.
+            first_step: Index of the block's first step in its slot, from 0.
             is_reset: ``[num_stored - 1 + K]``, for the steps before the block and in
-                the block; False where there were no steps.
-
-        Returns:
-            ``[K]``.
+                the block; False for steps before the slot's first.
         """
         reach = self.num_stored - 1
         num_rows = len(is_reset) - reach
         if self.is_closed:
-            # Every block is an item, whatever the steps before it.
+            # Every block is exactly one item.
             ends = np.zeros(num_rows, np.bool_)
             ends[-1] = True
             return ends
@@ -202,14 +198,14 @@ class ItemLayout:
         return np.asarray(ends, np.bool_)
 
     def _piece(self, spec: TensorSpec) -> int:
-        """Returns how many entries of a state one step holds."""
+        """Returns the number of a state's entries that one step stores."""
         return -(-spec.num_entries // self.period)
 
 
 def packed_columns(
     columns: Mapping[str, Column], whole: Container[str] = ()
 ) -> dict[str, Column]:
-    """Returns the columns as a table stores them.
+    """Returns the columns of a table, of which large columns of bools are packed.
 
     Args:
         columns: Columns of a step.
@@ -228,10 +224,10 @@ def packed_columns(
 def pack_steps(
     steps: Mapping[str, NDArray[Any]], stored: Mapping[str, Column]
 ) -> dict[str, NDArray[Any]]:
-    """Returns steps as a table stores them.
+    """Packs the bools of steps for a table.
 
     Args:
-        steps: ``[N, K, ...]`` each.
+        steps: Arrays of shape ``[N, K, ...]``, by column.
         stored: The table's columns.
     """
     return {
@@ -247,7 +243,7 @@ def unpack_batch(
     columns: Mapping[str, Column],
     stored: Mapping[str, Column],
 ) -> dict[str, Any]:
-    """Returns the columns of a batch by flat name, as they were before ``pack_steps``.
+    """Reverts ``pack_steps``; returns the columns of a batch by flat name.
 
     Args:
         drawn: The table's columns, nested.
@@ -271,14 +267,11 @@ def _flat(columns: Mapping[str, Any], where: str = "") -> Iterator[tuple[str, An
 
 
 def unpack(packed: NDArray[np.uint8], shape: tuple[int, ...]) -> NDArray[np.bool_]:
-    """Returns the bools of steps.
+    """Returns the unpacked bools of steps, ``[B, T, *shape]``.
 
     Args:
         packed: ``[B, T, num_bytes]``.
         shape: Shape of one step.
-
-    Returns:
-        ``[B, T, *shape]``.
     """
     bits = np.unpackbits(packed, axis=-1, count=math.prod(shape))
     return bits.view(np.bool_).reshape(*packed.shape[:2], *shape)

@@ -1,8 +1,8 @@
-"""Plans the store table of a run's steps, and the room it needs, before it is made.
+"""Plans the store table of a run's steps, and its space in memory and on the disk.
 
-A replay is wholly in memory if it fits in half of the memory that this process may use.
-Otherwise memory holds the steps used last, and the disk holds all steps. In both cases
-the disk has the replay as of its last checkpoint.
+A replay is completely in memory if it fits in half of the memory that this process may
+use. Otherwise memory caches recently used steps, and the disk stores all steps. In both
+cases the disk stores the replay as of its last checkpoint.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from tengen.store import Column, Selector, TableConfig, left_columns
 __all__ = ["StepBudget", "StepPlan", "StepRoom", "plan_steps", "step_budget"]
 
 _NUM_LENT = 2
-"""Batches that are out at once: one trains while the next one is drawn."""
+"""Maximum number of batches on loan: one trains while the next one is drawn."""
 
 # Alignment of columns (core/store/state/schema.h), and of rows on the disk
 # (core/store/steps/tier.h).
 _COLUMN_BYTES = 64
 _ROW_BYTES = 4096
-# Bytes that the store keeps for an item beside its steps: see
+# Bytes per item in the store, without the item's steps; see
 # docs/howto/train/replay_size.md, Speed.
 _ITEM_BYTES = 110
 # Share of a memory file system for steps; the rest is for messages with clients.
@@ -39,32 +39,32 @@ _SHARED_PART = 7 / 8
 
 
 class StepBudget(NamedTuple):
-    """The most bytes that the steps of a table may take; unused ones are not taken."""
+    """Sizes of a table's steps in several cases; space is allocated only when used."""
 
     memory_bytes: int
-    """Memory with all steps in it, where some episodes are short."""
+    """Memory for all steps, even if some episodes are short."""
     disk_bytes: int
-    """Disk, in the worst case; 0 for a queue, which uses no disk."""
+    """Disk space in the worst case; 0 for a queue, which uses no disk."""
     whole_memory_bytes: int
-    """Memory with all steps in it, where no episode ends."""
+    """Memory for all steps if no episode ends."""
     least_memory_bytes: int
-    """Least memory, with the other steps on the disk; a queue has all in memory."""
+    """Minimum memory, if the disk stores all steps; that of all steps for a queue."""
     least_disk_bytes: int
-    """Disk, where no episode ends; 0 for a queue."""
+    """Disk space if no episode ends; 0 for a queue."""
 
 
 class StepRoom(NamedTuple):
-    """The memory and disk that a table of steps may take."""
+    """The maximum memory and disk space of a table of steps."""
 
     memory_bytes: int
     disk_bytes: int
-    """0 for a queue, which uses no disk."""
+    """Maximum disk space; 0 for a queue, which uses no disk."""
     line: str
-    """A line for the user: how large a replay is, and where; empty for a queue."""
+    """A line about the replay's size and location, for the user; empty for a queue."""
 
 
 class StepPlan(NamedTuple):
-    """The table, the sizes and the room of a ``StepTable``."""
+    """The table, the sizes and the space of a ``StepTable``."""
 
     table: TableConfig
     budget: StepBudget
@@ -84,12 +84,12 @@ def plan_steps(
     """Returns the plan of a ``StepTable`` with these arguments.
 
     Raises:
-        UsageError: The table does not fit the memory or the disk.
+        UsageError: The table does not fit in the memory or on the disk.
     """
-    # A queue keeps the items of batches that are out, beyond max_items: if the learner
-    # dies, the next one needs them, so new items must not take their place.
+    # A queue stores the items of batches on loan in addition to max_items. If the
+    # learner dies, the next one needs them, so new items must not replace them.
     num_lent = _NUM_LENT * batch_size if config.is_queue else 0
-    # A run begun before bools were packed goes on without packing.
+    # A table that was created before bools were packed continues without packing.
     whole = {
         name
         for place in (folder, directory)
@@ -127,20 +127,20 @@ def step_budget(
     num_slots: int,
     batch_size: int,
 ) -> StepBudget:
-    """Returns what ``table.max_items`` items need, however long their episodes are.
+    """Returns the sizes of ``table.max_items`` items, for any length of episodes.
 
-    For a queue, the items of batches that are out are included.
+    For a queue, the items of batches on loan are included.
 
-    A queue must be in memory as a whole: where memory is short, a store makes room by
-    removing items, and a queue's items were not learned from yet. A replay with more
-    resets than usual has its oldest steps on the disk only.
+    A queue must be completely in memory: if memory is short, a store removes items, and
+    a queue's items have not been learned from yet. A replay with more resets than usual
+    has its oldest steps only on the disk.
 
     Args:
         table: The table.
         layout: Layout of the table's items.
         is_queue: Whether the table is a queue, which is in memory only.
-        num_slots: Slots of all writers.
-        batch_size: Items of a batch.
+        num_slots: Number of slots of all writers.
+        batch_size: Number of items in a batch.
     """
     length = table.chunk_length
     chunk_bytes = sum(
@@ -148,28 +148,28 @@ def step_budget(
         for one in table.columns.values()
     )
     num_lent = _NUM_LENT * batch_size
-    # Steps from an item's first step to the next item's. Items of period 1 do not begin
-    # with a reset: with episodes of a single step, every second step is a reset.
+    # Stored steps from an item's first step to the next item's. Items of period 1 do
+    # not begin with a reset step, which is every second step if episodes have one step.
     stride = layout.period + layout.is_closed * (1 + layout.num_before)
     longest = stride * (2 if layout.period == 1 else 1)
     num_items = table.max_items + (0 if is_queue else num_lent)
-    # A slot's newest item, the steps appended after it, and two partly used chunks.
+    # Chunks of a slot's newest item and the steps after it, and two partly used chunks.
     of_slots = num_slots * (-(-(table.num_steps + longest) // length) + 2)
     most = -(-num_items * longest // length) + of_slots
     if is_queue:
         num_bytes = _with_slabs(most, chunk_bytes)
         return StepBudget(num_bytes, 0, num_bytes, num_bytes, 0)
     chunk_bytes = _up(chunk_bytes, _ROW_BYTES)
-    # For most environments: enough for episodes of four steps and more.
+    # Enough for episodes of at least four steps, as in most environments.
     usual = -(-num_items * stride * 5 // (4 * length))
     whole = -(-num_items * stride // length)
-    # All chunks of a batch are in memory at once. Writers may use neither that part nor
-    # the last quarter; see Staging::max_unsaved in core/store/steps/staging.cc.
+    # All chunks of a batch are in memory. Writers may use neither that part nor the
+    # last quarter; see Staging::max_unsaved in core/store/steps/staging.cc.
     of_batches = num_lent * ((table.num_steps + length - 2) // length + 1)
     shared = of_slots + of_batches + of_slots // 3 + 1
     return StepBudget(
         memory_bytes=_with_slabs(usual + shared, chunk_bytes),
-        # Doubled: rows of the last checkpoint are not reused before the next one.
+        # Doubled, because rows of a checkpoint are not reused before the next one.
         disk_bytes=2 * most * chunk_bytes,
         whole_memory_bytes=_with_slabs(whole + shared, chunk_bytes),
         least_memory_bytes=_with_slabs(shared, chunk_bytes),
@@ -182,7 +182,7 @@ def _up(number: int, unit: int) -> int:
 
 
 def _with_slabs(num_chunks: int, chunk_bytes: int) -> int:
-    """Returns bytes that hold so many chunks in whole slabs, each at most a 128th."""
+    """Returns the size of chunks in complete slabs, each at most 1/128 of the size."""
     num_bytes = num_chunks * chunk_bytes
     return num_bytes + num_bytes // 64 + chunk_bytes
 
@@ -195,22 +195,22 @@ def _step_room(
     folder: Path,
     directory: Path | None,
 ) -> StepRoom:
-    """Returns the memory and disk for a table; refuses a table that does not fit.
+    """Returns the space for a table, after checking that it is available.
 
-    Space that a killed process used for the same table will be used again, and counts
-    as free. Nothing is written.
+    Space that a killed process used for the same table will be reused, and counts as
+    free. Writes nothing.
 
     Args:
         config: The table's config.
-        budget: What the table's steps need.
-        num_steps: Steps of all items, each counted once.
-        step_bytes: Bytes of one step.
+        budget: The sizes of the table's steps.
+        num_steps: Number of distinct steps in all items.
+        step_bytes: Size of one step in bytes.
         folder: Folder of a replay on the disk.
-        directory: Folder by which the memory is shared with other processes; None: it
-            is not shared.
+        directory: Folder through which other processes share the memory; None if they
+            do not.
 
     Raises:
-        UsageError: The table does not fit the memory or the disk that is free.
+        UsageError: The table does not fit in the free memory or on the disk.
     """
     memory_bytes = budget.memory_bytes
     line = ""
@@ -237,10 +237,10 @@ def _step_room(
 
 
 def _default_bytes(directory: Path | None) -> int:
-    """Returns half of the memory, but at most what the shared file system holds.
+    """Returns half of the memory, but at most 7/8 of the shared file system.
 
-    The result does not depend on how much is free, because a store that goes on in
-    memory after a kill must have the same size as before.
+    The result does not depend on free memory, because a store that is restored from
+    shared memory after a kill must have the same size as before.
     """
     half = memory_limit_bytes() // 2
     if directory is None:
@@ -268,7 +268,7 @@ def _check_memory(
             )
         )
     for free, which, otherwise in places:
-        # The store's own data about items is in memory wherever their steps are.
+        # The store's data per item is in memory even if the steps are on the disk.
         may_shrink = (
             not config.is_queue and budget.least_memory_bytes + of_items <= free
         )
@@ -295,7 +295,7 @@ def _check_disk(config: ReplayConfig, num_bytes: int, folder: Path) -> None:
 
 
 def _existing(path: Path) -> Path:
-    """Returns the path itself, or the nearest folder above it that exists."""
+    """Returns ``path`` or its nearest existing parent folder."""
     path = path.absolute()
     return next(one for one in (path, *path.parents) if one.is_dir())
 
@@ -311,7 +311,7 @@ def _free_bytes(folder: Path) -> int:
 
 
 def _left_bytes(folder: Path) -> int:
-    """Returns the bytes of the files in a folder; 0 where it does not exist."""
+    """Returns the disk usage of the files in a folder; 0 if it does not exist."""
     if not folder.is_dir():
         return 0
     return sum(512 * path.stat().st_blocks for path in folder.iterdir())

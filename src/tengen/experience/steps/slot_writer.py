@@ -1,4 +1,4 @@
-"""Writes the steps of an actor's slots into a table, and makes items of them."""
+"""Writes the steps of an actor's slots to a table, and creates items from them."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _STORED = ("reward", "terminated", "is_reset")
 
 @dataclass(frozen=True)
 class FirstPriorities:
-    """How an agent computes a new item's priority without another evaluation."""
+    """Computes priorities of new items without another evaluation of the network."""
 
     columns: tuple[str, ...]
-    """Columns of a step that only this needs, and that are not stored."""
+    """Columns of a step that only ``of`` needs, and that are not stored."""
     of: Callable[[dict[str, NDArray[Any]]], NDArray[np.float64]]
     """Returns priorities ``[B]``, at least 0, from ``columns``, reward, terminated and
-    is_reset, ``[B, num_steps, ...]`` each."""
+    is_reset, which are arrays of shape ``[B, num_steps, ...]``."""
 
 
 class StepSink(Protocol):
@@ -46,24 +46,24 @@ class StepSink(Protocol):
 
     @property
     def max_priority(self) -> float:
-        """The greatest recent priority, for new items of unknown priority."""
+        """The maximum recent priority, for new items of unknown priority."""
 
     def count(self, num_rows: int, num_episodes: int) -> None:
         """Adds to the counts of frames and of ends of episodes."""
 
 
 class SlotWriter:
-    """Writes the steps of an actor's slots, and makes items of them.
+    """Writes the steps of an actor's slots, and creates items from them.
 
-    For one thread; blocks while the table has no room. ``append`` returns only once all
-    its items are in the table. A table of another process buffers thousands of inserts,
-    so that an actor that did not wait for them would run ahead of the learner, whatever
-    the limits of the table.
+    For one thread; blocks while the table is full. ``append`` returns only when all its
+    items are in the table. A table in another process buffers thousands of inserts, so
+    an actor that did not wait for them would run ahead of the learner despite the
+    table's limits.
 
     Args:
-        table: The table to write into.
-        writers: One writer for each slot.
-        first: How priorities of new items are computed; None: the greatest so far.
+        table: The table to write to.
+        writers: One writer per slot.
+        first: Computes the priorities of new items; None: the maximum so far.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class SlotWriter:
             self._window = _PriorityWindow(first, table.layout)
         self._num_steps = 0
         reach = table.layout.num_stored - 1
-        # The last steps before a block, as many as an item that ends in it may have.
+        # For the steps before a block that items ending in the block may contain.
         self._is_reset = np.zeros((len(writers), reach), np.bool_)
 
     def append(
@@ -88,17 +88,18 @@ class SlotWriter:
         columns: Mapping[str, NDArray[Any]],
         state: Mapping[str, NDArray[Any]],
     ) -> int:
-        """Appends a block of every slot.
+        """Appends a block of steps for every slot.
 
         Args:
-            columns: ``[N, K, ...]`` each, K as ``ItemLayout.block_steps``; where items
-                are closed ``[N, num_before + K + 1, ...]``: first the steps before the
-                block once more, last the closing step. The columns of
+            columns: Arrays ``[N, K, ...]``, K as ``ItemLayout.block_steps``; for closed
+                items ``[N, num_before + K + 1, ...]``, which begin with a copy of the
+                steps before the block and end with the closing step. The columns of
                 ``FirstPriorities`` are included.
-            state: ``[N, ...]`` each, the recurrent state before the block's first step.
+            state: Arrays ``[N, ...]``, the recurrent state before the block's first
+                step.
 
         Returns:
-            How many items were made.
+            The number of new items.
 
         Raises:
             RunError: The table stayed full for ``timeout_s``, or the disk is full.
@@ -135,8 +136,8 @@ class SlotWriter:
         live = slice(0, num_rows)
         if layout.is_closed:
             live = slice(layout.num_before, num_rows - 1)
-        # Ends of episodes are counted by resets, because ``terminated`` may only mark a
-        # lost life. A truncated reset marks that another inference server took over.
+        # Counts resets instead of ``terminated``, which may only mark a lost life. A
+        # truncated reset only marks a change of the inference server.
         is_reset = columns["is_reset"][:, live] != 0
         is_end = is_reset & (columns["truncated"][:, live] == 0)
         self._table.count(int((~is_reset).sum()), int(is_end.sum()))
@@ -149,7 +150,7 @@ class SlotWriter:
         ends: NDArray[np.bool_],
         priorities: NDArray[np.float64],
     ) -> int:
-        """Appends one slot's rows, and makes an item for each row that ends one."""
+        """Appends one slot's rows, and inserts an item for each True in ``ends``."""
         config, layout = self._table.config, self._table.layout
         done = num_items = 0
         for first, last in _runs(ends):
@@ -168,17 +169,17 @@ class SlotWriter:
 
 
 class _PriorityWindow:
-    """Keeps the last steps of every slot that items ending later may have.
+    """Computes priorities, and stores each slot's last steps for items that end later.
 
     Legend: N slots, K steps of a block.
     """
 
     def __init__(self, first: FirstPriorities, layout: ItemLayout) -> None:
-        """Begins without steps.
+        """Creates a window without steps.
 
         Args:
-            first: How the agent computes priorities.
-            layout: Layout of the agent's items.
+            first: Computes the priorities.
+            layout: Layout of the items.
         """
         self._first = first
         self._layout = layout
@@ -190,8 +191,9 @@ class _PriorityWindow:
         """Returns ``[N, K]``, the priorities of the items that end with each step.
 
         Args:
-            columns: ``[N, K, ...]`` each, the next steps of every slot.
-            ends: ``[N, K]``, which steps are an item's last; the others get priority 0.
+            columns: Arrays ``[N, K, ...]``, the next steps of every slot.
+            ends: A mask ``[N, K]`` of the steps that are an item's last; other steps
+                get priority 0.
         """
         reach = self._layout.num_stored - 1
         priorities = np.zeros(ends.shape)
@@ -204,7 +206,7 @@ class _PriorityWindow:
             steps = np.concatenate([before, column], axis=1)
             self._before[name] = steps[:, column.shape[1] :]
             windows = np.lib.stride_tricks.sliding_window_view(steps, reach + 1, axis=1)
-            # [items, ..., num_stored], where the first steps only give their inputs.
+            # Drops the first num_before steps, which only provide past inputs.
             chosen = np.moveaxis(windows[ends], -1, 1)
             items[name] = chosen[:, self._layout.num_before :]
         if ends.any():
@@ -213,13 +215,13 @@ class _PriorityWindow:
 
 
 def _runs(mask: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Returns the first index and one past the last of each run of True."""
+    """Returns the first index and the end index of each run of True."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]])))
     return [(int(first), int(last)) for first, last in edges.reshape(-1, 2)]
 
 
 def _rows(columns: Mapping[str, NDArray[Any]], first: int, last: int) -> dict[str, Any]:
-    """Returns some rows, nested as the store has columns with ``/`` in their names."""
+    """Returns rows ``[first, last)``, nested at each ``/`` in the column names."""
     nested: dict[str, Any] = {}
     for name, column in columns.items():
         *outer, inner = name.split("/")

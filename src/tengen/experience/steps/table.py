@@ -1,4 +1,4 @@
-"""Steps of environments as experience: a table of a store, whose items are slices.
+"""Environment steps as experience: a store table whose items are slices of steps.
 
 ::
 
@@ -6,14 +6,14 @@
         folder, columns, layout, ReplayConfig(), seed, num_slots=16, batch_size=32
     )
     writer = steps.writer("actor-0", 16)
-    writer.append(columns, state)               # [N, K, ...], a block of every slot
-    steps.flush()                               # a replay then survives a kill
+    writer.append(columns, state)               # [N, K, ...], one block per slot
+    steps.flush()                               # makes a replay durable
     while steps.available() >= 32:
         batch = steps.sample(32)                # [32, T, ...]
         batch.ack(priorities)
 
-Source: items as slices of steps that are stored once, Cassirer et al. 2021, "Reverb: a
-framework for experience replay", section 3.
+Source: Cassirer et al. 2021, "Reverb: a framework for experience replay", section 3,
+for items as slices of steps that are stored once.
 """
 
 from __future__ import annotations
@@ -38,31 +38,31 @@ __all__ = ["StepTable"]
 
 
 class StepTable(StepDraws):
-    """A table of steps as ``Experience``. One thread draws at a time, others may write.
+    """A table of steps as ``Experience``. One thread draws; other threads may write.
 
     Args:
-        folder: Folder on a disk for the steps of a replay. A queue is in memory only:
-            after a kill its items would be of outdated policies.
-        columns: Columns of a step, by flat name, without the state.
+        folder: Folder on a disk for the steps of a replay. A queue is in memory only,
+            because after a kill its items would be from outdated policies.
+        columns: Columns of a step, by flat name, without the recurrent state.
         layout: Layout of the items.
-        config: How items are drawn, and how often.
-        seed: Seed of the draws.
-        state: What ``state`` returned, to go on counting from.
-        num_slots: Slots of all writers, to plan the memory.
-        batch_size: The most items of a sample, to plan the memory.
-        directory: A folder in a memory file system, by which actors in other processes
-            of this host connect with ``StepClient``. If this process is killed, the
-            next one has all that was inserted, for a queue too. None: no other process
-            connects.
-        net: Where actors on other hosts connect; None: no other host connects.
+        config: The table's config.
+        seed: Seed of the random generator.
+        state: A result of the method ``state``, whose counters are restored.
+        num_slots: Number of slots of all writers, to plan the memory.
+        batch_size: Maximum number of items in a batch, to plan the memory.
+        directory: A folder in a memory file system, through which actors in other
+            processes of this host connect with ``StepClient``. If this process is
+            killed, the next one restores all inserted items, even of a queue. None: no
+            other process connects.
+        net: The listener for actors on other hosts; None: no other host connects.
 
     Raises:
         UsageError: Another process has the table open, its steps have other columns, or
-            it does not fit the memory or the disk.
+            it does not fit in the memory or on the disk.
         RunError: The disk is full or fails.
 
     Attributes:
-        room: The room that the table takes, and where.
+        room: The space that the table takes in memory and on the disk.
     """
 
     def __init__(
@@ -123,12 +123,12 @@ class StepTable(StepDraws):
 
     @property
     def generation(self) -> int:
-        """Turns of the actors, counted by calls of ``refresh`` that found new items."""
+        """Number of actor turns: the calls of ``refresh`` that found new items."""
         return self._num_turns
 
     @property
     def address(self) -> str | None:
-        """``tcp://HOST:PORT`` for actors on other hosts; None: they cannot connect."""
+        """``tcp://HOST:PORT`` for actors on other hosts; None if none can connect."""
         return self._store.address
 
     def writer(
@@ -158,7 +158,7 @@ class StepTable(StepDraws):
         return num_new
 
     def available(self) -> int:
-        """Returns how many items may be drawn now without waiting."""
+        """Returns how many items can be drawn now without waiting."""
         found = self._table.describe()
         return self.config.num_available(
             found["num_inserts"], found["num_samples"], found["num_eligible"]
@@ -181,21 +181,21 @@ class StepTable(StepDraws):
         )
 
     def divide(self, num_samples: int, first: int, last: int) -> Divided:
-        """See ``Experience.divide``: each learner draws its items from the table."""
+        """See ``Experience.divide``; each learner draws its items from the table."""
         return Divided({}, lambda: self.sample(last - first))
 
     def shared(self, *, begins: bool) -> dict[str, Any]:
-        """See ``Experience.shared``: followers connect to the table."""
+        """See ``Experience.shared``; empty, because followers connect to the table."""
         return {}
 
     def validation(self, num_samples: int) -> None:
-        """Returns None: every item is learned from."""
+        """Returns None, because all items are learned from."""
 
     def state(self) -> dict[str, Any]:
-        """Returns the counters as JSON values; a replay's items are saved by the store.
+        """Returns the counters as JSON values; the store itself saves a replay's items.
 
-        Blocks until the replay is durable, so that after a kill it is no older than the
-        learner's checkpoint that has these values: items drawn count as drawn.
+        Blocks until the replay is durable, so that after a kill the replay is no older
+        than the learner's checkpoint with these values. Drawn items count as drawn.
 
         Raises:
             RunError: The disk is full or fails.
@@ -208,9 +208,9 @@ class StepTable(StepDraws):
         }
 
     def describe(self) -> dict[str, int]:
-        """Returns counts: ``num_items`` that may be drawn, and totals so far.
+        """Returns counts: ``num_items`` that can be drawn now, and the run's totals.
 
-        ``num_rows`` counts frames, ``num_episodes`` ends of episodes.
+        ``num_rows`` counts frames, and ``num_episodes`` counts ends of episodes.
         """
         return {
             "num_items": int(self._table.describe()["num_eligible"]),
@@ -230,7 +230,7 @@ class StepTable(StepDraws):
 
     @property
     def is_durable(self) -> bool:
-        """Whether a kill loses nothing that this process has added. Any thread.
+        """Whether all that this process has added survives a kill. Any thread.
 
         True for a queue, whose steps are of no use to the next process.
         """

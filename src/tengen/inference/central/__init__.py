@@ -1,7 +1,7 @@
-"""Central inference: one process has the network and answers actors in other processes.
+"""Central inference: a process evaluates one network for actors in other processes.
 
-On one host an actor's rows are in memory that both processes share; between hosts they
-are sent on the session's stream. Small messages are always sent on the stream::
+On one host, an actor's rows are in shared memory. Between hosts, rows are sent on the
+session's stream. Small messages are always sent on the stream::
 
     server = InferenceServer(signature, ...)           # role ``inference``
     server.set_model(backend, version, number)

@@ -1,6 +1,7 @@
-"""The actor's side of central inference: clients whose rows a server answers.
+"""The actor's side of central inference: clients whose rows a server evaluates.
 
-One thread drives several clients: their environments step while others are answered.
+One thread drives several clients, so that the environments of some clients step while
+the server evaluates the rows of others.
 """
 
 from __future__ import annotations
@@ -40,36 +41,35 @@ _MAX_TEXT_BYTES = 1 << 16
 
 
 class Interrupted(Exception):
-    """The call was stopped while it waited for an answer."""
+    """The call was stopped while it waited for a reply."""
 
 
 class InferenceClient:
     """A ``tengen.inference.Runner`` whose network is in another process.
 
-    For one thread. Where the server is lost, ``run`` asks another server, or waits for
-    the next one; it also leaves a server that hangs, if there are others. The recurrent
-    state of the rows is lost with the server and begins as zeros, and
-    ``arrays.num_moves`` counts this. The same happens where the rows go back to their
-    home server.
+    For one thread. If the server is lost, ``run`` uses another server, or waits until
+    the server returns. It also leaves a server that hangs, if there are others. A
+    change of the server, also the return to the home server, zeroes the recurrent state
+    of the rows; ``arrays.num_moves`` counts these changes.
 
     Args:
         places: The servers, whose sessions are for N rows.
-        signature: The network's signature, its state included; the server has the same.
+        signature: The network's signature, its state included; the server's must be
+            equal.
         num_rows: Number N of rows.
-        stop: Once it is set, a ``run`` that waits raises ``Interrupted``.
-        patience_s: Seconds of the longest wait for an answer, and for a server.
+        stop: If set, a waiting ``run`` raises ``Interrupted``.
+        patience_s: Maximum wait in seconds for a reply, and for a server.
 
     Raises:
-        RunError: No server answered in time.
+        RunError: No server replied in time.
         UsageError: The server refused the session.
         Interrupted: ``stop`` is set.
 
     Attributes:
-        arrays: The rows; where the server is on this host, they are in memory shared
-            with it, so that they are not copied. Their state is current only where
-            ``arrays.wants_state`` asked for it.
-        model: The number of the model that answered last; -1 before.
-        num_lost: Servers that were lost, or left because they hung.
+        arrays: The rows; in memory shared with the server if it is on this host. Their
+            state is current only if ``arrays.wants_state`` was set at the request.
+        model: The number of the model that evaluated the rows last; -1 before.
+        num_lost: Number of servers that were lost, or left because they hung.
     """
 
     def __init__(
@@ -93,22 +93,22 @@ class InferenceClient:
         self.arrays = self._open(time.monotonic() + patience_s, None)
 
     def run(self, num_rows: int) -> None:
-        """Gets the answers to the rows. Blocks.
+        """Has the server evaluate all rows. Blocks.
 
         Args:
-            num_rows: N, the number of all rows.
+            num_rows: Number N of rows; the server always evaluates all of them.
 
         Raises:
-            RunError: There was no answer in time, or the network failed.
-            Interrupted: ``stop`` was set meanwhile.
+            RunError: There was no reply in time, or the network failed.
+            Interrupted: ``stop`` is set.
         """
         self.ask()
         self.wait()
 
     def ask(self) -> None:
-        """Requests the answers to all rows, which must not change until ``wait``.
+        """Requests the outputs for all rows, which must not change until ``wait``.
 
-        Blocks where the stream has no room, and for a look at a lost home server.
+        Blocks if the stream's buffer is full, and while it checks a lost home server.
 
         Raises:
             RunError: As ``wait``.
@@ -125,11 +125,11 @@ class InferenceClient:
             self._lose()
 
     def wait(self) -> None:
-        """Waits for the answers that were asked for. Blocks.
+        """Blocks until the outputs requested with ``ask`` have arrived.
 
         Raises:
-            RunError: There was no answer in time, or the network failed.
-            Interrupted: ``stop`` was set meanwhile.
+            RunError: There was no reply in time, or the network failed.
+            Interrupted: ``stop`` is set.
         """
         until = time.monotonic() + self._patience_s
         while True:
@@ -179,7 +179,7 @@ class InferenceClient:
             text = bytearray(min(reply.num_bytes, _MAX_TEXT_BYTES))
             self._receive(memoryview(text), until)
             told = text.decode(errors="replace")
-            # A device that has failed concerns only one server: another may answer.
+            # The error may be of this server's device, so another server may succeed.
             if self._places.has_others:
                 raise ConnectionResetError(told)
             raise RunError(told)
@@ -188,7 +188,7 @@ class InferenceClient:
         return reply
 
     def _open(self, until: float, known: RowArrays | None) -> RowArrays:
-        """Opens a session, and moves the rows to the memory of the new one."""
+        """Opens a session, and moves the rows to the memory of this session."""
         while True:
             self._check_stop()
             try:
@@ -211,15 +211,15 @@ class InferenceClient:
     def _enter(
         self, stream: Stream, until: float, known: RowArrays | None
     ) -> RowArrays:
-        """Takes up a new session, in which the rows have no state yet."""
+        """Begins a new session, in which the rows have no state yet."""
         self._connection, self._is_shared = stream
         self._connection.settimeout(_SLICE_S)
         self._places.hears()
         arrays = self._begin(until, known)
         if known is not None:
             known.num_moves += 1
-            # The step that records the move shortens the block by one, so that this may
-            # be the step whose state must be stored.
+            # The step that records the change of servers shortens the block by one, so
+            # the state may have to be stored at this step.
             known.wants_state = True
         return arrays
 
@@ -284,18 +284,18 @@ class InferenceClient:
 
 
 class TurnPort(Batches, Protocol):
-    """A port that may step while its caller is busy with others."""
+    """A port that may step its environments in the background."""
 
     @property
     def is_stepping(self) -> bool:
-        """Whether it is stepping by itself now, so that ``next`` would wait."""
+        """Whether environments step in the background, so that ``next`` would wait."""
 
 
 class Asker(NamedTuple):
-    """A port, and the session that answers it."""
+    """A port, and the client that requests its outputs."""
 
     port: TurnPort
-    """The port, which hands out batches."""
+    """The port, which provides batches."""
     client: InferenceClient
     """The client, whose arrays are the port's."""
     begin: Callable[[], None]
@@ -307,30 +307,30 @@ def drive_in_turns(
 ) -> None:
     """Evaluates the batches of ports. Blocks until all turns have ended.
 
-    Each port has a request under way while the others take their answers, draw actions
-    and step. So with two ports the environments and the network work at the same time;
-    with one port they wait for each other.
+    While one port waits for its outputs, the others sample actions and step. So with
+    two ports the environments and the network work at the same time; with one port they
+    wait for each other.
 
-    Of two ports that step by themselves, one always steps while the other is answered.
-    The one that is stepping when the other's last turn ends goes on stepping into the
-    next call.
+    If two ports step in the background, one steps while the other waits for outputs. A
+    port that is stepping when the last turn ends continues to step until the next call.
 
     Source: Petrenko et al. 2020, "Sample Factory" (arXiv:2006.11751), section 3.2,
     double-buffered sampling.
 
     Args:
-        askers: At least one, the same in each call. Each begins turn after turn, so
-            that none waits for another's turn to end.
+        askers: At least one, the same in each call. Each begins its next turn without
+            waiting for the turns of others.
         is_over: Called when a port's turn has ended; returns whether it was the last.
-        stats: Added to after every batch; ``inference_s`` is the time of waiting.
+        stats: Statistics to add to after every batch; ``inference_s`` is the time spent
+            waiting for the server.
 
     Raises:
-        Exception: What a port or a client raised.
+        Exception: Any exception of a port or a client.
     """
     clock = time.perf_counter
     start_s = clock()
     asked: deque[tuple[Asker, int]] = deque()
-    # The askers that step, in the order in which their actions were sent.
+    # The stepping askers, in the order in which they began to step.
     stepping: deque[Asker] = deque()
     is_left = False
 

@@ -1,15 +1,14 @@
-"""The messages of an actor and central inference on a session's stream.
+"""The messages between an actor and central inference on a session's stream.
 
-A request is ``REQUEST``. Where the rows are not in shared memory, ``is_first`` and the
-inputs follow it, in the order of the signature. A reply is ``REPLY``. Where the rows
-are not in shared memory, the outputs follow it, and then the state if the request asked
-for it. An error is ``REPLY`` and a text. Numbers are little-endian.
+A request begins with ``REQUEST``, and a reply with ``REPLY``. If the rows are not in
+shared memory, a request continues with ``is_first`` and the inputs, in the order of the
+signature; a reply continues with the outputs, and with the state if it was requested.
+An error reply continues with a message. Numbers are little-endian.
 
-On one host the first request of a session is ``OPEN``, whose reply is the descriptor
-of the shared memory. That memory has no name in a file system, and is freed when the
-last process that has it ends, in whatever way. The server makes it, and the core passes
-its descriptor over the session's socket. The server's side of the messages is
-``core/inference/row_session.cc``.
+On one host, the first request of a session is ``OPEN``, whose reply passes the
+descriptor of the shared memory over the session's socket. The memory has no name in a
+file system, and is freed when the last process that maps it ends. The server creates
+it. ``core/inference/row_session.cc`` implements the server's side of the messages.
 """
 
 from __future__ import annotations
@@ -49,20 +48,20 @@ REPLY = struct.Struct("<IIQqq")
 OPEN, EVALUATE = 1, 2
 ANSWERS, ERROR = 1, 2
 MAX_ROWS = 4096
-"""The most rows of one session."""
+"""Maximum number of rows in a session."""
 
 # The byte that core/inference/row_session.cc sends with the descriptor.
 _BELL = b"m"
 
 
 class Stream(NamedTuple):
-    """The stream of a session, and how its rows are passed."""
+    """The stream of a session, and whether its rows are in shared memory."""
 
     connection: socket.socket
     """The connection to the other process."""
     is_shared: bool
-    """Whether the rows are in memory that both processes share. The actor tells the
-    server, because the actor knows whether it connected by a folder of its host."""
+    """Whether both processes share the memory of the rows. The actor decides and
+    notifies the server, because only the actor knows which kind of address it used."""
 
 
 class Request(NamedTuple):
@@ -71,9 +70,9 @@ class Request(NamedTuple):
     kind: int
     """``OPEN`` or ``EVALUATE``."""
     wants_state: int
-    """1 where the reply must have the state, else 0."""
+    """1 if the reply must contain the state, else 0."""
     number: int
-    """The request's number in its session; the reply has the same number."""
+    """Sequence number of the request in its session; the reply has the same number."""
 
 
 class Reply(NamedTuple):
@@ -82,13 +81,13 @@ class Reply(NamedTuple):
     kind: int
     """``ANSWERS`` or ``ERROR``."""
     num_bytes: int
-    """Length of an error's text, else 0."""
+    """Length of an error message, else 0."""
     number: int
-    """The request's number."""
+    """Sequence number of the request."""
     version: int
-    """The version of the model that answered: its learner steps."""
+    """Version of the model that evaluated the rows: its learner steps."""
     model: int
-    """The number of the model that answered."""
+    """Number of the model that evaluated the rows."""
 
 
 def request_parts(arrays: RowArrays) -> Iterator[memoryview]:
@@ -98,16 +97,16 @@ def request_parts(arrays: RowArrays) -> Iterator[memoryview]:
 
 
 def reply_parts(arrays: RowArrays, wants_state: bool) -> Iterator[memoryview]:
-    """Yields the bytes that follow an answer on a stream."""
+    """Yields the bytes that follow a reply on a stream."""
     told = arrays.state if wants_state else {}
     for array in (*arrays.outputs.values(), *told.values()):
         yield array.data.cast("B")
 
 
 def make_shared(num_bytes: int) -> int:
-    """Returns a descriptor of new memory of zeros, all of it allocated.
+    """Returns a descriptor of new shared memory, zeroed and fully allocated.
 
-    On Linux the memory is sealed, so that no process that has it can shrink it.
+    On Linux the memory is sealed, so that no process can shrink it.
 
     Raises:
         RunError: There is not enough memory.
@@ -116,10 +115,10 @@ def make_shared(num_bytes: int) -> int:
     try:
         os.truncate(descriptor, num_bytes)
         if hasattr(os, "posix_fallocate"):
-            # Otherwise a write to a page that has no memory would kill the process.
+            # Otherwise a write to a page that cannot be allocated kills the process.
             os.posix_fallocate(descriptor, 0, num_bytes)
         if hasattr(fcntl, "F_ADD_SEALS"):
-            with contextlib.suppress(OSError):  # a file has no seals
+            with contextlib.suppress(OSError):  # fails for a regular file
                 fcntl.fcntl(
                     descriptor,
                     fcntl.F_ADD_SEALS,
@@ -135,14 +134,14 @@ def make_shared(num_bytes: int) -> int:
 
 
 def receive_shared(connection: socket.socket, num_bytes: int) -> mmap.mmap:
-    """Receives a descriptor and maps its memory.
+    """Receives the descriptor of shared memory, and maps the memory.
 
     Args:
-        connection: The connection that the descriptor comes on.
-        num_bytes: Size of the memory.
+        connection: The connection on which the descriptor arrives.
+        num_bytes: Minimum size of the memory.
 
     Raises:
-        OSError: The other side is gone, or passed something else.
+        OSError: The server is gone, or did not pass memory of this size.
     """
     bell, descriptors, _, _ = socket.recv_fds(connection, 1, 1)
     try:

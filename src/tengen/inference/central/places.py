@@ -1,8 +1,8 @@
-"""Chooses which of several central inference servers answers an actor's rows.
+"""Assigns groups of an actor's environments to central inference servers.
 
-Every group of an actor's copies has a number, which gives it a home server. When the
-home is lost, the group goes to another server, and comes back once the home answers
-again. The more often the home was lost, the longer the group waits before coming back.
+The number of a group determines its home server. If the home server is lost, the group
+moves to another server, and returns when the home server replies again. The pause
+before the return grows with every loss of the home server.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from tengen.inference.central.messages import Stream
 __all__ = ["Place", "Places", "servers_in_order"]
 
 _QUIET_S = 2.0
-"""Seconds without an answer after which a server is asked whether it is alive."""
+"""Seconds without a reply after which a group checks whether the server is alive."""
 _ALIVE_S = 3.0
-"""Seconds in which a server must say that it is alive, or the group leaves it; doubled
-each time that a server was left so."""
+"""Seconds that the group waits for the result of this check before it leaves the
+server; doubled each time that it leaves a server."""
 _MOST_ALIVE_S = 48.0
 _FIRST_S = 5.0
-"""Seconds that a new actor waits only for its home, which may still be starting."""
+"""Seconds that a new group tries only its home server, which may still be starting."""
 _PAUSE_S = 10.0
-"""Seconds from the loss of a home to the first check for it; doubled after each check
-that failed and each further loss."""
+"""Seconds from the loss of the home server to the first check of it; doubled after each
+check and each further loss."""
 _MOST_PAUSE_S = 320.0
-"""The longest such pause in seconds; after so long without a loss the pause begins at
-``_PAUSE_S`` again."""
+"""Maximum of this pause in seconds. If the home server is lost after a session of at
+least this length, the pause is ``_PAUSE_S`` again."""
 
 
 def servers_in_order(number: int, count: int) -> list[int]:
-    """Returns the servers in the order in which a group asks them, its home first.
+    """Returns server indices in the order in which a group tries them, home first.
 
-    Groups 0 to n - 1 are spread evenly over the servers, so that their numbers of
-    groups differ by at most one. The groups of a lost server are spread over the others
-    in the same way.
+    Groups 0 to n - 1 are distributed evenly over the servers, so that the numbers of
+    groups per server differ by at most one. The groups of a lost server are distributed
+    over the other servers in the same way.
 
     Args:
-        number: The group's number among all actors' groups, from 0.
+        number: Index of the group among all actors' groups, from 0.
         count: Number of servers, at least 1.
     """
     turn, home = divmod(number, count)
@@ -50,24 +50,24 @@ def servers_in_order(number: int, count: int) -> list[int]:
 
 
 class Place(NamedTuple):
-    """How a group of an actor reaches one server."""
+    """Functions with which a group reaches one server."""
 
     connect: Callable[[], Stream]
-    """Opens a session. Raises RunError where nobody answers, UsageError where the
-    session is refused."""
+    """Opens a session. Raises RunError if there is no reply, and UsageError if the
+    server refuses the session."""
     model: Callable[[float], int | None]
-    """Returns the number of the model that is served, -1 for none yet, None where
-    nobody answers within the given seconds."""
+    """Returns the number of the served model, -1 if there is none yet, or None if there
+    is no reply within the given seconds."""
 
 
 class Places:
-    """The servers that a group may go to. Used by one thread.
+    """The servers of a group. Used by one thread.
 
-    A single server is never checked: the group just waits for it.
+    If there is only one server, the group never checks it, but waits for it.
 
     Args:
         places: The servers, in the order of ``servers_in_order``.
-        waits: Called when no server lets the group in.
+        waits: Called if no server accepts the group.
         clock: A monotonic clock in seconds.
     """
 
@@ -82,13 +82,13 @@ class Places:
         self._clock = clock
         self._begun_s: float | None = None
         self._at: Place | None = None
-        # The server that was lost last, which is asked after the others.
+        # The server that was lost last, which is tried after the others.
         self._lost: Place | None = None
         self._alive_s = _ALIVE_S
         self._heard_s = clock()
         self._pause_s = _PAUSE_S
         self._look_s = 0.0
-        # When the session with the current server began.
+        # Time at which the session with the current server began.
         self._entered_s = clock()
 
     @property
@@ -97,11 +97,11 @@ class Places:
         return len(self._places) > 1
 
     def connect(self) -> Stream:
-        """Opens a session with the first server that lets the group in. Blocks.
+        """Opens a session with the first server that accepts the group. Blocks.
 
         Raises:
-            RunError: Nobody answers.
-            UsageError: The session is refused.
+            OSError, RunError: No server accepts the group.
+            UsageError: A server refuses the session.
         """
         now_s = self._clock()
         if self._begun_s is None:
@@ -132,9 +132,9 @@ class Places:
             self._pause()
 
     def return_home(self) -> Stream | None:
-        """Opens a session with the home if it has a model again; None: stay.
+        """Opens a session with the home server if it has a model; None: stay.
 
-        Blocks for some seconds where the home hangs; otherwise hardly.
+        Blocks for some seconds if the home server hangs.
         """
         home = self._places[0]
         if self._at is home or self._clock() < self._look_s:
@@ -151,20 +151,21 @@ class Places:
         return stream
 
     def hears(self) -> None:
-        """Records that a request was just sent or answered."""
+        """Records the time of a request or of a reply."""
         self._heard_s = self._clock()
 
     def is_silent(self) -> bool:
-        """Returns whether the server hangs while an answer is awaited. Blocks.
+        """Returns whether the server hangs, while the group waits for a reply. Blocks.
 
-        A server whose batch takes long does not hang: another of its threads answers.
+        A server with a slow batch does not count as hanging, because another of its
+        threads replies to the check.
         """
         if not self.has_others or self._at is None:
             return False
         if self._clock() - self._heard_s < _QUIET_S:
             return False
         if self._at.model(self._alive_s) is None:
-            # Doubled, so that groups do not go to and fro where all servers are slow.
+            # Doubled, so that groups do not oscillate if all servers are slow.
             self._alive_s = min(_MOST_ALIVE_S, 2 * self._alive_s)
             return True
         self.hears()

@@ -1,9 +1,9 @@
-"""The central inference server: the rows of many actors in one batch, by one model.
+"""The central inference server, which batches the rows of many actors for one model.
 
-A batch is evaluated when the device is idle and ``min_rows`` rows wait, or the oldest
-request has waited ``max_wait_s``. The rows of an actor that dies are dropped, and no
-batch waits for them. The core handles sessions (``core/inference/row_server.h``); the
-code here runs once a batch, however many actors are in it.
+The server evaluates a batch when the device is idle, and ``min_rows`` rows are waiting
+or the oldest request has waited ``max_wait_s``. The rows of an actor that dies are
+dropped, and no batch waits for them. The core handles the sessions
+(``core/inference/row_server.h``); the code in this file runs once per batch.
 """
 
 from __future__ import annotations
@@ -38,13 +38,12 @@ INFERENCE = Dialect("inference", version=3)
 _ROWS = "rows"
 _MODEL = "model"
 
-# Open sessions may have the rows of so many batches, because sessions of dead actors
-# stay open until their end is noticed.
+# Limit of the rows of all open sessions, in batches. Sessions of dead actors stay open
+# until the server notices that they have ended.
 _MOST_BATCHES = 8
-# Rows with fewer bytes are copied, which costs less than separate arrays and what a
-# backend keeps for them.
+# Rows with fewer bytes are copied, which costs less than evaluating them in place.
 _LEAST_IN_PLACE_BYTES = 65536
-# The most sessions for which runners over their own rows are kept.
+# Maximum number of sessions with a runner that evaluates their rows in place.
 _MOST_IN_PLACE = 64
 
 
@@ -53,17 +52,17 @@ class ServerStats:
     """Counters of a server since its start."""
 
     num_batches: int
-    """Batches evaluated."""
+    """Number of batches evaluated."""
     num_evaluations: int
-    """Rows evaluated."""
+    """Number of rows evaluated."""
     inference_s: float
-    """Seconds inside the network."""
+    """Seconds spent in the network."""
     copy_s: float
-    """Seconds spent gathering rows of several actors and distributing their answers."""
+    """Seconds spent gathering rows of several actors and distributing the outputs."""
     wait_s: float
     """Seconds in which no request was waiting."""
     num_lost: int
-    """Sessions that ended before the server did."""
+    """Number of sessions that ended before the server."""
 
 
 @dataclass(frozen=True)
@@ -74,16 +73,16 @@ class _Model:
 
 
 class InferenceServer:
-    """Answers sessions. One thread calls ``run``; any thread the other methods.
+    """Serves sessions. One thread calls ``run``; any thread calls the other methods.
 
     Args:
         signature: The network's signature, its state included.
-        max_rows: The largest batch, at least the rows of any session.
-        min_rows: Rows that a batch waits for, 1 to ``max_rows``.
-        max_wait_s: The longest that a request waits for ``min_rows``, 0 or more.
+        max_rows: Maximum number of rows in a batch, at least the rows of any session.
+        min_rows: Number of rows that a batch waits for, 1 to ``max_rows``.
+        max_wait_s: Maximum time that a request waits for ``min_rows``, at least 0.
 
     Attributes:
-        max_rows: As it was given.
+        max_rows: As given.
     """
 
     def __init__(
@@ -108,18 +107,18 @@ class InferenceServer:
             least_bytes=_LEAST_IN_PLACE_BYTES,
         )
         self._model: _Model | None = None
-        # Used only by the serving thread: by a session's number, 0 for the batch.
+        # Runners by session number, 0 for the batch. Used only by the serving thread.
         self._runners: dict[int, tuple[Backend, Runner]] = {}
 
     def add(self, stream: Stream, num_rows: int) -> None:
         """Adds a session.
 
         Args:
-            stream: The stream to the actor; from here on it belongs to the server.
+            stream: The stream to the actor; the server takes ownership.
             num_rows: Number N of the actor's rows, 1 to ``max_rows``.
 
         Raises:
-            RunError: There is no memory for its rows, or the server has ended.
+            RunError: There is no memory for the rows, or the server has ended.
         """
         with stream.connection:
             memory = -1
@@ -131,7 +130,7 @@ class InferenceServer:
                 raise RunError(str(error)) from error
 
     def set_model(self, backend: Backend, version: int, number: int) -> None:
-        """Evaluates later batches by another model.
+        """Sets the model that evaluates the next batches.
 
         Args:
             backend: The model, opened with the outputs of the signature.
@@ -143,18 +142,18 @@ class InferenceServer:
 
     @property
     def model(self) -> int:
-        """The number of the model that answers now; -1 before there is one."""
+        """The number of the current model; -1 if there is none yet."""
         model = self._model
         return -1 if model is None else model.number
 
     @property
     def num_sessions(self) -> int:
-        """Sessions that are open or wait to be."""
+        """Number of sessions that are open or being opened."""
         return self._rows.num_sessions
 
     @property
     def stats(self) -> ServerStats:
-        """Counters since the start."""
+        """The counters since the start."""
         stats = self._rows.stats
         return ServerStats(
             num_batches=stats.num_batches,
@@ -170,15 +169,15 @@ class InferenceServer:
         self._rows.stop()
 
     def run(self) -> None:
-        """Answers requests until ``stop``, then ends every session. Blocks.
+        """Evaluates requests until ``stop``, then ends all sessions. Blocks.
 
         Raises:
-            Exception: What the backend raised; every session is told.
+            Exception: Any exception of the backend; all sessions receive its message.
         """
         try:
             while num_rows := self._rows.next():
                 model = self._model
-                assert model is not None  # or the core would fire no batch
+                assert model is not None  # because ``next`` waits for ``start``
                 self._runner(model.backend).run(num_rows)
                 self._rows.done(model.version, model.number)
         except Exception as error:
@@ -189,12 +188,12 @@ class InferenceServer:
             self._rows.close()
 
     def _runner(self, backend: Backend) -> Runner:
-        """Returns a runner bound to the memory that has the rows of the batch."""
+        """Returns a runner bound to the memory that contains the batch."""
         session = self._rows.alone
         bound = self._runners.get(session)
         if bound is None or bound[0] is not backend:
             if len(self._runners) > _MOST_IN_PLACE:
-                self._runners.clear()  # of sessions that have ended too
+                self._runners.clear()  # removes those of ended sessions too
             arrays = _named(self._signature, self._rows.arrays())
             bound = self._runners[session] = backend, backend.bind(*arrays)
         return bound[1]
@@ -203,8 +202,8 @@ class InferenceServer:
 def _named(
     signature: Signature, arrays: list[NDArray[np.uint8]]
 ) -> list[dict[str, NDArray[Any]]]:
-    """Returns inputs, outputs and state of the core's bytes."""
-    rest = iter(arrays[1:])  # behind is_first, which the core reads
+    """Returns the inputs, outputs and state as views of the core's bytes."""
+    rest = iter(arrays[1:])  # skips is_first, which only the core reads
     return [
         {name: _rows_of(spec, next(rest)) for name, spec in specs.items()}
         for specs in (signature.inputs, signature.outputs, signature.state)
@@ -219,7 +218,7 @@ def connect_rows(
     client: Client, signature: Signature, num_rows: int
 ) -> Callable[[], Stream]:
     """Returns a function that opens a session of N rows; see ``InferenceClient``."""
-    # Told by the name: an encrypted connection's socket leads to a local thread.
+    # Depends on the name, because the socket of an encrypted connection is local.
     is_shared = not is_net(client.name)
     message = {
         "ask": _ROWS,
@@ -231,13 +230,13 @@ def connect_rows(
 
 
 def ask_model(client: Client, patience_s: float) -> int | None:
-    """Returns which model is served, -1 for none yet; None where nobody answers.
+    """Returns the number of the served model, -1 for none yet; None without a reply.
 
-    A server answers on its own thread, however long its batch takes.
+    The server replies on a separate thread, even during a slow batch.
 
     Args:
         client: The client of the server.
-        patience_s: Seconds to wait for an answer, at least 2.
+        patience_s: Seconds to wait for a reply, at least 2.
 
     Raises:
         UsageError: The server is of another version, or refuses the token.
@@ -251,7 +250,7 @@ def ask_model(client: Client, patience_s: float) -> int | None:
 
 
 def serve_rows(server: InferenceServer, signature: Signature) -> Service:
-    """Returns the service by which actors open sessions with a server."""
+    """Returns the service with which actors open sessions of ``server``."""
 
     def open_rows(connection: socket.socket, message: Message) -> dict[str, Any]:
         num_rows = message["num_rows"]
@@ -268,7 +267,7 @@ def serve_rows(server: InferenceServer, signature: Signature) -> Service:
         asked = from_dict(Signature, message["signature"], "signature")
         for part in ("inputs", "outputs", "state"):
             mine, theirs = getattr(signature, part), getattr(asked, part)
-            # The order must be equal too, because arrays are sent in this order.
+            # The order must be equal too, because it is the order of the arrays.
             if list(mine.items()) != list(theirs.items()):
                 raise UsageError(
                     f"signature ({part} {', '.join(theirs) or 'none'}) must be the "

@@ -1,1 +1,1 @@
-"""The networks themselves; importing a module of this package imports torch."""
+"""The torch modules of the networks; importing any of them imports torch."""

@@ -1,4 +1,4 @@
-"""The critics of SAC: networks of the actor's kind, with the action as an input."""
+"""The critics of SAC: networks of the actor's kind, with actions as an input."""
 
 from __future__ import annotations
 
@@ -19,29 +19,28 @@ _ACTION = "critic_action"
 
 
 class _Followed(NamedTuple):
-    """A network whose statistics of observations the critics copy."""
+    """A network from which the critics copy the statistics of observations."""
 
     net: Net
     modules: list[tuple[nn.Module, nn.Module]]
-    """Pairs of modules with statistics: a critic's and the network's of that name."""
+    """Pairs of equally named modules with statistics: a critic's and the network's."""
 
 
 class _Frozen(NamedTuple):
-    """Holds critics without making them a part of a module.
+    """Stores critics in an attribute of a module without registering them.
 
-    A module assigned directly to another module would become a part of it, and of its
-    checkpoints.
+    A module that is an attribute of another module would be part of its checkpoints.
     """
 
     critics: Critics
 
 
 class Critics(nn.Module):
-    """C networks that value actions.
+    """C networks that estimate Q values of actions.
 
-    A real action is an input of the critics, scaled to [-1, 1]. For discrete actions
-    the critics answer a value for each. Legend: C critics, B batch, A discrete actions,
-    K numbers of an action.
+    A real action is an input of the critics, scaled to [-1, 1]. For discrete actions,
+    the critics output one value per action. Legend: C critics, B batch, A discrete
+    actions, K dimensions of a real action.
     """
 
     def __init__(
@@ -50,12 +49,12 @@ class Critics(nn.Module):
         num_critics: int,
         actions: ActionSpec,
     ) -> None:
-        """Makes critics with random weights from torch's generator.
+        """Creates critics with random weights from torch's random generator.
 
         Args:
             net: The actor's network.
             num_critics: Number C of critics.
-            actions: One choice of A, or K real numbers with bounds.
+            actions: A choice of A discrete actions, or K real numbers with bounds.
         """
         super().__init__()
         self._is_discrete = actions.is_discrete
@@ -64,9 +63,9 @@ class Critics(nn.Module):
             outputs = {"q": TensorSpec(shape=actions.num_choices)}
         else:
             inputs[_ACTION] = TensorSpec(shape=actions.shape)
-            # No buffers: the environment gives the bounds, so no checkpoint needs them.
+            # Not buffers, because checkpoints need no bounds of the environment.
             self._middle, self._half = map(torch.tensor, actions.scale)
-            # A number with equal bounds is always shown to the critics as 0.
+            # False for a dimension with equal bounds, which is 0 in the critics' input.
             self._moves = torch.tensor(actions.low) < torch.tensor(actions.high)
         wanted = Signature(inputs=inputs, outputs=outputs)
         self.nets = nn.ModuleList(net.config.build(wanted) for _ in range(num_critics))
@@ -85,8 +84,8 @@ class Critics(nn.Module):
         """Copies the statistics of observations from the actor's network.
 
         Args:
-            net: The actor's network. Its inputs lack the action, which is a critic's
-                last input and is scaled by the environment's bounds instead.
+            net: The actor's network. It lacks the action, which is a critic's last
+                input and is scaled by the environment's bounds instead.
         """
         if self._followed is None or self._followed.net is not net:
             self._followed = self._pairs(net)
@@ -99,7 +98,7 @@ class Critics(nn.Module):
                 own.get_buffer(name).copy_(statistic)
 
     def _pairs(self, net: Net) -> _Followed:
-        # Listed once: finding them takes as long as copying the statistics.
+        # Cached by the caller, because this takes as long as copying the statistics.
         have_statistics = [
             (name, module)
             for name, module in net.named_modules()
@@ -113,11 +112,11 @@ class Critics(nn.Module):
         return _Followed(net, pairs)
 
     def forward(self, inputs: Tensors, state: Tensors, action: Tensor | None) -> Tensor:
-        """Returns the values of drawn actions ``[C, B]``, or of all, ``[C, B, A]``.
+        """Returns values ``[C, B]`` of real actions, or ``[C, B, A]`` of discrete ones.
 
         Args:
-            inputs: ``[B, ...]`` each, the actor's inputs.
-            state: ``[B, ...]`` each, the past images.
+            inputs: The actor's inputs ``[B, ...]``, by name.
+            state: The past images ``[B, ...]``, by name.
             action: ``[B, K]`` in [-1, 1]; None for discrete actions.
         """
         if action is not None:
@@ -126,7 +125,7 @@ class Critics(nn.Module):
         return torch.stack(answers)
 
     def of_taken(self, inputs: Tensors, state: Tensors, action: Tensor) -> Tensor:
-        """Returns the values ``[C, B]`` of the actions that were taken.
+        """Returns the values ``[C, B]`` of actions taken in the environment.
 
         Args:
             inputs: As ``forward``.
@@ -141,19 +140,19 @@ class Critics(nn.Module):
         return self.forward(inputs, state, scaled)
 
     def frozen(self, inputs: Tensors, state: Tensors, action: Tensor | None) -> Tensor:
-        """Does ``forward``, with gradients for the action but not for the weights."""
+        """As ``forward``, with gradients for the action but not for the weights."""
         if self._frozen is None:
             self._frozen = _Frozen(self._without_gradients())
         q: Tensor = self._frozen.critics(inputs, state, action)
         return q
 
     def _without_gradients(self) -> Critics:
-        """Returns critics that share these weights' memory but need no gradient.
+        """Returns critics that share the weights' memory but require no gradients.
 
-        They are kept, because ``torch.func.functional_call`` on these critics would
-        take about as long as a layer at each call.
+        ``torch.func.functional_call`` would need no copy, but about the time of a layer
+        in each call.
         """
-        # What the copy shares with these critics, and, as None, what it must not have.
+        # Objects that the copy shares with these critics; None for those it must lack.
         memo: dict[int, Any] = {id(buffer): buffer for buffer in self.buffers()}
         memo |= {id(m): m for m in self.modules() if isinstance(m, Standard)}
         memo |= {id(kept): None for kept in (self._followed, self._frozen)}

@@ -14,11 +14,11 @@ from tengen.tensors import BoardSpec
 __all__ = ["NUM_VALUE_UNITS", "GlobalPool", "PolicyHead", "PolicyLogits", "ValueHead"]
 
 NUM_VALUE_UNITS = 64
-"""Units of the value head's hidden layer."""
+"""Number of units in the value head's hidden layer."""
 
 
 class GlobalPool(nn.Module):
-    """Per channel the mean, the mean scaled by board side, and the maximum.
+    """Pools each channel: the mean, the mean scaled by the board size, and the maximum.
 
     Source: Wu 2019, "Accelerating Self-Play Learning in Go", section 3.3.
     """
@@ -28,12 +28,12 @@ class GlobalPool(nn.Module):
 
         Args:
             x: ``[B, C, H, W]``, not negative and zero off the board, so that neither
-                the sum nor the maximum needs the mask.
-            area: ``[B, 1]`` float32, cells on each board.
+                the sum nor the maximum needs a mask.
+            area: ``[B, 1]`` float32, number of cells on each board.
         """
         wide = x.float()
         mean = wide.sum((2, 3)) / area
-        # Zero at 10 cells a side, so that the two means do not start out proportional.
+        # Zero for 10x10 boards, so that the two means are not nearly proportional.
         side = area.sqrt() / 10.0 - 1.0
         top = _largest(wide, self.training)
         return torch.cat([mean, mean * side, top], dim=1)
@@ -42,8 +42,8 @@ class GlobalPool(nn.Module):
 def _largest(x: Tensor, training: bool, *, of_columns: bool = False) -> Tensor:
     """Returns the maximum over the board ``[B, C]``, or over each column ``[B, C, W]``.
 
-    In training an operation is used whose backward pass knows the cell of each maximum.
-    The backward pass of ``amax`` compares every cell again, at six times the cost.
+    In training, uses max pooling, whose forward pass stores the cell of each maximum.
+    The backward pass of ``amax`` compares all cells again, at six times the cost.
     """
     if not training:
         return x.amax(2) if of_columns else x.amax((2, 3))
@@ -53,14 +53,14 @@ def _largest(x: Tensor, training: bool, *, of_columns: bool = False) -> Tensor:
 
 
 class PolicyLogits(nn.Module):
-    """From a policy head's activations to logits in one of ``BoardSpec``'s layouts."""
+    """Converts a policy head's activations to logits in one of the policy layouts."""
 
     def __init__(self, board: BoardSpec, num_channels: int) -> None:
-        """Makes the last layer.
+        """Creates the last layer.
 
         Args:
-            board: Gives the layout.
-            num_channels: Channels inside the head.
+            board: The board, which defines the layout.
+            num_channels: Number of channels in the head.
         """
         super().__init__()
         self._make_layers(board, num_channels)
@@ -79,16 +79,16 @@ class PolicyLogits(nn.Module):
             self.out_pass = nn.Linear(3 * num_channels, 1)
 
     def forward(self, local: Tensor, context: Tensor) -> Tensor:
-        """Returns ``[B, A]`` float32 logits; those off the board are unspecified.
+        """Returns logits ``[B, A]`` float32; those off the board are unspecified.
 
         Args:
-            local: ``[B, C, H, W]`` float32 of each cell, zero beyond the board.
-            context: ``[B, 3C]`` float32 of the whole board.
+            local: ``[B, C, H, W]`` float32, activations per cell, zero off the board.
+            context: ``[B, 3C]`` float32, pooled activations of the board.
         """
         if self.layout == "flat":
             logits: Tensor = self.out(local.flatten(1))
         elif self.layout == "columns":
-            # A drop's logit depends on the whole column, so each column is pooled.
+            # Pools columns, because an action's logit depends on its complete column.
             top = _largest(local, self.training, of_columns=True)
             column = torch.cat([local.mean(2), top], dim=1)
             logits = self.out(column.transpose(1, 2)).squeeze(2)
@@ -103,19 +103,19 @@ class PolicyHead(PolicyLogits):
     """Policy logits from the trunk's activations."""
 
     def __init__(self, board: BoardSpec, num_inputs: int, num_channels: int):
-        """Makes the head.
+        """Creates the head.
 
         Args:
-            board: Gives the layout.
-            num_inputs: Channels of the trunk.
-            num_channels: Channels inside the head.
+            board: The board, which defines the layout.
+            num_inputs: Number of channels of the trunk.
+            num_channels: Number of channels in the head.
         """
         nn.Module.__init__(self)
         self.local = nn.Conv2d(num_inputs, num_channels, 1)
         self.pooled = nn.Conv2d(num_inputs, num_channels, 1)
         self.pool = GlobalPool()
         self.bias = nn.Linear(3 * num_channels, num_channels, bias=False)
-        # Made last, so that weights are drawn in the order in which they are used.
+        # Created last, so that weights are initialized in the order of their use.
         self._make_layers(board, num_channels)
 
     def see(
@@ -125,8 +125,8 @@ class PolicyHead(PolicyLogits):
 
         Args:
             x: ``[B, C, H, W]`` float32, the trunk's activations.
-            mask: ``[B, 1, H, W]`` float32 or None when all is board.
-            area: ``[B, 1]`` float32, cells on each board.
+            mask: ``[B, 1, H, W]`` float32, or None if the board fills the planes.
+            area: ``[B, 1]`` float32, number of cells on each board.
         """
         pooled = self.pooled(x).relu()
         local = self.local(x)
@@ -143,11 +143,11 @@ class ValueHead(nn.Module):
     """Logits of win, draw and loss for the side to move."""
 
     def __init__(self, num_inputs: int, num_channels: int) -> None:
-        """Makes the head.
+        """Creates the head.
 
         Args:
-            num_inputs: Channels of the trunk.
-            num_channels: Channels that are pooled.
+            num_inputs: Number of channels of the trunk.
+            num_channels: Number of channels that are pooled.
         """
         super().__init__()
         self.pooled = nn.Conv2d(num_inputs, num_channels, 1)
@@ -158,9 +158,9 @@ class ValueHead(nn.Module):
     def see(
         self, x: Tensor, mask: Tensor | None, area: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Returns activations of cells ``[B, C, H, W]`` and ``[B, NUM_VALUE_UNITS]``.
+        """Returns cells' activations ``[B, C, H, W]``, and ``[B, NUM_VALUE_UNITS]``.
 
-        Arguments as in ``PolicyHead.see``.
+        Takes the arguments of ``PolicyHead.see``.
         """
         pooled = self.pooled(x).relu()
         if mask is not None:
@@ -168,6 +168,6 @@ class ValueHead(nn.Module):
         return pooled, self.hidden(self.pool(pooled, area)).relu()
 
     def forward(self, hidden: Tensor) -> Tensor:
-        """Returns ``[B, 3]`` float32 logits from what ``see`` returns last."""
+        """Returns logits ``[B, 3]`` float32 for the second result of ``see``."""
         logits: Tensor = self.out(hidden)
         return logits

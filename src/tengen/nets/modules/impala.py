@@ -1,4 +1,4 @@
-"""The sections of ``ImpalaConfig``.
+"""The network of ``ImpalaConfig``, which consists of sections.
 
 Legend: B batch, C channels, H W image.
 """
@@ -19,7 +19,7 @@ _NUM_BLOCKS = 2
 
 
 class _Block(nn.Module):
-    """Two convolutions with a residual path."""
+    """Two convolutions with a residual connection."""
 
     def __init__(self, num_channels: int) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class _Block(nn.Module):
         self.conv2 = nn.Conv2d(num_channels, num_channels, 3, padding=1)
 
     def forward(self, x: Tensor) -> Tensor:
-        # Not in place, because the residual path needs x again.
+        # Not in place, because the residual connection needs x.
         y = self.conv1(functional.relu(x))
         out: Tensor = x + self.conv2(functional.relu(y))
         return out
@@ -39,7 +39,7 @@ def build(wanted: Signature, config: ImpalaConfig) -> TorsoNet:
 
 
 def _layers(num_channels: int, config: ImpalaConfig) -> nn.Sequential:
-    """Returns the sections over an image of so many channels, and a last ReLU."""
+    """Returns the sections for an image of ``num_channels`` channels, and a ReLU."""
     layers: list[nn.Module] = []
     for num_outputs in config.channels:
         layers.append(nn.Conv2d(num_channels, num_outputs, 3, padding=1))

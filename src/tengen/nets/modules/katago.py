@@ -3,10 +3,10 @@
 Source: KataGo (lightvector/KataGo), versions 8 to 17 of its networks; Wu 2019,
 "Accelerating Self-Play Learning in Go", for the layers.
 
-Differs from KataGo's: the optimistic policy and the outputs for variances and errors
-are left out. There are no batch statistics: a norm is a scale and a shift, folded into
-the convolution before it where there is one. Such a network is only played, not
-trained.
+Differs from KataGo's networks: there are no optimistic policy and no outputs for
+variances and errors. Norms have no batch statistics: a norm is a scale and a shift,
+which is folded into the preceding convolution if there is one. So these networks are
+only for playing, not for training.
 
 Legend: B batch, C channels, H W board, A actions.
 """
@@ -29,17 +29,17 @@ from tengen.tensors import Signature
 
 __all__ = ["KatagoNet", "build"]
 
-# One of the constant planes: ones under a superko rule, by which every game has a
+# Index of a plane that consists of ones under superko rules, which give every game a
 # result.
 _SUPERKO_PLANE = 24
 # A logit whose probability is 0 in a float32 softmax with usual logits.
 _IMPOSSIBLE = -10000.0
-# Pooled means are also given scaled by the board's side; the scale is 0 at this side.
+# Board size for which the scale of the scaled pooled means is 0.
 _MIDDLE_SIDE = 14.0
 
 
 class _Conv(nn.Module):
-    """A convolution that computes in its input's dtype."""
+    """A convolution that computes in the dtype of its input."""
 
     def __init__(
         self, num_inputs: int, num_outputs: int, side: int, *, has_bias: bool = False
@@ -57,7 +57,7 @@ class _Conv(nn.Module):
 
 
 class _Affine(nn.Module):
-    """A scale and a shift for each channel."""
+    """A scale and a shift per channel."""
 
     def __init__(self, num_channels: int) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ class _Affine(nn.Module):
 
 
 class _Board:
-    """What layers need to know of a batch's boards, which fill their planes."""
+    """The boards of a batch, which fill their planes, and functions for the layers."""
 
     def __init__(self, planes: Tensor, config: KatagoConfig) -> None:
         self.area = planes[:, :1].sum((2, 3))
@@ -77,11 +77,11 @@ class _Board:
 
     @property
     def side(self) -> Tensor:
-        """``[B, 1]``: 0 for 14 points a side, a tenth more for each point more."""
+        """``[B, 1]``: the board size minus 14, divided by 10."""
         return (self.area.sqrt() - _MIDDLE_SIDE) / 10.0
 
     def active(self, x: Tensor) -> Tensor:
-        """Returns the activation."""
+        """Returns the result of the activation function."""
         if self.activation == "relu":
             return x.relu()
         if self.activation == "mish":
@@ -93,13 +93,13 @@ class _Board:
         return x.sum((2, 3)) / self.area
 
     def pooled(self, x: Tensor) -> Tensor:
-        """Returns ``[B, 3C]``: the mean, the mean by the board's side, the maximum."""
+        """Returns ``[B, 3C]``: the mean, the mean times ``side``, and the maximum."""
         mean = self.mean(x)
         return torch.cat([mean, mean * self.side, x.amax((2, 3))], dim=1)
 
 
 class _Block(nn.Module):
-    """A residual block of any kind."""
+    """A residual block; see ``KatagoBlock``."""
 
     def __init__(self, num_inputs: int, config: KatagoBlock) -> None:
         super().__init__()
@@ -135,7 +135,7 @@ class _Block(nn.Module):
 
 
 class _PolicyHead(nn.Module):
-    """Logits of the points and of the pass."""
+    """Outputs logits of the points and of the action pass."""
 
     def __init__(self, config: KatagoConfig) -> None:
         super().__init__()
@@ -161,7 +161,7 @@ class _PolicyHead(nn.Module):
 
 
 class _ValueHead(nn.Module):
-    """The outcome, the score, the lead and the ownership."""
+    """Outputs the outcome, the score, the lead and the ownership."""
 
     score_scale: Tensor
 
@@ -174,11 +174,11 @@ class _ValueHead(nn.Module):
         self.score = nn.Linear(num_units, 2)
         self.lead = nn.Linear(num_units, 1)
         self.ownership = _Conv(num_channels, 1, 1)
-        # Points per unit of the output for the score's standard deviation.
+        # Converts the output for the score's standard deviation to points.
         self.register_buffer("score_scale", torch.full((1,), 20.0))
 
     def see(self, x: Tensor, board: _Board) -> tuple[Tensor, Tensor]:
-        """Returns the head's channels, and its hidden units."""
+        """Returns the activations of the head's channels and of its hidden units."""
         cells = board.active(self.conv(x))
         mean, side = board.mean(cells), board.side
         parts = [mean, mean * side, mean * (side * side - 0.1)]
@@ -186,18 +186,18 @@ class _ValueHead(nn.Module):
 
 
 class KatagoNet(BoardNet):
-    """Policy, outcome and score of a position of Go.
+    """Outputs policy, outcome and score of a Go position.
 
     Attributes:
-        config: Its layers.
-        compute_dtype: float32, or bfloat16 for the trunk where that is faster; the
-            heads always compute in float32.
+        config: The config.
+        compute_dtype: float32, or bfloat16 for the trunk if that is faster; the heads
+            always compute in float32.
     """
 
     config: KatagoConfig
 
     def __init__(self, wanted: Signature, config: KatagoConfig) -> None:
-        """Makes a network with random weights from torch's generator.
+        """Creates a network with random weights from torch's random generator.
 
         Raises:
             UsageError: As ``KatagoConfig.signature``.
@@ -215,9 +215,9 @@ class KatagoNet(BoardNet):
         self.value_head = _ValueHead(config)
 
     def fix_dtype(self, dtype: torch.dtype) -> None:
-        """Makes the trunk compute in ``dtype`` for good, for inference alone.
+        """Sets the trunk's dtype permanently, for inference only.
 
-        The weights of its convolutions are then cast once instead of at every call.
+        Casts the weights of the convolutions once instead of in every call.
         """
         self.compute_dtype = dtype
         for module in (self.stem, *self.blocks.modules()):
@@ -230,14 +230,14 @@ class KatagoNet(BoardNet):
     def forward(self, planes: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the logits of policy and outcome; see ``BoardNet.forward``.
 
-        A draw stands for a game without a result, which a superko rule excludes.
+        The outcome draw stands for no result, which is impossible under superko rules.
         """
         x, board = self._trunk(planes)
         _, hidden = self.value_head.see(x, board)
         return self.policy_head(x, board), self._outcome(planes, hidden)
 
     def estimate(self, planes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns what ``forward`` does, and the score; see ``BoardNet.estimate``."""
+        """Returns the policy, outcome and score; see ``BoardNet.estimate``."""
         x, board = self._trunk(planes)
         _, hidden = self.value_head.see(x, board)
         outcome = self._outcome(planes, hidden)
@@ -245,7 +245,7 @@ class KatagoNet(BoardNet):
         return self.policy_head(x, board), outcome, score
 
     def expect(self, planes: Tensor) -> Tensors:
-        """Returns how the network expects games to end; see ``BoardNet.expect``."""
+        """Returns predictions of the games' ends; see ``BoardNet.expect``."""
         x, board = self._trunk(planes)
         cells, hidden = self.value_head.see(x, board)
         outcome = self._outcome(planes, hidden)
@@ -258,7 +258,7 @@ class KatagoNet(BoardNet):
     def _trunk(self, planes: Tensor) -> tuple[Tensor, _Board]:
         board = _Board(planes, self.config)
         points = planes[:, :NUM_KATAGO_POINT_PLANES]
-        # Constant planes are equal on all points, so the corner's values suffice.
+        # Constant planes are equal on all points, so one point suffices.
         constants = planes[:, NUM_KATAGO_POINT_PLANES:, 0, 0]
         x = points.to(self.compute_dtype, memory_format=torch.channels_last)
         x = self.stem(x)
@@ -277,7 +277,7 @@ class KatagoNet(BoardNet):
         score = self.value_head.score(hidden)
         mean = score[:, :1]
         stdev = functional.softplus(score[:, 1:]) * self.value_head.score_scale
-        # A game without a result counts as one of 0 points.
+        # A game without a result counts as a score of 0 points.
         decided = _decided(outcome)
         square = (mean * mean + stdev * stdev) * decided
         mean = mean * decided
@@ -286,7 +286,7 @@ class KatagoNet(BoardNet):
 
 
 def _decided(outcome: Tensor) -> Tensor:
-    """Returns the chance ``[B, 1]`` that a game has a result."""
+    """Returns the probability ``[B, 1]`` that a game has a result."""
     share = outcome.softmax(1)
     return share[:, :1] + share[:, 2:]
 

@@ -1,4 +1,4 @@
-"""The convolutions of ``NatureConfig``."""
+"""The convolutional network of ``NatureConfig``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The interface of every network, for training and for inference.
+"""The base class of all networks, for training and for inference.
 
 Legend: B batch, T time.
 """
@@ -23,18 +23,18 @@ Tensors = dict[str, Tensor]
 
 
 class Net(nn.Module):
-    """A network over named tensors; a subclass must define at least ``answer``.
+    """A network with named inputs and outputs; a subclass must define ``answer``.
 
     Attributes:
-        config: The kind of network, and its size.
-        wanted: The signature that was wanted of it.
-        signature: Its inputs, outputs and state.
-        compute_dtype: Dtype of a trunk that can compute in lower precision than
-            float32, which is faster on some devices; other networks use float32.
+        config: The kind and size of the network.
+        wanted: The requested signature.
+        signature: The network's inputs, outputs and state.
+        compute_dtype: Dtype of the trunk. Some networks support a lower precision than
+            float32, which is faster on some devices; others ignore this attribute.
     """
 
     def __init__(self, wanted: Signature, config: NetConfig) -> None:
-        """Begins a network.
+        """Initializes the base class.
 
         Raises:
             UsageError: The network cannot have these inputs or outputs.
@@ -49,12 +49,12 @@ class Net(nn.Module):
         """Returns the outputs of one step, and the next state.
 
         Args:
-            inputs: ``[B, ...]`` each, by the names in ``signature.inputs``.
-            state: ``[B, ...]`` each, by the names in ``signature.state``; zeros where
-                an episode begins.
+            inputs: Tensors ``[B, ...]`` by the names in ``signature.inputs``.
+            state: Tensors ``[B, ...]`` by the names in ``signature.state``; zeros in
+                rows that begin an episode.
 
         Returns:
-            ``[B, ...]`` each, by the names in ``signature.outputs``, and by those in
+            Tensors ``[B, ...]`` by the names in ``signature.outputs``, and by those in
             ``signature.state``.
         """
         raise NotImplementedError
@@ -62,7 +62,7 @@ class Net(nn.Module):
     def answer_some(
         self, inputs: Tensors, state: Tensors, outputs: Collection[str]
     ) -> tuple[Tensors, Tensors]:
-        """Returns the result of ``answer``; outputs not named may be left out."""
+        """Does ``answer``; may skip outputs that are not in ``outputs``."""
         return self.answer(inputs, state)
 
     def unroll(
@@ -70,16 +70,16 @@ class Net(nn.Module):
     ) -> tuple[Tensors, Tensors]:
         """Returns the outputs of consecutive steps, and the state after the last.
 
-        By default a network without state answers all steps at once, and a network with
-        state answers step by step.
+        By default, a network without state evaluates all steps in one batch, and a
+        network with state evaluates step by step.
 
         Args:
-            inputs: ``[T, B, ...]`` each.
-            state: ``[B, ...]`` each, before the first step.
-            is_first: ``[T, B]`` bool: the state is zeroed before this step.
+            inputs: Tensors ``[T, B, ...]``, by name.
+            state: Tensors ``[B, ...]``, the state before the first step, by name.
+            is_first: ``[T, B]`` bool, whether the state is zeroed before the step.
 
         Returns:
-            ``[T, B, ...]`` each, and ``[B, ...]`` each.
+            Outputs ``[T, B, ...]``, and the state ``[B, ...]``, by name.
         """
         if not self.signature.state:
             rows = {name: tensor.flatten(0, 1) for name, tensor in inputs.items()}
@@ -96,24 +96,24 @@ class Net(nn.Module):
     def states_of_inputs(
         self, inputs: Tensors, state: Tensors, is_first: Tensor
     ) -> Tensors:
-        """Returns the states before each step that are made of past inputs.
+        """Returns the states before each step that consist of past inputs.
 
         Args:
-            inputs: ``[T, B, ...]`` each.
-            state: ``[B, ...]`` each, before the first step.
-            is_first: ``[T, B]`` bool: the state is zeroed before this step.
+            inputs: Tensors ``[T, B, ...]``, by name.
+            state: Tensors ``[B, ...]``, the state before the first step, by name.
+            is_first: ``[T, B]`` bool, whether the state is zeroed before the step.
 
         Returns:
-            ``[T, B, ...]`` each, for the names in ``signature.state`` that begin with
+            Tensors ``[T, B, ...]`` by the names in ``signature.state`` that begin with
             ``FRAMES``.
         """
         return {}
 
     def grown(self, config: NetConfig) -> Net:
-        """Returns a larger network that computes the same; this one stays as it is.
+        """Returns a larger network that computes the same; does not change this one.
 
         Raises:
-            UsageError: The network cannot grow, or not into ``config``.
+            UsageError: The network cannot grow into ``config``.
         """
         self.config.check_grows(config)
         raise NotImplementedError
@@ -122,45 +122,45 @@ class Net(nn.Module):
         """Returns the context in which layers compute in ``compute_dtype``.
 
         Args:
-            rows: The layers' input, whose device counts.
+            rows: The layers' input, whose device is used.
         """
         if self.compute_dtype == torch.float32:
             return contextlib.nullcontext()
         return torch.autocast(rows.device.type, self.compute_dtype)
 
     def fold_norms(self) -> None:
-        """Folds norms into the convolutions before them, for inference alone.
+        """Folds norms into the preceding convolutions, for inference only.
 
-        Once, before ``fix_dtype``. Does nothing by default.
+        Called once, before ``fix_dtype``. Does nothing by default.
         """
 
     def fix_dtype(self, dtype: torch.dtype) -> None:
-        """Makes the trunk compute in ``dtype`` for good, for inference alone."""
+        """Sets the trunk's dtype permanently, for inference only."""
         self.compute_dtype = dtype
 
 
 def unflat(rows: Tensor, steps: torch.Size) -> Tensor:
-    """Returns ``[T * B, ...]`` as ``[T, B, ...]``; ``steps`` are T and B."""
+    """Reshapes ``[T * B, ...]`` to ``[T, B, ...]``; ``steps`` is (T, B)."""
     return rows.reshape(*steps, *rows.shape[1:])
 
 
 def zeroed(state: Tensors, begun: Tensor) -> Tensors:
-    """Returns the state ``[B, ...]`` with zeros in the rows where ``begun`` is true."""
+    """Returns the state ``[B, ...]`` with zeros in the rows of the mask ``begun``."""
     return {
-        # Not multiplied by 0, since an old state may have infinite numbers.
+        # Not multiplied by 0, because an old state may contain infinite numbers.
         name: tensor.masked_fill(begun.reshape(-1, *[1] * (tensor.ndim - 1)), 0)
         for name, tensor in state.items()
     }
 
 
 class InferenceHead(nn.Module):
-    """One step of a network, from tensors to tensors.
+    """One step of a network, with positional tensors instead of named ones.
 
-    Shares the network's parameters. Put it in evaluation mode before exporting.
+    Shares the network's parameters. Call ``eval`` before an export.
 
     Attributes:
         net: The network.
-        outputs: Names of its outputs, which come before the state.
+        outputs: Names of the outputs, which ``forward`` returns before the state.
     """
 
     def __init__(self, net: Net, outputs: Sequence[str] | None = None) -> None:
@@ -187,10 +187,10 @@ class InferenceHead(nn.Module):
             )
 
     def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
-        """Returns the outputs, and then the next state in the signature's order.
+        """Returns the outputs, followed by the next state in the signature's order.
 
         Args:
-            *tensors: ``[B, ...]`` each: the signature's inputs, and then its state.
+            *tensors: Tensors ``[B, ...]``: the signature's inputs, then its state.
         """
         signature = self.net.signature
         names = [*signature.inputs, *signature.state]
