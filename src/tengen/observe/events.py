@@ -160,8 +160,7 @@ def _new_of(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yields (file name, event) from the file's offset on; advances the offset."""
     offset, num_bytes = offsets.get(path, 0), _CHUNK_BYTES
-    # Each read reopens the file, because a run may have more files than the process
-    # may have open.
+    # Each read reopens the file: a run may have more files than a process may open.
     while data := _read(path, offset, num_bytes):
         whole = data.rfind(b"\n") + 1
         if not whole and num_bytes < _MOST_LINE_BYTES:

@@ -139,8 +139,7 @@ def smoothed_crossing(records: Sequence[TargetRecord], win_rate: float) -> float
         return None
     time = (made - made[0]) / span
     num_games = np.array([one.tally.num_games for one in counted], float)
-    # Half a point is added to each side, so that a model that lost all games has
-    # finite strength.
+    # Half a point is added to each side, so that perfect scores give finite strengths.
     share = np.array([one.tally.points + 0.5 for one in counted]) / (num_games + 1)
     columns = np.stack([np.ones_like(time), time], axis=1)
     weights = np.zeros(2)
