@@ -101,7 +101,7 @@ def core() -> Finding:
 
 
 def kernels() -> Finding:
-    """Returns the vector kernels that the core uses, and why not faster ones."""
+    """Returns the vector kernels that the core uses, and why no faster kernels."""
     try:
         chosen = importlib.import_module("tengen._core").kernel_name()
     except ImportError:

@@ -86,7 +86,7 @@ class PlayedGate:
 
 @dataclass(frozen=True, kw_only=True)
 class MatchGate(PlayedGate):
-    """Accepts a candidate if its score against the current model is high enough."""
+    """A gate that requires a minimum score against the current model."""
 
     kind: Literal["match"] = "match"
     """The kind of gate, as in ``agent.gate.kind``."""
@@ -110,7 +110,7 @@ class MatchGate(PlayedGate):
 
 @dataclass(frozen=True, kw_only=True)
 class SprtGate(PlayedGate):
-    """Accepts a candidate with a sequential test (SPRT) of ``elo1`` against ``elo0``.
+    """A gate that uses a sequential test (SPRT) of ``elo1`` against ``elo0``.
 
     Both are Elo differences from the current model. A candidate that is exactly
     ``elo0`` stronger passes with probability ``alpha``, and a candidate that is exactly

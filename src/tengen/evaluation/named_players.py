@@ -73,7 +73,7 @@ def _engine(word: str) -> EnginePlayer | None:
 
 
 def find_player(word: str) -> RandomPlayer | MctsPlayer | EnginePlayer | ModelDir:
-    """Returns the player without a model, or the model, that a word names.
+    """Returns the model that a word names, or the player if it needs no model.
 
     Args:
         word: As for ``open_player``.

@@ -155,7 +155,7 @@ class Searcher:
 
 
 class _FullBatches:
-    """Evaluates all rows of the buffers, however many are requested.
+    """A runner that evaluates all rows of the buffers, however many are requested.
 
     A batch is sometimes smaller because its thread was blocked. A change of the batch
     size would cost the backend more time than the extra rows.
@@ -252,7 +252,7 @@ class TreeSide(Side):
 
     def move(self, match: Any, player: int) -> None:
         """Plays one move in each game that waits for one."""
-        match.port(player).next()  # begins games
+        match.port(player).next()  # starts new games
         for turn in match.turns(player):
             if match.finished:
                 return

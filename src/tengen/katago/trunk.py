@@ -52,7 +52,7 @@ class Conv:
     name: str
     """The layer's name in the file."""
     weight: NDArray[np.float32]
-    """``[O, I, K, K]``, K odd."""
+    """Weights, ``[O, I, K, K]``; K is odd."""
 
     @property
     def num_inputs(self) -> int:
@@ -169,7 +169,7 @@ _MAX_DEPTH = 4
 
 
 class Activations:
-    """Checks that a network uses a single kind of activation.
+    """The activation of a network, which must be the same in all layers.
 
     Args:
         version: Version of the file format.

@@ -1,4 +1,4 @@
-"""The progress of a run: the record that the view and ``status`` show."""
+"""The progress of a run, as the view and ``tengen status`` show it."""
 
 from __future__ import annotations
 

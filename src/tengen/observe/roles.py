@@ -46,8 +46,8 @@ class Spans:
         """Returns the share of the time that the role worked, in [0, 1].
 
         Args:
-            first_s: Start of the time, limited to the last ten minutes.
-            now_s: The current time.
+            first_s: Start of the interval, limited to the last ten minutes.
+            now_s: The current time, the end of the interval.
             open_s: Start of the work in progress; None if the role is idle.
         """
         first_s = max(first_s, now_s - _WINDOW_S)
@@ -96,8 +96,8 @@ class RoleProcess:
 
         Args:
             now_s: The current time, UNIX seconds.
-            first_s: Start of the time, limited to the last ten minutes; None for the
-                start of the process.
+            first_s: Start of the interval, limited to the last ten minutes; None for
+                the start of the process.
         """
         # A busy process is in a turn that began after its last event of another kind.
         open_s = self._idle_s if self.last["kind"] == "busy" else None

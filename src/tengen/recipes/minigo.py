@@ -36,7 +36,7 @@ class _Small:
     """Settings of a small board that replace those of the benchmark."""
 
     net: MinigoConfig
-    """The network."""
+    """Config of the network."""
     num_games: int = 256
     """Games per generation."""
     full_simulations: int = 96
@@ -187,7 +187,7 @@ def minigo_small(task: str, num_threads: int) -> RunConfig:
 _LOSS = AlphaZeroLossConfig(
     masks_illegal=False, value_loss="squared", value_cost=0.5, search_value_share=0.0
 )
-# In matches and against people a model uses a stronger search than in self-play.
+# For play against people: another search than in self-play, which may take longer.
 _PLAY = PlayConfig(search=SearchConfig(lcb_stdevs=5.0), precision="run", batch_rows=8)
 _NO_RATING = LadderConfig(time_share=0.0, final_games=0)
 

@@ -82,7 +82,7 @@ class KeptGame:
     index: int
     """Index of the game in its generation or match."""
     title: str
-    """The players' names."""
+    """Display title: the players' names, or the model of self-play."""
     moves: tuple[int, ...]
     """Actions from the first move."""
     num_opening_plies: int

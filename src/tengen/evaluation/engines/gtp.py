@@ -64,7 +64,7 @@ class GtpEngine(EngineProcess):
             self.ask(f"kata-set-rules {json.dumps(rules_as_json(self._rules))}")
 
     def set_up(self) -> None:
-        """Begins a game."""
+        """Prepares the engine's board for a new game."""
         self._follow([])
 
     def choose(self, moves: list[int]) -> str:

@@ -66,19 +66,19 @@ class EngineSide(Side):
         self._game = game
         self._player = player
         self._free: list[EngineProcess] = []
-        self._seats: dict[int, EngineProcess] = {}  # by game
+        self._seats: dict[int, EngineProcess] = {}  # by game index
         self._num_seen = 0  # finished games that have been compared
         self._pool = ThreadPoolExecutor(num_slots, thread_name_prefix="engine")
         self._stopped = False
         self.num_scored = 0
-        """See ``EngineReport``."""
+        """See ``EngineReport.num_scored``."""
         self.disagreements: dict[int, str] = {}
         """Scores of the engine that differ, by game index."""
         self.num_other_winners = 0
-        """See ``EngineReport``."""
+        """See ``EngineReport.num_other_winners``."""
         self.illegal: dict[int, str] = {}
         """Illegal moves of the engine, by game index."""
-        self._disputes: dict[int, Dispute] = {}  # by game
+        self._disputes: dict[int, Dispute] = {}  # by game index
 
     def move(self, match: Any, player: int) -> None:
         """Requests one move in each waiting game, in all games concurrently.
@@ -89,7 +89,7 @@ class EngineSide(Side):
             RunError: An engine died or timed out, or it refuses to set up a game or to
                 move.
         """
-        match.port(player).next()  # begins games
+        match.port(player).next()  # starts new games
         self._score(match)
         turns = match.turns(player)
         try:

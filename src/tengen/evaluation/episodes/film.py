@@ -98,7 +98,7 @@ class Films:
         """Writes each film atomically. Blocks while the films are encoded.
 
         Raises:
-            RunError: The encoder fails, or the disk refuses.
+            RunError: The encoder fails, or writing to the disk fails.
         """
         files = []
         for episode, reel in enumerate(self._reels):
@@ -130,7 +130,7 @@ class _Reel:
         self._add(env, copy)
 
     def step(self, env: FilmedEnv, copy: int, is_last: bool) -> None:
-        """Adds the picture after every few steps and after the last step."""
+        """Counts a step; adds a picture every few steps and after the last step."""
         self._num_steps += 1
         if is_last or self._num_steps % self._every == 0:
             self._add(env, copy)

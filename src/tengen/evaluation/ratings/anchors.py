@@ -73,7 +73,7 @@ class Anchor:
     """A fixed player on the ladder, with its rating."""
 
     player: FixedPlayer
-    """The player."""
+    """The fixed player."""
     elo: float
     """The player's rating; ``random`` has 0."""
 

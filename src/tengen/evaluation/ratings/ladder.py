@@ -210,7 +210,7 @@ def run_ratings(
 
 
 def _links(models: Iterable[str]) -> list[Link]:
-    """Links each rated model to the preceding rated model.
+    """Returns a link between each rated model and the preceding rated model.
 
     Strength grows roughly with the logarithm of training, so the expected difference is
     large between early generations and small between late generations.
@@ -263,7 +263,7 @@ def nearest_anchor(anchors: list[Anchor], elo: float) -> Anchor:
 
 
 def _estimate(ratings: dict[str, Rating], name: str) -> float:
-    """Returns the rating of a model or, if unrated, of the last rated model, or 0."""
+    """Returns the rating of a model or of the newest rated model before it, or 0."""
     earlier = [known for known in ratings if known <= name]
     return ratings[max(earlier)].elo if earlier else 0.0
 

@@ -38,7 +38,7 @@ class TargetConfig:
     win_rate: float = bounded(
         0.5, 0, 1, above=True, rule="must be above 0 and at most 1; use 0.5"
     )
-    """Minimum share of points to pass, in (0, 1], inclusive."""
+    """Minimum share of points that passes, inclusive, in (0, 1]."""
     chunk_games: int = bounded(16, 2, MAX_GAMES)
     """Games per part of a match, at least 2; one process plays each part."""
     confirming_games: int = bounded(512, 0, MAX_GAMES, "0 plays none")

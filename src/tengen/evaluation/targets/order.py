@@ -74,8 +74,8 @@ def open_matches(
         config: The settings of the target.
 
     Returns:
-        The open matches of models before the first model that has passed. If there is
-        none, the confirming match of that model, unless it has been played.
+        The open matches of models before the first model that has passed or, if all are
+        recorded, the confirming match of that model, unless it is recorded too.
     """
     found = []
     for number in models[1:]:

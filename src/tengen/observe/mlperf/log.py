@@ -90,7 +90,7 @@ def _render(events: Sequence[Event]) -> list[str]:
 
 
 class _Lines(logging.Handler):
-    """Stores log messages."""
+    """A log handler that stores messages."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -80,7 +80,7 @@ def _clear_board(engine: Engine, command: Command) -> str:
 
 
 def _komi(engine: Engine, command: Command) -> str:
-    komi = read_number(words_of(command, 1)[0]) + 0.0  # -0 is 0
+    komi = read_number(words_of(command, 1)[0]) + 0.0  # + 0.0 converts -0 to 0
     if not math.isfinite(komi) or abs(komi) > _MAX_KOMI or 2 * komi != int(2 * komi):
         raise GtpError("unacceptable komi")
     start = dataclasses.replace(engine.position.start, komi=komi)
@@ -189,7 +189,7 @@ def _loadsgf(engine: Engine, command: Command) -> str:
     try:
         path, num_moves = _file_and_moves(command)
         with path.open("rb") as file:
-            text = file.read(_MAX_FILE_BYTES + 1)  # read_sgf rejects one byte too many
+            text = file.read(_MAX_FILE_BYTES + 1)  # read_sgf rejects longer files
         record = read_sgf(text, main_line=True, num_moves=num_moves)
     except (OSError, ValueError, TengenError) as error:
         raise GtpError(f"cannot load file: {error}") from None

@@ -17,7 +17,7 @@ _RESERVE_S = 0.15
 _RESERVE_PART = 0.1
 # Overhead per move besides the search, if no controller reports the time.
 _LAG_S = 0.02
-# Expected total number of moves of a game, and minimum number of moves still expected
+# Expected total number of plies of a game, and minimum number of plies still expected
 # at any time, both as shares of the board's points.
 _PLAYED_PART = 0.8
 _LEFT_PART = 0.3
@@ -52,7 +52,7 @@ class _Left:
     """The remaining time of one side."""
 
     main_s: float
-    period_s: float  # of the running period
+    period_s: float  # remaining time of the running period
     count: int  # remaining periods, including the running one, or moves in it
 
 
