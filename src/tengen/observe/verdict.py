@@ -31,7 +31,7 @@ __all__ = [
 # Share of the time above which a stage other than playing may be the bottleneck.
 _MUCH = 0.5
 _SOME = 0.25
-# Minimum share of the time of a shown stage other than playing and learning.
+# Stages other than playing and learning are shown from this share of the time on.
 _SHOWN = 0.05
 # A stage that is busy for more than this share of its time is at its limit.
 _FULL = 0.85

@@ -67,7 +67,7 @@ class BoardText:
 
         Args:
             state: The position.
-            last: The action that led to ``state``, which is marked; None at the start.
+            last: The action that led to ``state``, to be marked; None at the start.
             colours: Whether to use ANSI colours.
         """
         return str(state)
@@ -172,7 +172,7 @@ def make_board_text(game: Game) -> BoardText:
 
 
 def read_stones(state: State) -> list[str]:
-    """Returns one string per row, with ``X`` for the first player's stones, else ``O``.
+    """Returns one string per row: ``X`` is the first player, ``O`` the second.
 
     Planes 1 and 2 of an observation are the stones of the side to move and of the
     opponent, as defined by core/games/planes.h and tengen.games.stone_planes.

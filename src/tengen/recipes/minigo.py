@@ -89,7 +89,7 @@ def serves_small(task: str) -> bool:
 
 
 def minigo(task: str, num_threads: int) -> RunConfig:
-    """Returns the config of the benchmark, 19x19; takes hours on a cluster, else days.
+    """Returns the config of the benchmark, 19x19: days on a CPU, hours on a cluster.
 
     A target must be set. The run starts with games of a random network. For a run in
     the closed division, set ``learner.initial_model`` and ``store.imported`` to the
@@ -136,7 +136,7 @@ def minigo(task: str, num_threads: int) -> RunConfig:
 
 
 def minigo_small(task: str, num_threads: int) -> RunConfig:
-    """Returns the config of the benchmark scaled down to two cores, with equal rules.
+    """Returns the config of the benchmark scaled to two cores, with the same rules.
 
     Source of the settings: benchmarks/results/mlperf.md.
     """

@@ -25,7 +25,7 @@ class Limits:
     max_searches: int = 1
     """Maximum number of concurrent searches, at least 1; further searches wait."""
     max_waiting: int = 16
-    """Maximum number of waiting searches; further requests receive HTTP status 503."""
+    """Maximum number of waiting searches; further searches are rejected."""
     max_players: int = 3
     """Maximum number of models in memory; the least recently used is evicted."""
     look_s: float = 2.0

@@ -39,7 +39,7 @@ UNPACKED = {"Cache-Control": "no-store", "Content-Encoding": "identity"}
 
 
 class Busy(HTTPException):
-    """Too many requests are waiting: HTTP status 503, with advice in the message."""
+    """The server is overloaded: HTTP status 503, with advice in the message."""
 
     def __init__(self, message: str) -> None:
         super().__init__(503, message, {"Retry-After": "5"})

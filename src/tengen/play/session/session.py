@@ -163,7 +163,7 @@ class Session(ABC):
 
     @abstractmethod
     def moves_to_ponder(self) -> Sequence[int] | None:
-        """Returns the moves to ponder after; None unless the session moved last."""
+        """Returns the moves after which to ponder; None unless it moved last."""
 
     def move_limits(self, seconds: float | None, most_s: float | None) -> Limits:
         """Returns the search limits for a move.
