@@ -1,8 +1,8 @@
-"""Players that the package brings: small trained models, how they were made and rated.
+"""Bundled players: small trained models, with the record of their training and rating.
 
-A folder each in ``players/``: a model directory in half precision, and ``player.json``.
-``tengen.models.resolve_model`` opens them wherever a model is named. Importing this
-imports no torch.
+Each player is a folder in ``players/``: a model directory with half-precision weights
+and ``player.json``. ``tengen.models.resolve_model`` opens them wherever a model is
+named. Importing this package does not import torch.
 """
 
 from __future__ import annotations

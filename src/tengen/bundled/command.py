@@ -1,4 +1,4 @@
-"""``tengen players``: which players the package brings, and how strong they are."""
+"""``tengen players``: lists the bundled players and their strength."""
 
 from __future__ import annotations
 

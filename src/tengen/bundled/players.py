@@ -1,4 +1,4 @@
-"""Bundled players: what ``player.json`` says of each, and how they are found."""
+"""Finds bundled players and reads their manifests, ``player.json``."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ __all__ = [
 ]
 
 MANIFEST_FILE = "player.json"
-"""The manifest's file, in the model directory."""
+"""Name of the manifest file in the model directory."""
 MANIFEST_SCHEMA = 1
-"""The version that is written here, and the newest that is read."""
+"""The current schema version; newer manifests are rejected."""
 
 _RATING = "rating:"
 _MOST_RATING = 100_000
@@ -44,16 +44,16 @@ _MOST_LEVELS = 32
 
 @dataclass(frozen=True, kw_only=True)
 class Strength:
-    """One measured figure, and the command that measures it."""
+    """A measured strength, and the command that measures it."""
 
     what: str
-    """What was measured, in words."""
+    """Description of the measured quantity."""
     value: float
-    """The figure, a share of 0 to 1."""
+    """The measured value, a fraction in [0, 1]."""
     low: float
     """Lower end of the 95 % confidence interval."""
     high: float
-    """Upper end of the interval."""
+    """Upper end of the 95 % confidence interval."""
     number: int
     """Number of games or positions."""
     command: str
@@ -63,7 +63,7 @@ class Strength:
         """Checks the fields.
 
         Raises:
-            UsageError: One is out of its range.
+            UsageError: A field is out of its range.
         """
         for name in ("value", "low", "high"):
             check_range(name, getattr(self, name), 0.0, 1.0)
@@ -72,10 +72,10 @@ class Strength:
 
 @dataclass(frozen=True, kw_only=True)
 class RatedLevel(Level):
-    """A level that was rated by matches."""
+    """A playing strength that has been rated with matches."""
 
     name: str
-    """The name, one word, for ``--level``."""
+    """The level's name for ``--level``, a single word."""
     rating: float = bounded(0.0, -_MOST_RATING, _MOST_RATING)
     """The rating in Elo; ``random`` has 0."""
     rating_error: float = bounded(0.0, 0.0, _MOST_RATING)
@@ -89,40 +89,40 @@ class Manifest:
     schema: int = MANIFEST_SCHEMA
     """Schema version of the manifest."""
     name: str
-    """The name after ``bundled:``."""
+    """The player's name, without the prefix ``bundled:``."""
     task: str
-    """The game that it plays."""
+    """The game that the player plays."""
     trained_on: str
-    """The game that it was trained on, perhaps on a smaller board: the weights of such
-    a network do not depend on the size of the board."""
+    """The game that the player was trained on. The board may be smaller than that of
+    ``task``, because the network's weights do not depend on the board size."""
     net: str
     """The size of the network, such as ``2x32``."""
     recipe: str
-    """The recipe that it was trained with."""
+    """The recipe that trained the player."""
     command: str
-    """The command that trained it."""
+    """The command that trained the player."""
     commit: str
-    """The commit of the code that trained it."""
+    """The commit of the code that trained the player."""
     games: int = bounded(0, 0)
-    """Self-play games of its training."""
+    """Number of self-play games in the training run."""
     cpu_seconds: float = bounded(0.0, 0.0)
-    """CPU seconds of its training, in all processes."""
+    """CPU seconds of the training run, summed over all processes."""
     strength: tuple[Strength, ...] = ()
-    """Measured figures."""
+    """Measurements of the player's strength."""
     levels: tuple[RatedLevel, ...] = ()
-    """The levels, weakest first."""
+    """The player's levels, weakest first."""
     levels_command: str = ""
-    """The command that measures the ratings of the levels."""
+    """The command that measures the levels' ratings."""
     num_bytes: int = bounded(0, 0)
-    """Bytes of the model's files, without the manifest."""
+    """Total size of the model files in bytes, without the manifest."""
     sha256: dict[str, str]
-    """SHA-256 of each of these files, in lower-case hexadecimal."""
+    """SHA-256 digest by model file, in lower-case hexadecimal."""
 
     def __post_init__(self) -> None:
         """Checks the fields.
 
         Raises:
-            UsageError: One is out of its range, or no name or digest at all.
+            UsageError: A field is out of its range, or a name or digest is malformed.
         """
         check_fields(self)
         is_name = _NAME.fullmatch(self.name) is not None
@@ -142,8 +142,8 @@ def find_level(manifest: Manifest, word: str) -> RatedLevel:
 
     Args:
         manifest: The manifest of the player.
-        word: A number, 1 the weakest; a level's name; or ``rating:1200`` for the level
-            whose rating is nearest.
+        word: A number from 1, the weakest level; a level's name; or ``rating:1200`` for
+            the level with the nearest rating.
 
     Raises:
         UsageError: There is no such level.
@@ -168,27 +168,27 @@ def find_level(manifest: Manifest, word: str) -> RatedLevel:
 
 
 BUNDLED = "bundled:"
-"""The prefix of a word that can only name a bundled player."""
+"""The prefix that marks the name of a bundled player."""
 
 FOLDER = Path(__file__).parent / "players"
-"""The folder of the players, which have a folder each."""
+"""The folder that contains one folder per player."""
 
 _ADVICE = "install tengen again"
 _MOST_BYTES = 4 << 20
-# Stands for the slashes of a name in the name of its folder.
+# Replaces the slashes of a player's name in the folder name.
 _SLASH = "-"
 
 
 def bundled_names() -> list[str]:
-    """Returns the names of all players, in order. Reads no file."""
+    """Returns the sorted names of all players. Reads no file."""
     folders = [path.parent.name for path in FOLDER.glob(f"*/{MANIFEST_FILE}")]
     return sorted(name.replace(_SLASH, "/") for name in folders)
 
 
 def bundled_name(word: str) -> str | None:
-    """Returns the name of a bundled player from a word; None for any other word.
+    """Returns the bundled player that a word names; None if it names none.
 
-    An existing path takes precedence.
+    A word that is an existing path never names a bundled player.
 
     Args:
         word: ``bundled:go/9`` or ``go/9``.
@@ -207,7 +207,7 @@ def known_name(name: str) -> str:
     """Returns ``name`` if it is in ``bundled_names``.
 
     Raises:
-        UsageError: It is not.
+        UsageError: No bundled player has that name.
     """
     known = bundled_names()
     if name not in known:
@@ -218,7 +218,7 @@ def known_name(name: str) -> str:
 
 
 def read_manifest(name: str) -> Manifest:
-    """Returns the manifest of a bundled player; does not read its model.
+    """Returns the manifest of a bundled player, without reading its model.
 
     Args:
         name: One of ``bundled_names``.
@@ -302,4 +302,4 @@ def _exists(word: str) -> bool:
     try:
         return Path(word).exists()
     except (OSError, ValueError):
-        return False  # too long for a path, or with a zero byte
+        return False  # The word is too long for a path or contains a null byte.

@@ -1,7 +1,7 @@
-"""``tengen completion bash|zsh|fish``: prints a script that completes commands.
+"""``tengen completion bash|zsh|fish``: prints a shell completion script.
 
-The script has a table of completions, made from the arguments that the commands
-declare, so that completion does not start Python.
+The script contains a table of completions, generated from the arguments that the
+commands declare. So pressing Tab does not start Python.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from tengen.recipes.registry import recipes
 __all__ = ["TASK", "add_arguments", "completion", "completions"]
 
 _SHELLS = ("bash", "zsh", "fish")
-# The place of the table in the script of a shell.
+# The line of a script template that the table replaces.
 _MARK = "    @TABLE@\n"
 
 FILE, FOLDER, RUN, VALUE = "<file>", "<folder>", "<run>", "<value>"
-"""Placeholders in the table for names on the disk, and for any value."""
+"""Placeholders in the table for paths, and for arbitrary values."""
 MODEL, TASK = "<model>", "<task>"
-"""Placeholders for bundled players or folders, and for tasks."""
+"""Placeholders for models (bundled players or folders), and for tasks."""
 
-# Placeholders of arguments, by the metavar or the destination.
+# Placeholders by an argument's metavar or destination, in lower case.
 _KINDS = {
     "a": MODEL,
     "b": MODEL,
@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def completion(args: argparse.Namespace) -> dict[str, Any]:
-    """Prints the script; with ``--json`` it is in the report.
+    """Prints the script, unless ``--json`` is given; returns it in the report.
 
     Returns:
         ``shell`` and ``script``.
@@ -79,20 +79,20 @@ def _line(shell: str, key: str, words: list[str]) -> str:
 
 
 def _quoted(word: str) -> str:
-    """Returns a word in quotes; no name in tengen contains a quote."""
+    """Returns a word in single quotes; drops quotes in it, which no name contains."""
     return "'" + word.replace("'", "") + "'"
 
 
 def completions() -> dict[str, list[str]]:
-    """Returns the table: possible next words, by what was typed.
+    """Returns the table: the possible next words by the words typed so far.
 
-    The keys are ``""`` for the commands, ``game +`` for what follows a first word,
+    The keys are ``""`` for the commands, ``game +`` for the second word of a command,
     ``train`` for a command's options, ``train --launch`` for an option's values,
-    ``match 2`` for its second argument, ``serve ...`` for any of one that repeats,
+    ``match 2`` for a command's second argument, ``serve ...`` for a repeated argument,
     `TASK` for the tasks, and `MODEL` for the bundled players. An option without a key
-    has no value.
+    takes no value.
 
-    Imports the packages of installed environments, for their names; no torch.
+    Imports installed environment packages to list their names; does not import torch.
     """
     table: dict[str, list[str]] = {"": ["--help", "--version"]}
     for command in COMMANDS:
@@ -111,7 +111,7 @@ def completions() -> dict[str, list[str]]:
 def _of_parser(
     name: str, parser: argparse.ArgumentParser
 ) -> Iterator[tuple[str, list[str]]]:
-    """Yields the rows of a command and its subcommands."""
+    """Yields the table rows of a command and its subcommands."""
     options: list[str] = []
     place = 0
     for action in parser._actions:
@@ -134,7 +134,7 @@ def _of_parser(
 
 
 def _words(action: argparse.Action) -> list[str]:
-    """Returns the possible words of an argument, or a placeholder."""
+    """Returns the possible values of an argument, or a placeholder for them."""
     if action.choices is not None:
         return [str(choice) for choice in action.choices]
     if action.dest == "agent":

@@ -1,4 +1,4 @@
-"""``tengen doctor``: checks the machine, the core and the packages for tengen."""
+"""``tengen doctor``: checks the machine, the compiled core and the Python packages."""
 
 from __future__ import annotations
 
@@ -42,33 +42,33 @@ State = Literal["ok", "absent", "bad"]
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of ``tengen doctor``."""
+    """The result of one check of ``tengen doctor``."""
 
     text: str
-    """What was found, and what it means for tengen."""
+    """Description of the result and its consequence for tengen."""
     state: State = "ok"
-    """``absent``: an optional part is missing; ``bad``: training fails."""
+    """``absent`` if an optional part is missing; ``bad`` if training would fail."""
     fix: str = ""
-    """A command or an action that fixes it; empty if nothing is missing."""
+    """The command or action that fixes the problem; empty if there is none."""
 
 
 _COMPILERS = ("c++", "g++", "clang++")
-# What networks gain most from, best first.
+# CPU features that speed up networks, the most useful first.
 _FEATURES = ("amx_bf16", "avx512_bf16", "avx512f", "avx2", "sse4_2", "asimd")
-# What the kernels of core/simd/dispatch.cc ask for, best first.
+# CPU features that the kernels of core/simd/dispatch.cc require, fastest kernels first.
 _KERNEL_FEATURES = {
     "avx512": ("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"),
     "avx2": ("avx2", "fma", "bmi1", "bmi2"),
 }
 _MIN_MEMORY_GIB = 2.0
 _MIN_DISK_GIB = 1.0
-# A container has 64 MB of it, too little for a table of screens.
+# Containers have 64 MB by default, too little for a replay table of screens.
 _MIN_SHARED_MIB = 256
 _SHARED = Path("/dev/shm")
 
 
 def check_machine() -> dict[str, Finding]:
-    """Returns the checks of the machine by name."""
+    """Returns the machine checks by name."""
     return {
         "python": _python(),
         "core": core(),
@@ -88,7 +88,7 @@ def check_machine() -> dict[str, Finding]:
 
 
 def core() -> Finding:
-    """Returns whether the compiled core can be imported."""
+    """Checks whether the compiled core can be imported."""
     try:
         found = importlib.import_module("tengen._core")
     except ImportError as error:
@@ -101,7 +101,7 @@ def core() -> Finding:
 
 
 def kernels() -> Finding:
-    """Returns which vector kernels the core uses, and why no faster ones."""
+    """Returns the vector kernels that the core uses, and why no faster kernels."""
     try:
         chosen = importlib.import_module("tengen._core").kernel_name()
     except ImportError:
@@ -119,7 +119,7 @@ def kernels() -> Finding:
 
 
 def cores() -> Finding:
-    """Returns the default number of threads, and where it comes from."""
+    """Returns the default number of threads, and how it is derived."""
     quota = quota_cores()
     limit = "no quota" if quota is None else f"a quota of {quota:g}"
     usable = available_cores()
@@ -175,7 +175,7 @@ def _program(names: tuple[str, ...], what_for: str, fix: str) -> Finding:
     return Finding(f"not found, needed {what_for}", "absent", f"on Debian: {fix}")
 
 
-# What tengen imports by itself; openvino alone has another way.
+# Packages that tengen requires. Only openvino has a fallback.
 _REQUIRED = ("numpy", "torch", "openvino", "onnx", "safetensors", "rich")
 _WITHOUT = {"openvino": "torch computes instead, slower"}
 
@@ -198,16 +198,16 @@ EXTRAS = {
     "mlperf": "tengen mllog",
     "serve": "tengen serve",
 }
-"""What each extra is for; without those for benchmarks, tests and the docs site."""
+"""Purpose of each extra, except the extras for benchmarks, tests and the docs site."""
 
 
 def check_required() -> dict[str, Finding]:
-    """Returns the packages that training needs, by name. Imports them."""
+    """Returns the checks of the packages that training needs. Imports the packages."""
     return {name: package(name) for name in _REQUIRED}
 
 
 def package(name: str) -> Finding:
-    """Returns whether a package can be imported, and its version."""
+    """Checks whether a package can be imported; returns its version if so."""
     fix = pip_install(name)
     try:
         importlib.import_module(name)
@@ -215,7 +215,7 @@ def package(name: str) -> Finding:
         if name not in _WITHOUT or error.name != name:
             return Finding(f"absent ({error})", "bad", fix)
         return Finding(f"absent: {_WITHOUT[name]}", "absent", fix)
-    except Exception as error:  # a library may fail to load in any way it likes
+    except Exception as error:  # A library may raise anything while it loads.
         text = f"not importable ({type(error).__name__}: {error})"
         return Finding(text, "bad", pip_install("--force-reinstall", name))
     try:
@@ -225,7 +225,7 @@ def package(name: str) -> Finding:
 
 
 def check_extras() -> dict[str, Finding]:
-    """Returns every extra by name, from pip's metadata. Imports nothing."""
+    """Returns the checks of all extras, from package metadata. Imports nothing."""
     try:
         requirements = metadata.requires(DISTRIBUTION) or []
     except metadata.PackageNotFoundError:
@@ -266,13 +266,13 @@ def _extra(name: str, what_for: str, requirements: list[str]) -> Finding:
 
 
 def check_choices() -> dict[str, Finding]:
-    """Returns what inference and learning use by default.
+    """Returns the default device, inference backend and learning backend.
 
-    Imports torch and the core, which the other checks do not need.
+    Imports torch and the core.
     """
     try:
         importlib.import_module("torch")
-    except Exception:  # the line of torch says why
+    except Exception:  # The check of torch reports the reason.
         unknown = Finding("unknown without torch", "bad", "see torch")
         return {"device": unknown, "inference": unknown, "learning": unknown}
     from tengen.inference.config import default_devices
@@ -352,17 +352,17 @@ _MARKS = {"ok": "ok ", "absent": "-- ", "bad": "BAD"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds nothing: ``doctor`` takes no arguments of its own."""
+    """Adds nothing, because ``doctor`` has no arguments of its own."""
 
 
 def doctor(args: argparse.Namespace) -> dict[str, Any]:
-    """Prints one line for each check, and below it how to fix what is missing.
+    """Prints one line per check, followed by a fix if there is one.
 
-    Blocks for some seconds, because it imports the packages that training uses.
+    Blocks for several seconds, because it imports the packages that training uses.
 
     Returns:
-        ``exit_code``, 1 where something is bad, and the ``checks`` by name: ``ok``,
-        ``state``, ``text`` and ``fix``.
+        ``exit_code``, 1 if a check is bad, else 0; and ``checks`` by name, with the
+        keys ``ok``, ``state``, ``text`` and ``fix``.
     """
     with ProgressLine("importing what training uses"):
         checks = examine()
@@ -387,7 +387,7 @@ def doctor(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def examine() -> dict[str, Finding]:
-    """Returns every check by name, in the order in which they are printed."""
+    """Returns all checks by name, in the order in which they are printed."""
     found = {**check_machine(), **check_required()}
     if found["core"].state == "ok":
         found.update(check_choices())

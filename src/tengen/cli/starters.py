@@ -1,7 +1,7 @@
-"""``tengen game new`` and ``tengen env new``: starter files.
+"""``tengen game new`` and ``tengen env new``: write starter files.
 
-A small game or environment that works and can be trained, and its test, with a name of
-the user's choice.
+The files are a small working game or environment, which can be trained, and its test.
+The user chooses the name.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tengen.errors import UsageError
 __all__ = ["add_arguments", "env_new", "game_new"]
 
 _MAX_LENGTH = 60
-# Placeholders for the module and the class in the files.
+# Placeholders for the module name and the class name in the template files.
 _MODULE, _CLASS = "starter_module", "StarterClass"
 
 
@@ -32,13 +32,13 @@ class _Starter:
     """Two starter files, and the commands to run next."""
 
     kind: str
-    """``game`` or ``env``, as in the command."""
+    """The kind of starter as in the command, ``game`` or ``env``."""
     source: str
-    """The file of the module."""
+    """Template file of the module."""
     test: str
-    """The file of its test."""
+    """Template file of the module's test."""
     after: tuple[str, ...]
-    """The next commands, with the task and its run."""
+    """The commands to run next, with placeholders for the task and its run."""
 
 
 _GAME = _Starter(
@@ -80,10 +80,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def game_new(args: argparse.Namespace) -> dict[str, Any]:
-    """Writes a small game that works, and its test.
+    """Writes a small working game and its test.
 
     Returns:
-        ``task``, ``files`` and ``commands``, what to run next.
+        ``task``, ``files``, and ``commands``, the commands to run next.
 
     Raises:
         UsageError: The name is not valid for a new module, or a file exists.
@@ -92,7 +92,7 @@ def game_new(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def env_new(args: argparse.Namespace) -> dict[str, Any]:
-    """Writes a small environment that works, and its test; returns as ``game_new``.
+    """Writes a small working environment and its test; returns as ``game_new``.
 
     Raises:
         UsageError: The name is not valid for a new module, or a file exists.
@@ -119,12 +119,12 @@ def _write_files(starter: _Starter, name: str, folder: Path) -> tuple[Path, Path
     """Writes both files, or neither. Blocks.
 
     Args:
-        starter: The files.
-        name: The name of the module; the class is named like it, ``MyGame``.
-        folder: The folder, made if it is missing.
+        starter: The template files.
+        name: The module name, such as ``my_game``; the class is then ``MyGame``.
+        folder: The output folder, created if it is missing.
 
     Returns:
-        The module's file, its test, and the task, ``my_game:MyGame``.
+        The module file, the test file, and the task, such as ``my_game:MyGame``.
 
     Raises:
         UsageError: The name is not valid for a new module, or a file exists.
@@ -148,7 +148,7 @@ def _write_files(starter: _Starter, name: str, folder: Path) -> tuple[Path, Path
 
 
 def _class_name(starter: _Starter, name: str) -> str:
-    """Returns ``MyGame`` for ``my_game``.
+    """Returns the class name for a module name: ``MyGame`` for ``my_game``.
 
     Raises:
         UsageError: The name is not valid for a module or a class.
@@ -177,10 +177,10 @@ def _class_name(starter: _Starter, name: str) -> str:
 
 
 def _check_free(*names: str) -> None:
-    """Checks that Python finds no module with one of the names.
+    """Checks that no importable module has one of the names.
 
     Raises:
-        UsageError: It finds one.
+        UsageError: A module has one of the names.
     """
     for name in names:
         is_known = name in sys.stdlib_module_names or name in sys.builtin_module_names

@@ -1,4 +1,4 @@
-"""``tengen match``: a match that measures which of two players is stronger."""
+"""``tengen match``: plays a match that measures which of two players is stronger."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ __all__ = ["add_arguments", "match"]
 
 @dataclass(frozen=True, kw_only=True)
 class MatchSettings:
-    """The settings of a match that ``--set`` changes."""
+    """The match settings that ``--set`` can change."""
 
     a: PlayConfig = field(default_factory=PlayConfig)
-    """How A plays; the model's own settings by default."""
+    """Play settings of A; by default those stored in A's model."""
     b: PlayConfig = field(default_factory=PlayConfig)
-    """How B plays; the model's own settings by default."""
+    """Play settings of B; by default those stored in B's model."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -198,7 +198,7 @@ def match(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _threads(threads: int | None, trees: str) -> tuple[int, list[int]]:
-    """Returns the threads of the match, and those of one tree of A and of B."""
+    """Returns the threads of the match, and the threads per tree of A and B."""
     words = trees.split(",")
     is_count = all(word.isascii() and word.isdecimal() for word in words)
     check(
@@ -218,13 +218,13 @@ def _threads(threads: int | None, trees: str) -> tuple[int, list[int]]:
 def _players(
     args: argparse.Namespace, num_threads: int, trees: list[int], typed: str | None
 ) -> list[MatchPlayer]:
-    """Returns A and B.
+    """Returns the players A and B.
 
     Args:
         args: The arguments of the command.
         num_threads: Threads of the match.
-        trees: Threads that search one tree of A and of B.
-        typed: The task in Python that the user typed in this call.
+        trees: Threads that search one tree, for A and for B.
+        typed: The Python task, ``module:Class``, that the user typed in this call.
     """
     found = {"a": find_player(args.a), "b": find_player(args.b)}
     usual = MatchSettings(
@@ -269,7 +269,7 @@ def _players(
 
 
 def _levels(text: str | None) -> dict[str, str | None]:
-    """Returns the typed levels of A and of B; None for an empty one."""
+    """Returns the levels that the user typed for A and B, or None for each."""
     words = [] if text is None else text.split(",")
     check(
         len(words) <= 2, "level", text, "must be L or L,L; for example 2 or 1,3 or ,3"
@@ -279,10 +279,10 @@ def _levels(text: str | None) -> dict[str, str | None]:
 
 
 def shared_task(a: MatchPlayer, b: MatchPlayer, name: str | None) -> str:
-    """Returns the game that both play.
+    """Returns the game that both players play.
 
-    A network that was trained for varying games plays the requested game, and one for
-    boards of all sizes the game of the other player.
+    A network trained on several games plays the requested game. A network for boards of
+    any size plays the requested game or the other player's game.
 
     Args:
         a: One player.
@@ -290,7 +290,7 @@ def shared_task(a: MatchPlayer, b: MatchPlayer, name: str | None) -> str:
         name: The game that the user requested, or None.
 
     Raises:
-        UsageError: The models and the request have different games, or there is none.
+        UsageError: The models and ``name`` differ in the game, or no game is known.
     """
     models = [player for player in (a, b) if isinstance(player, ModelPlayer)]
     said = [
@@ -340,7 +340,7 @@ def _text(a: str, b: str, report: MatchReport) -> str:
 
 
 def _disputed(report: MatchReport) -> list[str]:
-    """Returns lines about disputed games."""
+    """Returns report lines about disputed games."""
     if not report.disputes:
         return []
     num_disputed, num_games = len(report.disputes), len(report.games)
@@ -356,7 +356,7 @@ def _first_dispute(report: MatchReport) -> str:
 
 
 def _seen(side: str, engine: EngineReport) -> list[str]:
-    """Returns lines about an engine."""
+    """Returns report lines about an engine."""
     who = side.upper()
     lines = []
     if engine.num_scored > 0:

@@ -1,16 +1,16 @@
-"""Elo, and a sequential test (SPRT) of two differences of ratings.
+"""Elo differences, and a sequential test (SPRT) between two Elo hypotheses.
 
-The test is on pairs of games: the two games of one opening, colours exchanged. Its
-points are 0, 1/2, 1, 3/2 or 2. The games of a pair depend on each other, and pairs do
-not. So the outcome of a pair is multinomial, with five values, and a hypothesis fixes
-only its mean.
+The test counts pairs of games: the two games of one opening, with colours exchanged. A
+pair scores 0, 1/2, 1, 3/2 or 2 points. The games of a pair depend on each other, but
+pairs are independent. So the outcome of a pair is multinomial with five values, and a
+hypothesis fixes only its mean.
 
 Source of the test: Wald 1945, "Sequential tests of statistical hypotheses" (the test
 and its bounds); Li, Liu and Ying 2014, "Generalized sequential probability ratio test
 for separate families of hypotheses" (both likelihoods at their maximum under their
 hypothesis); Owen 1988, "Empirical likelihood ratio confidence intervals for a single
-functional" (the maximum of a multinomial with a given mean). No normal approximation is
-made, unlike in some programs that test engines.
+functional" (the maximum of a multinomial with a given mean). Unlike some programs that
+test engines, this one uses no normal approximation.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ Z_95 = 1.959963984540054
 """The half-width of a 95 % confidence interval, in standard errors."""
 
 ELO_LIMIT = 4000.0
-"""The largest difference that is reported; it stands for an open end."""
+"""The largest reported Elo difference; an interval end with this value is unbounded."""
 
 
 def expected_score(difference: float) -> float:
-    """Returns the score in (0, 1) of a player rated ``difference`` Elo higher.
+    """Returns the expected score in (0, 1) of a player rated ``difference`` Elo higher.
 
-    Source: Elo 1978, the logistic curve: 400 points are odds of ten to one.
+    Source: Elo 1978, the logistic curve, where 400 points are odds of ten to one.
     """
     return 0.5 + 0.5 * math.tanh(difference * math.log(10.0) / 800.0)
 
@@ -52,10 +52,10 @@ def elo_of_score(score: float) -> float:
     """Returns the Elo difference at which ``score`` is expected.
 
     Args:
-        score: In [0, 1].
+        score: The score, in [0, 1].
 
     Returns:
-        Elo, in [-ELO_LIMIT, ELO_LIMIT]; a score of 0 or 1 gives the ends.
+        The difference, clipped to [-ELO_LIMIT, ELO_LIMIT].
     """
     if score <= 0.0:
         return -ELO_LIMIT
@@ -67,28 +67,28 @@ def elo_of_score(score: float) -> float:
 
 @dataclass(frozen=True)
 class Tally:
-    """Results of games between two players, for the first one."""
+    """Results of games between two players, from the first player's view."""
 
     wins: int = 0
     """Games won."""
     draws: int = 0
-    """Games drawn; half a point each."""
+    """Games drawn; a draw is half a point."""
     losses: int = 0
     """Games lost."""
 
     def __add__(self, other: Tally) -> Tally:
-        """Returns the sum."""
+        """Returns the sum of two tallies."""
         return Tally(
             self.wins + other.wins, self.draws + other.draws, self.losses + other.losses
         )
 
     def __neg__(self) -> Tally:
-        """Returns the results for the other player."""
+        """Returns the results from the other player's view."""
         return Tally(self.losses, self.draws, self.wins)
 
     @property
     def num_games(self) -> int:
-        """Games played."""
+        """Number of games."""
         return self.wins + self.draws + self.losses
 
     @property
@@ -105,9 +105,9 @@ class Tally:
     def score_interval(self) -> tuple[float, float]:
         """The 95 % confidence interval of the score, in [0, 1].
 
-        Source: Wilson 1927, the score interval, which holds near 0 and 1 and for few
-        games. Draws count as half a win; their smaller variance is not used, so that
-        the interval is never too narrow.
+        Source: Wilson 1927, the score interval, which is valid near 0 and 1 and for few
+        games. Draws count as half a win. Their smaller variance is ignored, so the
+        interval is never too narrow.
         """
         n = self.num_games
         if n == 0:
@@ -116,17 +116,17 @@ class Tally:
         centre = (self.score + Z_95**2 / (2.0 * n)) / shrink
         spread = self.score * (1.0 - self.score) / n + Z_95**2 / (4.0 * n * n)
         half = Z_95 * math.sqrt(spread) / shrink
-        # Exact if one side has all points, which rounding would miss.
+        # If one side has all points, the end is exactly 0 or 1; rounding would miss it.
         low = 0.0 if self.points == 0.0 else centre - half
         high = 1.0 if self.points == n else centre + half
         return low, high
 
     @property
     def elo(self) -> float:
-        """Elo difference to the other player, finite.
+        """Elo difference from the other player, finite.
 
-        Of a score of 0 or 1, half a point is moved to the other side, so that more
-        games without a loss give a larger difference.
+        If one player has all points, the other is given half a point. So more games
+        without a loss give a larger difference.
         """
         n = self.num_games
         if n == 0:
@@ -137,14 +137,14 @@ class Tally:
     def elo_interval(self) -> tuple[float, float]:
         """The 95 % confidence interval of ``elo``.
 
-        An open end is ``ELO_LIMIT``.
+        An unbounded end is ``-ELO_LIMIT`` or ``ELO_LIMIT``.
         """
         low, high = self.score_interval
         return min(elo_of_score(low), self.elo), max(elo_of_score(high), self.elo)
 
     @property
     def elo_text(self) -> str:
-        """``elo`` and its interval as text: ``+35, 95 % from -4 to no bound``."""
+        """``elo`` and its interval, such as ``+35, 95 % from -4 to no bound``."""
         low, high = (
             "no bound" if abs(end) >= ELO_LIMIT else f"{end:+.0f}"
             for end in self.elo_interval
@@ -153,21 +153,21 @@ class Tally:
 
 
 NUM_PAIR_RESULTS = 5
-"""Results of a pair of games: 0, 1/2, 1, 3/2 and 2 points."""
+"""Number of possible results of a pair: 0, 1/2, 1, 3/2 and 2 points."""
 
 _SCORES = np.arange(NUM_PAIR_RESULTS) / (NUM_PAIR_RESULTS - 1)
-# Keeps the poles out of logarithms and divisions; what it stands for has no weight.
+# Replaces 0 in logarithms and divisions. Outcomes that need it have a count of 0.
 _TINY = np.finfo(np.float64).tiny
-# Halves the interval of the multiplier to below its rounding.
+# Bisection steps that narrow the multiplier's interval to rounding precision.
 _NUM_HALVINGS = 52
 
 
 @dataclass(frozen=True)
 class PairedTally:
-    """Results of A in the first games of a match, and in their pairs."""
+    """Results of A in the first games of a match, by game and by pair."""
 
     tally: Tally = field(default_factory=Tally)
-    """The games."""
+    """Results of the single games."""
     pairs: tuple[int, ...] = (0,) * NUM_PAIR_RESULTS
     """Counts of complete pairs by A's points: 0, 1/2, 1, 3/2, 2."""
     first_score: float | None = None
@@ -195,14 +195,14 @@ def log_likelihood_ratio(
     """Returns the log-likelihood ratio of ``elo1`` against ``elo0``.
 
     For each hypothesis, the likelihood is the maximum over all multinomials whose mean
-    is the expected score. Outcomes that never occurred need no prior: where the mean is
-    above or below all outcomes that did, 2 or 0 points get the weight that it needs. So
-    a pair adds at most the logarithm of the ratio of the expected scores.
+    is the expected score. Outcomes that never occurred need no prior: if the mean is
+    above or below all observed outcomes, the maximum gives some weight to 2 or 0
+    points. So a pair adds at most the logarithm of the ratio of the expected scores.
 
     Args:
         counts: ``[..., 5]`` counts of pairs by points: 0, 1/2, 1, 3/2, 2.
         elo0: Elo difference of one hypothesis, finite.
-        elo1: Elo difference of the other one, finite.
+        elo1: Elo difference of the other hypothesis, finite.
 
     Returns:
         ``[...]`` natural logarithms, finite; positive in favour of ``elo1``.
@@ -215,8 +215,8 @@ def sprt_bounds(alpha: float, beta: float) -> tuple[float, float]:
     """Returns the log-likelihood ratios at which the test ends.
 
     Source: Wald 1945. The bounds are approximate, because the last pair overshoots them
-    and few pairs tell little about five probabilities: error rates are near the
-    requested ones, not always below.
+    and a few pairs do not determine five probabilities. So error rates are near the
+    requested ones, but may exceed them.
 
     Args:
         alpha: Probability of accepting elo1 if elo0 is true, in (0, 0.5).
@@ -232,11 +232,11 @@ def sprt_bounds(alpha: float, beta: float) -> tuple[float, float]:
 def _deficit(counts: NDArray[np.float64], mean: float) -> NDArray[np.float64]:
     """Returns by how much the constraint on the mean lowers the log-likelihood.
 
-    The likeliest multinomial of a mean has p_i = f_i / (1 + t (s_i - mean)), f being
-    the frequencies and s the scores. The sum below falls with t between its two poles
-    and is 0 where the mean is right, which is found by halving; where all that was seen
-    is on one side of the mean, it is at a pole. There the sum of logarithms is
-    greatest, so that an error of t enters the result by its square.
+    The maximum-likelihood multinomial with a given mean has probabilities
+    p_i = f_i / (1 + t (s_i - mean)), with frequencies f and scores s. Bisection finds
+    the t at which the sum below is 0, because the sum decreases in t between its two
+    poles. If all observed outcomes lie on one side of the mean, t is at a pole. The
+    solution maximizes the sum of logarithms, so an error in t has a quadratic effect.
     """
     deviations = _SCORES - mean
     low = np.full(counts.shape[:-1], -1.0 / deviations[-1])

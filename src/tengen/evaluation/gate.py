@@ -1,8 +1,8 @@
-"""The gate: whether a candidate becomes the model that plays.
+"""The gate: decides whether a candidate becomes the model that plays.
 
 Source: Silver et al. 2017, "Mastering the game of Go without human knowledge",
-"Evaluator" (a match, 55 % to pass); Silver et al. 2018, "A general reinforcement
-learning algorithm ...", drops it, and so does the default here.
+"Evaluator" (a match with a threshold of 55 %). Silver et al. 2018, "A general
+reinforcement learning algorithm ...", has no gate, and neither has the default here.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ __all__ = [
     "judge",
 ]
 
-# Beyond these a difference of ratings leaves the weaker side next to nothing.
+# Beyond this rating difference the weaker side scores almost nothing.
 _MAX_ELO = 1000.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class AcceptAllGate:
-    """Every candidate passes."""
+    """A gate that accepts every candidate."""
 
     kind: Literal["accept_all"] = "accept_all"
     """The kind of gate, as in ``agent.gate.kind``."""
@@ -52,26 +52,26 @@ class AcceptAllGate:
         """Checks the kind.
 
         Raises:
-            UsageError: It is another.
+            UsageError: The kind is not ``accept_all``.
         """
         check_literals(self)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlayedGate:
-    """Settings of gates that play a match against the current model.
+    """Settings of gates that play a match between candidate and current model.
 
-    Both models play with the run's ``agent.play``.
+    Both models play with the settings ``agent.play`` of the run.
     """
 
     num_simulations: int = 64
-    """Simulations of a move, at least 1 (KataGo: 150)."""
+    """Simulations per move, at least 1 (KataGo: 150)."""
     opening_plies: int = 2
     """Random plies at the start of each game."""
     book: bool = False
-    """Whether an opening of ``agent.book`` comes before them."""
+    """Whether games start with an opening from ``agent.book``, before random plies."""
     matches_kept: int = bounded(20, 0, MAX_GAMES)
-    """How many of the newest matches keep their games in ``RUN/games/gate``; 0 for
+    """Number of recent matches whose games are stored in ``RUN/games/gate``; 0 for
     none."""
 
     def __post_init__(self) -> None:
@@ -86,13 +86,13 @@ class PlayedGate:
 
 @dataclass(frozen=True, kw_only=True)
 class MatchGate(PlayedGate):
-    """A candidate passes if its score against the current model is high enough."""
+    """A gate that requires a minimum score against the current model."""
 
     kind: Literal["match"] = "match"
     """The kind of gate, as in ``agent.gate.kind``."""
     num_games: int = bounded(100, 2, MAX_GAMES)
-    """Games of the match, at least 2, so that both sides move first (KataGo: 200). The
-    match ends once the remaining games cannot change the verdict."""
+    """Games per match, at least 2, so that each side moves first once (KataGo: 200).
+    The match ends when the remaining games cannot change the verdict."""
     min_score: float = bounded(
         0.5,
         0,
@@ -100,29 +100,30 @@ class MatchGate(PlayedGate):
         above=True,
         rule="must be above 0 and at most 1; use 0.5, or kind accept_all",
     )
-    """Minimum score that passes, in (0, 1]."""
+    """Minimum score of an accepted candidate, in (0, 1]."""
 
     @property
     def max_games(self) -> int:
-        """The longest match."""
+        """Maximum number of games in a match."""
         return self.num_games
 
 
 @dataclass(frozen=True, kw_only=True)
 class SprtGate(PlayedGate):
-    """A candidate passes a sequential test (SPRT) of ``elo1`` against ``elo0``.
+    """A gate that uses a sequential test (SPRT) of ``elo1`` against ``elo0``.
 
-    Both are Elo differences to the current model. A candidate that is exactly ``elo0``
-    stronger passes with probability ``alpha``, and one that is exactly ``elo1``
-    stronger fails with probability ``beta``, unless ``max_games`` ends the match first.
+    Both are Elo differences from the current model. A candidate that is exactly
+    ``elo0`` stronger passes with probability ``alpha``, and a candidate that is exactly
+    ``elo1`` stronger fails with probability ``beta``, unless ``max_games`` ends the
+    match first.
     """
 
     kind: Literal["sprt"] = "sprt"
     """The kind of gate, as in ``agent.gate.kind``."""
     elo0: float = bounded(-35.0, -_MAX_ELO, _MAX_ELO)
-    """Elo at which a candidate should fail, -1000 to below ``elo1``."""
+    """Elo difference at which a candidate should fail, from -1000 to below ``elo1``."""
     elo1: float = bounded(35.0, -_MAX_ELO, _MAX_ELO)
-    """Elo at which a candidate should pass, above ``elo0`` to 1000."""
+    """Elo difference at which a candidate should pass, from above ``elo0`` to 1000."""
     alpha: float = bounded(
         0.05,
         0,
@@ -131,7 +132,7 @@ class SprtGate(PlayedGate):
         below=True,
         rule="must be above 0 and below 0.5; use 0.05",
     )
-    """Probability that a candidate of ``elo0`` passes, in (0, 0.5)."""
+    """Probability that a candidate of strength ``elo0`` passes, in (0, 0.5)."""
     beta: float = bounded(
         0.05,
         0,
@@ -140,10 +141,10 @@ class SprtGate(PlayedGate):
         below=True,
         rule="must be above 0 and below 0.5; use 0.05",
     )
-    """Probability that a candidate of ``elo1`` fails, in (0, 0.5)."""
+    """Probability that a candidate of strength ``elo1`` fails, in (0, 0.5)."""
     max_games: int = bounded(200, 2, MAX_GAMES)
-    """Maximum number of games, even. After them, the mean of the two expected scores
-    passes."""
+    """Maximum number of games, even. If the test is still open then, a candidate passes
+    with at least the mean of the expected scores at ``elo0`` and ``elo1``."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -167,12 +168,12 @@ class SprtGate(PlayedGate):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The log-likelihood ratios at which a candidate fails and passes."""
+        """The log-likelihood ratios at which a candidate fails and passes, in order."""
         return sprt_bounds(self.alpha, self.beta)
 
     @property
     def min_score(self) -> float:
-        """Minimum score that passes after ``max_games``."""
+        """Minimum score that passes if ``max_games`` ends the match."""
         return 0.5 * (expected_score(self.elo0) + expected_score(self.elo1))
 
 
@@ -181,26 +182,26 @@ GateConfig: TypeAlias = AcceptAllGate | MatchGate | SprtGate
 
 @dataclass(frozen=True)
 class GateResults:
-    """Results of the candidate in a match of the gate so far."""
+    """Results of the candidate in the gate's match so far."""
 
     gate: MatchGate | SprtGate
-    """The gate."""
+    """The gate's settings."""
     counted: PairedTally = field(default_factory=PairedTally)
-    """The first games of the match, up to the one that decided it."""
+    """The first games of the match, up to the game that decided it."""
 
     @property
     def llr(self) -> float | None:
-        """The log-likelihood ratio of the pairs; None without a sequential test."""
+        """The log-likelihood ratio of the pairs; None for a gate without SPRT."""
         if not isinstance(self.gate, SprtGate):
             return None
         return _ratio(self.gate, self.counted)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the numbers of the gate's report.
+        """Returns the gate's report as JSON values.
 
-        ``match``: games won, drawn and lost; ``pairs``: counts by points, 0 to 2 in
-        halves; ``elo`` with its 95 % confidence interval, see ``Tally``; for an
-        ``SprtGate`` ``llr`` with its bounds; and ``summary``, a text of these.
+        Keys: ``match``, games won, drawn and lost; ``pairs``, counts of pairs by
+        points, 0 to 2 in steps of 1/2; ``elo`` with its 95 % confidence interval, see
+        ``Tally``; for an ``SprtGate`` ``llr`` with its bounds; and ``summary``, a text.
         """
         tally, llr = self.counted.tally, self.llr
         report = {
@@ -224,20 +225,21 @@ class GateVerdict:
     """The gate's verdict on a candidate."""
 
     is_accepted: bool
-    """Whether it is published."""
+    """Whether the candidate is accepted."""
     results: GateResults
-    """The games that decided."""
+    """Results of the games that decided the match."""
     games: tuple[PlayedGame, ...]
-    """The same games, in order."""
+    """These games, in order of index."""
 
 
 def decide(results: GateResults) -> bool | None:
-    """Returns whether a candidate passes; None while later games can change that.
+    """Returns whether a candidate passes; None if further games can change that.
 
-    A ``MatchGate`` decides as the whole match would, an ``SprtGate`` after whole pairs.
+    A ``MatchGate`` decides as the complete match would; an ``SprtGate`` counts only
+    complete pairs until ``max_games``.
 
     Args:
-        results: The games so far.
+        results: The results so far.
     """
     gate, counted = results.gate, results.counted
     num_left = max(0, gate.max_games - counted.tally.num_games)
@@ -248,7 +250,7 @@ def decide(results: GateResults) -> bool | None:
             return llr >= high
         if num_left > 0:
             return None
-    # Rounded, so that 55 of 100 points reach a minimum score of 0.55.
+    # Rounded, so that exactly 55 of 100 points pass a minimum score of 0.55.
     needed = round(gate.min_score * gate.max_games, 9)
     if counted.tally.points >= needed:
         return True
@@ -273,34 +275,34 @@ def judge(
     progress: Callable[[GateResults], None] = lambda results: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> GateVerdict:
-    """Returns the verdict of a match between a candidate and the current model. Blocks.
+    """Plays a match between a candidate and the current model; returns the verdict.
 
-    Games count in order of index, up to the one that decides the match. So with
-    deterministic evaluation, the verdict and its games depend only on the gate, the
-    seed and the players: not on threads, timing, or restarts.
+    Blocks. Games count in order of index, up to the game that decides the match. So if
+    evaluation is deterministic, the verdict and its games depend only on the gate, the
+    seed and the players, and not on threads, timing or restarts.
 
     Args:
-        gate: The gate.
+        gate: The gate's settings.
         game: The game.
-        candidate: The candidate, A of the match.
-        champion: The current model, B.
+        candidate: The candidate, player A of the match.
+        champion: The current model, player B.
         seed: Seed of the match.
         num_threads: Threads that play.
-        book: Openings; None for random plies alone.
-        played: Games of this match that were finished before; see ``play_match``.
+        book: Opening book; None for random plies alone.
+        played: Finished games of this match from an earlier call; see ``play_match``.
         keep: See ``play_match``.
         progress: Called with the results so far, ten times a second.
         stop: Called ten times a second; True ends the match.
 
     Raises:
-        MatchStopped: ``stop`` ended the match before it was decided.
+        MatchStopped: ``stop`` ended the match before the verdict.
     """
     results = GateResults(gate)
     stopped = stopped_by(stop)
 
     def until(finished: PlayedGame) -> bool:
         nonlocal results
-        assert finished.score_a is not None  # models refuse no move
+        assert finished.score_a is not None  # Only engines dispute games.
         results = GateResults(gate, results.counted.after(finished.score_a))
         return decide(results) is not None
 
@@ -318,7 +320,7 @@ def judge(
         num_threads=num_threads,
         opening_plies=gate.opening_plies,
         book=book,
-        # The match may have been longer when it began.
+        # gate.max_games may have been larger when the match began.
         played=[finished for finished in played if finished.index < gate.max_games],
         watch=watch,
         keep=keep,

@@ -1,15 +1,14 @@
 """Matches: many games between two players, with alternating colours and openings.
 
 Games 2k and 2k + 1 have the same opening, random or from a book. A moves first in the
-even game and B in the odd one. If the number of games is odd, the last opening is
-played once, and A moves first in one game more.
+even game and B in the odd game. If the number of games is odd, the last opening is
+played once, with A moving first.
 
-All threads take their games from one queue, in order. Each game is a function of the
-seed, the players and its index, and games are judged in order of index. So neither
-threads nor timing change a result, and short games do not count before long ones.
+All threads take games from one queue. Each game is a function of the seed, the players
+and its index, and games are judged in order of index. So threads and timing do not
+affect results, and short games do not count before long games.
 
-A game in which an engine refuses a legal move is disputed: it ends there and has no
-result.
+If an engine rejects a legal move, the game is disputed: it ends without a result.
 """
 
 from __future__ import annotations
@@ -44,25 +43,26 @@ __all__ = [
 MAX_GAMES = 10_000_000
 """The maximum number of games in a match."""
 MAX_SEED = (1 << 63) - 1
-"""The greatest seed."""
+"""The maximum seed."""
 
-# Plies are stored as 16 bits.
+# Ply numbers are stored in 16 bits.
 _MAX_PLIES = 65535
-# Games that a thread plays at once, which limits the rows of a batch. More would hardly
-# enlarge it, because half of the games wait for the other player.
+# Concurrent games per thread, which limits the batch size. More slots would hardly
+# enlarge batches, because half of the games wait for the other player.
 _NUM_SLOTS = 16
-# The same with an engine, which has a process for each game: all cores are still busy.
+# Concurrent games per thread against an engine, which needs one process per game. These
+# are enough to keep all cores busy.
 _NUM_ENGINE_SLOTS = 4
-# The interval at which finished games are collected, and ``watch`` is called.
+# Interval between collections of finished games, and between calls of ``watch``.
 _COLLECT_EVERY_S = 0.1
 
 
 class MatchStopped(Exception):
-    """A match was stopped before its end; it has no result."""
+    """A match was stopped before it ended, and has no result."""
 
 
 def stopped_by(stop: Callable[[], bool]) -> Callable[[Tally], None]:
-    """Returns a ``watch`` that raises ``MatchStopped`` once ``stop`` returns True."""
+    """Returns a ``watch`` that raises ``MatchStopped`` when ``stop`` returns True."""
 
     def watch(tally: Tally) -> None:
         if stop():
@@ -76,12 +76,12 @@ class MatchReport:
     """The result of a match."""
 
     tally: Tally
-    """Results of A in the games that are not disputed."""
+    """Results of A in all games except disputed games."""
     games: tuple[PlayedGame, ...]
-    """All games in order of index, with disputed ones; fewer than requested if
+    """All games in order of index, including disputed games; fewer than requested if
     ``until`` ended the match."""
     engines: dict[str, EngineReport] = field(default_factory=dict)
-    """Reports of the sides that are engines, by side: ``a`` or ``b``."""
+    """Reports of engines, by side: ``a`` or ``b``."""
 
     @property
     def disputes(self) -> dict[int, Dispute]:
@@ -93,13 +93,14 @@ class MatchReport:
         }
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the numbers of ``tengen match --json``.
+        """Returns the report of ``tengen match --json``.
 
-        ``games`` with a result, ``wins_a``, ``draws``, ``score_a`` in [0, 1], ``elo``
-        of A above B with its 95 % confidence interval, ``elo_low`` to ``elo_high``; see
-        ``Tally``. All are finite. If a side is an engine, ``engines`` has the fields of
-        ``EngineReport`` by side, and ``disputed`` lists the disputed games: ``game``,
-        the index, and the fields of ``Dispute``.
+        Keys: ``games``, the number of games with a result; ``wins_a``; ``draws``;
+        ``score_a`` in [0, 1]; ``elo``, A's Elo above B, with the 95 % confidence
+        interval ``elo_low`` to ``elo_high``, see ``Tally``. All are finite. If a side
+        is an engine, ``engines`` has the fields of ``EngineReport`` by side, and
+        ``disputed`` has one entry per disputed game: its index ``game`` and the fields
+        of ``Dispute``.
         """
         low, high = self.tally.elo_interval
         engines = {side: asdict(seen) for side, seen in self.engines.items()}
@@ -120,15 +121,15 @@ class MatchReport:
 def check_moves(
     num_simulations: int, opening_plies: int, max_plies: int = _MAX_PLIES
 ) -> None:
-    """Checks the settings of games.
+    """Checks the numbers of simulations and opening plies.
 
     Args:
-        num_simulations: Simulations of a move.
-        opening_plies: Random plies at the start of each game; none ends a game.
-        max_plies: The maximum length of a game, if it is known.
+        num_simulations: Simulations per move.
+        opening_plies: Random plies at the start of each game.
+        max_plies: The game's maximum length, if known.
 
     Raises:
-        UsageError: One is out of its range.
+        UsageError: A number is out of its range.
     """
     check_range("num_simulations", num_simulations, 1, MAX_SIMULATIONS)
     check_range("opening_plies", opening_plies, 0, max_plies - 1)
@@ -151,42 +152,43 @@ def play_match(
     keep: Callable[[Sequence[PlayedGame]], None] | None = None,
     until: Callable[[PlayedGame], bool] | None = None,
 ) -> MatchReport:
-    """Plays games between two players. Blocks until they are finished.
+    """Plays a match between two players. Blocks until all games are finished.
 
     The report depends only on the seed, the players, the number of games and ``until``,
     if evaluation is deterministic and no player searches one tree with several threads.
-    An interrupt ends the match within one move of each thread and is raised.
+    An interrupt ends the match within one move of each thread and is raised again.
 
     Args:
         game: The game.
-        a: One player.
-        b: The other.
+        a: Player A.
+        b: Player B.
         num_games: Number of games, 1 to MAX_GAMES.
-        num_simulations: Simulations of a move of a network, 1 to MAX_SIMULATIONS.
+        num_simulations: Simulations per move of a network, 1 to MAX_SIMULATIONS.
         seed: Seed of the openings and of the players, 0 to MAX_SEED.
         num_threads: Threads that play, 1 to MAX_THREADS. A player that searches one
-            tree with several threads needs these for each of them.
-        num_slots: Maximum number of games that a thread plays at once, whose rows make
-            a batch; at least 1, and limited for engines. None: enough for a CPU.
-        opening_plies: Random plies at the start of each game; none ends a game. 0
-            without a book is the empty board.
-        book: Openings that come before the random plies, each in a pair of games. All
-            are played before one is repeated, in an order drawn from the seed.
-        played: Games of this match that were finished before, each once, in any order;
-            they are not played again.
-        watch: Called with the results of all finished games, at once and then ten
-            times a second, in this thread. An exception in it ends the match.
-        keep: Called with the games that have finished since the last call, in order of
-            index, as often and in this thread, and once at the end, also after an
-            error. Games of ``played`` are not among them.
-        until: Called with each game, also a disputed one, in order of index, in this
-            thread. True ends the match with that game; later games that were finished
-            are not in the report.
+            tree with several threads starts them for each of these threads.
+        num_slots: Maximum number of concurrent games per thread, whose rows form a
+            batch; at least 1, and limited for engines. None: enough for a CPU.
+        opening_plies: Random plies at the start of each game; they never end a game.
+            With 0 and no book, games start from the empty board.
+        book: Openings that precede the random plies; each is played in a pair of games.
+            All are played before any is repeated, in a random order that depends on
+            the seed.
+        played: Finished games of this match from an earlier call, in any order; they
+            are not played again.
+        watch: Called in this thread with the results of all finished games, first
+            immediately and then ten times a second. Its exceptions end the match.
+        keep: Called in this thread, as often as ``watch`` and once at the end, even
+            after an error, with the games that have finished since the last call, in
+            order of index. Games in ``played`` are excluded.
+        until: Called in this thread with each game, including disputed games, in order
+            of index. If it returns True, the match ends with that game, and the report
+            excludes later games.
 
     Raises:
         UsageError: A number is out of its range, or an engine cannot play the game.
-        RunError: An engine died, was too slow, or refuses to set up a game or to move.
-        Exception: An exception of a backend, ``watch``, ``keep`` or ``until``.
+        RunError: An engine died or timed out, or refuses to set up a game or to move.
+        Exception: A backend, ``watch``, ``keep`` or ``until`` raised it.
     """
     ranges = (
         ("num_games", num_games, 1, MAX_GAMES),
@@ -211,7 +213,7 @@ def play_match(
     )
     num_threads = min(num_threads, num_left)
     has_engine = isinstance(a, EnginePlayer) or isinstance(b, EnginePlayer)
-    # At most a thread's share of a short match, or the first thread would play it all.
+    # In a short match, limit slots so that the first thread does not take all games.
     most = _NUM_SLOTS if num_slots is None else num_slots
     if has_engine:
         most = min(most, _NUM_ENGINE_SLOTS)
@@ -256,7 +258,7 @@ def play_match(
 
 
 def _engines(tables: Sequence[_Table]) -> dict[str, EngineReport]:
-    """Returns the reports of engines, by side."""
+    """Returns the engines' reports by side."""
     sides: dict[str, list[EngineSide]] = {}
     for table in tables:
         for name, side in zip("ab", table.sides, strict=True):
@@ -266,7 +268,7 @@ def _engines(tables: Sequence[_Table]) -> dict[str, EngineReport]:
 
 
 def _wait(futures: list[Future[None]], results: _Results) -> None:
-    """Blocks until all threads end, one fails, or ``until`` ends the match."""
+    """Blocks until all threads end, a thread fails, or ``until`` ends the match."""
     running = set(futures)
     while running:
         results.collect()
@@ -300,7 +302,7 @@ def _side(
 
 
 class _Results:
-    """The finished games of all threads; used by the thread that plays the match."""
+    """The finished games of all threads; used by the thread that runs the match."""
 
     def __init__(
         self,
@@ -310,9 +312,9 @@ class _Results:
         until: Callable[[PlayedGame], bool] | None,
     ) -> None:
         self.arrived: SimpleQueue[PlayedGame] = SimpleQueue()
-        """Queue of the threads' finished games."""
+        """Queue of finished games, which all threads fill."""
         self.ordered: list[PlayedGame] = []
-        """Games before the first unfinished one, up to the one that ended the match."""
+        """Games by index, up to the first unfinished game or the end of the match."""
         self.is_decided = False
         """Whether ``until`` has ended the match."""
         self._watch = watch
@@ -323,7 +325,7 @@ class _Results:
         self._take(played)
 
     def collect(self) -> None:
-        """Takes the games from the queue."""
+        """Moves all games from the queue into the results; calls ``keep``."""
         new = []
         while True:
             try:
@@ -336,7 +338,7 @@ class _Results:
         self._take(new)
 
     def tell(self) -> None:
-        """Calls ``watch``."""
+        """Calls ``watch`` with the results so far."""
         if self._watch is not None:
             self._watch(self._tally)
 
@@ -360,7 +362,7 @@ class _Table:
         self._finished = finished
 
     def play(self) -> None:
-        """Plays until the games are finished or their queue is stopped."""
+        """Plays until all games are finished or the game queue is stopped."""
         num_seen = 0
         while not self._match.finished:
             try:
@@ -375,7 +377,7 @@ class _Table:
             side.finish(self._match, player)
 
     def stop(self) -> None:
-        """Makes a side that thinks return soon. Called from any thread."""
+        """Makes both sides return soon from a move. Called from any thread."""
         for side in self.sides:
             side.stop()
 

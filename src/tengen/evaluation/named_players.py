@@ -1,4 +1,4 @@
-"""Names of players on the command line."""
+"""Resolves the names of players on the command line."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _MAX_PLAYOUTS = 10_000_000
 
 
 def fixed_player(word: str) -> RandomPlayer | MctsPlayer | None:
-    """Returns the player of a word that needs no model; None for any other word.
+    """Returns the player for ``random`` or ``mcts:N``; None for any other word.
 
     Raises:
-        UsageError: N of ``mcts:N`` is not a number of playouts, or the word names an
-            outside engine.
+        UsageError: N of ``mcts:N`` is not a valid number of playouts, or the word names
+            an external engine.
     """
     if word == "random":
         return RandomPlayer()
@@ -60,12 +60,12 @@ def fixed_player(word: str) -> RandomPlayer | MctsPlayer | None:
 
 
 def is_engine(word: str) -> bool:
-    """Returns whether a word names an outside engine, a program that is started."""
+    """Returns whether a word names an external engine, which is a program to start."""
     return word.startswith(tuple(kind.PREFIX for kind in _ENGINES))
 
 
 def _engine(word: str) -> EnginePlayer | None:
-    """Returns the engine that a word names, None where it names something else."""
+    """Returns the engine that a word names; None if it names no engine."""
     for kind in _ENGINES:
         if word.startswith(kind.PREFIX):
             return kind(word.removeprefix(kind.PREFIX))
@@ -73,13 +73,13 @@ def _engine(word: str) -> EnginePlayer | None:
 
 
 def find_player(word: str) -> RandomPlayer | MctsPlayer | EnginePlayer | ModelDir:
-    """Returns the player of a word that needs no model, or the model that it names.
+    """Returns the model that a word names, or the player if it needs no model.
 
     Args:
         word: As for ``open_player``.
 
     Raises:
-        UsageError: The word names nothing, or a model that is damaged.
+        UsageError: The word names nothing, or the model is damaged.
     """
     return _engine(word) or fixed_player(word) or resolve_model(word)
 
@@ -94,17 +94,17 @@ def open_player(
     """Returns the player that a word names. Blocks while a model is compiled.
 
     Args:
-        word: ``random``, ``mcts:N``, ``gtp:COMMAND`` or ``gomocup:COMMAND`` (not
-            started yet), RUN (its newest model), ``RUN@17``, a model directory,
-            ``katago:FILE`` or ``bundled:NAME``. For a path that looks like a fixed
-            player write ``./random``.
+        word: ``random``, ``mcts:N``, ``gtp:COMMAND`` or ``gomocup:COMMAND`` (engines
+            are not started yet), RUN (its newest model), ``RUN@17``, a model directory,
+            ``katago:FILE`` or ``bundled:NAME``. A path that equals a fixed player's
+            name needs a prefix, such as ``./random``.
         num_threads: As for ``open_model``.
         play: As for ``open_model``.
         task: As for ``open_model``.
 
     Raises:
-        UsageError: The word names nothing, or as ``open_model``.
-        RunError: The backend refuses the model.
+        UsageError: The word names nothing, or ``open_model`` raised it.
+        RunError: The backend rejects the model.
     """
     found = find_player(word)
     if not isinstance(found, ModelDir):
@@ -122,23 +122,23 @@ def open_model(
     devices: str | None = None,
     task: str | None = None,
 ) -> ModelPlayer:
-    """Returns the player of a model. Blocks while it is compiled.
+    """Returns a player that uses a model. Blocks while the model is compiled.
 
     Args:
         model: The model.
-        word: The word that named it.
-        num_threads: Threads that evaluate at the same time, at least 1.
-        play: How the model plays; None for its own settings.
-        scores: Whether the model also estimates the final score, if it can; it must
-            where the score counts in the search.
-        devices: What the model computes on, as for ``open_for_play``.
-        task: The model's task, as the user typed it in this call; without it no model
-            of a game in Python is opened.
+        word: The user's name for the model.
+        num_threads: Threads that evaluate concurrently, at least 1.
+        play: Play settings; None for those stored in the model.
+        scores: Whether the model also estimates the final score, if it can. If the
+            search uses the score, the model must estimate it.
+        devices: The device that runs the model, as for ``open_for_play``.
+        task: The model's task, as the user typed it in this call. Models of games in
+            Python are opened only if it is given.
 
     Raises:
-        UsageError: It is a model of an environment or of another task, cannot be used,
-            or wants a GPU that is not here.
-        RunError: The backend refuses the model.
+        UsageError: The model is of an environment or of another task, cannot be used,
+            or needs a GPU that this host lacks.
+        RunError: The backend rejects the model.
     """
     if model.meta.signature.board is None:
         raise UsageError(

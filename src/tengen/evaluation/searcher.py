@@ -1,9 +1,9 @@
-"""Searches of one position at a time, and the sides of a match.
+"""Searches of single positions, and the sides of a match.
 
-A search with one thread is deterministic. Several threads search one tree together, and
-its shape differs each time. Each thread gathers a few leaves, so that batches are full.
-A leaf in flight counts as a visit (a virtual loss if it is the first), so that the next
-descent takes another path.
+A search with one thread is deterministic. If several threads search one tree, its shape
+differs between searches. Each thread gathers several leaves per batch. A leaf in flight
+counts as a visit (a virtual loss if it is the first), so that the next descent takes
+another path.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from tengen.search import SearchConfig, draw_seed
 __all__ = ["PortSide", "Searcher", "Side", "TreeSide", "batch_rows"]
 
 _MAX_BATCH_ROWS = 8
-# The maximum share of all simulations that is in flight: leaves in flight are chosen
-# without the results of each other.
+# The maximum share of all simulations in flight. It is small, because leaves in flight
+# are selected without each other's results.
 _IN_FLIGHT = 1 / 32
 
 
 def batch_rows(num_simulations: int, num_threads: int, most: int = 0) -> int:
-    """Returns how many leaves each thread of a tree gathers.
+    """Returns the number of leaves that each search thread gathers per batch.
 
     Args:
-        num_simulations: Simulations of the whole search.
+        num_simulations: Total simulations of the search.
         num_threads: Threads that search the tree.
-        most: As ``PlayConfig.batch_rows``.
+        most: The maximum, as in ``PlayConfig.batch_rows``; 0 for the default.
     """
     if most == 0:
         most = _MAX_BATCH_ROWS if num_threads > 1 else 1
@@ -48,14 +48,14 @@ class Searcher:
 
     Args:
         game: The game.
-        backend: Opened for ``num_threads``.
-        search: The settings of the search; PUCT for several threads.
+        backend: The model's backend, opened for ``num_threads`` threads.
+        search: The search settings; several threads or leaves require PUCT.
         num_threads: Threads that search one tree, at least 1.
         batch_rows: Leaves that each thread gathers, at least 1; see ``batch_rows``.
 
     Raises:
-        UsageError: The game or the settings need one thread and one leaf, the settings
-            need scores, which the backend does not have, or the policy is minigo.
+        UsageError: The game or the settings require a single thread and leaf, the
+            settings need scores that the backend lacks, or the policy is minigo.
     """
 
     def __init__(
@@ -98,20 +98,20 @@ class Searcher:
         *,
         keeps_tree: bool = False,
     ) -> Any:
-        """Returns the core's result for the position after ``moves``. Blocks.
+        """Searches the position after ``moves``; returns the core's result. Blocks.
 
         Args:
             moves: Actions from the first move of the game.
-            request: The core's ``SearchRequest``; scores are kept if the backend has
-                them.
+            request: The core's ``SearchRequest``. Its ``keep_scores`` is set if the
+                backend estimates scores.
             variant: As for ``Game.new_state``.
-            keeps_tree: Whether to reuse the tree of the search before, if the moves
-                continue those of that search; its visits count. A Gumbel search never
+            keeps_tree: Whether to reuse the tree of the previous search if ``moves``
+                continue its moves; the reused visits count. A Gumbel search never
                 reuses a tree.
 
         Raises:
-            CoreError: There is no such variant, a move is not legal, or the game is
-                over.
+            CoreError: The variant does not exist, a move is illegal, or the game has
+                ended.
             Exception: The backend raised it.
         """
         request.keep_scores = self._has_scores
@@ -120,11 +120,11 @@ class Searcher:
         return self._session.result
 
     def extend(self, num_simulations: int) -> Any:
-        """Extends the search of ``run`` to more simulations in all. Blocks.
+        """Extends the search of ``run`` to ``num_simulations`` in total. Blocks.
 
         Raises:
-            CoreError: There was no search, it was not PUCT, or the number is out of
-                range.
+            CoreError: There has been no search, it does not use PUCT, or
+                ``num_simulations`` is out of range.
             Exception: The backend raised it.
         """
         self._session.extend(num_simulations)
@@ -132,7 +132,7 @@ class Searcher:
         return self._session.result
 
     def variation(self, action: int, max_length: int) -> list[int]:
-        """Returns the principal variation of ``action``; empty without a visit."""
+        """Returns the principal variation after ``action``; empty if unvisited."""
         variation: list[int] = self._session.variation(action, max_length)
         return variation
 
@@ -155,10 +155,10 @@ class Searcher:
 
 
 class _FullBatches:
-    """Evaluates all rows of the buffers, however many are requested.
+    """A runner that evaluates all rows of the buffers, however many are requested.
 
-    A batch is short now and then, when its thread was blocked. A change of the batch
-    size costs the backend more than the extra rows.
+    A batch is sometimes smaller because its thread was blocked. A change of the batch
+    size would cost the backend more time than the extra rows.
     """
 
     def __init__(self, runner: Runner, num_rows: int) -> None:
@@ -166,7 +166,7 @@ class _FullBatches:
         self._num_rows = num_rows
 
     def run(self, num_rows: int) -> None:
-        """Evaluates the rows; see ``Runner.run``."""
+        """Evaluates all rows; see ``Runner.run``."""
         self._runner.run(self._num_rows)
 
 
@@ -175,14 +175,14 @@ def _bound(backend: Backend, port: Any) -> Runner:
 
 
 class Side:
-    """One player in the games of one thread. Used by that thread."""
+    """One player in the games of one match thread. Used by that thread."""
 
     def move(self, match: Any, player: int) -> None:
-        """Makes the player's next moves. Blocks.
+        """Plays the player's next moves. Blocks.
 
         Args:
             match: The core's match.
-            player: The player's number in it, 0 or 1.
+            player: The player's index in the match, 0 or 1.
         """
         raise NotImplementedError
 
@@ -191,21 +191,21 @@ class Side:
         return None
 
     def illegal_move(self, index: int) -> str:
-        """Returns the illegal move with which the side lost a game; empty if none."""
+        """Returns the illegal move that lost a game for this side; empty if none."""
         return ""
 
     def finish(self, match: Any, player: int) -> None:
-        """Called once all games are finished. Blocks."""
+        """Called when all games are finished. Blocks."""
 
     def stop(self) -> None:
         """Makes ``move`` return soon. Called from any thread."""
 
     def close(self) -> None:
-        """Releases the side's resources, once its thread has ended."""
+        """Releases resources. Called after the side's thread has ended."""
 
 
 class PortSide(Side):
-    """A player that the core moves, perhaps with a network.
+    """A player whose moves the core chooses, with or without a network.
 
     Args:
         backend: The network's backend; None without a network.
@@ -227,13 +227,13 @@ class PortSide(Side):
 
 
 class TreeSide(Side):
-    """A network that searches one game after the other, with threads in one tree.
+    """A network that searches its games one by one, with several threads per tree.
 
     Args:
         game: The game.
         player: The network and its settings.
-        num_simulations: Simulations of a move, unless the player has a level.
-        seed: Seed of the moves that a level draws.
+        num_simulations: Simulations per move, unless the player has a level.
+        seed: Seed of the moves that a level samples.
     """
 
     def __init__(
@@ -251,8 +251,8 @@ class TreeSide(Side):
         )
 
     def move(self, match: Any, player: int) -> None:
-        """Makes one move in each game that waits for one."""
-        match.port(player).next()  # begins games
+        """Plays one move in each game that waits for one."""
+        match.port(player).next()  # starts new games
         for turn in match.turns(player):
             if match.finished:
                 return
@@ -264,7 +264,7 @@ class TreeSide(Side):
             match.play(turn.index, self._framed.from_frame(action))
 
     def _chosen(self, result: Any, index: int, ply: int) -> int:
-        """Returns the move to play, as the frame numbers it."""
+        """Returns the action to play, in the frame's numbering."""
         if self._level is None:
             return int(result.best_action)
         return self._level.draw(

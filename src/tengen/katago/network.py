@@ -1,4 +1,4 @@
-"""A network's whole file: from its header to its heads.
+"""Reads a complete KataGo network file, from the header to the heads.
 
 Legend: C channels, O output channels.
 """
@@ -33,49 +33,49 @@ __all__ = ["KatagoNetwork", "read_network"]
 
 _VERSIONS = (8, 17)
 _NUM_SPATIAL, _NUM_GLOBAL = 22, 19
-# Of its planes those that area scoring without a tax has, in the order of
-# core/games/planes.h; the others are zeros. So of its global inputs.
+# Indices of KataGo's planes and global inputs that area scoring without a tax uses, in
+# the order of core/games/planes.h. All other inputs are 0.
 _SPATIAL = (*range(7), *range(9, 20))
 _GLOBAL = (0, 1, 2, 3, 4, 5, 6, 7, 8, 14, 18)
 _MAX_CHANNELS = 8192
-# What networks before version 13 do not say: points that one unit of the score's mean,
-# of its standard deviation and of the lead stands for.
+# Points per unit of the outputs score mean, score standard deviation and lead, for
+# format versions before 13, which do not store these scales.
 _USUAL_POINTS = (20.0, 20.0, 20.0)
 
 
 @dataclass(frozen=True)
 class KatagoNetwork:
-    """A network of KataGo's as tengen computes it."""
+    """A KataGo network, converted to tengen's ``KatagoNet``."""
 
     name: str
-    """As it calls itself."""
+    """The network's name in the file."""
     version: int
-    """Of its format."""
+    """Version of the file format."""
     config: KatagoConfig
-    """What it is made of."""
+    """The network's architecture."""
     tensors: Tensors
-    """Its weights, under the names of ``KatagoNet``."""
+    """The network's weights, by their names in ``KatagoNet``."""
 
 
 @dataclass(frozen=True)
 class _Header:
-    """What stands before the layers."""
+    """The file header, before the layers."""
 
     name: str
     version: int
     points: tuple[float, float, float]
-    """As ``_USUAL_POINTS``."""
+    """Points per output unit, as in ``_USUAL_POINTS``."""
 
 
 def read_network(path: Path) -> KatagoNetwork:
-    """Reads a network. Blocks: a second for 10 million weights.
+    """Returns the network in a file. Blocks for about 1 s per 10 million weights.
 
     Args:
-        path: A file as KataGo publishes them, ``.bin.gz`` or ``.txt.gz``.
+        path: A network file published by KataGo, ``.bin.gz`` or ``.txt.gz``.
 
     Raises:
-        UsageError: It cannot be read, is damaged, or has what is not supported; the
-            message says what.
+        UsageError: The file cannot be read, is damaged, or has an unsupported feature,
+            which the message names.
     """
     with open_stream(path) as stream:
         header = _read_header(stream)
@@ -88,7 +88,7 @@ def read_network(path: Path) -> KatagoNetwork:
             stream.end()
             config = KatagoConfig(**{**fields, "activation": activations.kind})
         except UsageError as error:
-            # Of a config: what it names is not of the user's making.
+            # Raised by KatagoConfig about fields that the user did not set.
             raise ValueError(str(error)) from error
         for name, tensor in tensors.items():
             if not np.isfinite(tensor).all():
@@ -106,7 +106,7 @@ def _read_header(stream: WeightStream) -> _Header:
     stream.whole("its global inputs", _NUM_GLOBAL, _NUM_GLOBAL)
     points = _USUAL_POINTS
     if version >= 13:
-        # Of scores some plies on, mean, deviation, lead, and three that are not used.
+        # Scales of: score some plies later, score mean and deviation, lead, 3 unused.
         scales = [stream.positive("a scale of its outputs") for _ in range(7)]
         points = (scales[1], scales[2], scales[3])
     if version >= 15:
@@ -133,7 +133,7 @@ def _read_trunk(
     num_blocks = stream.whole("its blocks", 1, 1 << 20)
     num_channels = stream.whole("its channels", 1, _MAX_CHANNELS)
     for _ in range(4):
-        # Of the blocks, which say it themselves.
+        # Ignored: each block stores its own channel counts.
         stream.whole("channels", -(1 << 20), 1 << 20)
     if header.version >= 15:
         if stream.whole("the trunk's last norm", 0, 1 << 20):
@@ -158,7 +158,7 @@ def _read_policy(
 ) -> dict[str, Any]:
     num_inputs = tensors["tip.weight"].shape[0]
     stream.word("the policy head's name")
-    # The first is the policy; others are for optimists and of values.
+    # The first output is the policy; optimistic and Q value outputs follow.
     num_policies = 1 if header.version < 12 else 4 if header.version == 16 else 2
     if header.version >= 17:
         num_policies = stream.whole("its policies", 2, 4)
@@ -227,7 +227,7 @@ def _read_value(
     hidden_bias = read_bias(stream, num_units)
     activations.read(stream)
     out, out_bias = read_matrix(stream, num_units, 3), read_bias(stream, 3)
-    # Mean and deviation of the score, lead, and what is not used.
+    # Score mean, score deviation, lead, and unused outputs.
     num_scores = 4 if header.version < 9 else 6
     score = read_matrix(stream, num_units, num_scores)
     score_bias = read_bias(stream, num_scores)

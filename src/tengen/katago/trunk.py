@@ -1,6 +1,6 @@
-"""The layers of a network's file, and its trunk as tensors of ``KatagoNet``.
+"""Reads the layers of a KataGo network file; converts its trunk for ``KatagoNet``.
 
-Legend: I input channels, O output channels, C channels, K side of a kernel.
+Legend: I input channels, O output channels, C channels, K kernel size.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ACTIVATIONS = {
     "ACTIVATION_MISH": "mish",
     "ACTIVATION_SILU": "silu",
 }
-# The first version of the format that says a layer's activation.
+# The first format version that stores the activation of each layer.
 _SAYS_ACTIVATION = 11
 
 Kind = str
@@ -47,43 +47,43 @@ Kind = str
 
 @dataclass(frozen=True)
 class Conv:
-    """A convolution without bias, over the board with zeros around it."""
+    """A convolution without bias, with zero padding around the board."""
 
     name: str
-    """In the file."""
+    """The layer's name in the file."""
     weight: NDArray[np.float32]
-    """``[O, I, K, K]``, K odd."""
+    """Weights, ``[O, I, K, K]``; K is odd."""
 
     @property
     def num_inputs(self) -> int:
-        """I."""
+        """Number of input channels, I."""
         return int(self.weight.shape[1])
 
     @property
     def num_outputs(self) -> int:
-        """O."""
+        """Number of output channels, O."""
         return int(self.weight.shape[0])
 
     @property
     def side(self) -> int:
-        """K."""
+        """Kernel size, K."""
         return int(self.weight.shape[2])
 
 
 @dataclass(frozen=True)
 class Affine:
-    """What is left of a batch normalisation: ``x * scale + shift``."""
+    """A batch normalisation in inference form: ``x * scale + shift``."""
 
     name: str
-    """In the file."""
+    """The layer's name in the file."""
     scale: NDArray[np.float32]
-    """``[C]``."""
+    """Scale per channel, ``[C]``."""
     shift: NDArray[np.float32]
-    """``[C]``."""
+    """Shift per channel, ``[C]``."""
 
 
 def read_conv(stream: WeightStream, num_inputs: int | None = None) -> Conv:
-    """Reads a convolution; of so many input channels, where that is known."""
+    """Reads a convolution; checks its input channels if ``num_inputs`` is given."""
     name = stream.word("a convolution's name")
     rows, columns = (stream.whole(f"{name}'s side", 1, _MAX_SIDE) for _ in "yx")
     if rows != columns or rows % 2 == 0:
@@ -100,7 +100,7 @@ def read_conv(stream: WeightStream, num_inputs: int | None = None) -> Conv:
 
 
 def read_affine(stream: WeightStream, num_channels: int) -> Affine:
-    """Reads a batch normalisation; its statistics are folded into scale and shift."""
+    """Reads a batch normalisation; folds its statistics into scale and shift."""
     name = stream.word("a norm's name")
     count = stream.whole(f"{name}'s channels", 1, _MAX_CHANNELS)
     _check_channels(name, count, num_channels)
@@ -124,7 +124,7 @@ def read_affine(stream: WeightStream, num_channels: int) -> Affine:
 
 
 def read_activation(stream: WeightStream, version: int) -> Kind:
-    """Reads an activation; before version 11 all are ReLU, and only named."""
+    """Reads an activation; before version 11 the kind is not stored and is ReLU."""
     name = stream.word("an activation's name")
     if version < _SAYS_ACTIVATION:
         return "relu"
@@ -137,7 +137,7 @@ def read_activation(stream: WeightStream, version: int) -> Kind:
 def read_matrix(
     stream: WeightStream, num_inputs: int, num_outputs: int | None = None
 ) -> NDArray[np.float32]:
-    """Reads the weights ``[O, I]`` of a layer of all to all, without bias."""
+    """Reads the weights ``[O, I]`` of a fully connected layer without bias."""
     name = stream.word("a layer's name")
     inputs, outputs = (
         stream.whole(f"{name}'s channels", 1, _MAX_CHANNELS) for _ in "io"
@@ -148,7 +148,7 @@ def read_matrix(
 
 
 def read_bias(stream: WeightStream, num_channels: int) -> NDArray[np.float32]:
-    """Reads the bias ``[C]`` of such a layer."""
+    """Reads the bias ``[C]`` of a fully connected layer."""
     name = stream.word("a bias's name")
     count = stream.whole(f"{name}'s channels", 1, _MAX_CHANNELS)
     _check_channels(name, count, num_channels)
@@ -161,18 +161,18 @@ def _check_channels(name: str, found: int, wanted: int | None) -> None:
 
 
 Tensors = dict[str, NDArray[np.float32]]
-"""Weights by the names of ``KatagoNet``."""
+"""Weights by their names in ``KatagoNet``."""
 
 _MAX_BLOCKS = 512
-# A bottleneck in a bottleneck is what there is.
+# Published networks nest bottlenecks at most two deep.
 _MAX_DEPTH = 4
 
 
 class Activations:
-    """The one activation of a network; another one is refused.
+    """The activation of a network, which must be the same in all layers.
 
     Args:
-        version: Of the format.
+        version: Version of the file format.
     """
 
     def __init__(self, version: int) -> None:
@@ -180,11 +180,11 @@ class Activations:
         self.kind: Kind | None = None
 
     def read(self, stream: WeightStream) -> None:
-        """Reads a layer's activation."""
+        """Reads a layer's activation and checks it with ``take``."""
         self.take(read_activation(stream, self.version))
 
     def take(self, kind: Kind) -> None:
-        """Takes a layer's activation."""
+        """Records a layer's activation; raises NotSupportedError if kinds differ."""
         if self.kind not in (None, kind):
             raise NotSupportedError(f"it has the activations {self.kind} and {kind}")
         if kind == "identity":
@@ -193,16 +193,16 @@ class Activations:
 
 
 def folded(conv: Conv, norm: Affine) -> tuple[Tensors, NDArray[np.float32]]:
-    """Returns a convolution with the norm behind it, and the norm's scale.
+    """Returns a convolution with the following norm folded in, and the norm's scale.
 
-    What else is added to the convolution before the norm has to be scaled too.
+    Other terms that are added before the norm must be multiplied by this scale.
     """
     scale = norm.scale[:, None, None, None]
     return {"weight": conv.weight * scale, "bias": norm.shift}, norm.scale
 
 
 def put_affine(tensors: Tensors, name: str, norm: Affine) -> None:
-    """Adds a norm that no convolution is before."""
+    """Adds a norm that does not follow a convolution, so it cannot be folded."""
     tensors[f"{name}.weight"] = norm.scale[:, None, None]
     tensors[f"{name}.bias"] = norm.shift[:, None, None]
 
@@ -216,16 +216,16 @@ def read_blocks(
     num_channels: int,
     depth: int = 0,
 ) -> tuple[KatagoBlock, ...]:
-    """Reads blocks one after the other.
+    """Reads consecutive residual blocks; adds their weights to ``tensors``.
 
     Args:
-        stream: Where they begin.
-        activations: Of the network.
-        tensors: Where the weights go.
-        place: Before their numbers in the names of the weights.
-        num_blocks: How many.
-        num_channels: Of what they are beside.
-        depth: Of bottlenecks around them.
+        stream: The file, positioned at the first block.
+        activations: The network's activation.
+        tensors: Receives the weights.
+        place: Prefix of the blocks' weight names, before the block's index.
+        num_blocks: Number of blocks.
+        num_channels: Channels of the residual stream.
+        depth: Number of bottlenecks that enclose the blocks.
     """
     if not 1 <= num_blocks <= _MAX_BLOCKS or depth > _MAX_DEPTH:
         raise ValueError(f"{place} are {num_blocks} blocks, {depth} deep")
@@ -241,13 +241,13 @@ def read_blocks(
         elif kind == "nested_bottleneck_block":
             found.append(reader.bottleneck(depth))
         else:
-            # Of all kinds that there are, only these are made of convolutions.
+            # All other kinds of blocks use layers other than convolutions.
             raise NotSupportedError(f"{name} is a {kind}")
     return tuple(found)
 
 
 class _Block:
-    """Reads one block."""
+    """Reader of one residual block."""
 
     def __init__(
         self,
@@ -264,7 +264,7 @@ class _Block:
         self._num_channels = num_channels
 
     def ordinary(self) -> KatagoBlock:
-        """Reads one of two convolutions."""
+        """Reads a block of two convolutions."""
         first = self._first()
         norm = self._norm(first.num_outputs)
         last = self._last(first.num_outputs)
@@ -272,7 +272,7 @@ class _Block:
         return self._config(first, last)
 
     def pooling(self) -> KatagoBlock:
-        """Reads one with channels that are pooled."""
+        """Reads a block with global pooling."""
         first = self._first()
         pooled = read_conv(self._stream, self._num_channels)
         if pooled.side != first.side:
@@ -290,7 +290,7 @@ class _Block:
         return self._config(first, last, num_pooled=pooled.num_outputs)
 
     def bottleneck(self, depth: int) -> KatagoBlock:
-        """Reads one with blocks inside."""
+        """Reads a bottleneck block, which contains further blocks."""
         num_blocks = self._stream.whole("a bottleneck's blocks", 1, _MAX_BLOCKS)
         first = self._first()
         self._put("conv1", {"weight": first.weight})

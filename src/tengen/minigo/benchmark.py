@@ -1,4 +1,4 @@
-"""A benchmark run, read from its files, which are checked against each other."""
+"""Reads a benchmark run from its files, and checks that they are consistent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tengen.run import RunDirectory
 
 __all__ = ["BenchmarkRun", "Settings", "read_benchmark"]
 
-# Files keep seconds to the microsecond and better, a log to the millisecond.
+# Times that differ by less are equal. Files store microseconds, logs milliseconds.
 _SAME_S = 1e-3
 
 _KEYS = {
@@ -37,26 +37,26 @@ _KEYS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What a log says of the config."""
+    """The config values that a log reports."""
 
     batch_size: int
-    """Rows of a step."""
+    """Rows per learner step."""
     optimizer: str
-    """Which optimizer, ``sgd``."""
+    """Kind of optimizer, such as ``sgd``."""
     rates: tuple[float, ...]
-    """Learning rates, one after the other."""
+    """Successive learning rates."""
     boundaries: tuple[int, ...]
-    """Steps after which the next rate holds, one fewer than there are rates."""
+    """Steps after which the next rate applies, one entry fewer than ``rates``."""
     weight_decay: float
-    """Of the weights."""
+    """Weight decay."""
     min_games: int
-    """Games that a generation has at least."""
+    """Minimum number of games in a generation."""
     iterations: int
-    """Models that the run is to have."""
+    """Number of models that the run trains."""
     target_games: int
-    """Games of a model against the target."""
+    """Games per model against the target."""
     seed: int
-    """Of the run."""
+    """Seed of the run."""
 
     def __post_init__(self) -> None:
         check(
@@ -69,20 +69,20 @@ class Settings:
 
 @dataclass(frozen=True, kw_only=True)
 class BenchmarkRun:
-    """What the files of a run say; they agree with each other."""
+    """The consistent contents of a benchmark run's files."""
 
     settings: Settings
-    """Of ``run.json``."""
+    """Settings from ``run.json``."""
     platform: str
-    """The machine that the run began on, as ``code.txt`` has it."""
+    """The machine on which the run began, from ``code.txt``."""
     clock: Clock
-    """When its parts began."""
+    """Start times of the run's phases."""
     generations: tuple[TrainedGeneration, ...]
     """Those that were learned from, in order."""
     evaluated: tuple[TargetRecord, ...]
     """The models that met the target, in order of their numbers."""
     result: TargetResult | None
-    """None while models are to be trained or evaluated."""
+    """The result; None while models remain to be trained or evaluated."""
 
     @property
     def passed(self) -> TargetRecord | None:
@@ -95,14 +95,14 @@ class BenchmarkRun:
 
 
 def read_benchmark(run: RunDirectory) -> BenchmarkRun:
-    """Returns what a run's files say. Blocks on reading them.
+    """Reads and checks a run's files. Blocks.
 
     Args:
-        run: The run; it may be going on.
+        run: The run; it may be in progress.
 
     Raises:
-        UsageError: It is no run of the benchmark, or a file is of a newer schema.
-        RunError: A file is damaged, or does not agree with the others.
+        UsageError: The run is not of the benchmark, or a file has a newer schema.
+        RunError: A file is damaged, or contradicts another file.
     """
     settings = _settings(run, run.read_run().get("config", {}))
     files = TargetFiles(run)
@@ -149,7 +149,7 @@ def _no_benchmark(run: RunDirectory, what: str) -> UsageError:
 
 
 def _platform(run: RunDirectory) -> str:
-    """Returns the machine of the first block of ``code.txt``."""
+    """Returns the machine in the first block of ``code.txt``."""
     path = run.path / "code.txt"
     text = path.read_text(errors="replace") if path.exists() else ""
     for line in text.splitlines():
@@ -160,7 +160,7 @@ def _platform(run: RunDirectory) -> str:
 
 
 def _check_result(run: RunDirectory, found: BenchmarkRun) -> None:
-    """Raises RunError where ``result.json`` is not what the other files make it."""
+    """Raises RunError if ``result.json`` contradicts the other files."""
     result = found.result
     if result is None:
         return

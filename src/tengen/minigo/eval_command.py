@@ -1,4 +1,4 @@
-"""``tengen eval RUN`` of a run with a target: its models in order, until one passes."""
+"""``tengen eval RUN`` for a run with a target: plays models until one passes."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _INTERRUPTED = 130
 
 
 def has_target(where: str) -> bool:
-    """Returns whether an argument names a run whose models meet a target.
+    """Returns whether a path is a run with a target.
 
     Raises:
-        UsageError: The run is of a newer schema.
+        UsageError: The run has a newer schema.
         RunError: ``run.json`` is damaged.
     """
     run = RunDirectory(where)
@@ -37,21 +37,22 @@ def has_target(where: str) -> bool:
 
 
 def evaluate_models(args: argparse.Namespace) -> dict[str, Any]:
-    """Plays what no other process plays of the run's models, and prints the result.
+    """Plays a run's open matches against its target, and prints the result.
 
-    Several may run at once, on hosts that share the run directory.
+    Several processes may do so concurrently, on hosts that share the run directory.
 
     Args:
-        args: ``model``, the run; ``threads``; ``task``, typed of a game in Python;
-            ``opponent``, typed of a target that is a program.
+        args: ``model``, the run; ``threads``; ``task``, typed for a game in Python;
+            ``opponent``, typed for a target that is a program.
 
     Returns:
-        What ``RUN/eval/target/result.json`` has, and ``exit_code``, 1 without a result.
+        The content of ``RUN/eval/target/result.json``, and ``exit_code``, not 0 without
+        a result.
 
     Raises:
-        UsageError: The target is gone, another one than models met, or a program that
-            was not typed; the folder is a mirror or cannot be written; or the run was
-            asked to stop and goes on no more.
+        UsageError: The target no longer exists, differs from that of earlier matches,
+            or is a program that was not typed; the folder is a mirror or not writable;
+            or ``tengen train`` is about to stop the run.
         RunError: A model is damaged, or the target fails.
     """
     num_threads = usable_threads(args.threads)

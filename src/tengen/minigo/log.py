@@ -1,4 +1,4 @@
-"""The log of a benchmark run, its lines made by MLPerf's own package."""
+"""Writes the log of a benchmark run with MLPerf's own logging package."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ _ROOT = Path(__file__).parents[2]
 
 
 def check_package() -> None:
-    """Makes sure that MLPerf's package can be imported; imports nothing.
+    """Checks that MLPerf's logging package is installed; imports nothing.
 
     Raises:
-        UsageError: It is not installed.
+        UsageError: The package is not installed.
     """
     is_there = _PACKAGE in sys.modules or find_spec(_PACKAGE) is not None
     line = pip_install_extra("mlperf")
@@ -49,21 +49,21 @@ def check_package() -> None:
 
 
 def write_mllog(run: RunDirectory, path: Path | None = None) -> Path:
-    """Publishes the whole log of a run, finished or not. Blocks until it is durable.
+    """Publishes a run's log. Blocks until the file is durable.
 
-    The same files of a run give the same bytes.
+    The same run files give the same bytes.
 
     Args:
-        run: The run; it may be going on.
+        run: The run; it may be in progress.
         path: The file to write; None for ``RUN/eval/result_0.txt``.
 
     Returns:
         The path of the log.
 
     Raises:
-        UsageError: The package mlperf_logging is not installed, it is no run of the
-            benchmark, or the file has no folder.
-        RunError: A file of the run is damaged, or the disk refuses.
+        UsageError: The package mlperf_logging is not installed, the run is not of the
+            benchmark, or the file's folder does not exist.
+        RunError: A file of the run is damaged, or writing to the disk fails.
     """
     check_package()
     path = run.eval / "result_0.txt" if path is None else path
@@ -74,10 +74,10 @@ def write_mllog(run: RunDirectory, path: Path | None = None) -> Path:
 
 
 def _render(events: Sequence[Event]) -> list[str]:
-    """Returns a line an event."""
+    """Returns one line per event."""
     package = importlib.import_module(f"{_PACKAGE}.mllog.mllog")
     lines = _Lines()
-    # Known to nobody else, so that no handler of the process shows the lines too.
+    # Not registered with ``logging``, so no other handler of the process prints lines.
     logger = logging.Logger("tengen.mllog", logging.INFO)
     logger.addHandler(lines)
     teller = package.MLLogger(logger, root_dir=re.escape(str(_ROOT)))
@@ -89,7 +89,7 @@ def _render(events: Sequence[Event]) -> list[str]:
 
 
 class _Lines(logging.Handler):
-    """Keeps what it is told."""
+    """A log handler that stores messages."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -100,38 +100,38 @@ class _Lines(logging.Handler):
 
 
 ORGANISATION = "tengen"
-"""Who submits: nobody does, and one who would writes an own name."""
+"""Placeholder for the submitter's name."""
 STATUS = "research"
-"""The checker's word for a system that is not for sale."""
+"""The submission checker's term for a system that is not commercially available."""
 
 _UNFINISHED = "the run is not over"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """A line of the log."""
+    """One line of the log."""
 
     time_ms: int
-    """UNIX milliseconds."""
+    """Time of the event, UNIX milliseconds."""
     kind: Literal["event", "start", "end"]
-    """A point in time, or an end of an interval."""
+    """A point in time, or the start or end of an interval."""
     key: str
-    """MLPerf's name of it."""
+    """MLPerf's key of the event."""
     value: Any = None
-    """A JSON value."""
+    """The event's value, a JSON value."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """What belongs to it, JSON values."""
+    """The event's metadata, JSON values."""
 
 
 def make_events(run: BenchmarkRun) -> list[Event]:
-    """Returns the events of a run so far, in the order of time.
+    """Returns the log events of a run so far, in order of time.
 
-    A model's number is its ``epoch_num``, in training and in evaluation. A run that is
-    not over has no ``run_stop``; one that no model passed in has ``aborted`` as its
-    status there.
+    The ``epoch_num`` of training and evaluation events is the model's number. A run in
+    progress has no ``run_stop``; if no model passed, the status of ``run_stop`` is
+    ``aborted``.
 
     Args:
-        run: What its files say.
+        run: The contents of the run's files.
     """
     told = [
         *_submission(run),
@@ -141,12 +141,12 @@ def make_events(run: BenchmarkRun) -> list[Event]:
         *_evaluation(run),
         *_stop(run),
     ]
-    # Stable: of one millisecond the events stay in the order above.
+    # The sort is stable: events in the same millisecond keep the order above.
     return sorted(told, key=lambda event: event.time_ms)
 
 
 def open_because(run: BenchmarkRun) -> tuple[str, ...]:
-    """Returns what keeps a run out of the closed division; empty where nothing does."""
+    """Returns why a run is not in the closed division; empty if it is."""
     return (_UNFINISHED,) if run.result is None else run.result.open_because
 
 
@@ -163,7 +163,7 @@ def _submission(run: BenchmarkRun) -> Iterator[Event]:
         "submission_division": division,
         "submission_status": (STATUS, {}),
         "submission_platform": (run.platform, {}),
-        # The checker wants the line. No run of tengen empties the system's caches.
+        # The checker requires this line. Tengen never clears the system's caches.
         "cache_clear": (False, {}),
     }
     for key, (value, metadata) in values.items():
@@ -186,11 +186,11 @@ def _settings(run: BenchmarkRun) -> Iterator[Event]:
         "lr_boundaries": list(settings.boundaries),
         "opt_name": settings.optimizer,
         "opt_weight_decay": settings.weight_decay,
-        # A step is of one batch, whatever parts its learners take.
+        # A step uses one batch, however its learners divide the batch.
         "gradient_accumulation_steps": 1,
         "seed": settings.seed,
         "min_selfplay_games_per_generation": settings.min_games,
-        # The benchmark's samples are games, of a generation and of an evaluation.
+        # The benchmark counts games as samples, per generation and per evaluation.
         "train_samples": settings.min_games,
         "eval_samples": settings.target_games,
         "eval_games": settings.target_games,
@@ -289,17 +289,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def mllog(args: argparse.Namespace) -> dict[str, Any]:
-    """Writes the log and says what it tells.
+    """Writes the log and prints a summary.
 
     Returns:
         ``run``, ``log``, ``division``, ``open_because``, ``status`` (``success``,
-        ``aborted``, or ``unfinished`` while models are to be evaluated), ``passed`` (a
-        model's number) and ``passed_after_s``, both None where none has passed.
+        ``aborted``, or ``unfinished`` while models remain to be evaluated), ``passed``
+        (a model's number) and ``passed_after_s``, both None if no model has passed.
 
     Raises:
-        UsageError: The package mlperf_logging is not installed, there is no run of the
-            benchmark, or the file has no folder.
-        RunError: A file of the run is damaged, or the disk refuses.
+        UsageError: The package mlperf_logging is not installed, the run is not of the
+            benchmark, or the file's folder does not exist.
+        RunError: A file of the run is damaged, or writing to the disk fails.
     """
     check_package()
     run = RunDirectory.open(args.run)

@@ -45,15 +45,15 @@ _TERMS_ADVICE = "remove the folder, and all models are played anew"
 def check_typed_opponent(
     opponent: str, typed: str | None, source: object, option: str
 ) -> None:
-    """Refuses an engine that only the file of a run names; starts nothing.
+    """Rejects an engine that the user has not typed in this call; starts nothing.
 
-    A run may come from anyone, and an engine is a command that would be run.
+    A run may come from an untrusted source, and an engine is an arbitrary command.
 
     Args:
-        opponent: As ``run.json`` names it.
+        opponent: The opponent in ``run.json``.
         typed: The opponent that the user typed in this call, or None.
-        source: The run, for the message.
-        option: What is typed before the opponent, for the message.
+        source: The run, for the error message.
+        option: The option that precedes a typed opponent, for the error message.
 
     Raises:
         UsageError: The opponent is an engine and was not typed, or another opponent
@@ -72,14 +72,14 @@ def check_typed_opponent(
 
 
 def checked_opponent(config: TargetConfig, task: str) -> TargetConfig:
-    """Returns the config with a model, or its file, as a full path.
+    """Checks the opponent; returns the config with an absolute path to its model.
 
-    Blocks while a network is compiled, one in ONNX answers some rows, or a program is
-    started, sets up a game and leaves: nothing of that may fail only after training.
+    Blocks while a network is compiled, an ONNX network evaluates a few rows, or an
+    engine starts, sets up a game and quits. So these fail before training, not after.
 
     Args:
-        config: Names an opponent.
-        task: What is played.
+        config: The settings, with an opponent.
+        task: The game.
 
     Raises:
         UsageError: There is no such opponent, or it cannot play the task.
@@ -172,19 +172,19 @@ def open_opponent(
     num_threads: int,
     devices: str | None = None,
 ) -> MatchPlayer:
-    """Returns the player. Blocks while a model is read and compiled.
+    """Returns the opponent as a player. Blocks while a model is read and compiled.
 
     Args:
-        config: As ``checked_opponent`` returned it.
-        task: What is played.
-        play: How an opponent that is a network searches.
-        num_threads: Threads that will evaluate at the same time.
-        devices: Where a tengen model computes, as for ``open_for_play``. An ONNX graph
-            computes on the CPU.
+        config: The result of ``checked_opponent``.
+        task: The game.
+        play: Play settings of an opponent that is a network.
+        num_threads: Threads that evaluate concurrently.
+        devices: The device that runs a tengen model, as for ``open_for_play``. An ONNX
+            graph runs on the CPU.
 
     Raises:
-        UsageError: It is gone, or the GPU is not here.
-        RunError: The backend refuses the model.
+        UsageError: The opponent no longer exists, or this host lacks the GPU.
+        RunError: The backend rejects the model.
     """
     word = config.opponent
     if word.startswith(_ONNX):
@@ -193,8 +193,8 @@ def open_opponent(
     found = find_player(word)
     if not isinstance(found, ModelDir):
         return found
-    # Code of a task in Python runs only where the run's own task names it too. Another
-    # model may be of other rules or planes, or of all boards, until it plays.
+    # Imports a Python task only if it is also the run's own task. Other models may have
+    # other rules or planes, or support all boards; ``playing`` checks them.
     typed = task if is_program(found.meta.task) else None
     player: ModelPlayer = open_model(
         found, word, num_threads=num_threads, play=play, task=typed, devices=devices
@@ -206,16 +206,16 @@ def is_network(word: str) -> bool:
     """Returns whether an opponent is a model that ``open_opponent`` can put on a GPU.
 
     Raises:
-        UsageError: It is gone.
+        UsageError: The opponent no longer exists.
     """
     return not word.startswith(_ONNX) and isinstance(find_player(word), ModelDir)
 
 
 def opponent_digest(config: TargetConfig) -> str:
-    """Returns what tells an opponent from others: a SHA-256 of its files or its words.
+    """Returns the SHA-256 of an opponent's files or, without files, of its name.
 
     Raises:
-        UsageError: It is gone.
+        UsageError: The opponent no longer exists.
     """
     text = config.opponent
     if text.startswith(_ONNX):
@@ -242,7 +242,7 @@ def _check_graph(path: Path, task: str) -> None:
     try:
         graph = _open_graph(path, task, 1)
     except RunError as error:
-        # Nothing runs yet: it is what was typed that is at fault.
+        # No run has begun, so the user's argument is at fault.
         raise UsageError(f"{_NAME} ({_ONNX}{path}) cannot be used: {error}") from error
     try:
         graph.check_rows()

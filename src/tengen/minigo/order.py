@@ -23,47 +23,47 @@ __all__ = [
 
 _MAX_STEPS = 100
 _SMALL = 1e-10
-"""A step of the weights of the curve that is too small to matter."""
+"""Newton steps smaller than this end the fit of the curve."""
 _BEYOND = 0.25
-"""Part of the time of the models evaluated that a crossing may lie behind the last."""
+"""Maximum time of a crossing after the last model, as a share of the models' span."""
 
 
 @dataclass(frozen=True)
 class TargetMatch:
-    """Games of one model against the target."""
+    """A match of one model against the target."""
 
     model: int
-    """Its number."""
+    """Number of the model."""
     num_games: int
-    """Games of the match, even."""
+    """Number of games, even."""
     confirms: bool = False
-    """Whether the model has passed, and plays on."""
+    """Whether this is the confirming match of a model that has passed."""
 
     @property
     def name(self) -> str:
-        """Of its files."""
+        """The base name of the match's files."""
         return f"{self.model:06d}" + ("-confirm" if self.confirms else "")
 
     @property
     def words(self) -> str:
-        """What the games are, for people."""
+        """A description of the match, for messages."""
         return "in its confirming match" if self.confirms else "against the target"
 
     def chunks(self, chunk_games: int) -> list[int]:
-        """Returns how many games each part has, in order.
+        """Returns the number of games in each part, in order.
 
         Args:
-            chunk_games: Of each but the last.
+            chunk_games: Games per part, except that the last may be smaller.
         """
         whole, rest = divmod(self.num_games, chunk_games)
         return [chunk_games] * whole + ([rest] if rest else [])
 
     def seed(self, seed: int, chunk: int) -> int:
-        """Returns the seed of a part's games.
+        """Returns the seed of the games in a part.
 
         Args:
-            seed: Of the run.
-            chunk: The part, from 0.
+            seed: Seed of the run.
+            chunk: Index of the part, from 0.
         """
         text = f"{seed}/{self.name}/{chunk}".encode()
         return int.from_bytes(hashlib.sha256(text).digest()[:8]) >> 1
@@ -75,14 +75,14 @@ def open_matches(
     """Returns the matches that have no record yet and may be needed, in order.
 
     Args:
-        models: The run's, in increasing order; the first is not played, as nothing was
-            learned for it.
-        files: Has the records.
-        config: Who passes.
+        models: Numbers of the run's models, in increasing order. The first is not
+            played, because it is untrained.
+        files: The target's files, which contain the records.
+        config: The settings of the target.
 
     Returns:
-        Those before the first model that has passed, and its further games; empty where
-        all is known.
+        The open matches of models before the first model that has passed or, if all are
+        recorded, the confirming match of that model, unless it is recorded too.
     """
     found = []
     for number in models[1:]:
@@ -102,12 +102,12 @@ def open_matches(
 def evaluated(
     models: Sequence[int], files: TargetFiles, config: TargetConfig
 ) -> list[TargetRecord]:
-    """Returns the records in order, up to the first model that passed.
+    """Returns the records in order, up to the first missing record or passing model.
 
     Args:
-        models: The run's, in increasing order.
-        files: Has the records.
-        config: Who passes.
+        models: Numbers of the run's models, in increasing order.
+        files: The target's files, which contain the records.
+        config: The settings of the target.
     """
     records = []
     for number in models[1:]:
@@ -172,21 +172,21 @@ def target_result(
 
 
 def smoothed_crossing(records: Sequence[TargetRecord], win_rate: float) -> float | None:
-    """Returns when a curve through all models' results crosses a share of points.
+    """Returns the time at which a smoothed curve of all results crosses a win rate.
 
-    The curve is a logistic regression of the points on the time at which each model was
-    made, by maximum likelihood (McCullagh and Nelder 1989, "Generalized Linear Models",
-    chapter 4): a single match of 256 games has a standard deviation of 3 %, and the
-    first of many that passes is often lucky. The curve is less so, but not free of it:
-    no model behind the first that passed is played.
+    The curve is a maximum-likelihood logistic regression of the points on the time at
+    which each model was created (McCullagh and Nelder 1989, "Generalized Linear
+    Models", chapter 4). A single match of 256 games has a standard deviation of 3 %, so
+    the first model that passes is often lucky. The curve reduces this bias but does not
+    remove it, because models after the first that passed are not played.
 
     Args:
-        records: In order.
-        win_rate: The share, in (0, 1).
+        records: The records in order of model.
+        win_rate: The share of points, in (0, 1).
 
     Returns:
-        UNIX seconds, perhaps a little after the last model; None where too little is
-        known, or the curve does not rise to the share by then.
+        UNIX seconds, perhaps a little after the last model; None if there are too few
+        records, or the curve does not reach ``win_rate`` in that time.
     """
     counted = [one for one in records if one.tally.num_games > 0]
     if len(counted) < 2 or not 0 < win_rate < 1:
@@ -197,7 +197,7 @@ def smoothed_crossing(records: Sequence[TargetRecord], win_rate: float) -> float
         return None
     time = (made - made[0]) / span
     num_games = np.array([one.tally.num_games for one in counted], float)
-    # Half a point to each side, so that none who lost all games is infinitely weak.
+    # Half a point is added to each side, so that perfect scores give finite strengths.
     share = np.array([one.tally.points + 0.5 for one in counted]) / (num_games + 1)
     columns = np.stack([np.ones_like(time), time], axis=1)
     weights = np.zeros(2)
@@ -215,8 +215,8 @@ def smoothed_crossing(records: Sequence[TargetRecord], win_rate: float) -> float
             step = np.linalg.solve(curvature, slope)
         except np.linalg.LinAlgError:
             return None
-        # A whole step may go too far where the curve is steep. The likelihood is
-        # concave, so that some part of the step raises it.
+        # A full Newton step may overshoot. The log-likelihood is concave, so some
+        # fraction of the step increases it.
         before = log_likelihood(weights)
         while np.abs(step).max() >= _SMALL and log_likelihood(weights + step) < before:
             step /= 2

@@ -1,4 +1,4 @@
-"""Observing a run: counts, waits, events, the view and the verdict."""
+"""Observation of runs: counters, wait times, events, the view and the verdict."""
 
 from __future__ import annotations
 

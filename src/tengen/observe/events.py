@@ -1,7 +1,7 @@
-"""Events: append-only JSON lines, one file and writer for each incarnation of a role.
+"""Events: append-only JSON lines, one file and writer per incarnation of a role.
 
-An event is ``{"time_s": <unix seconds>, "kind": <str>, ...}``. A killed writer may
-leave half a line at the end, which readers ignore.
+An event is ``{"time_s": <UNIX seconds>, "kind": <str>, ...}``. A killed writer may
+leave an incomplete last line, which readers ignore.
 """
 
 from __future__ import annotations
@@ -19,35 +19,35 @@ from tengen.run import RunDirectory, storage_error
 __all__ = ["EventFiles", "EventListener", "EventWriter", "read_events"]
 
 _CHUNK_BYTES = 1 << 16
-# A longer line is no event; the table of a call on thousands of hosts has less.
+# Longer lines are ignored. A call's table of thousands of hosts is shorter.
 _MOST_LINE_BYTES = 16 << 20
-# Some thousand years from now. Later times cannot be compared, nor can NaN.
+# A few thousand years from now. Events at later times or at NaN are rejected.
 _MOST_S = 1e11
 
 
 class EventListener(Protocol):
-    """A listener that gets events as they are written. Raises nothing."""
+    """Receives events as they are written. Its methods raise nothing."""
 
     def take(self, event: Mapping[str, Any]) -> None:
-        """Takes an event; returns soon."""
+        """Processes an event; must return soon."""
         ...
 
     def close(self) -> None:
-        """Ends. A second call does nothing."""
+        """Releases the listener's resources. A second call has no effect."""
         ...
 
 
 class EventWriter:
-    """Appends events of one incarnation; a fresh file each time a role starts.
+    """Appends the events of one incarnation to its own file.
 
-    Not thread-safe. Each event is one write, so that a reader sees whole lines except
+    Not thread-safe. Each event is a single write, so readers see complete lines except
     after a crash. Events are not fsynced, because nothing resumes from them.
 
     Args:
         run: The run.
         role: The role that writes.
-        incarnation: From ``RunDirectory.new_incarnation``.
-        listener: Takes every event that was written, and is closed with the file.
+        incarnation: The result of ``RunDirectory.new_incarnation``.
+        listener: Receives every written event, and is closed with the file.
 
     Raises:
         RunError: The file cannot be opened.
@@ -74,14 +74,14 @@ class EventWriter:
         """Appends one event.
 
         Args:
-            kind: What happened, a word.
-            **fields: JSON values.
+            kind: The kind of event, a single word.
+            **fields: Further fields, JSON values.
 
         Raises:
-            RunError: The disk refuses.
+            RunError: Writing to the disk fails.
         """
         event = {"time_s": round(time.time(), 3), "kind": kind, **fields}
-        # After a line that a full disk cut short, begin a new line.
+        # If a full disk truncated the last line, begin a new line.
         line = ("\n" if self._is_cut else "") + json.dumps(event) + "\n"
         try:
             num_written = os.write(self._descriptor, line.encode())
@@ -92,7 +92,7 @@ class EventWriter:
             self._listener.take(event)
 
     def close(self) -> None:
-        """Closes the file. A second call does nothing."""
+        """Closes the file and the listener. A second call has no effect."""
         if self._listener is not None:
             self._listener.close()
         if self._descriptor >= 0:
@@ -101,17 +101,17 @@ class EventWriter:
 
 
 class EventFiles:
-    """Reads what is appended to a run's event files. Used by one thread at a time.
+    """Reads new events from a run's event files. Used by one thread at a time.
 
     Memory is bounded, however long the files are. A file that cannot be read counts as
-    empty, and half a line is read once it is whole.
+    empty, and an incomplete line is read after it has been completed.
 
     Args:
         run: The run.
-        is_wanted: Which files, by name.
-        from_now: Whether to skip what was written before now.
-        look_s: Seconds between two looks, at least.
-        clock: Returns seconds that never go back.
+        is_wanted: Returns whether to read the file with a name.
+        from_now: Whether to skip events written before now.
+        look_s: Minimum seconds between two reads of the files.
+        clock: Returns a monotonic time in seconds.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class EventFiles:
             self._offsets = {path: path.stat().st_size for path in self._paths()}
 
     def new_events(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yields (name of the file, event) of all since the last call, by time."""
+        """Yields (file name, event) for all events since the last call, by time."""
         now_s = self._clock()
         if now_s - self._looked_s < self._look_s:
             return iter(())
@@ -147,9 +147,9 @@ class EventFiles:
 
 
 def read_events(path: Path) -> Iterator[dict[str, Any]]:
-    """Yields the whole events of one file in order; ignores other lines.
+    """Yields the complete events of one file in order; ignores other lines.
 
-    Yields nothing if the file is gone.
+    Yields nothing if the file does not exist.
     """
     for _, event in _new_of(path, {}):
         yield event
@@ -158,14 +158,14 @@ def read_events(path: Path) -> Iterator[dict[str, Any]]:
 def _new_of(
     path: Path, offsets: dict[Path, int]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields the file's name with each event from its offset on, which it raises."""
+    """Yields (file name, event) from the file's offset on; advances the offset."""
     offset, num_bytes = offsets.get(path, 0), _CHUNK_BYTES
-    # Opened for each part: a run may have more files than a process may open.
+    # Each read reopens the file: a run may have more files than a process may open.
     while data := _read(path, offset, num_bytes):
         whole = data.rfind(b"\n") + 1
         if not whole and num_bytes < _MOST_LINE_BYTES:
             if len(data) < num_bytes:
-                return  # the line is being written
+                return  # The line is incomplete.
             num_bytes *= 2
             continue
         offset += whole or len(data)
@@ -185,7 +185,7 @@ def _read(path: Path, offset: int, num_bytes: int) -> bytes:
 
 
 def _parse_event(line: bytes) -> dict[str, Any] | None:
-    """Returns the event of a line; None for a damaged one."""
+    """Returns the event in a line; None if the line is damaged."""
     try:
         event = json.loads(line)
     except (ValueError, RecursionError):

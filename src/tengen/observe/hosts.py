@@ -1,8 +1,8 @@
-"""On which hosts the processes of a call are, if it has several hosts.
+"""Records the hosts of a call's processes, if the call uses several hosts.
 
-``RUN/events/hosts-N.jsonl`` is the file of one call. First it has ``placed``, the
-table, then what became of the places; if a cluster itself places processes, one event
-for each process as it begins. Only ``tengen train`` writes the file.
+``RUN/events/hosts-N.jsonl`` is the file of one call. Its first event, ``placed``, is
+the table of processes. An event ``moved`` follows when a cluster starts a process, and
+``lost`` when a place is lost. Only ``tengen train`` writes the file.
 """
 
 from __future__ import annotations
@@ -17,41 +17,41 @@ from tengen.run import RunDirectory
 __all__ = ["HOSTS", "Hosts", "HostsLog", "Place", "read_hosts"]
 
 HOSTS = "hosts"
-"""The events of which the files are, as of a role."""
+"""The role name of these event files."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """A process of a run and where it is."""
+    """The placement of a process of a run."""
 
     place: str
     """The launcher's name of the place, such as ``rank 1``."""
     host: str
-    """The name of its host."""
+    """Name of the host."""
     name: str
-    """The process, such as ``selfplay-0``."""
+    """Name of the process, such as ``selfplay-0``."""
     roles: tuple[str, ...]
-    """The roles that it hosts."""
+    """The roles that the process has."""
     num_threads: int
-    """Threads that each of its roles may use."""
+    """Threads that each role of the process may use."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hosts:
-    """What the file of a call says."""
+    """The current placement of a call's processes, from the events in its file."""
 
     call: str
-    """The id of the call, which no other call has."""
+    """The unique ID of the call."""
     process: str
     """The process of ``tengen train``, as ``lock_holder`` names it."""
     places: tuple[Place, ...] = ()
-    """Every process."""
+    """Placements of all processes."""
     lost: tuple[str, ...] = ()
-    """Places that were lost since, and how, one line each."""
+    """Descriptions of lost places, one line per place."""
 
     @staticmethod
     def after(before: Hosts | None, event: Mapping[str, Any]) -> Hosts | None:
-        """Returns what is known after one more event of a call's file."""
+        """Returns the placement after one more event of a call's file."""
         if event["kind"] == "placed":
             rows = tuple(_place(row) for row in event["places"])
             return Hosts(call=event["call"], process=event["process"], places=rows)
@@ -71,12 +71,12 @@ class HostsLog:
 
     Args:
         run: The run.
-        call: The id of the call, which no other call has.
+        call: The unique ID of the call.
         process: The process of ``tengen train``, as ``lock_holder`` names it.
-        places: Every process.
+        places: Placements of all processes.
 
     Raises:
-        RunError: The disk refuses.
+        RunError: Writing to the disk fails.
     """
 
     def __init__(
@@ -87,18 +87,18 @@ class HostsLog:
         self._events.write("placed", call=call, process=process, places=rows)
 
     def moved(self, place: Place) -> None:
-        """Keeps that a process began somewhere, perhaps elsewhere than before.
+        """Records that a process has started, perhaps on another host than before.
 
         Raises:
-            RunError: The disk refuses.
+            RunError: Writing to the disk fails.
         """
         self._events.write("moved", **asdict(place))
 
     def lost(self, what: str) -> None:
-        """Keeps that a place was lost, a line for people.
+        """Records that a place has been lost, with a description in one line.
 
         Raises:
-            RunError: The disk refuses.
+            RunError: Writing to the disk fails.
         """
         self._events.write("lost", what=what)
 
@@ -108,7 +108,7 @@ class HostsLog:
 
 
 def read_hosts(run: RunDirectory) -> Hosts | None:
-    """Returns what the newest call says that has such a file; None if none has one."""
+    """Returns the placement of the newest call with a file; None without a file."""
     numbers = run.incarnations(HOSTS)
     found = None
     for event in read_events(run.events_path(HOSTS, numbers[-1])) if numbers else ():

@@ -1,4 +1,4 @@
-"""The progress of a run: the record that the view and ``status`` show."""
+"""The progress of a run, as the view and ``tengen status`` show it."""
 
 from __future__ import annotations
 
@@ -14,107 +14,106 @@ __all__ = ["Progress", "ServerProgress"]
 
 @dataclass(frozen=True, kw_only=True)
 class ServerProgress:
-    """What one inference server did recently."""
+    """Recent statistics of one inference server."""
 
     server: int
-    """Its index, from 0."""
+    """Index of the server, from 0."""
     host: str
-    """The name of its host."""
+    """Name of the server's host."""
     model: int
-    """The number of the model that answers."""
+    """Number of the model that the server uses."""
     num_sessions: int
-    """Groups of the actors' copies that it answers."""
+    """Number of sessions, each with a group of an actor's copies."""
     rows_per_s: float
-    """Rows that it answered per second."""
+    """Rows evaluated per second."""
     batch_rows: float
-    """Rows of a batch, on the mean."""
+    """Mean number of rows per batch."""
     batch_fill: float
-    """``batch_rows`` over the rows of all its groups, in [0, 1]."""
+    """``batch_rows`` divided by the rows of all groups, in [0, 1]."""
     busy: float
-    """Share of its time in which it evaluated, in [0, 1]."""
+    """Share of the time spent evaluating, in [0, 1]."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """The state of a run at one instant; what does not apply is None.
+    """The state of a run at one instant; fields that do not apply are None.
 
-    The runner writes one as an event of kind ``progress`` after every generation.
+    The runner writes it as an event of kind ``progress`` after every generation.
     """
 
     generation: int
-    """Generations finished."""
+    """Number of finished generations."""
     elapsed_s: float
-    """Seconds of this call."""
+    """Seconds since this call began."""
     cpu_s: float | None = None
-    """CPU-seconds of this call, of all its processes; set after each generation."""
+    """CPU seconds of all processes of this call; set after each generation."""
     stage: str = ""
-    """What happens now: self-play, learning, rating."""
+    """The current activity: self-play, learning, rating."""
     num_games: int | None = None
     """Games finished since the run began."""
     num_episodes: int | None = None
     """Episodes finished since the run began."""
     num_rows: int | None = None
-    """Rows of experience made since the run began."""
+    """Rows of experience generated since the run began."""
     num_steps: int | None = None
     """Learner steps since the run began."""
     rows_per_s: float | None = None
-    """Rows of experience made in this call, over ``elapsed_s``."""
+    """Rows of experience generated in this call, per second of ``elapsed_s``."""
     evaluations_per_s: float | None = None
-    """Positions evaluated by the net in this call to make experience, over
-    ``elapsed_s``; cache hits do not count."""
+    """Positions evaluated by the network in this call to generate experience, per
+    second of ``elapsed_s``; cache hits do not count."""
     acting_rows_per_s: float | None = None
-    """Rows made a second while acting, without the time of all else, last generation;
-    where roles work at once, of the last seconds and of all that act."""
+    """Rows generated per second of acting in the last generation. If roles work
+    concurrently: rows per second of all acting processes over the last seconds."""
     acting_evaluations_per_s: float | None = None
-    """Positions evaluated a second while acting, as ``acting_rows_per_s``."""
+    """Positions evaluated per second of acting, measured as ``acting_rows_per_s``."""
     cache_hit_share: float | None = None
-    """Share of the positions asked for that a cache answered, in [0, 1], last
-    generation; None without a cache."""
+    """Share of requested positions that a cache answered in the last generation, in
+    [0, 1]; None without a cache."""
     batch_fill: float | None = None
-    """Rows in an inference batch over its capacity, in [0, 1]."""
+    """Rows in an inference batch divided by its capacity, in [0, 1]."""
     simulation_share: float | None = None
-    """Share of the actors' time in which their environments step, in [0, 1]; None in
-    games, as of the three below."""
+    """Share of the actors' time spent stepping environments, in [0, 1]; None in games,
+    as are the next three fields."""
     actor_wait_share: float | None = None
-    """Share of the time in which actors wait for others, in [0, 1]."""
+    """Share of the time that actors wait for other roles, in [0, 1]."""
     inference_wait_share: float | None = None
-    """Share of the time in which inference waits for rows, in [0, 1]; None where actors
-    have it in their process."""
+    """Share of the time that inference waits for rows, in [0, 1]; None if actors run
+    inference in their own process."""
     learner_wait_share: float | None = None
-    """Share of the time in which the learner waits for others, in [0, 1]."""
+    """Share of the time that the learner waits for other roles, in [0, 1]."""
     servers: tuple[ServerProgress, ...] = ()
-    """The inference servers, where inference is a role; of shares above, which are of
-    inference, these have their parts."""
+    """Statistics per inference server, if inference is a role."""
     num_learners: int | None = None
-    """Learners that make each step together; None where there is one alone."""
+    """Number of learners that share each step; None for a single learner."""
     loss: float | None = None
     """Mean total loss of the last generation."""
     lag_steps: float | None = None
-    """Policy lag: by how many learner steps the models that acted were behind the
-    learner, in the latest batches; None in games."""
+    """Policy lag: the number of learner steps by which the acting models were behind
+    the learner in the latest batches; None in games."""
     mean_return: float | None = None
     """Mean return of the last episodes."""
     rating: float | None = None
-    """Elo of the latest model, the uniform random player being 0."""
+    """Elo of the latest rated model; the uniform random player has 0."""
     rating_error: float | None = None
-    """Half the 95 % interval of ``rating``, in Elo."""
+    """The 95 % confidence half-width of ``rating``, in Elo."""
     eta_s: float | None = None
     """Seconds until this call's budget ends."""
     verdict: str = ""
-    """What limits the run, in one line."""
+    """The bottleneck of the run, in one line."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the fields that are known, as JSON values."""
+        """Returns the known fields as JSON values."""
         fields = dataclasses.asdict(self).items()
         return {name: value for name, value in fields if value not in (None, "", ())}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Progress:
-        """Returns the progress from ``to_dict``; ignores other keys, which events have.
+        """Returns the progress from the result of ``to_dict``; ignores unknown keys.
 
         Raises:
-            UsageError: ``generation`` or ``elapsed_s`` is missing, or a value is of
-                another type.
+            UsageError: ``generation`` or ``elapsed_s`` is missing, or a value has the
+                wrong type.
         """
         names = {field.name for field in dataclasses.fields(cls)}
         known = {name: value for name, value in data.items() if name in names}

@@ -1,4 +1,4 @@
-"""One line on stderr that says how far a slow command is."""
+"""A progress line on stderr for slow commands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import IO
 
 __all__ = ["ProgressLine", "silenced", "wiped"]
 
-# A command that is done sooner shows no progress.
+# Commands that finish sooner show no progress.
 _PATIENCE_S = 0.5
 _DRAW_S = 0.5
 _LOG_S = 30.0
@@ -23,22 +23,22 @@ _open: set[ProgressLine] = set()
 
 
 class ProgressLine:
-    """Shows what a command does, from half a second after its start until closed.
+    """Shows a command's activity, from half a second after its start until closed.
 
-    On a terminal one line is drawn in place, and nothing stays of it. Elsewhere there
-    is a line every half minute, so that a log shows that something goes on. A thread
-    writes: ``tell`` only remembers, and may be called as often as one likes.
+    On a terminal the line is redrawn in place and finally erased. Otherwise a new line
+    is printed every 30 seconds, so that logs show activity. A background thread writes;
+    ``tell`` only stores the text and is cheap.
 
-    ``with ProgressLine("playing") as line:`` opens and closes it. What goes to stdout
-    is printed once it is closed, or by ``leave``.
+    ``with ProgressLine("playing") as line:`` opens and closes the line. Print to stdout
+    after it has been closed, or with ``leave``.
     """
 
     def __init__(self, text: str, stream: IO[str] | None = None) -> None:
-        """Shows nothing yet.
+        """Creates the line without showing it.
 
         Args:
-            text: What goes on.
-            stream: Where to show it; None for stderr.
+            text: The current activity.
+            stream: The output stream; None for stderr.
         """
         self._text = text
         self._stream = stream or sys.stderr
@@ -50,7 +50,7 @@ class ProgressLine:
         self._lock = threading.Lock()
 
     def __enter__(self) -> ProgressLine:
-        """Begins to count the seconds."""
+        """Starts the clock and the thread that writes."""
         if not _is_silent:
             self._thread = threading.Thread(target=self._show, daemon=True)
             self._thread.start()
@@ -58,7 +58,7 @@ class ProgressLine:
         return self
 
     def __exit__(self, *details: object) -> None:
-        """Leaves the line to others."""
+        """Stops the thread and erases the line."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
@@ -66,11 +66,11 @@ class ProgressLine:
         self._wipe()
 
     def tell(self, text: str) -> None:
-        """Says something else from now on; any thread may call it."""
+        """Changes the text. Called from any thread."""
         self._text = text
 
     def leave(self, text: str, stream: IO[str] | None = None) -> None:
-        """Prints a line on ``stream`` above this one; None: on stdout."""
+        """Prints ``text`` to ``stream`` (None: stdout), above the progress line."""
         with self._lock:
             self._wipe()
             print(text, file=stream, flush=True)
@@ -96,7 +96,7 @@ class ProgressLine:
         self._was_drawn = False
 
     def _write(self, text: str) -> None:
-        # The reader may be gone, which is no reason to end the work.
+        # The stream may be closed, which must not end the command.
         with contextlib.suppress(OSError, ValueError):
             self._stream.write(text)
             self._stream.flush()
@@ -104,7 +104,7 @@ class ProgressLine:
 
 @contextlib.contextmanager
 def silenced() -> Iterator[None]:
-    """Context in which no line is shown, as with ``--quiet``."""
+    """Context manager that suppresses progress lines, as ``--quiet`` does."""
     global _is_silent
     before, _is_silent = _is_silent, True
     try:
@@ -115,7 +115,7 @@ def silenced() -> Iterator[None]:
 
 @contextlib.contextmanager
 def wiped() -> Iterator[None]:
-    """Context in which no line is on the terminal, so that stderr is free."""
+    """Context manager that erases progress lines, so that others can use stderr."""
     with contextlib.ExitStack() as stack:
         for line in list(_open):
             stack.enter_context(line._lock)

@@ -1,4 +1,4 @@
-"""Which roles of a run are processes of their own now, and whether they keep pace."""
+"""Lists a run's standalone role processes, and judges whether they keep pace."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ _WINDOW_S = 600.0
 
 
 class Spans:
-    """When a role worked, for the last ten minutes."""
+    """The time spans in which a role worked, within the last ten minutes."""
 
     def __init__(self) -> None:
         self._spans: deque[tuple[float, float]] = deque()
 
     def add(self, begun_s: float, ended_s: float) -> None:
-        """Adds a span that ended no sooner than those before."""
+        """Adds a span, which must not end before earlier spans."""
         self._spans.append((begun_s, ended_s))
         while self._spans[0][1] < ended_s - _WINDOW_S:
             self._spans.popleft()
 
     def share(self, first_s: float, now_s: float, open_s: float | None = None) -> float:
-        """Returns the share of the time in which it worked, in [0, 1].
+        """Returns the share of the time that the role worked, in [0, 1].
 
         Args:
-            first_s: From when on; no more than ten minutes ago counts.
-            now_s: The time.
-            open_s: When the work in progress began; None without any.
+            first_s: Start of the interval, limited to the last ten minutes.
+            now_s: The current time, the end of the interval.
+            open_s: Start of the work in progress; None if the role is idle.
         """
         first_s = max(first_s, now_s - _WINDOW_S)
         spans = [*self._spans, *([] if open_s is None else [(open_s, now_s)])]
@@ -57,17 +57,17 @@ class Spans:
 
 
 class RoleProcess:
-    """What a process has said that is a role by itself.
+    """The state of a standalone role process, from its events.
 
     Args:
-        event: Its first event.
+        event: The first event of the process.
 
     Attributes:
-        name: ``PID on HOST``.
-        begun_s: When it began, unix seconds.
-        last: Its newest event.
-        learned_s: When its first turn with learner steps began; None without any.
-        learned: Its newest turn with learner steps.
+        name: The process, ``PID on HOST``.
+        begun_s: Start time of the process, UNIX seconds.
+        last: The newest event.
+        learned_s: Start of the first turn with learner steps; None without one.
+        learned: The newest turn with learner steps; empty without one.
     """
 
     def __init__(self, event: Mapping[str, Any]) -> None:
@@ -79,7 +79,7 @@ class RoleProcess:
         self._turns = Spans()
 
     def take(self, event: Mapping[str, Any]) -> None:
-        """Takes its next event."""
+        """Processes the next event of the process."""
         self.last, time_s = event, float(event["time_s"])
         if event["kind"] == "turn":
             turn_s = event.get("turn_s")
@@ -92,34 +92,35 @@ class RoleProcess:
             self._idle_s = max(self._idle_s, time_s)
 
     def busy_share(self, now_s: float, first_s: float | None = None) -> float:
-        """Returns the share of the time in which it was in a turn, in [0, 1].
+        """Returns the share of the time that the process was in a turn, in [0, 1].
 
         Args:
-            now_s: The time, unix seconds.
-            first_s: From when on; None for its begin. The last ten minutes count.
+            now_s: The current time, UNIX seconds.
+            first_s: Start of the interval, limited to the last ten minutes; None for
+                the start of the process.
         """
-        # One that is busy is in a turn that began after whatever it said before.
+        # A busy process is in a turn that began after its last event of another kind.
         open_s = self._idle_s if self.last["kind"] == "busy" else None
         first_s = self.begun_s if first_s is None else first_s
         return self._turns.share(first_s, now_s, open_s)
 
     @property
     def state(self) -> str:
-        """What it does, for people."""
+        """The current activity, as text for users."""
         try:
             return _state(self.last)
         except (LookupError, TypeError, ValueError):
-            return "not known"  # its event has another form than tengen gives it
+            return "not known"  # The event is malformed.
 
 
 class RoleProcesses:
-    """The processes that have been roles by themselves."""
+    """All standalone role processes of a run so far."""
 
     def __init__(self) -> None:
         self._found: dict[str, dict[int, RoleProcess]] = {}
 
     def take(self, event: Mapping[str, Any], file: str) -> None:
-        """Takes an event of a file; one of ``tengen train`` is ignored."""
+        """Processes an event from a file; ignores files of ``tengen train``."""
         if (named := _FILE.fullmatch(file)) is None:
             return
         numbered = self._found.setdefault(named[1], {})
@@ -130,14 +131,13 @@ class RoleProcesses:
 
     @property
     def roles(self) -> list[str]:
-        """The roles that ever ran by themselves."""
+        """The roles that have run as standalone processes."""
         return sorted(self._found)
 
     def alive(self, role: str, names: Mapping[str, Any]) -> list[RoleProcess]:
-        """Returns the processes of a role with these names.
+        """Returns the processes of a role whose names are in ``names``, newest last.
 
-        Of several with one name, as in containers, the newest counts. The newest
-        process comes last.
+        If several have the same name, as in containers, only the newest is returned.
         """
         found: dict[Any, RoleProcess] = {}
         for _, one in sorted(self._found.get(role, {}).items()):
@@ -148,12 +148,12 @@ class RoleProcesses:
 
 
 def read_roles(run: RunDirectory, processes: RoleProcesses) -> list[dict[str, Any]]:
-    """Returns the roles that run by themselves, as JSON values.
+    """Returns the standalone role processes, as JSON values.
 
-    Keys: ``role``, ``process`` (``PID on HOST``, None for a role that the run needs and
-    no process has), ``writer`` (of self-play; of several inference servers, which),
-    ``state``, and ``age_s``, seconds since it said so. Empty if no role ever ran by
-    itself, or ``tengen train`` runs.
+    Keys: ``role``; ``process``, ``PID on HOST`` or None if the run needs the role and
+    no process has it; ``writer``, the writer of self-play or one of several inference
+    servers; ``state``; and ``age_s``, the age of the state in seconds. Empty if no role
+    has run standalone, or if ``tengen train`` is running.
     """
     if not processes.roles or run.lock_holder("train") is not None:
         return []
@@ -181,12 +181,12 @@ def read_roles(run: RunDirectory, processes: RoleProcesses) -> list[dict[str, An
 
 
 def read_ratio(run: RunDirectory, processes: RoleProcesses) -> str | None:
-    """Returns the verdict on self-play and learner; None if it cannot be told."""
+    """Returns the verdict on the pace of a standalone learner; None if unknown."""
     content = run.read_run()
     roles, now_s = needed_roles(content), time.time()
 
     def newest(role: str) -> RoleProcess | None:
-        """Returns the process that has the role now."""
+        """Returns the process that currently has the role, if any."""
         alive = processes.alive(role, role_holders(run, role))
         return alive[-1] if alive else None
 
@@ -210,24 +210,24 @@ def ratio(
 
     Args:
         learner: The learner's process.
-        config: The run's, as in ``run.json``.
-        now_s: The time, unix seconds.
-        suppliers: The roles that the learner waits for, in the order in which rows pass
-            them, each with the share of time in which it is busy, or None if no process
-            has the role.
+        config: The run's config, as in ``run.json``.
+        now_s: The current time, UNIX seconds.
+        suppliers: The roles that supply the learner, in the order in which rows pass
+            them, with the share of time that each is busy, or None if no process has
+            the role.
     """
     if learner.learned_s is None:
         return None
-    # From the first turn with steps on: before it there was nothing to learn from.
+    # Counted from the first turn with steps, because there were no rows before it.
     busy = learner.busy_share(now_s, learner.learned_s)
     uses, advice = _uses(learner.learned, config), alone_advice(busy, suppliers)
     return f"the learner is busy {busy:.0%} of the time{uses}: {advice}"
 
 
 def role_holders(run: RunDirectory, role: str) -> dict[str, str | None]:
-    """Returns the processes that hold a role's locks, and which writer they are.
+    """Returns the processes that hold a role's locks, with their writer names.
 
-    The run's service holds the lock for a process on a host without the run directory.
+    For a process on a host without the run directory, the run's service holds the lock.
     """
     if role == _SERVING and _num_servers(run) > 1:
         locks = [role, *(f"{role}-{index}" for index in range(1, _num_servers(run)))]
@@ -238,7 +238,7 @@ def role_holders(run: RunDirectory, role: str) -> dict[str, str | None]:
         }
     mirrors = {one.index: one.process for one in read_mirrors(run) if one.role == role}
     if role != "selfplay":
-        # Of several actors the first.
+        # Of several actors, the first represents the role.
         holder = run.lock_holder(role) or run.lock_holder(f"{role}-0")
         holder = mirrors.get(0, holder)
         return {} if holder is None else {holder: None}
@@ -252,11 +252,11 @@ def needed_roles(content: Mapping[str, Any]) -> tuple[str, ...]:
     """Returns the roles that a run needs to make progress.
 
     Args:
-        content: Of ``run.json``.
+        content: The content of ``run.json``.
     """
     if "roles" in content:
         return tuple(content["roles"])
-    # Runs of earlier versions: self-play alone had roles by themselves.
+    # Runs of earlier versions, in which only runs of games had standalone roles.
     config = content["config"]
     if config.get("actor", {}).get("kind") == "environment":
         return ()
@@ -266,10 +266,10 @@ def needed_roles(content: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def has_actors(content: Mapping[str, Any]) -> bool:
-    """Returns whether a run steps environments; else it plays games.
+    """Returns whether a run steps environments; otherwise the run plays games.
 
     Args:
-        content: Of ``run.json``.
+        content: The content of ``run.json``.
     """
     return "actor" in needed_roles(content)
 
@@ -278,21 +278,21 @@ def of_agent(config: Mapping[str, Any], name: str) -> Any:
     """Returns a setting of a run's agent; None if it has no such setting.
 
     Args:
-        config: As in ``run.json``, perhaps of an earlier version, where the agent's
-            settings stood beside its name.
-        name: Of the setting.
+        config: The config in ``run.json``. Earlier versions stored the agent's settings
+            at the top level, next to the agent's name.
+        name: Name of the setting.
     """
     agent = config.get("agent")
     return (agent if isinstance(agent, dict) else config).get(name)
 
 
 def is_number(value: Any) -> TypeGuard[float]:
-    """Returns whether a JSON value is a number, which true and false are not."""
+    """Returns whether a JSON value is a number; booleans are not."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _num_servers(run: RunDirectory) -> int:
-    """Returns how many inference servers a run has."""
+    """Returns the number of inference servers of a run."""
     launch = run.read_run()["config"].get("launch", {})
     return int(launch.get("roles", {}).get(_SERVING, {}).get("count", 1))
 
@@ -341,7 +341,7 @@ def _state(event: Mapping[str, Any]) -> str:
 
 
 def _done(event: Mapping[str, Any], name: str, word: str) -> str:
-    """Returns how much of a turn is done, and the total if it is known."""
+    """Returns the progress of a turn, with the total if it is known."""
     total = event.get(name.replace("num_", "of_"))
     of = "" if total is None else f" of {total:,}"
     return f"{event[name]:,}{of} {word}"
@@ -357,7 +357,7 @@ _DID = (
 
 
 def _uses(turn: Mapping[str, Any], config: Mapping[str, Any]) -> str:
-    """Returns how often rows were used, of how often they may be."""
+    """Returns how often each row was used, and the limit; empty if unknown."""
     num_rows = turn.get("table", {}).get("num_rows")
     wanted = config.get("store", {}).get("limiter", {}).get("samples_per_row")
     if not num_rows or wanted is None:

@@ -1,4 +1,4 @@
-"""Everything that anyone shows of a run, from its events, each read once."""
+"""The state of a run for displays, computed from its events in one pass."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tengen.run import RunDirectory
 
 __all__ = ["Curve", "RunView", "is_of_learner", "read_progress"]
 
-# Most points of one curve; when it is full, every other point is dropped.
+# Maximum points of a curve. When it is reached, every other point is dropped.
 _MAX_POINTS = 4096
-# An agent of one's own may report a metric of another name in each turn.
+# Maximum number of curves, because a custom agent may report new metrics every turn.
 _MAX_CURVES = 1000
 _SHOWN_POINTS = 400
 _DIGITS = 6
@@ -27,7 +27,7 @@ _GATE = ("candidate", "accepted", "summary")
 
 
 class Curve:
-    """The values of one tag: steps and seconds increase."""
+    """The values of one tag, in order of step and time."""
 
     def __init__(self) -> None:
         self.steps: list[int] = []
@@ -35,7 +35,7 @@ class Curve:
         self.values: list[float] = []
 
     def add(self, step: int, time_s: float, value: float) -> None:
-        """Appends a value; a full curve drops every other point."""
+        """Appends a value; if the curve is full, drops every other point."""
         self.steps.append(step)
         self.times_s.append(time_s)
         self.values.append(value)
@@ -43,11 +43,11 @@ class Curve:
             self._keep(slice(len(self.steps) % 2, None, 2))
 
     def cut(self, step: int) -> None:
-        """Removes the points at and after a step."""
+        """Removes all points at ``step`` or later."""
         self._keep(slice(0, sum(each < step for each in self.steps)))
 
     def shown(self, num_points: int = _SHOWN_POINTS) -> dict[str, list[float]]:
-        """Returns so many points at most, the last one included, as JSON values."""
+        """Returns at most ``num_points`` points, including the last, as JSON values."""
         stride = max(1, -(-len(self.steps) // num_points))
         kept = slice((len(self.steps) - 1) % stride if self.steps else 0, None, stride)
         return {
@@ -63,32 +63,31 @@ class Curve:
 
 
 class RunView:
-    """Folds the events of a run in bounded memory. Used by one thread at a time.
+    """Accumulates a run's events in bounded memory. Used by one thread at a time.
 
-    A call that resumes from a checkpoint repeats steps that a kill undid: points from
-    the step of the call's first point on are removed. What an event says that has
-    another form than tengen gives it is ignored.
+    After a kill, a call resumes from a checkpoint and repeats some steps. So points at
+    or after the step of a call's first point are removed. Malformed events are ignored.
 
     Args:
         run: The run.
 
     Attributes:
         run: The run.
-        in_environments: Whether the run steps environments; else it plays games.
-        progress: The progress that was last told; None before that.
-        gate: ``candidate``, ``accepted`` (None while it is not decided) and
-            ``summary`` of the gate's last match; None if there was none.
-        hosts: The hosts of the newest call that has several; None without such a call.
-        processes: The processes that have been roles by themselves.
-        curves: The curves by tag, as in TensorBoard.
-        version: A number that grows whenever points are added or removed.
-        told_s: When the newest event was told, unix seconds; None before that.
-        learned: The last turn of learning; empty before that.
-        store: What a store that is a process of its own last told; None without one.
+        in_environments: Whether the run steps environments; otherwise it plays games.
+        progress: The last reported progress; None before the first report.
+        gate: ``candidate``, ``accepted`` (None while undecided) and ``summary`` of the
+            gate's last match; None without a match.
+        hosts: Hosts of the newest call with several hosts; None without such a call.
+        processes: All standalone role processes so far.
+        curves: The curves by TensorBoard tag.
+        version: A counter that increases when points are added or removed.
+        told_s: Time of the newest event, UNIX seconds; None before the first event.
+        learned: The event of the last turn of learning; empty before the first.
+        store: The last event of a standalone store process; None without one.
 
     Raises:
-        UsageError: ``run.json`` is of a newer schema.
-        RunError: It is damaged.
+        UsageError: ``run.json`` has a newer schema.
+        RunError: ``run.json`` is damaged.
     """
 
     def __init__(self, run: RunDirectory) -> None:
@@ -109,17 +108,17 @@ class RunView:
         self._maker = PointMaker(in_environments=self.in_environments)
 
     def read(self) -> RunView:
-        """Takes what was appended to the run's files since the last call."""
+        """Processes the events appended to the run's files since the last call."""
         for name, event in self._files.new_events():
             self.take(event, name)
         return self
 
     def take(self, event: Mapping[str, Any], file: str = "") -> Point | None:
-        """Takes the next event; returns the point that is complete with it, if any.
+        """Processes the next event; returns the point that it completes, if any.
 
         Args:
             event: The event, as ``EventWriter`` writes it.
-            file: The name of its file, for what depends on which process wrote it.
+            file: Name of the event file, which identifies the process that wrote it.
         """
         kind = event["kind"]
         kind = f"turn/{event.get('role')}" if kind == "turn" else kind
@@ -152,7 +151,7 @@ class RunView:
         return point
 
     def shown_curves(self) -> dict[str, dict[str, list[float]]]:
-        """Returns each curve by tag as ``Curve.shown`` has it."""
+        """Returns the result of ``Curve.shown`` for each curve, by tag."""
         return {tag: curve.shown() for tag, curve in sorted(self.curves.items())}
 
     def _take_hosts(self, event: Mapping[str, Any], file: str) -> None:
@@ -176,26 +175,26 @@ class RunView:
 
 
 def read_progress(run: RunDirectory) -> Progress | None:
-    """Returns the progress of a run that was last told; None before that."""
+    """Returns the last progress that a run reported; None before the first report."""
     return RunView(run).read().progress
 
 
 def is_of_learner(file: str) -> bool:
-    """Returns whether an event file, by name, has the run's turns of learning."""
+    """Returns whether the event file with this name contains turns of learning."""
     writer, _, number = file.removesuffix(".jsonl").rpartition("-")
     return writer in _WRITERS_OF_LEARNING and number.isdecimal()
 
 
 def _forgiving() -> AbstractContextManager[None]:
-    """Context for what reads an event: an agent of one's own may report anything."""
+    """Context manager that ignores errors from malformed events of custom agents."""
     return suppress(UsageError, TypeError, ValueError, ArithmeticError, LookupError)
 
 
 def _finite(point: Point) -> dict[str, float]:
-    """Returns the values of a point that a chart can show."""
+    """Returns a point's values, without NaN and values too large for a chart."""
     return {tag: value for tag, value in point.values.items() if abs(value) < 1e300}
 
 
 def _rounded(value: float) -> float:
-    """Returns a number rounded to the digits that a picture can show."""
+    """Returns a number rounded to the digits that are visible in a chart."""
     return float(f"{value:.{_DIGITS}g}")

@@ -1,12 +1,12 @@
-"""The bottleneck of a run in one line, and what to set: pure functions of reports.
+"""Names the bottleneck of a run in one line, with advice: pure functions of reports.
 
-Where roles take turns, the division of the time shows the bottleneck. Where all roles
-of a game work at once, the learner's share of time at work shows it: the learner may
-use each row a number of times (``store.limiter.samples_per_row``) and then waits for
-new rows. In environments each stage waits for a slower one: actors for answers if
-inference is slow, and for room in the table if the learner is slow; inference for rows,
-and the learner for items, if actors are slow. So the stage that waits least is the one
-that the others wait for.
+If roles take turns, the shares of the time show the bottleneck. If all roles of a game
+work concurrently, the learner's busy share shows it, because the learner may use each
+row only a number of times (``store.limiter.samples_per_row``) and then waits for new
+rows. In environments each stage waits for slower stages: actors wait for inference
+results if inference is slow, and for space in the table if the learner is slow;
+inference waits for rows and the learner for items if actors are slow. So the stage that
+waits least is the bottleneck.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ __all__ = [
     "waiting_verdict",
 ]
 
-# Share of the time from which on a stage other than playing may be the limit.
+# Share of the time above which a stage other than playing may be the bottleneck.
 _MUCH = 0.5
 _SOME = 0.25
-# Share of the time below which another stage is not shown.
+# Stages other than playing and learning are shown from this share of the time on.
 _SHOWN = 0.05
-# A stage that works more than this share of its time is at its limit.
+# A stage that is busy for more than this share of its time is at its limit.
 _FULL = 0.85
-# Where roles work at once, a role holds up the others above the first share, and waits
-# for them below the second.
+# If roles work concurrently, a role that is busy for more than the first share delays
+# the others, and a role that is busy for less than the second waits for them.
 _BEHIND = 0.9
 _WAITS = 0.5
-# Batches are emptier than this if slots have no game left to play.
+# A batch fill below this means that some slots have no game left to play.
 _HALF_EMPTY = 0.6
-# How many of the processes that wait for room are named.
+# Maximum number of waiting processes that a verdict names.
 _NAMED = 4
 
 _WORDS = {"selfplay": ("self-play", "trees"), "actor": ("acting", "steps")}
-"""By role: its activity, and what takes its time besides the net."""
+"""Names of a role's activity and of its work besides network evaluation, by role."""
 
 ADVICE = {
     "selfplay": {
@@ -96,7 +96,7 @@ ADVICE = {
         ),
     },
 }
-"""What to do, by the role that acts and by what limits; ``{lighter}`` is of
+"""Advice by acting role and bottleneck; ``{lighter}`` stands for the result of
 ``lighter_learning``."""
 
 AT_ONCE_ADVICE: dict[str, dict[str, str]] = {
@@ -143,7 +143,7 @@ AT_ONCE_ADVICE: dict[str, dict[str, str]] = {
         "even": "actors and learner go together",
     },
 }
-"""What to do where all roles work at once, by the role that acts and by what limits."""
+"""Advice for roles that work concurrently, by acting role and bottleneck."""
 
 LIGHTER = {
     "agent.num_epochs": "lower --set agent.num_epochs to learn less of each batch",
@@ -155,8 +155,8 @@ LIGHTER = {
         "store.max_items with it"
     ),
 }
-"""Advice that gives a learner less to do, by setting; the last one if none of these
-settings is above 1."""
+"""Advice that reduces the learner's work, by setting. The last advice applies if no
+setting is above 1."""
 
 ALONE_ADVICE = {
     "selfplay": {
@@ -183,7 +183,7 @@ ALONE_ADVICE = {
         "even": "actors and learner go together",
     },
 }
-"""What to do where each role runs by itself, as ``AT_ONCE_ADVICE``."""
+"""Advice for standalone roles, with keys as in ``AT_ONCE_ADVICE``."""
 
 _OF_STAGES = {"export": "publishing", "gate": "gate"}
 _BUSY_WORDS = {
@@ -198,14 +198,14 @@ _BUSY_WORDS = {
 def verdict(
     role: str, played: Mapping[str, Any], shares: Mapping[str, float], lighter: str = ""
 ) -> str:
-    """Returns the shares and the advice, ``<stage> <share>; ...: <what to do>``.
+    """Returns the shares and the advice, ``<stage> <share>; ...: <advice>``.
 
     Args:
-        role: The role that acts, ``selfplay`` or ``actor``.
-        played: The report of its last turn.
-        shares: The share of the last generation's time by role, in [0, 1]; what is left
-            is publishing.
-        lighter: The advice of ``lighter_learning``, in environments.
+        role: The acting role, ``selfplay`` or ``actor``.
+        played: The report of the acting role's last turn.
+        shares: The share of the last generation's time by role, in [0, 1]; the rest is
+            publishing.
+        lighter: The result of ``lighter_learning``, in environments.
     """
     playing = shares.get(role, 0.0)
     learning = shares.get("shuffle", 0.0) + shares.get("learn", 0.0)
@@ -221,13 +221,13 @@ def verdict(
 def at_once_verdict(
     role: str, played: Mapping[str, Any], busy: Mapping[str, float]
 ) -> str:
-    """Returns the verdict where roles work at once, ``at once, <role> <share>; ...``.
+    """Returns the verdict for concurrent roles, ``at once, <role> <share>; ...``.
 
     Args:
-        role: The role that acts.
-        played: The report of its last turn.
-        busy: The share of time in which each role works, in [0, 1]; they sum to more
-            than 1.
+        role: The acting role.
+        played: The report of the acting role's last turn.
+        busy: The share of the time that each role is busy, in [0, 1]. The sum may
+            exceed 1.
     """
     told = [f"at once, {_playing(role, played, busy.get(role, 0.0))}"]
     told += [
@@ -251,14 +251,14 @@ def environment_verdict(
     inference: float | None,
     lighter: str,
 ) -> str:
-    """Returns what the stages do and the advice, ``<stage> <share>, ...: <advice>``.
+    """Returns the verdict in environments, ``<stage> <share>, ...: <advice>``.
 
     Args:
         played: The actors' last report.
         busy: As for ``at_once_verdict``.
-        inference: The share of inference's time spent evaluating; None if it has not
-            reported.
-        lighter: The advice of ``lighter_learning``.
+        inference: The share of the time that inference evaluates; None before its first
+            report.
+        lighter: The result of ``lighter_learning``.
     """
     told = [f"learner {busy['learn']:.0%} busy"]
     if inference is not None:
@@ -278,12 +278,12 @@ def environment_verdict(
 
 
 def alone_advice(busy: float, suppliers: Mapping[str, float | None]) -> str:
-    """Returns what to do where each role runs by itself.
+    """Returns advice for standalone roles.
 
     Args:
-        busy: The share of time in which the learner works, in [0, 1].
-        suppliers: The roles that the learner waits for, in the order in which rows pass
-            them, each with the share of time in which it works, or None if no process
+        busy: The share of the time that the learner is busy, in [0, 1].
+        suppliers: The roles that supply the learner, in the order in which rows pass
+            them, with the share of the time that each is busy, or None if no process
             has the role.
     """
     advice = ALONE_ADVICE["actor" if "actor" in suppliers else "selfplay"]
@@ -300,10 +300,10 @@ def alone_advice(busy: float, suppliers: Mapping[str, float | None]) -> str:
 
 
 def lighter_learning(config: Mapping[str, Any]) -> str:
-    """Returns advice that gives a run's learner less to do.
+    """Returns advice that reduces the work of a run's learner.
 
     Args:
-        config: The run's, as in ``run.json``.
+        config: The run's config, as in ``run.json``.
     """
     for name, advice in LIGHTER.items():
         value: Any = config
@@ -315,10 +315,10 @@ def lighter_learning(config: Mapping[str, Any]) -> str:
 
 
 def room_verdict(names: Sequence[str]) -> str:
-    """Returns the verdict for a run that waits for its cluster to begin processes.
+    """Returns the verdict for a run that waits for its cluster to start processes.
 
     Args:
-        names: The names of the processes; without any the verdict is empty.
+        names: Names of the waiting processes. If empty, the verdict is empty.
     """
     if not names:
         return ""
@@ -334,8 +334,8 @@ def waiting_verdict(learning: float, waiting: float) -> str:
     """Returns the verdict for a run that learns from another run's games.
 
     Args:
-        learning: The learner's share of the time, in [0, 1].
-        waiting: The share of the time in which there were no new games.
+        learning: The share of the time spent learning, in [0, 1].
+        waiting: The share of the time without new games, in [0, 1].
     """
     advice = (
         "games come slowly; raise --set store.limiter.samples_per_row to use each row "
@@ -347,7 +347,7 @@ def waiting_verdict(learning: float, waiting: float) -> str:
 
 
 def batch_fill(report: Mapping[str, Any]) -> float:
-    """Returns the rows of a report's inference batches over their capacity."""
+    """Returns the rows of a report's inference batches divided by their capacity."""
     return float(report["batch_rows"] / max(1, report["batch_capacity"]))
 
 
@@ -365,7 +365,7 @@ def _limit(
     learning: float,
     others: Mapping[str, float],
 ) -> str:
-    """Returns the bottleneck, among what there is advice for."""
+    """Returns the bottleneck, limited to the keys of ``advice``."""
     if learning > _MUCH:
         return "learning"
     if sum(others.values()) > _SOME:

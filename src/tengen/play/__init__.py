@@ -1,4 +1,4 @@
-"""A trained agent at work: playing a game, or acting in an environment.
+"""Uses trained agents: plays a game, or acts in an environment.
 
     with tengen.load("runs/connect4") as player:
         action = player.choose([3, 3, 2], simulations=200)
@@ -7,7 +7,7 @@
         player.reset()
         action = player.act(observation)
 
-Importing this imports no torch.
+Importing this package does not import torch.
 """
 
 from __future__ import annotations

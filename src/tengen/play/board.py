@@ -1,9 +1,9 @@
-"""Boards for people: how an action is written, read and drawn.
+"""Text boards: writes and reads moves, and draws positions.
 
-The game's policy layout decides the form. On boards of cells a move is a letter for the
-column and a number for the row, counted from the bottom, as in diagrams of Go and
-gomoku: ``e5``. Go's columns have no I, as in GTP: ``J5`` is in the ninth column. Where
-actions are columns, a move is the column's number.
+The game's policy layout determines the notation. If actions are cells, a move is a
+letter for the column and a number for the row, counted from the bottom, as in diagrams
+of Go and gomoku: ``e5``. Go's columns skip the letter I, as in GTP, so ``J5`` is in the
+ninth column. If actions are columns, a move is the column's number.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tengen.games.go_rules import GO_COLUMNS
 __all__ = ["BoardText", "make_board_text", "read_stones"]
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
-_STONES = ("X", "O")  # the first player's, the second's
+_STONES = ("X", "O")  # of the first and the second player
 _COLOURS = ("31", "36")
 _BOLD = "1"
 _DIM = "2"
@@ -27,55 +27,55 @@ _DIM = "2"
 
 @dataclass(frozen=True)
 class BoardText:
-    """How one game is drawn and its moves are written. Immutable.
+    """Draws the positions of one game, and writes and reads its moves. Immutable.
 
-    This base class works for any game: moves are action numbers, and the board is the
-    game's own text.
+    This base class works for any game: moves are action numbers, and a position is
+    drawn as the text of its state.
     """
 
     game: Game
-    """The game that is played."""
+    """The game."""
 
     @property
     def shape(self) -> Literal["cells", "columns", "text"]:
-        """What the board is made of: cells or columns that hold stones, or text."""
+        """The kind of board: cells or columns with stones, or text."""
         return "text"
 
     @property
     def letters(self) -> str:
-        """The columns' letters, from the left; empty if moves have no letters."""
+        """The letters of the columns from left to right; empty without letters."""
         return ""
 
     @property
     def move_help(self) -> str:
-        """How to type a move, as the end of a sentence."""
+        """Description of the move notation, as the end of a sentence."""
         return f"an action number, 0 to {self.game.num_actions - 1}"
 
     def write(self, action: int) -> str:
-        """Returns an action as people write it."""
+        """Returns an action in the game's notation."""
         return str(action)
 
     def read(self, text: str) -> int | None:
-        """Returns the typed action, legal or not; None if the text is not a move."""
+        """Returns the action of a typed move, legal or not; None if it is no move."""
         if not re.fullmatch("[0-9]{1,6}", text.strip()):
             return None
         action = int(text)
         return action if action < self.game.num_actions else None
 
     def draw(self, state: State, last: int | None, colours: bool) -> str:
-        """Returns the board in lines, without a newline at the end.
+        """Returns a drawing of the board, without a trailing newline.
 
         Args:
             state: The position.
-            last: The action that led to it, None at the start; it is marked.
-            colours: Whether the terminal shows ANSI colours.
+            last: The action that led to ``state``, to be marked; None at the start.
+            colours: Whether to use ANSI colours.
         """
         return str(state)
 
 
 @dataclass(frozen=True)
 class _CellBoard(BoardText):
-    """An action is a cell; with ``cells_and_pass`` the last one is a pass."""
+    """A board whose actions are cells; with ``cells_and_pass`` the last is a pass."""
 
     @property
     def shape(self) -> Literal["cells", "columns", "text"]:
@@ -137,7 +137,7 @@ class _CellBoard(BoardText):
 
 @dataclass(frozen=True)
 class _ColumnBoard(BoardText):
-    """An action is a column, into which a stone falls."""
+    """A board whose actions are columns, into which stones fall."""
 
     @property
     def shape(self) -> Literal["cells", "columns", "text"]:
@@ -151,7 +151,7 @@ class _ColumnBoard(BoardText):
         stones = read_stones(state)
         marked = None
         if last is not None:
-            # The stone that fell last lies on top of its column.
+            # The last stone is on top of its column.
             row = next(r for r in range(self.game.height) if stones[r][last] != ".")
             marked = (row, last)
         lines = _rows(stones, marked, colours)
@@ -160,9 +160,9 @@ class _ColumnBoard(BoardText):
 
 
 def make_board_text(game: Game) -> BoardText:
-    """Returns how a game is shown: by its layout, or else as the game's own text."""
+    """Returns the board of a game, by its policy layout; by default a text board."""
     has_stones = game.num_planes >= 3 and game.width <= len(_LETTERS)
-    # Each game of OpenSpiel has its own planes for stones.
+    # The planes of stones differ between OpenSpiel's games.
     has_stones = has_stones and not game.name.startswith(OPENSPIEL_PREFIX)
     if has_stones and game.policy_layout in ("cells", "cells_and_pass"):
         return _CellBoard(game)
@@ -172,10 +172,10 @@ def make_board_text(game: Game) -> BoardText:
 
 
 def read_stones(state: State) -> list[str]:
-    """Returns a text for each row, ``X`` the first player's stones, ``O`` the other's.
+    """Returns one string per row: ``X`` is the first player, ``O`` the second.
 
-    Planes 1 and 2 of an observation are the mover's and the opponent's stones: so
-    core/games/planes.h has them, and tengen.games.stone_planes.
+    Planes 1 and 2 of an observation are the stones of the side to move and of the
+    opponent, as defined by core/games/planes.h and tengen.games.stone_planes.
     """
     planes = state.observation()
     own, opponent = _STONES if state.to_play == 0 else _STONES[::-1]
@@ -190,7 +190,7 @@ def read_stones(state: State) -> list[str]:
 def _rows(
     stones: Sequence[str], marked: tuple[int, int] | None, colours: bool
 ) -> list[str]:
-    """Returns each row with a gap before, between and after; brackets mark a cell."""
+    """Returns each row with gaps around its cells; parentheses mark one cell."""
     lines = []
     for row, cells in enumerate(stones):
         gaps = [" "] * (len(cells) + 1)

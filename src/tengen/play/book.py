@@ -1,4 +1,4 @@
-"""Books of balanced openings, found by search."""
+"""``tengen book``: finds balanced openings with searches."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ from tengen.search import MAX_SIMULATIONS
 
 __all__ = ["MAX_OPENINGS", "Opening", "add_arguments", "book", "find_openings"]
 
-# Simulations for each move, as a share of those that judge the opening.
+# Simulations per move, as a share of those that evaluate the opening.
 _MOVE_SHARE = 0.25
-# Tries for one opening, on average, before a search for more is given up.
+# Maximum tries per opening, on average, before the search for openings fails.
 _MOST_TRIES = 20
-# The weight in the draw of a balancing move that the search would not play.
+# Sampling weight that is added to every balancing move, even if its share is 0.
 _LEAST_SHARE = 1e-3
-# The first planes of a native game, which show the stones: core/games/planes.h.
+# The number of planes that show the stones in native games; see core/games/planes.h.
 _STONES = 3
 
 
 @dataclass(frozen=True)
 class Opening:
-    """One opening that was found."""
+    """A balanced opening."""
 
     moves: tuple[int, ...]
     """Actions from the start of the game."""
     value_to_play: float
-    """Value for the side to move after the moves, by search, in [-1, 1]."""
+    """Search value for the side to move after the moves, in [-1, 1]."""
 
 
 def find_openings(
@@ -65,30 +65,31 @@ def find_openings(
     num_threads: int = 1,
     watch: Callable[[int, int], None] = lambda found, tried: None,
 ) -> list[Opening]:
-    """Returns openings in which a search expects neither side to win. Blocks.
+    """Returns openings that a search evaluates as nearly even. Blocks.
 
-    Each move but the last is drawn from the policy of a search. The last move is drawn
-    from those after which the network expects neither side to win, so that openings are
-    found even if the first move is an advantage. Then a longer search judges the
-    opening. Of positions that differ only by a symmetry of the board or the order of
-    the moves, only the first is taken.
+    All moves except the last are sampled from the policy of a search. The last move is
+    sampled from the moves after which the network expects an even game, so that
+    openings are found even if moving first is an advantage. Then a longer search
+    evaluates the opening. If positions differ only by a symmetry of the board or the
+    order of moves, only the first is used.
 
     Args:
-        player: The player that searches, without a kept tree, which would make openings
+        player: The player that searches, without tree reuse, because openings must not
             depend on each other.
-        num_openings: How many openings to find, 1 to MAX_OPENINGS.
-        num_plies: Moves of each, at least 1; an opening that ends the game is dropped.
-        num_simulations: Simulations of the search that judges; each move gets a
+        num_openings: Number of openings to find, 1 to MAX_OPENINGS.
+        num_plies: Moves per opening, at least 1. Openings that end the game are
+            discarded.
+        num_simulations: Simulations of the evaluation; the search for each move uses a
             quarter.
-        within: Greatest distance of the value from 0, in [0, 1].
-        temperature: Above 0; moves are drawn by the search's policy to the power of one
-            over it.
-        seed: Seed of the draws.
+        within: Maximum absolute value of an opening, in [0, 1].
+        temperature: Sampling temperature, above 0: moves are sampled in proportion to
+            policy ** (1 / temperature).
+        seed: Seed of the sampling.
         num_threads: Threads that search.
         watch: Called after each try with the numbers of openings found and tried.
 
     Raises:
-        RunError: Fewer were found within 20 tries for each.
+        RunError: Too few openings were found in ``20 * num_openings`` tries.
     """
     rng = np.random.default_rng(seed)
     found: list[Opening] = []
@@ -139,7 +140,7 @@ def _policy(
 ) -> tuple[list[int], NDArray[np.float64]]:
     found = player.analyse(moves, num_simulations, threads=num_threads).actions
     policy = np.array([one.policy for one in found])
-    # Relative to the best move, whose share is 1 however low the temperature is.
+    # Normalized by the best move, so that low temperatures do not underflow all shares.
     shares = (policy / policy.max()) ** (1.0 / temperature)
     return [one.action for one in found], shares / shares.sum()
 
@@ -151,7 +152,7 @@ def _balancing(
     shares: NDArray[np.float64],
     within: float,
 ) -> tuple[list[int], NDArray[np.float64]]:
-    """Returns the actions after which the network expects an even game."""
+    """Returns actions after which the network expects an even game, with shares."""
     kept, weights = [], []
     for action, share in zip(actions, shares, strict=True):
         then = [*moves, action]
@@ -165,9 +166,9 @@ def _balancing(
 
 
 def _key(game: Game, moves: Sequence[int]) -> bytes:
-    """Returns the same bytes for all symmetric images and move orders of a position."""
+    """Returns a key that is equal for all symmetries and move orders of a position."""
     state = position_after(game, moves)
-    # In native games the first planes show the stones, and later ones the last moves.
+    # In native games, later planes show the last moves, which depend on the order.
     last = None if is_external(game) else _STONES
     return min(
         state.observation(symmetry)[:last].tobytes()
@@ -228,14 +229,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def book(args: argparse.Namespace) -> dict[str, Any]:
-    """Finds openings and writes them.
+    """Finds openings and writes them to a file.
 
     Returns:
-        ``out``, ``task``, ``openings`` (how many) and ``book`` (its digest).
+        ``out``, ``task``, ``openings`` (their number) and ``book`` (the digest).
 
     Raises:
         UsageError: The model cannot be used, or a number is out of its range.
-        RunError: Fewer openings than asked for were found, or the disk refuses.
+        RunError: Too few openings were found, or writing to the disk fails.
     """
     check_range("openings", args.openings, 1, MAX_OPENINGS)
     check_range("simulations", args.simulations, 1, MAX_SIMULATIONS)
@@ -283,7 +284,7 @@ def book(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _text(task: str, made_by: dict[str, Any], found: list[Opening]) -> str:
-    """Returns the file's text: JSON, one opening a line."""
+    """Returns the book as JSON text, with one opening per line."""
     openings = ",\n".join(
         json.dumps({"moves": one.moves, "value_to_play": round(one.value_to_play, 4)})
         for one in found

@@ -1,4 +1,4 @@
-"""``tengen play``: a game on the terminal, or with lines from a pipe."""
+"""``tengen play``: plays a game in the terminal, or with moves from a pipe."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def play(args: argparse.Namespace) -> dict[str, Any]:
     """Plays until the user quits or the input ends; returns ``Session.report``.
 
     Raises:
-        UsageError: The model cannot be used, or a number or a setting is refused.
-        RunError: The backend refuses the model.
+        UsageError: The model cannot be used, or a number or a setting is invalid.
+        RunError: The backend rejects the model.
     """
     simulations = checked_simulations(args)
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
@@ -83,18 +83,18 @@ def play(args: argparse.Namespace) -> dict[str, Any]:
         )
         if is_terminal:
             with contextlib.suppress(ImportError):
-                # If readline exists, it gives input() line editing and a history.
+                # The import gives input() line editing and a history, if available.
                 import readline  # noqa: F401
         run(session, with_prompt=is_terminal)
     return session.report()
 
 
 def run(session: Session, *, with_prompt: bool) -> None:
-    """Feeds a session from stdin until it is over or the input ends.
+    """Runs a session with lines from stdin until the session or the input ends.
 
     Args:
-        session: Not started yet.
-        with_prompt: Whether a person is typing; the end of input then ends the line.
+        session: The session, not started yet.
+        with_prompt: Whether a user types; then a newline is printed at end of input.
     """
     session.start()
     while not session.is_over:
@@ -113,15 +113,15 @@ _BAR_CELLS = 20
 
 
 class Opponent(Protocol):
-    """The opponent in the terminal; ``Player`` is one."""
+    """Interface of an opponent, which ``Player`` implements."""
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """Name of the opponent."""
 
     @property
     def game(self) -> Game:
-        """The game that it plays."""
+        """The game that the opponent plays."""
 
     def analyse(
         self, moves: list[int], simulations: int = 64, seed: int = 0, threads: int = 1
@@ -137,10 +137,9 @@ class _Command:
 
 
 class Session:
-    """A user's game against an opponent in the terminal.
+    """A user's games against an opponent in the terminal.
 
-    ``feed`` takes one line and blocks until it is the user's turn again or the session
-    is over; no other method blocks.
+    ``start`` and ``feed`` block until it is the user's turn or the session has ended.
 
     Args:
         opponent: The opponent.
@@ -151,7 +150,7 @@ class Session:
         colours: Whether the terminal shows ANSI colours.
 
     Attributes:
-        moves: The actions of the current game.
+        moves: Actions of the current game.
         is_over: Whether the user has quit.
     """
 
@@ -167,7 +166,7 @@ class Session:
     ) -> None:
         self.moves: list[int] = []
         self.is_over = False
-        self._movers: list[int] = []  # who made each of them
+        self._movers: list[int] = []  # the player of each move
         self._opponent = opponent
         self._show = show
         self._simulations = simulations
@@ -191,13 +190,13 @@ class Session:
 
     @property
     def prompt(self) -> str:
-        """The prompt of the user's next line."""
+        """The prompt for the user's next line."""
         if self._state.is_terminal():
             return "new, undo or quit: "
         return f"{_STONES[self._person]}: "
 
     def start(self) -> None:
-        """Shows a greeting, and lets the opponent move if it moves first."""
+        """Shows a greeting, and plays the opponent's move if the opponent is first."""
         self._show(
             f"{self._opponent.game.name} against {self._opponent.name}, "
             f"{self._simulations} simulations a move; you are {_STONES[self._person]}"
@@ -207,7 +206,7 @@ class Session:
         self._answer()
 
     def feed(self, line: str) -> None:
-        """Takes one line: a move or a command. Blocks while the opponent searches."""
+        """Processes a line, a move or a command. Blocks while the opponent searches."""
         words = line.strip().lower()
         if not words:
             return
@@ -230,10 +229,11 @@ class Session:
             self._answer()
 
     def report(self) -> dict[str, Any]:
-        """Returns the game on the board as JSON values.
+        """Returns the current game as JSON values.
 
-        ``game``, ``moves``, ``person`` (``first`` or ``second``), ``finished``, and
-        ``score`` of the person (1, 0.5 or 0; None before the end).
+        Keys: ``game``, ``moves``, ``person`` (the user's side, ``first`` or
+        ``second``), ``finished``, and the user's ``score`` (1, 0.5 or 0; None before
+        the end).
         """
         finished = self._state.is_terminal()
         score = 0.5 + 0.5 * self._state.returns()[self._person] if finished else None
@@ -251,7 +251,7 @@ class Session:
         self.moves.append(action)
 
     def _answer(self) -> None:
-        """Lets the opponent move while it is its turn, and shows the board."""
+        """Plays the opponent's moves until the user's turn, and shows the board."""
         if self.moves:
             self._show_board()
         while self._is_opponents_turn():
@@ -309,7 +309,7 @@ class Session:
         return self._state.is_terminal()
 
     def _undo(self) -> None:
-        """Takes back the moves since the user's last turn."""
+        """Takes back all moves from the user's last move on."""
         mine = [ply for ply, who in enumerate(self._movers) if who == self._person]
         if not mine:
             self._show("there is no move of yours to take back")
@@ -345,7 +345,7 @@ class Session:
 
 
 def value_bar(value: float) -> str:
-    """Returns a value in [-1, 1] as a bar and a winning chance; a draw is a half."""
+    """Returns a value in [-1, 1] as a bar and a winning chance; a draw counts 50 %."""
     chance = 0.5 + 0.5 * min(max(value, -1.0), 1.0)
     full = round(chance * _BAR_CELLS)
     return f"[{'#' * full}{'-' * (_BAR_CELLS - full)}] {chance:.0%}"

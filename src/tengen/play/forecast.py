@@ -1,8 +1,8 @@
-"""How a network expects a game to end, by the heads that otherwise only training reads.
+"""Predicts how a game ends, with a network's auxiliary heads.
 
-These heads are evaluated now and then, apart from the search, because the search's
-backend does not have them. A position is evaluated under every symmetry of the board at
-once, and the answers are averaged.
+These heads are evaluated on demand, separately from the search, because the search's
+backend omits them. A position is evaluated in one batch under all symmetries of the
+board, and the outputs are averaged.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ __all__ = ["Forecast", "Forecaster"]
 
 @dataclass(frozen=True)
 class Forecast:
-    """The end of a game as a network expects it, for the side to move."""
+    """A network's prediction of a game's end, for the side to move."""
 
     ownership_to_play: NDArray[np.float32]
-    """``[H, W]`` in [-1, 1]: 1 where a cell will surely belong to the side to move."""
+    """Predicted ownership, ``[H, W]`` in [-1, 1]; 1 is the side to move."""
     score_to_play: float
-    """Points by which the side to move will have won, komi counted."""
+    """Predicted final score for the side to move, in points, including komi."""
     score_stdev: float
-    """The standard deviation of that score, in points."""
+    """Standard deviation of the final score, in points."""
     lead_to_play: float | None
-    """Points that the side to move could give away until the position is even; None
-    where the network has no head for it."""
+    """Predicted lead of the side to move, in points; None if the network does not
+    predict the lead."""
 
 
 class Forecaster:
-    """The auxiliary heads of one model, on the CPU. Thread-safe.
+    """Evaluates the auxiliary heads of one model on the CPU. Thread-safe.
 
     Args:
-        directory: The model's directory, whose weights are read if it has such heads;
-            None for a player without one.
+        directory: The model directory, whose weights are read if the model has
+            auxiliary heads; None for a player without a model directory.
 
     Raises:
         UsageError: A file is missing or damaged.
@@ -53,20 +53,20 @@ class Forecaster:
         self._lock = Lock()
         self._last: tuple[tuple[str, tuple[int, ...]], Forecast] | None = None
         if directory is not None and _has_heads(directory):
-            # Imported here, because few models have such heads and torch takes seconds
-            # to import.
+            # Imported here, because torch takes seconds to import and few models have
+            # auxiliary heads.
             from tengen.inference.torch_backend import load_head
 
             self._net = load_head(directory).head.net
 
     def forecast(self, framed: Framed, moves: Sequence[int]) -> Forecast | None:
-        """Returns what the network expects after ``moves``; None without such heads.
+        """Returns the forecast after ``moves``; None if the model has no such heads.
 
-        The last answer is kept. Blocks for one evaluation of a small batch.
+        The last forecast is cached. Blocks while the network evaluates a small batch.
 
         Args:
-            framed: A game that the network can read.
-            moves: Actions from the first move of the game, legal.
+            framed: A game, in a frame that the network can evaluate.
+            moves: Legal actions from the first move of the game.
         """
         if self._net is None:
             return None
@@ -85,7 +85,7 @@ class Forecaster:
         with torch.inference_mode():
             expected = self._net.expect(torch.from_numpy(planes))
             owners = expected["ownership"].flatten(1).numpy()
-            # Mean and deviation of the mixture of the symmetries' distributions.
+            # Mean and deviation of the mixture of the score distributions.
             means, stdevs = expected["score"].double().T
             mean = float(means.mean())
             stdev = float((stdevs**2 + (means - mean) ** 2).mean().sqrt())

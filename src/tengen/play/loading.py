@@ -1,4 +1,4 @@
-"""Loads the player of a game or an environment from a word."""
+"""Loads a player of a game or an environment by its name."""
 
 from __future__ import annotations
 
@@ -28,36 +28,34 @@ def load(
     keeps_tree: bool = False,
     level: int | str | None = None,
 ) -> Player | AgentPlayer:
-    """Returns the player of a trained model. Blocks while it is read and compiled.
+    """Returns a player that uses a trained model. Blocks while it is compiled.
 
     Args:
-        word: RUN (its newest model), ``RUN@17``, a model directory, ``katago:FILE``
-            with one of KataGo's networks, or a bundled player, ``bundled:go/9`` or
-            ``go/9``. KataGo's network plays Go on 19x19, and on other boards by
-            ``Player.playing``. An existing path wins over a bundled player of the same
-            name.
-        play: How a player of a game searches, except for ``keeps_tree``; None: as in
-            the model, which has its run's ``agent.play``.
-        devices: ``cpu`` or one GPU, ``cuda:0``. A GPU's answers may differ in bits
-            between batch sizes. None: the CPU, or, for a game, the first GPU if
+        word: RUN (its newest model), ``RUN@17``, a model directory, ``katago:FILE`` for
+            a KataGo network, or a bundled player, ``bundled:go/9`` or ``go/9``. A
+            KataGo network plays Go on 19x19; for other boards use ``Player.playing``.
+            An existing path takes precedence over a bundled player.
+        play: Play settings of a game, except ``keeps_tree``; None for those stored in
+            the model, which are its run's ``agent.play``.
+        devices: ``cpu`` or one GPU, such as ``cuda:0``. A GPU's outputs may differ
+            slightly between batch sizes. None: the CPU or, for a game, the first GPU if
             OpenVINO is not installed.
-        task: The model's task. Needed if it is a game or an environment in Python,
-            ``module:Class``, which is imported from Python's search path and the
-            working directory; a file alone never makes a module be imported.
-        keeps_tree: For a game, whether the tree is kept between calls, whatever the
-            run's config says. If not, a call's answer does not depend on earlier calls.
-        level: How strong a bundled player is to be: a number from 1, the weakest, a
-            level's name, or ``rating:1200``; ``tengen players NAME`` lists them. None:
-            as strong as the simulations make it.
+        task: The model's task. Required for a game or an environment in Python,
+            ``module:Class``, which is imported from Python's search path or the working
+            directory. Without it, a model file cannot cause an import.
+        keeps_tree: For a game, whether to reuse the tree between calls; overrides
+            ``play``. If False, results do not depend on earlier calls.
+        level: Strength of a bundled player: a number from 1, the weakest, a level's
+            name, or ``rating:1200``; ``tengen players NAME`` lists the levels. None:
+            the number of simulations determines the strength.
 
     Returns:
-        A ``Player`` of a game, which chooses moves; an ``AgentPlayer`` of an
-        environment, which acts.
+        A ``Player`` for a game, or an ``AgentPlayer`` for an environment.
 
     Raises:
         UsageError: There is no such model, it cannot be used or has another task, or
             this host lacks the GPU.
-        RunError: The backend refuses the model.
+        RunError: The backend rejects the model.
     """
     name = str(word)
     model = resolve_model(name)
@@ -81,21 +79,21 @@ def load_player(
     is_fresh: bool = False,
     level: str | None = None,
 ) -> Player:
-    """Returns the player of a game for a command.
+    """Returns the player of a game, for a command.
 
     Args:
         word: As for ``load``.
-        settings: ``--set`` settings of how the model plays.
+        settings: Play settings from ``--set``.
         devices: As for ``load``.
         task: As for ``load``.
-        is_fresh: Whether no tree is kept; otherwise one is kept, whatever the model
-            says. If so, a weak level draws the same move each time.
+        is_fresh: Whether to disable tree reuse; overrides the model's settings. If
+            True, levels with random moves use a fixed seed.
         level: As for ``load``.
 
     Raises:
-        UsageError: As ``load``, a setting is refused, or the model acts in an
+        UsageError: As for ``load``, a setting is invalid, or the model acts in an
             environment.
-        RunError: The backend refuses the model.
+        RunError: The backend rejects the model.
     """
     model = resolve_model(word)
     play = override(model.meta.play or PlayConfig(), settings)

@@ -1,4 +1,4 @@
-"""``tengen recipes``: lists what can be trained, and every field of a recipe."""
+"""``tengen recipes``: lists the recipes, or all fields of one recipe's config."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def recipes(args: argparse.Namespace) -> dict[str, Any]:
     """Lists the recipes, or the fields of one task's config with their docstrings.
 
     Raises:
-        UsageError: The task or the recipe is unknown, or arguments exclude each other.
+        UsageError: The task or the recipe is unknown, or arguments conflict.
     """
     for name, given in (("task", args.task), ("recipe", args.recipe)):
         check(

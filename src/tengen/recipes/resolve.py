@@ -1,4 +1,4 @@
-"""The config of a new run, before there is one: a recipe's, with a call's settings."""
+"""Computes the config of a new run from a recipe and the settings of a call."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tengen.run import RunDirectory
 
 __all__ = ["fresh_config", "grows_by_recipe", "identity", "resolved", "sets"]
 
-# Since this schema run.json has the stages for every budget.
+# Since this schema version, run.json contains the stages for all budgets.
 _STAGES_SCHEMA = 3
 
 
@@ -31,29 +31,29 @@ def fresh_config(
     frames: int | None,
     num_threads: int = USUAL_THREADS,
 ) -> RunConfig:
-    """Returns the recipe's config of a new run, with the network of ``--set``.
+    """Returns a recipe's config for a new run, with the network settings of ``--set``.
 
     Args:
         task: A game or an environment.
-        agent: None for the task's own.
-        recipe: None for the task's own.
-        settings: The call's ``--set`` settings; only the network and the budget count.
-        minutes: The call's budget.
-        games: The call's budget in games; the config is then the same on any machine.
-            With 0 the run begins with the last network of ``minutes``, or of the
-            config's own minutes.
-        frames: The call's budget in environment steps; 0 has the effect of 0 games.
-        num_threads: Cores to use.
+        agent: The agent; None for the task's default.
+        recipe: The recipe; None for the task's default.
+        settings: The call's ``--set`` settings; only network and budget are used.
+        minutes: The call's budget in minutes.
+        games: The call's budget in games, which makes the config independent of the
+            machine. With 0, the run starts with the network that would be the last of a
+            run of ``minutes``, or of the config's minutes.
+        frames: The call's budget in environment steps; 0 acts like ``games`` of 0.
+        num_threads: Number of cores to use.
 
     Raises:
-        UsageError: One of them is refused.
+        UsageError: An argument or a setting is invalid.
     """
     fresh = make_config(task, agent, recipe)
     asked = override(_with_own_net(fresh, settings), settings).minutes
     if not games:
         fresh = make_config(task, agent, recipe, num_threads)
     if games == 0 or frames == 0:
-        # Roles that run alone have no budget, so stages cannot begin at a share of it.
+        # Standalone roles have no budget, so stages cannot begin at a share of one.
         given = asked if minutes is None else minutes
         if not sets(settings, "net", "agent.stages"):
             fresh = _made_for(fresh, given * num_threads)
@@ -61,14 +61,14 @@ def fresh_config(
 
 
 def _with_own_net(config: RunConfig, settings: Sequence[str]) -> RunConfig:
-    """Returns a recipe's config with the network of ``--set``, and fitting stages.
+    """Returns a recipe's config with the network settings of ``--set`` and its stages.
 
-    Stages of the recipe that are no larger than that network are left out; all stages
-    are left out if the network cannot grow.
+    Removes stages that are not larger than that network, and all stages if the network
+    cannot grow.
 
     Args:
-        config: The recipe's.
-        settings: The call's ``--set`` settings; only those of the network count.
+        config: The recipe's config.
+        settings: The call's ``--set`` settings; only network settings are used.
     """
     own = [setting for setting in settings if sets([setting], "net")]
     if config.games is None:
@@ -85,11 +85,11 @@ def _with_agent(config: RunConfig, **changes: Any) -> RunConfig:
 
 
 def _made_for(config: RunConfig, core_minutes: float) -> RunConfig:
-    """Returns the config changed to begin with the last network of a budget.
+    """Returns the config, changed to start with the last network of a budget.
 
     Args:
         config: The config of a new run.
-        core_minutes: The budget.
+        core_minutes: The budget in core-minutes.
     """
     if config.games is None:
         return config
@@ -99,16 +99,15 @@ def _made_for(config: RunConfig, core_minutes: float) -> RunConfig:
 
 
 def grows_by_recipe(run: RunDirectory, known: RunConfig, fresh: RunConfig) -> RunConfig:
-    """Returns a config, with its recipe's stages if an earlier version wrote it.
+    """Returns a config, completed with its recipe's stages if an old version wrote it.
 
-    Earlier versions wrote only the stages of the first call's budget, mostly none. The
-    run's own stages stay: stages of the recipe are added only where the run's stages
-    are the recipe's first ones.
+    Old versions wrote only the stages of the first call's budget, mostly none. The
+    recipe's stages are used only if the run's stages are their beginning.
 
     Args:
         run: The run.
-        known: Its config.
-        fresh: Its recipe's.
+        known: The run's config.
+        fresh: The config of the run's recipe.
     """
     if fresh.games is None or stages_schema(run.read_run()) >= _STAGES_SCHEMA:
         return known
@@ -120,10 +119,10 @@ def grows_by_recipe(run: RunDirectory, known: RunConfig, fresh: RunConfig) -> Ru
 
 
 def resolved(fresh: RunConfig, settings: Sequence[str]) -> RunConfig:
-    """Returns a new run's config, with every setting of its call applied.
+    """Returns a new run's config with all settings of its call applied.
 
     Raises:
-        UsageError: A setting is refused.
+        UsageError: A setting is invalid.
     """
     config = override(fresh, settings)
     given, kept = identity(config), identity(fresh)
@@ -136,11 +135,11 @@ def resolved(fresh: RunConfig, settings: Sequence[str]) -> RunConfig:
 
 
 def identity(config: RunConfig) -> dict[str, str]:
-    """Returns the fields that are given as arguments and that a run never changes."""
+    """Returns the fields that are set with arguments and never change in a run."""
     return {"task": config.task, "agent": config.agent.kind, "recipe": config.recipe}
 
 
 def sets(settings: Sequence[str], *fields: str) -> bool:
-    """Returns whether a ``--set`` setting names one of the fields, or a part of one."""
+    """Returns whether a ``--set`` setting changes one of the fields or a subfield."""
     paths = [setting.partition("=")[0].strip() for setting in settings]
     return any(f"{path}.".startswith(f"{field}.") for path in paths for field in fields)

@@ -1,9 +1,9 @@
-"""A run's web page as one file, and its curves in a notebook.
+"""Exports a run's web page as one file, and shows its curves in a notebook.
 
-    tengen.report.curves("runs/gomoku/9")        # draws itself in a notebook
+    tengen.report.curves("runs/gomoku/9")        # displayed by a notebook
     tengen.report.write_report("runs/gomoku/9", "gomoku.html")
 
-Importing this imports no torch.
+Importing this package does not import torch.
 """
 
 from tengen.report.curves import Curves, curves

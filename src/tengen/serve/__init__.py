@@ -1,7 +1,7 @@
-"""``tengen serve``: a web page that shows runs, and on which people play models.
+"""``tengen serve``: a web server to watch runs and to play against models.
 
-Nothing here changes a run. The web framework is imported when the command runs, and
-only by the modules below this one.
+The server never changes a run. The web framework is imported when the command runs, and
+only by submodules.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ __all__ = ["Limits"]
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Bounds of one server; a request beyond one is refused in one line."""
+    """Limits of a server; requests beyond a limit are rejected with a message."""
 
     max_simulations: int = 1600
-    """Most simulations of one search, 1 to 2**24."""
+    """Maximum simulations per search, 1 to 2**24."""
     num_threads: int = 1
     """Threads that search one tree, 1 to 1024."""
     max_searches: int = 1
-    """Searches at the same time, at least 1; others wait."""
+    """Maximum number of concurrent searches, at least 1; further searches wait."""
     max_waiting: int = 16
-    """Most searches that wait; a further request is told to try again."""
+    """Maximum number of waiting searches; further searches are rejected."""
     max_players: int = 3
-    """Most models in memory; the least recently used one is dropped."""
+    """Maximum number of models in memory; the least recently used is evicted."""
     look_s: float = 2.0
-    """Seconds between two looks at a run's files, at least."""
+    """Minimum seconds between two reads of a run's files."""
 
     def __post_init__(self) -> None:
-        """Checks what a command line gives.
+        """Checks the limit that is set on the command line.
 
         Raises:
-            UsageError: A number is out of its range.
+            UsageError: ``max_simulations`` is out of its range.
         """
         check_range("simulations", self.max_simulations, 1, MAX_SIMULATIONS)

@@ -1,4 +1,4 @@
-"""Games as pages draw them, and as files for other programs."""
+"""Games as JSON values for web pages, and as files for other programs."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ __all__ = [
 ]
 
 _SGF_LETTERS = "abcdefghijklmnopqrstuvwxyz"
-_GOMOKU = 4  # SGF's number of gomoku and renju
+_GOMOKU = 4  # SGF's game number of gomoku and renju
 
 
 def describe_game(game: Game) -> dict[str, Any]:
-    """Returns what a page must know of a game, as JSON values.
+    """Returns the properties of a game that pages use, as JSON values.
 
     Keys: ``name``, ``family`` (``go`` of ``go/9``), ``shape`` (``cells``, ``columns``
     or ``text``), ``height``, ``width``, ``letters`` of the columns, ``num_actions``,
@@ -44,10 +44,10 @@ def describe_game(game: Game) -> dict[str, Any]:
 
 
 def read_moves(game: Game, moves: Any) -> list[int]:
-    """Returns the moves that a page sent.
+    """Returns the moves that a page sent, after checking their form.
 
     Raises:
-        UsageError: It is no list of actions, or longer than a game.
+        UsageError: ``moves`` is not a list of actions, or is longer than a game.
     """
     if not isinstance(moves, list) or len(moves) > game.max_plies:
         raise UsageError(
@@ -59,10 +59,10 @@ def read_moves(game: Game, moves: Any) -> list[int]:
 
 
 def play_moves(game: Game, moves: Iterable[int]) -> State:
-    """Returns the position after moves.
+    """Returns the position after ``moves``.
 
     Raises:
-        UsageError: One is not legal.
+        UsageError: A move is illegal.
     """
     state = game.new_state()
     for number, move in enumerate(moves, 1):
@@ -71,10 +71,10 @@ def play_moves(game: Game, moves: Iterable[int]) -> State:
 
 
 def apply_move(state: State, move: int, number: int) -> None:
-    """Plays a move of a page, or of a file.
+    """Plays a move from a page or a file.
 
     Raises:
-        UsageError: It is not legal.
+        UsageError: The move is illegal.
     """
     if state.is_terminal() or move not in state.legal_actions():
         raise UsageError(
@@ -86,9 +86,9 @@ def apply_move(state: State, move: int, number: int) -> None:
 def position(game: Game, state: State) -> dict[str, Any]:
     """Returns a position as JSON values.
 
-    Keys: ``to_play`` (0 or 1), ``board``, rows of ``X`` (the first player's), ``O`` and
-    ``.`` from the top without gaps, or lines of text; ``legal``, and ``result``, of the
-    first player in {-1, 0, 1}, None before the end.
+    Keys: ``to_play`` (0 or 1); ``board``, all rows from the top as one string of ``X``
+    (the first player), ``O`` and ``.``, or lines of text; ``legal``, the legal actions;
+    and ``result``, the first player's result in {-1, 0, 1}, None before the end.
     """
     is_over = state.is_terminal()
     is_text = make_board_text(game).shape == "text"
@@ -103,13 +103,13 @@ def position(game: Game, state: State) -> dict[str, Any]:
 def game_record(
     game: Game, moves: Sequence[int], first: str, second: str
 ) -> tuple[str, bytes]:
-    """Returns the ending of a file's name, and the file.
+    """Returns the file name extension and the content of a game record.
 
     Args:
-        game: What was played.
-        moves: Legal, from the first; the game may go on.
-        first: The name of who moved first, printable.
-        second: The other's.
+        game: The game.
+        moves: Legal moves from the start; the game need not have ended.
+        first: Name of the first player, printable.
+        second: Name of the second player, printable.
     """
     state = game.new_state()
     for move in moves:

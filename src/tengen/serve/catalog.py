@@ -1,4 +1,4 @@
-"""Which runs are served: those that were named, or all below a folder."""
+"""The runs to serve: those on the command line, or all below a folder."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _MAX_RUNS = 500
 
 
 class Catalog:
-    """Runs by the ids that pages use. No other path is ever opened.
+    """Maps IDs in URLs to runs. Pages cannot access other paths.
 
     Args:
-        paths: Run directories. Empty: every run below ``folder``, also those that are
-            made while the server runs.
-        folder: Where to look if ``paths`` is empty; it need not exist.
+        paths: Run directories. If empty, all runs below ``folder``, including runs that
+            are created while the server runs.
+        folder: The folder to search if ``paths`` is empty; it need not exist.
 
     Raises:
-        UsageError: A path is not a run directory, or has a newer schema.
+        UsageError: A path is not a run directory, or the run has a newer schema.
         RunError: A ``run.json`` is damaged.
     """
 
@@ -34,9 +34,9 @@ class Catalog:
         self._named = [RunDirectory.open(path) for path in paths]
 
     def runs(self) -> dict[str, RunDirectory]:
-        """Returns the runs by id, in order of their names. Reads folders, no files.
+        """Returns the runs by ID. Lists folders, and reads no files.
 
-        An id is made of letters, digits and ``._~-`` alone.
+        An ID contains only letters, digits and ``._~-``.
         """
         found = self._named or [RunDirectory(path) for path in self._below()]
         ids: dict[str, RunDirectory] = {}
@@ -49,16 +49,16 @@ class Catalog:
         return ids
 
     def name(self, run: RunDirectory) -> str:
-        """Returns a run's name for people: its path, without the common folder."""
+        """Returns a run's display name: its path relative to ``folder``."""
         text = str(run.path)
         root = f"{self._folder}{os.sep}"
         return text.removeprefix(root)
 
     def find(self, run_id: str) -> RunDirectory:
-        """Returns the run of an id.
+        """Returns the run with an ID.
 
         Raises:
-            UsageError: There is none.
+            UsageError: No run has the ID.
         """
         found = self.runs().get(run_id)
         if found is None:
@@ -69,7 +69,7 @@ class Catalog:
         return found
 
     def _below(self) -> list[Path]:
-        """Returns the folders with a ``run.json``; a run has no other one in it."""
+        """Returns the folders with a ``run.json``; does not search inside runs."""
         found: list[Path] = []
         level = [self._folder]
         for _ in range(_MAX_DEPTH):
@@ -83,13 +83,13 @@ class Catalog:
 
 
 def in_folder(paths: Iterable[Path], folder: Path) -> list[Path]:
-    """Returns those of some paths that lie in a folder once all links are followed.
+    """Returns the paths that are inside a folder after links have been resolved.
 
-    A link in a run may point to a file that its readers must not see.
+    A link in a run may point to a file that users of the server must not read.
 
     Args:
-        paths: Of files or folders, whether they are there or not.
-        folder: May itself be reached by links.
+        paths: Paths of files or folders, which need not exist.
+        folder: The folder, which may be a link.
     """
     root = folder.resolve()
     found = []
@@ -98,7 +98,7 @@ def in_folder(paths: Iterable[Path], folder: Path) -> list[Path]:
             if path.resolve().is_relative_to(root):
                 found.append(path)
         except (OSError, RuntimeError):
-            continue  # links that lead to each other
+            continue  # The links form a cycle.
     return found
 
 

@@ -1,4 +1,4 @@
-"""``tengen serve``: a web page to watch runs and to play against their agents."""
+"""``tengen serve``: a web server to watch runs and to play against their agents."""
 
 from __future__ import annotations
 
@@ -82,14 +82,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def serve(args: argparse.Namespace) -> dict[str, Any]:
-    """Serves until a signal, and prints the address.
+    """Prints the address and serves until a signal arrives.
 
     Returns:
         ``address`` and ``exit_code``.
 
     Raises:
-        UsageError: The extra ``serve`` is not installed, a folder is no run, or the
-            address cannot be listened on.
+        UsageError: The extra ``serve`` is not installed, a folder is not a run, or the
+            server cannot listen on the address.
         RunError: A run is damaged.
     """
     check_installed()
@@ -133,10 +133,10 @@ def serve(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def check_installed() -> None:
-    """Makes sure that the web framework is here.
+    """Checks that the web framework is installed.
 
     Raises:
-        UsageError: It is not.
+        UsageError: It is not installed.
     """
     missing = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
     if missing:

@@ -1,4 +1,4 @@
-"""Games that a run keeps: games of self-play and of matches."""
+"""Reads the stored games of a run, from self-play and from matches."""
 
 from __future__ import annotations
 
@@ -40,65 +40,65 @@ _OUTCOMES = {1: 1.0, 2: -1.0, 3: 0.0}
 _MAX_SGF_FILES = 1000
 _MAX_SOURCES = 400
 _MAX_GAMES = 2000
-_MAX_BYTES = 64 << 20  # of the games of a match
+_MAX_BYTES = 64 << 20  # maximum size of a match's file
 
 
 @dataclass(frozen=True)
 class Source:
-    """Games of one file, or of one match."""
+    """A file or a match with stored games."""
 
     id: str
-    """The id that pages use."""
+    """ID of the source in URLs."""
     kind: Literal["self-play", "match"]
-    """Whether the search's values were kept with the games."""
+    """The kind of games; only self-play games have search results."""
     title: str
-    """The title, for people."""
+    """The display title."""
     path: Path
-    """The file, or the folder of SGF files."""
+    """The file, or the folder of a match."""
     players: tuple[str, str] = ("A", "B")
-    """What the two sides of a match are called, if no file names them."""
+    """Default names of the two sides of a match."""
     record: Path | None = None
-    """The file that names the two sides; it need not be there."""
+    """A file that names the two sides; it need not exist."""
 
 
 @dataclass(frozen=True)
 class KeptPly:
-    """The stored data of one search."""
+    """The stored results of one search."""
 
     value_to_play: float
     """Value after the search, in [-1, 1]."""
     num_simulations: int
     """Simulations of the search."""
     policy: tuple[tuple[int, float], ...]
-    """(action, share of the policy target); empty for a ply that is not learned."""
+    """The policy target as (action, share); empty for plies without a target."""
     lead_to_play: float | None
-    """The lead in points; None where it was not estimated."""
+    """The lead in points; None if it was not estimated."""
 
 
 @dataclass(frozen=True)
 class KeptGame:
-    """One finished game."""
+    """A stored finished game."""
 
     index: int
-    """Its number, in its generation or match."""
+    """Index of the game in its generation or match."""
     title: str
-    """The players' names."""
+    """Display title: the players' names, or the model of self-play."""
     moves: tuple[int, ...]
-    """Actions from the first move on."""
+    """Actions from the first move."""
     num_opening_plies: int
-    """Moves at the start that were not searched."""
+    """Number of opening moves, which were not searched."""
     result: float | None
-    """The first player's result, in {-1, 0, 1}; None where there is none."""
+    """The first player's result, in {-1, 0, 1}; None without a result."""
     plies: tuple[KeptPly | None, ...] = ()
-    """One for each move; empty if no searches were kept."""
+    """Search results per move; empty if none are stored."""
     variant: str = ""
-    """The game that was played, if not the run's own."""
+    """Name of the game, if it differs from the run's task."""
 
 
 def sources(run: RunDirectory) -> list[Source]:
-    """Returns what games there are, the newest first of each kind. Reads no file.
+    """Returns the sources of a run, newest first within each kind. Reads no file.
 
-    What lies elsewhere, behind a link, is left out.
+    Excludes links to paths outside the run.
     """
     found = []
     matches = sorted(find_files(run.games, "final-*.jsonl"), key=_number, reverse=True)
@@ -115,7 +115,7 @@ def sources(run: RunDirectory) -> list[Source]:
         *experience_files(run.experience, "npz"),
         *experience_files(run.experience, "journal"),
     ]
-    # A generation may be several files: parts that were sealed while it was played.
+    # A generation may have several files, if parts were sealed during self-play.
     newest = sorted(
         games, key=lambda p: (int(p.stem), int(p.parent.name), p.suffix), reverse=True
     )
@@ -128,7 +128,7 @@ def sources(run: RunDirectory) -> list[Source]:
         generation = int(path.stem)
         name = f"{writer}.{incarnation}.{path.stem}"
         if name in seen:
-            continue  # a journal that is being sealed
+            continue  # The journal is being sealed, so its segment exists too.
         seen.add(name)
         title = f"self-play, generation {generation}"
         if num_parts[generation] > 1:
@@ -143,11 +143,11 @@ def sources(run: RunDirectory) -> list[Source]:
 
 
 def read_source(source: Source) -> tuple[KeptGame, ...]:
-    """Returns the games of a source, by index. Blocks; the last few are remembered.
+    """Returns the games of a source. Blocks; the last few sources are cached.
 
     Raises:
-        UsageError: A file is of another schema, or foreign.
-        RunError: One is damaged, or gone.
+        UsageError: A file is missing, too large, invalid, or has another schema.
+        RunError: A file is damaged.
     """
     try:
         state = source.path.stat()
@@ -159,12 +159,12 @@ def read_source(source: Source) -> tuple[KeptGame, ...]:
 
 
 def replayed(game: Game, kept: KeptGame) -> list[dict[str, Any]]:
-    """Returns the position before the first move and after each, as JSON values.
+    """Returns the positions before the first and after each move, as JSON values.
 
-    ``legal`` is left out of them.
+    They have the keys of ``position``, except ``legal``.
 
     Raises:
-        UsageError: A move is not legal.
+        UsageError: A move is illegal.
     """
     state = game.new_state()
     shown = [position(game, state)]
@@ -182,7 +182,7 @@ def source_row(source: Source) -> dict[str, str]:
 
 
 def source_page(source: Source) -> dict[str, Any]:
-    """Returns which games a source has, as JSON values; raises as ``read_source``."""
+    """Returns the games of a source, as JSON values; raises as ``read_source``."""
     games = read_source(source)
     listed = [
         {
@@ -321,7 +321,7 @@ def _recorded(path: Path) -> tuple[KeptGame, ...]:
 
 
 def _bounds(counts: list[int]) -> list[tuple[int, int]]:
-    """Returns where each of some lists begins and ends that lie one after the other."""
+    """Returns the (start, end) offsets of consecutive lists with the given lengths."""
     return list(itertools.pairwise(itertools.accumulate(counts, initial=0)))
 
 

@@ -1,6 +1,6 @@
-"""Playing against a model: the page sends the moves so far, and keeps them.
+"""API to play against a model. The page stores the game and sends all moves each time.
 
-So a closed page leaves nothing behind, and a restarted server continues where it was.
+So the server needs no state: pages may be closed, and the server may be restarted.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ _SEED_BITS = 62
 
 
 class PlayApi:
-    """Routes of the page on which people play.
+    """Routes of the page on which users play.
 
     Args:
         catalog: The runs.
-        players: Their models.
+        players: Loads the models.
         searches: Runs the searches.
-        limits: The bounds of a search.
+        limits: The limits of a search.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class PlayApi:
         self._limits = limits
 
     def routes(self) -> list[Route]:
-        """Returns the routes."""
+        """Returns the routes of the API."""
         routes = [Route("/api/players", shows(_bundled))]
         for base in ("/api/runs/{run}/play", "/api/players/{player}/play"):
             routes += [
@@ -82,7 +82,7 @@ class PlayApi:
         return routes
 
     def _models(self, request: Request) -> dict[str, Any]:
-        """Tells which models there are, and what they play."""
+        """Returns the models to choose from, and their game."""
         most = self._limits.max_simulations
         found: dict[str, Any] = {"max_simulations": most}
         if (name := _bundled_of(request)) is not None:
@@ -97,7 +97,7 @@ class PlayApi:
         return {"game": describe_game(player.game), **found}
 
     async def _position(self, request: Request) -> Response:
-        """Tells the position after moves."""
+        """Returns the position after the page's moves."""
         asked = await read_json(request)
 
         def find() -> dict[str, Any]:
@@ -109,13 +109,13 @@ class PlayApi:
         return json_reply(await run_in_threadpool(find))
 
     async def _search(self, request: Request) -> Response:
-        """Searches the position after moves, and tells of it line by line.
+        """Searches the position after the page's moves, and streams the results.
 
-        Each line is a JSON object with ``kind``: ``position`` before the search,
-        ``forecast`` where the network has one and ``forecasts`` was asked for,
-        ``analysis`` some times while the search grows, and last ``answer``, which has
-        the best action and, where ``plays`` was asked for, the position after it; or
-        ``error``.
+        Each line is a JSON object with a ``kind``: ``position`` before the search;
+        ``forecast`` if the page requests ``forecasts`` and the network has one;
+        ``analysis`` several times during the search; and finally ``answer`` with the
+        best action or, if the page requests ``plays``, the action to play and the
+        position after it. After a failure the last line is ``error``.
         """
         asked = await read_json(request)
         simulations = asked.get("simulations", min(_SIMULATIONS, self._most))
@@ -137,7 +137,7 @@ class PlayApi:
         if level is not None:
             simulations = min(level.simulations, self._most)
         plays = asked.get("plays") is True
-        # A level that draws moves draws others in the next game.
+        # A random seed, so that a level with random moves varies between games.
         seed = secrets.randbits(_SEED_BITS) if level is not None else 0
         forecasts = asked.get("forecasts") is True
 
@@ -169,7 +169,7 @@ class PlayApi:
         )
 
     async def _record(self, request: Request) -> Response:
-        """Returns a game as a file: SGF where the game has it, else text."""
+        """Returns a game as a file: SGF if the game supports SGF, else text."""
         asked = await read_json(request)
 
         def find() -> tuple[str, bytes]:
@@ -194,7 +194,7 @@ class PlayApi:
     def _player(
         self, request: Request, asked: dict[str, Any]
     ) -> tuple[int | None, Player]:
-        """Returns the number of the model, None of a bundled one, and who plays."""
+        """Returns the model's number (None if bundled) and its player."""
         if (name := _bundled_of(request)) is not None:
             level = asked.get("level")
             if level is not None and (type(level) is not int or level < 1):
@@ -207,13 +207,13 @@ class PlayApi:
 
 
 def _bundled_of(request: Request) -> str | None:
-    """Returns the name of the bundled player that a request is about, or None."""
+    """Returns the name of the bundled player in a request's path, or None."""
     player = request.path_params.get("player")
     return None if player is None else str(player).replace("~", "/")[:80]
 
 
 def _bundled(request: Request) -> list[dict[str, Any]]:
-    """Tells which players are part of tengen, whatever runs there are."""
+    """Returns descriptions of all bundled players."""
     return [describe_bundled(name) for name in bundled_names()]
 
 

@@ -1,4 +1,4 @@
-"""Models that people play against, a few of which are kept in memory."""
+"""Loads the models that users play against, and caches a few of them."""
 
 from __future__ import annotations
 
@@ -25,15 +25,13 @@ Load = Callable[..., Player | AgentPlayer]
 
 
 class Players:
-    """Players by run and model, and bundled ones by name and level.
+    """A cache of players: models of runs, and bundled players by level.
 
-    The newest model of a run is looked up each time.
-
-    Thread-safe; a model is loaded once, and other requests wait meanwhile.
+    Thread-safe. While a model is loaded, other requests wait.
 
     Args:
-        max_players: Most players that are kept.
-        tasks: Games in Python that the user typed, which may be opened.
+        max_players: Maximum number of cached players.
+        tasks: Games in Python that the user typed, which may be imported.
         loads: Loads a model directory.
     """
 
@@ -47,16 +45,16 @@ class Players:
         self._kept: OrderedDict[tuple[str, int | None], Player] = OrderedDict()
 
     def get(self, run: RunDirectory, number: int | None) -> tuple[int, Player]:
-        """Returns the number of a model, and who plays by it. Blocks while it loads.
+        """Returns a model's number and its player. Blocks while the model is loaded.
 
         Args:
-            run: Whose model.
-            number: Of the model; None for the newest.
+            run: The run of the model.
+            number: Number of the model; None for the run's newest model.
 
         Raises:
             UsageError: There is no such model, it cannot be used, or it acts in an
                 environment.
-            RunError: The backend refuses it.
+            RunError: The backend rejects the model.
         """
         known = run.models.numbers()
         if not known:
@@ -72,15 +70,16 @@ class Players:
         return found, self._get(key, lambda: self._load(run, found))
 
     def get_bundled(self, name: str, level: int | None) -> Player:
-        """Returns who plays by a bundled model. Blocks while it loads.
+        """Returns a bundled player. Blocks while its model is loaded.
 
         Args:
-            name: Of the player.
-            level: How strong, 1 the weakest; None: as the simulations make it.
+            name: Name of the player.
+            level: The level from 1, the weakest; None: the number of simulations
+                determines the strength.
 
         Raises:
             UsageError: There is no such player or level, or its files are damaged.
-            RunError: The backend refuses it.
+            RunError: The backend rejects the model.
         """
         return self._get((name, level), lambda: self._at_level(name, level))
 
@@ -88,7 +87,7 @@ class Players:
         with self._lock:
             if key not in self._kept:
                 self._kept[key] = load()
-                # One that is in use lives on until its search ends.
+                # A player in use is released when its search ends.
                 while len(self._kept) > self._max_players:
                     self._kept.popitem(last=False)
             self._kept.move_to_end(key)
@@ -102,9 +101,9 @@ class Players:
             player.close()
 
     def _at_level(self, name: str, level: int | None) -> Player:
-        """Returns a bundled player by the model of another level of it, if one is kept.
+        """Returns a bundled player; shares the model of a cached level if there is one.
 
-        Called while the lock is held.
+        The caller must hold the lock.
         """
         known_name(name)
         strength = None
@@ -131,12 +130,12 @@ class Players:
 def describe_bundled(name: str) -> dict[str, Any]:
     """Returns one entry of the list of players, as JSON values.
 
-    Keys: ``id``, as paths have it, ``name``, ``net``, ``games`` and ``strength``, a
-    list of ``what``, ``value``, ``low`` and ``high``. Of one whose manifest is damaged,
-    which hides no other: ``id``, ``name`` and ``trouble``, a line.
+    Keys: ``id``, the ID in URLs; ``name``; ``net``; ``games``; and ``strength``, a list
+    of objects with ``what``, ``value``, ``low`` and ``high``. If the manifest is
+    damaged: ``id``, ``name`` and ``trouble``, the error message.
 
     Args:
-        name: Of the player.
+        name: Name of the player.
     """
     named = {"id": name.replace("/", "~"), "name": name}
     try:
@@ -163,8 +162,8 @@ def describe_levels(manifest: Manifest, most_simulations: int) -> list[dict[str,
     """Returns the levels of a player that a server allows, as JSON values.
 
     Args:
-        manifest: The player's.
-        most_simulations: Of one search.
+        manifest: The manifest of the player.
+        most_simulations: The server's maximum simulations per search.
     """
     return [
         {"level": number, "name": level.name, "rating": level.rating}

@@ -1,4 +1,4 @@
-"""Replies of the server: JSON, files to save, and errors in the one form."""
+"""HTTP responses of the server: JSON, file downloads and errors."""
 
 from __future__ import annotations
 
@@ -31,33 +31,33 @@ __all__ = [
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 MAX_BODY_BYTES = 64 * 1024
-"""Most bytes of a request's body."""
+"""Maximum size of a request body in bytes."""
 TOO_LONG = "request (its body) is too long; send less"
 
 UNPACKED = {"Cache-Control": "no-store", "Content-Encoding": "identity"}
-"""Headers of a stream, which the server sends at once and does not compress."""
+"""Headers of a streamed response, which must not be buffered for compression."""
 
 
 class Busy(HTTPException):
-    """The server has enough to do; the message says what to do."""
+    """The server is overloaded: HTTP status 503, with advice in the message."""
 
     def __init__(self, message: str) -> None:
         super().__init__(503, message, {"Retry-After": "5"})
 
 
 def json_reply(content: Any, status: int = 200) -> Response:
-    """Returns JSON that no browser keeps."""
+    """Returns a JSON response that browsers do not cache."""
     headers = {"Cache-Control": "no-store"}
     return Response(encoded(content), status, headers, "application/json")
 
 
 def encoded(content: Any) -> bytes:
-    """Returns a value as JSON without spaces."""
+    """Returns a value as compact JSON."""
     return json.dumps(content, separators=(",", ":")).encode()
 
 
 def message_of(error: Exception) -> str | None:
-    """Returns the one line of an error that a page is told; None for a bug."""
+    """Returns the error message for a page, in one line; None for a bug."""
     if isinstance(error, Busy):
         return error.detail
     refused = refusal(error)
@@ -72,18 +72,18 @@ async def _refuse(request: Request, error: Exception) -> Response:
     return json_reply({"error": str(refused)}, status)
 
 
-# ValueError and RuntimeError are those of the core and of torch.
+# The core and torch raise ValueError and RuntimeError.
 ERROR_HANDLERS: dict[Any, Any] = dict.fromkeys(
     (TengenError, OSError, MemoryError, ValueError, RuntimeError), _refuse
 )
-"""The handlers of an application for errors that are no bugs."""
+"""The application's handlers of expected errors."""
 
 
 def shows(find: Callable[[Request], Any]) -> Endpoint:
-    """Returns an endpoint that answers with what a function finds, as JSON.
+    """Returns an endpoint that responds with the result of a function, as JSON.
 
     Args:
-        find: Finds it, on a thread where it may block.
+        find: The function, which runs in a worker thread and may block.
     """
 
     async def shown(request: Request) -> Response:
@@ -93,18 +93,18 @@ def shows(find: Callable[[Request], Any]) -> Endpoint:
 
 
 def saved(name: str, suffix: str, data: bytes) -> Response:
-    """Returns a file that the browser saves, under a name with an ending."""
+    """Returns a response that the browser saves as the file ``name.suffix``."""
     disposition = f'attachment; filename="{name}.{suffix}"'
     headers = {"Content-Disposition": disposition, "Cache-Control": "no-store"}
     return Response(data, 200, headers, "application/octet-stream")
 
 
 async def read_json(request: Request) -> dict[str, Any]:
-    """Returns the JSON object of a request.
+    """Returns the JSON object in a request's body.
 
     Raises:
-        UsageError: It is none.
-        HTTPException: It is too long.
+        UsageError: The body is not a JSON object.
+        HTTPException: The body is too long.
     """
     body = bytearray()
     try:

@@ -1,4 +1,4 @@
-"""Searches for people, by default one at a time, each shown while it grows."""
+"""Searches for users of the server, with intermediate results."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _VARIATION_MOVES = 8
 
 
 class Searches:
-    """Runs searches of positions, no more at once than the limits say.
+    """Runs searches of positions, with a limited number of concurrent searches.
 
     Args:
-        limits: How many searches run and wait, and the threads of each.
+        limits: Maximum numbers of running and waiting searches, and threads per search.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -42,17 +42,17 @@ class Searches:
         simulations: int,
         seed: int = 0,
     ) -> AsyncIterator[Analysis]:
-        """Yields what a search finds, some times a second; the last is the answer.
+        """Yields analyses several times a second; the last is the final result.
 
         Args:
             player: The player that searches.
-            moves: Legal moves of a game that is not over.
-            simulations: Within the limits.
-            seed: Seed of what is drawn at random.
+            moves: Legal moves of a game that has not ended.
+            simulations: Simulations of the search, within the limits.
+            seed: Seed of random choices.
 
         Raises:
-            Busy: Too many wait.
-            UsageError: The model's search is refused.
+            Busy: Too many searches are waiting.
+            UsageError: The model's search settings are invalid.
         """
         async with self._turn():
             threads = min(self._limits.num_threads, player.usual_threads())
@@ -61,7 +61,7 @@ class Searches:
                     player.analyse, moves, simulations, seed, threads
                 )
                 return
-            # Left with whatever ends it: a search that fails is not resumed.
+            # An exception must reach the search, so that a failed search is not reused.
             with ExitStack() as stack:
                 growing = player.begin(moves, simulations, seed, threads)
                 search = await run_in_threadpool(stack.enter_context, growing)
@@ -93,9 +93,9 @@ class Searches:
 
 
 def analysis_json(analysis: Analysis) -> dict[str, Any]:
-    """Returns what a search found, as JSON values; values are the side to move's.
+    """Returns an analysis as JSON values, from the view of the side to move.
 
-    Unvisited actions are left out unless the network holds them likely.
+    Excludes unvisited actions, unless their prior exceeds 0.001.
     """
     return {
         "value": round(analysis.value_to_play, 4),
@@ -120,10 +120,10 @@ def analysis_json(analysis: Analysis) -> dict[str, Any]:
 
 
 def forecast_json(forecast: Forecast) -> dict[str, Any]:
-    """Returns how the network expects a game to end, for the side to move.
+    """Returns a forecast as JSON values, from the view of the side to move.
 
-    Keys: ``ownership``, a number in [-1, 1] a cell, row by row; ``score`` and
-    ``lead``, points, the last None where it is not estimated.
+    Keys: ``ownership``, one number in [-1, 1] per cell, row by row; ``score`` and
+    ``lead`` in points; ``lead`` is None if it is not estimated.
     """
     ownership = forecast.ownership_to_play.ravel().tolist()
     lead = forecast.lead_to_play

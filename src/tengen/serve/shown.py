@@ -1,4 +1,4 @@
-"""What pages show of a run, as JSON values. Needs no web framework."""
+"""The contents of pages about runs, as JSON values. Needs no web framework."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
     "summary",
 ]
 
-# Parts of a status that a page has elsewhere, or must not have.
+# Keys of a status that pages must not show, or show elsewhere.
 _APART = ("run", "memory")
 _HEADLINES = ("charts/rating", "charts/episodic_return", "losses/loss")
 _SMALL_POINTS = 48
@@ -37,12 +37,12 @@ _IN_SUMMARY = (
 
 
 def run_page(named: dict[str, str], status: dict[str, Any], view: RunView) -> Any:
-    """Returns the page of a run.
+    """Returns the content of a run's page.
 
     Args:
         named: The run's ``id`` and ``name``.
-        status: Its status, with ``memory`` of ``memory_of``.
-        view: What its events say.
+        status: The run's status, and ``memory``, the result of ``memory_of``.
+        view: The view of the run's events.
     """
     return {
         "run": described(named, status),
@@ -53,7 +53,7 @@ def run_page(named: dict[str, str], status: dict[str, Any], view: RunView) -> An
 
 
 def described(named: dict[str, str], status: dict[str, Any]) -> dict[str, Any]:
-    """Returns what a run does now; arguments as for ``run_page``."""
+    """Returns the current state of a run; arguments as for ``run_page``."""
     progress = status["progress"]
     facts = [] if progress is None else describe(Progress.from_dict(progress))
     return {
@@ -82,7 +82,7 @@ def summary(status: dict[str, Any], view: RunView) -> dict[str, Any]:
 
 
 def environment_row(status: dict[str, Any], view: RunView) -> dict[str, Any]:
-    """Returns one run of the page of environments."""
+    """Returns one run's entry on the page of environments."""
     curve = view.curves.get("charts/episodic_return")
     progress = status["progress"] or {}
     return {
@@ -96,10 +96,10 @@ def environment_row(status: dict[str, Any], view: RunView) -> dict[str, Any]:
 
 
 def store_row(status: dict[str, Any], view: RunView) -> dict[str, Any]:
-    """Returns one run of the page of stores.
+    """Returns one run's entry on the page of stores.
 
-    ``served`` is what ``tengen store top`` shows, of a store that is a process of its
-    own; ``learned`` is what the learner counts in what it draws from.
+    ``served`` contains the statistics of a standalone store process, as in ``tengen
+    store top``; ``learned`` contains the counts of the learner's table.
     """
     table = view.learned.get("table")
     return {
@@ -111,16 +111,16 @@ def store_row(status: dict[str, Any], view: RunView) -> dict[str, Any]:
 
 
 def films(run: RunDirectory) -> list[Path]:
-    """Returns the films that ``tengen eval RUN --video RUN/films`` made."""
+    """Returns the films that ``tengen eval RUN --video RUN/films`` has written."""
     found = find_files(run.path / _FILMS, "*")
     named = [p for p in found if p.suffix in _FILM_TYPES and p.is_file()]
     return sorted(in_folder(named, run.path))[:_MAX_FILMS]
 
 
 def memory_of(status: dict[str, Any]) -> dict[str, int]:
-    """Returns the memory of each process of a run that is on this machine, in bytes.
+    """Returns the memory in bytes of a run's processes on this machine.
 
-    By process, as the status names it, what it started included.
+    Keys are process names as in the status. Child processes are included.
     """
     named = [status["running"], *(role["process"] for role in status["roles"])]
     found = {}

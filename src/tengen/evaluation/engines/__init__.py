@@ -1,1 +1,1 @@
-"""Programs that play, as sides of matches: clients of their protocols, and seats."""
+"""External engines in matches: clients of their protocols, and sides of a match."""

@@ -30,7 +30,7 @@ _NEEDED = ("boardsize", "clear_board", "komi", "play", "genmove")
 
 
 class GtpEngine(EngineProcess):
-    """One GTP engine, which plays Go; see ``EngineProcess``.
+    """A GTP engine that plays Go; see ``EngineProcess``.
 
     Attributes:
         commands: The commands that the engine lists.
@@ -42,11 +42,11 @@ class GtpEngine(EngineProcess):
     commands: frozenset[str]
 
     def ask(self, line: str) -> str:
-        """Returns the answer to a command, without its ``=`` and the spaces around it.
+        """Returns the response to a command, without ``=`` and surrounding whitespace.
 
         Raises:
-            EngineRefusal: The engine refuses.
-            RunError: The engine died, was too slow, or does not speak GTP.
+            EngineRefusal: The engine rejects the command.
+            RunError: The engine died, timed out, or does not speak GTP.
         """
         self._tell(f"{line}\n", line)
         answer = self._read_answer(line, _find_answer)
@@ -57,11 +57,11 @@ class GtpEngine(EngineProcess):
         raise self._stranger(line, answer)
 
     def open(self, game: Game) -> None:
-        """Sets the board and, in engines that know KataGo's command, the rules."""
+        """Sets the board size and, if the engine has ``kata-set-rules``, the rules."""
         self._game = game
         self._rules = _core.parse_go_name(game.name)
         self.can_score = "final_score" in self.commands
-        self._moves: list[int] | None = None  # on the engine's board; None: unknown
+        self._moves: list[int] | None = None  # The engine's board; None if unknown.
         size = f"boardsize {game.height}"
         if game.height != game.width:
             size = f"rectangular_boardsize {game.width} {game.height}"
@@ -70,14 +70,14 @@ class GtpEngine(EngineProcess):
             self.ask(f"kata-set-rules {json.dumps(rules_as_json(self._rules))}")
 
     def set_up(self) -> None:
-        """Begins a game."""
+        """Prepares the engine's board for a new game."""
         self._follow([])
 
     def choose(self, moves: list[int]) -> str:
-        """Returns the answer to ``genmove`` after ``moves``.
+        """Returns the engine's response to ``genmove`` after ``moves``.
 
         Raises:
-            MoveRefusedError: The engine refuses one of them.
+            MoveRefusedError: The engine rejects one of the moves.
         """
         self._follow(moves)
         answer = self.ask(f"genmove {self._colour(len(moves))}")
@@ -86,15 +86,15 @@ class GtpEngine(EngineProcess):
         return answer
 
     def read(self, answer: str) -> int | None:
-        """Returns the action of a vertex; None if it is not on the board."""
+        """Returns the action of a vertex; None if the vertex is not on the board."""
         return read_vertex(answer, self._game.height, self._game.width)
 
     def resigns(self, answer: str) -> bool:
-        """Returns whether the engine resigns."""
+        """Returns whether the engine resigns with this response."""
         return answer.lower() == "resign"
 
     def why_illegal(self, moves: list[int], action: int | None) -> str:
-        """Returns the rule that a move breaks, as the end of a sentence."""
+        """Returns why a move is illegal, as the end of a sentence."""
         if action is None:
             return "it is no vertex"
         rules = _core.parse_go_name(self._game.name)
@@ -109,16 +109,16 @@ class GtpEngine(EngineProcess):
         return "the point is taken, or the stone would have no liberty"
 
     def score(self, moves: list[int]) -> str:
-        """Returns the answer to ``final_score``.
+        """Returns the engine's response to ``final_score`` after ``moves``.
 
         Raises:
-            MoveRefusedError: The engine refuses one of the moves.
+            MoveRefusedError: The engine rejects one of the moves.
         """
         self._follow(moves)
         return self.ask("final_score")
 
     def num_seki(self) -> int:
-        """Returns how many stones the engine calls seki; 0 where it cannot say."""
+        """Returns the number of stones in seki by the engine; 0 if it cannot tell."""
         try:
             return len(self.ask("final_status_list seki").split())
         except EngineRefusal:
@@ -140,13 +140,13 @@ class GtpEngine(EngineProcess):
 
     def _follow(self, moves: list[int]) -> None:
         """Brings the engine's board to the position after ``moves``."""
-        known, self._moves = self._moves, None  # a refusal leaves the board unknown
+        known, self._moves = self._moves, None  # unknown if a command fails
         height, width = self._game.height, self._game.width
         if known is None or known != moves[: len(known)]:
             self.ask("clear_board")
             self.ask(f"komi {self._rules.komi:g}")
             if self._rules.handicap:
-                # As moves, since some engines give White points for handicap stones.
+                # Played as moves: some engines compensate White for handicap stones.
                 for point in _core.handicap_points(height, width, self._rules.handicap):
                     self.ask(f"play b {write_vertex(point, height, width)}")
             known = []
@@ -163,8 +163,8 @@ class GtpEngine(EngineProcess):
 
 
 def _find_answer(text: bytes) -> tuple[str | None, bytes]:
-    """Returns an answer, its lines joined by newlines, and what follows it."""
-    # Engines may send empty lines before an answer.
+    """Returns the first response, None if it is incomplete, and the text after it."""
+    # Engines may send empty lines before a response.
     text = text.replace(b"\r", b"").lstrip(b"\n\t ")
     answer, end, rest = text.partition(b"\n\n")
     if end:

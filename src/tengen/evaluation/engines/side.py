@@ -1,4 +1,4 @@
-"""An engine as a side of a match, with one process for each game of a thread."""
+"""An engine as a side of a match, with one engine process per concurrent game."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ __all__ = ["EngineReport", "EngineSide", "check_engine"]
 
 @dataclass(frozen=True)
 class EngineReport:
-    """What a match saw of an engine, apart from its results."""
+    """Disagreements and illegal moves of an engine in a match."""
 
     num_scored: int = 0
-    """Games that ended with two passes and that the engine scored, too."""
+    """Number of games that ended with two passes and that the engine scored too."""
     num_disagreements: int = 0
-    """How many of them the engine scored differently."""
+    """Number of scored games in which the engine's score differs."""
     num_other_winners: int = 0
-    """How many of these had another winner by the engine's score."""
+    """Number of disagreements in which the engine's score gives another winner."""
     first_disagreement: str = ""
-    """The first disagreement."""
+    """Description of the first disagreement; empty without one."""
     num_illegal: int = 0
-    """Games that the engine lost by an illegal move."""
+    """Number of games that the engine lost by an illegal move."""
     first_illegal: str = ""
-    """The first illegal move."""
+    """Description of the first illegal move; empty without one."""
 
     @staticmethod
     def of(sides: Sequence[EngineSide]) -> EngineReport:
-        """Returns the report of one engine from its sides in all threads."""
+        """Returns an engine's report, merged over its sides in all threads."""
         disagreements = {k: v for side in sides for k, v in side.disagreements.items()}
         illegal = {k: v for side in sides for k, v in side.illegal.items()}
         return EngineReport(
@@ -50,15 +50,15 @@ class EngineReport:
 
 
 class EngineSide(Side):
-    """One engine in the games of one thread, each game with its own process.
+    """An engine in the games of one thread, with one process per concurrent game.
 
     Args:
         game: The game.
         player: The engine.
-        num_slots: Maximum number of games at once.
+        num_slots: Maximum number of concurrent games.
 
     Raises:
-        UsageError: The engine's protocol does not have the game.
+        UsageError: The engine's protocol does not support the game.
     """
 
     def __init__(self, game: Game, player: EnginePlayer, num_slots: int) -> None:
@@ -66,30 +66,30 @@ class EngineSide(Side):
         self._game = game
         self._player = player
         self._free: list[EngineProcess] = []
-        self._seats: dict[int, EngineProcess] = {}  # by game
-        self._num_seen = 0  # finished games, already compared
+        self._seats: dict[int, EngineProcess] = {}  # by game index
+        self._num_seen = 0  # finished games that have been compared
         self._pool = ThreadPoolExecutor(num_slots, thread_name_prefix="engine")
         self._stopped = False
         self.num_scored = 0
-        """See ``EngineReport``."""
+        """See ``EngineReport.num_scored``."""
         self.disagreements: dict[int, str] = {}
-        """Scores of the engine that differ, by game."""
+        """Scores of the engine that differ, by game index."""
         self.num_other_winners = 0
-        """See ``EngineReport``."""
+        """See ``EngineReport.num_other_winners``."""
         self.illegal: dict[int, str] = {}
-        """Illegal moves of the engine, by game."""
-        self._disputes: dict[int, Dispute] = {}  # by game
+        """Illegal moves of the engine, by game index."""
+        self._disputes: dict[int, Dispute] = {}  # by game index
 
     def move(self, match: Any, player: int) -> None:
-        """Asks for one move in each game that waits for one, in all games at once.
+        """Requests one move in each waiting game, in all games concurrently.
 
-        A game in which the engine refuses a legal move ends there, disputed.
+        If the engine rejects a legal move, the game ends as disputed.
 
         Raises:
-            RunError: An engine died, was too slow, or refuses to set up a game or to
+            RunError: An engine died or timed out, or it refuses to set up a game or to
                 move.
         """
-        match.port(player).next()  # begins games
+        match.port(player).next()  # starts new games
         self._score(match)
         turns = match.turns(player)
         try:
@@ -119,28 +119,28 @@ class EngineSide(Side):
                 self._play(match, turn, answer)
 
     def dispute(self, index: int) -> Dispute | None:
-        """Returns the move that the engine refused in a game, if any."""
+        """Returns the legal move that the engine rejected in a game, if any."""
         return self._disputes.get(index)
 
     def illegal_move(self, index: int) -> str:
-        """Returns the engine's illegal move that ended a game; empty if none did."""
+        """Returns the engine's illegal move that ended a game; empty without one."""
         return self.illegal.get(index, "")
 
     def finish(self, match: Any, player: int) -> None:
-        """Compares the last scores and closes the engines."""
+        """Compares the scores of the last games and closes the engines."""
         self._score(match)
         for engine in self._free:
             engine.close()
 
     def stop(self) -> None:
-        """Kills every engine."""
+        """Kills all engine processes."""
         self._stopped = True
         for engine in [*self._free, *self._seats.values()]:
             engine.kill()
         self._pool.shutdown(wait=False)
 
     def close(self) -> None:
-        """Waits until the engines have ended."""
+        """Waits until all engine processes have exited."""
         self._pool.shutdown()
         for engine in [*self._free, *self._seats.values()]:
             engine.close()
@@ -171,8 +171,8 @@ class EngineSide(Side):
         match.resign(turn.index)
 
     def _leave(self, engine: EngineProcess) -> None:
-        """Keeps an engine for another game, or closes it if it cannot play one."""
-        self._free.append(engine)  # so that ``stop`` finds it
+        """Stores an engine for another game, or closes it if it cannot play one."""
+        self._free.append(engine)  # so that ``stop`` kills it
         try:
             is_free = engine.is_free()
         except Exception:
@@ -190,7 +190,7 @@ class EngineSide(Side):
         num_points = self._game.height * self._game.width
         for game in match.games(self._num_seen):
             self._num_seen += 1
-            # A game may end before the engine has had a turn in it.
+            # A game may end before the engine's first turn.
             seat = self._seats.pop(game.index, None)
             if seat is None:
                 continue
@@ -206,7 +206,7 @@ class EngineSide(Side):
                 is_same = _points(theirs) == _points(ours)
                 num_seki = 0 if is_same else seat.num_seki()
             except MoveRefusedError:
-                continue  # the last pass: the engine has another game to score
+                continue  # The engine rejects the last pass, and cannot score.
             except Exception:
                 if self._stopped:
                     return
@@ -222,27 +222,27 @@ class EngineSide(Side):
 
 
 def check_engine(player: EnginePlayer, task: str) -> None:
-    """Starts an engine, lets it set up a game, and ends it. Blocks.
+    """Starts an engine, lets it set up a game, and closes it. Blocks.
 
     Args:
         player: The engine.
-        task: A game of its protocol.
+        task: A game that the engine's protocol supports.
 
     Raises:
-        UsageError: It cannot be started, or does not speak its protocol.
-        RunError: It does not answer, or refuses the game.
+        UsageError: The engine cannot be started, or does not speak its protocol.
+        RunError: The engine does not respond, or rejects the game.
     """
     with player.start(open_game(task)) as engine:
         engine.set_up()
 
 
 def _first(notes: dict[int, str]) -> str:
-    """Returns the note of the first game; empty if there is none."""
+    """Returns the note of the game with the lowest index; empty if there is none."""
     return notes[min(notes)] if notes else ""
 
 
 def _points(score: str) -> float | None:
-    """Returns Black's lead from a score; None if it has no number."""
+    """Returns Black's lead from a score such as ``W+3.5``; None if it has no number."""
     if score.strip() == "0":
         return 0.0
     match = re.fullmatch(r"\s*([BbWw])\+([0-9]{1,4}(?:\.[0-9]{1,3})?)\s*", score)

@@ -1,1 +1,1 @@
-"""What an agent scores in an environment: whole episodes, and films of them."""
+"""Evaluates an agent in an environment on complete episodes, and films them."""

@@ -1,7 +1,6 @@
-"""Films of the first episodes of an evaluation, a file each.
+"""Films of the first episodes of an evaluation, one file per episode.
 
-Episode i is the first episode of copy i; no more episodes are filmed than there are
-copies.
+Film i shows the first episode of copy i, so there are at most as many films as copies.
 """
 
 from __future__ import annotations
@@ -32,17 +31,17 @@ MAX_FILMS = 3
 
 @dataclass(frozen=True)
 class FilmFile:
-    """A film in a file."""
+    """A published film."""
 
     path: Path
-    """The file."""
+    """Path of the file."""
     episode: int
-    """The number of the episode, from 0."""
+    """Index of the episode, from 0."""
     num_steps: int
-    """Steps that the film shows; fewer than the episode has if it was too long."""
+    """Number of steps that the film shows; fewer than the episode has if it is cut."""
     num_pictures: int
-    """Pictures of the film: one before the first step, and one for each step, or for
-    every few steps if steps are fast."""
+    """Number of frames: one before the first step, and one per step, or one per several
+    steps if the environment is faster than the maximum frame rate."""
 
     def to_json(self) -> dict[str, Any]:
         """Returns the fields as JSON values."""
@@ -55,16 +54,16 @@ class FilmFile:
 
 
 class Films:
-    """Films of one evaluation; ``close`` it in any case.
+    """Films of one evaluation. The caller must ``close`` it, even after an error.
 
     Args:
-        folder: The folder, made if it is missing; earlier films are replaced.
+        folder: The output folder, created if it is missing; earlier films are replaced.
         num_films: Number of filmed episodes, at least 1.
-        max_steps: Steps after which an episode is cut.
-        film_format: The format; None for that of ``choose_format``.
+        max_steps: Number of steps after which films end.
+        film_format: The format; None for the result of ``choose_format``.
 
     Attributes:
-        format: The format.
+        format: The film format.
         num_films: Number of filmed episodes.
 
     Raises:
@@ -86,7 +85,7 @@ class Films:
         self._reels: list[_Reel] = []
 
     def filming(self, env: FilmedEnv) -> Env:
-        """Returns ``env``, filming the first episodes of its first copies.
+        """Returns a wrapper of ``env`` that films the first episodes of its copies.
 
         Args:
             env: The environment, already reset, with at least ``num_films`` copies.
@@ -96,10 +95,10 @@ class Films:
         return filming
 
     def publish(self) -> list[FilmFile]:
-        """Writes the films atomically. Blocks while they are encoded.
+        """Writes each film atomically. Blocks while the films are encoded.
 
         Raises:
-            RunError: The encoder fails, or the disk refuses.
+            RunError: The encoder fails, or writing to the disk fails.
         """
         files = []
         for episode, reel in enumerate(self._reels):
@@ -109,13 +108,13 @@ class Films:
         return files
 
     def close(self) -> None:
-        """Discards films that were not published."""
+        """Discards films that have not been published."""
         for reel in self._reels:
             reel.film.discard()
 
 
 class _Reel:
-    """The film of one episode, while it is played."""
+    """The film of one episode in progress."""
 
     def __init__(self, film: Film, every: int, max_pictures: int) -> None:
         self.film = film
@@ -131,7 +130,7 @@ class _Reel:
         self._add(env, copy)
 
     def step(self, env: FilmedEnv, copy: int, is_last: bool) -> None:
-        """Adds the picture after a step; always after the last one."""
+        """Counts a step; adds a picture every few steps and after the last step."""
         self._num_steps += 1
         if is_last or self._num_steps % self._every == 0:
             self._add(env, copy)
@@ -145,7 +144,7 @@ class _Reel:
 
 
 class _FilmingEnv(EnvWrapper):
-    """An ``Env`` that adds pictures to films while it is stepped."""
+    """An ``Env`` wrapper that adds pictures to films at each step."""
 
     def __init__(
         self, env: FilmedEnv, film_format: FilmFormat, num_films: int, max_steps: int
@@ -183,10 +182,10 @@ class _FilmingEnv(EnvWrapper):
 
 
 def _prepare(folder: Path) -> None:
-    """Makes the folder, and checks that it is writable.
+    """Creates the folder, and checks that it is writable.
 
     Raises:
-        UsageError: It is not.
+        UsageError: The folder cannot be created or is not writable.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,6 @@
-"""Formats of films: mp4 with ffmpeg, or else gif with Pillow.
+"""Film formats: mp4 with ffmpeg, or gif with Pillow as the fallback.
 
-A film is encoded while it is played, so that memory holds no more of it than the format
-needs.
+Frames are encoded as they arrive, so memory holds only the frames that a format needs.
 """
 
 from __future__ import annotations
@@ -31,59 +30,59 @@ __all__ = [
 ]
 
 MAX_PICTURES_PER_S = 50.0
-"""The maximum frame rate: delays in a gif are at least two hundredths of a second."""
+"""The maximum frame rate, because the minimum delay between gif frames is 0.02 s."""
 _MAX_PICTURES = 30_000
-# Pixels of all pictures of a gif, a byte each, which are in memory until the end.
+# Maximum pixels of a gif, one byte per pixel: all frames stay in memory until the end.
 _MAX_GIF_PIXELS = 200_000_000
 _END_S = 300.0
 
 
 class Film(Protocol):
-    """A film that is being made. Used by one thread at a time."""
+    """An encoder of one film. Used by one thread at a time."""
 
     def add(self, picture: Picture) -> None:
-        """Adds a picture of the same size as the first one.
+        """Adds a picture of the film's size.
 
         Raises:
             RunError: The encoder has failed.
         """
 
     def finish(self) -> bytes:
-        """Returns the whole film. Blocks while it is encoded.
+        """Returns the complete film. Blocks until the film is encoded.
 
         Raises:
             RunError: The encoder has failed.
         """
 
     def discard(self) -> None:
-        """Discards the film; does nothing after ``finish``."""
+        """Discards the film; has no effect after ``finish``."""
 
 
 class FilmFormat(Protocol):
-    """A format and its encoder."""
+    """A film format and its encoder."""
 
     @property
     def suffix(self) -> str:
-        """The suffix of its files, ``.mp4``."""
+        """The file name suffix, such as ``.mp4``."""
 
     @property
     def why(self) -> str:
-        """The format and its encoder, as text."""
+        """Description of the format and its encoder."""
 
     def max_pictures(self, picture: Picture) -> int:
-        """Returns the maximum number of pictures of this size in a film."""
+        """Returns the maximum number of pictures of this size per film."""
 
     def begin(self, picture: Picture, pictures_per_s: float) -> Film:
         """Begins a film.
 
         Args:
-            picture: A picture of the film's size; not added.
+            picture: A picture of the film's size; it is not added to the film.
             pictures_per_s: The frame rate, at most ``MAX_PICTURES_PER_S``.
         """
 
 
 def choose_format() -> FilmFormat:
-    """Returns the format that this machine can encode. Blocks for a tenth of a second.
+    """Returns a format that this machine can encode. Blocks for about 0.1 s.
 
     Raises:
         UsageError: Neither ffmpeg nor Pillow is installed.
@@ -100,17 +99,17 @@ def choose_format() -> FilmFormat:
 
 
 def find_ffmpeg() -> str | None:
-    """Returns the path of ffmpeg, from imageio-ffmpeg or PATH; None without it."""
+    """Returns the path of ffmpeg from imageio-ffmpeg or PATH; None if there is none."""
     try:
         from imageio_ffmpeg import get_ffmpeg_exe
 
         return str(get_ffmpeg_exe())
-    except (ImportError, RuntimeError):  # the package has no program for this machine
+    except (ImportError, RuntimeError):  # imageio-ffmpeg may lack a binary here.
         return shutil.which("ffmpeg")
 
 
 class Mp4:
-    """H.264 in mp4, which every browser and player can show.
+    """H.264 in an mp4 file, which all browsers and players support.
 
     Args:
         program: The path of ffmpeg.
@@ -132,7 +131,7 @@ class Mp4:
 
 
 class Gif:
-    """An animated gif with 256 colours for each picture."""
+    """An animated gif with 256 colours per frame."""
 
     suffix = ".gif"
 
@@ -158,12 +157,12 @@ class _Mp4Film:
         height, width, _ = picture.shape
         self._folder = tempfile.TemporaryDirectory(prefix="tengen-film-")
         self._path = Path(self._folder.name) / "film.mp4"
-        # A file, because a pipe that nobody reads would fill up.
+        # A file, because an unread pipe would fill up and block ffmpeg.
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
         words = [program, "-hide_banner", "-loglevel", "error", "-nostdin", "-y"]
         words += ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}"]
         words += ["-r", f"{pictures_per_s:g}", "-i", "pipe:0", "-an"]
-        # The chroma subsampling needs an even width and height.
+        # Chroma subsampling requires an even width and height.
         words += ["-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2", "-pix_fmt", "yuv420p"]
         words += ["-c:v", "libx264", "-crf", "18", "-movflags", "+faststart"]
         self._process = subprocess.Popen(
@@ -222,7 +221,7 @@ class _GifFilm:
     def finish(self) -> bytes:
         data = io.BytesIO()
         first, *others = self._pictures
-        # Pillow merges equal pictures into one that is shown longer.
+        # Pillow merges equal consecutive frames into one with a longer duration.
         first.save(
             data,
             "GIF",
@@ -239,7 +238,7 @@ class _GifFilm:
 
 
 def _works(program: str) -> bool:
-    """Returns whether ffmpeg encodes two pictures: some builds have no H.264."""
+    """Returns whether this ffmpeg encodes H.264; some builds do not."""
     picture = np.zeros((16, 16, 3), np.uint8)
     try:
         film = _Mp4Film(program, picture, 10.0)
@@ -256,7 +255,7 @@ def _works(program: str) -> bool:
 
 
 def _of_size(picture: Picture, shape: tuple[int, ...]) -> Picture:
-    """Returns a picture cropped, or padded with black, to a size."""
+    """Returns a picture cropped, or padded with black, to ``shape``."""
     if picture.shape == shape:
         return picture
     laid = np.zeros(shape, np.uint8)

@@ -1,1 +1,1 @@
-"""Ratings of many players from their matches, and of models on a ladder of anchors."""
+"""Rates players from match results, and models on a ladder of anchors."""

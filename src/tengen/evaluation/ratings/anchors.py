@@ -1,10 +1,10 @@
 """Anchors: fixed players, whose ratings define the Elo scale of a game.
 
 A ladder begins with ``random``, rated 0. ``mcts:N`` and, in Go, KataGo networks
-(``katago:FILE``) follow, and neighbours play each other. For some games their results
-are part of tengen, measured with ``benchmarks/strength/measure_anchors.py``; for others
-a run measures them once and keeps them in ``RUN/eval``. A gap of more than a few
-hundred Elo is known only roughly, and a model's error does not include its error.
+(``katago:FILE``) follow. Neighbours on the ladder play matches. For some games tengen
+ships their results, measured with ``benchmarks/strength/measure_anchors.py``. For other
+games a run measures them once and stores them in ``RUN/eval``. A gap of more than a few
+hundred Elo is known only roughly, and errors of models' ratings do not include this.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ __all__ = [
 
 @dataclass(frozen=True)
 class KatagoAnchor:
-    """``katago:FILE``: a KataGo network with a search; opened when it plays."""
+    """``katago:FILE``: a KataGo network with a search. The file is opened on demand."""
 
     word: str
-    """Its name in the ladder."""
+    """The anchor's name on the ladder, ``katago:FILE``."""
     num_simulations: int
-    """Simulations of a move, at least 1."""
+    """Simulations per move, at least 1."""
 
     @functools.cached_property
     def name(self) -> str:
-        """Its name in records, from the digest of the file and the simulations.
+        """The name in match records: the file's digest and the simulations.
 
-        If the file cannot be read, it is ``word``, which no record has.
+        If the file cannot be read, the name is ``word``, which no record contains.
         """
         try:
             digest = file_sha256(Path(self.word.removeprefix(KATAGO)))
@@ -70,23 +70,23 @@ FixedPlayer: TypeAlias = RandomPlayer | MctsPlayer | KatagoAnchor
 
 @dataclass(frozen=True)
 class Anchor:
-    """One rung of the ladder."""
+    """A fixed player on the ladder, with its rating."""
 
     player: FixedPlayer
-    """The player."""
+    """The fixed player."""
     elo: float
-    """Its rating; random is 0."""
+    """The player's rating; ``random`` has 0."""
 
 
 def fixed_players(words: Iterable[str], num_simulations: int = 1) -> list[FixedPlayer]:
-    """Returns the players of a ladder's words, weakest first. Reads no file.
+    """Returns the players that a ladder names. Reads no file.
 
     Args:
-        words: ``random``, ``mcts:N`` or ``katago:FILE``.
-        num_simulations: Simulations of a move of networks.
+        words: Names, weakest first: ``random``, ``mcts:N`` or ``katago:FILE``.
+        num_simulations: Simulations per move of networks.
 
     Raises:
-        UsageError: A word is no fixed player, or the first is not ``random``.
+        UsageError: A word names no fixed player, or the first is not ``random``.
     """
     players: list[FixedPlayer] = []
     for word in words:
@@ -110,8 +110,8 @@ def opened_anchor(player: FixedPlayer, game: Game, num_threads: int) -> MatchPla
     """Returns an anchor as a player of a match. Blocks while a network is compiled.
 
     Raises:
-        UsageError: A network's file cannot be used, or does not play the game.
-        RunError: The backend refuses it.
+        UsageError: A network file cannot be used, or the network cannot play the game.
+        RunError: The backend rejects the network.
     """
     if not isinstance(player, KatagoAnchor):
         return player
@@ -121,7 +121,7 @@ def opened_anchor(player: FixedPlayer, game: Game, num_threads: int) -> MatchPla
 
 
 def shipped_pairings(task: str) -> list[Pairing]:
-    """Returns the shipped results of a game's anchors; empty for other games."""
+    """Returns the anchor results that tengen ships for a game; empty without any."""
     return [
         Pairing(a, b, Tally(wins_a, draws, wins_b))
         for a, b, wins_a, draws, wins_b in _shipped().get(task, [])
@@ -131,11 +131,11 @@ def shipped_pairings(task: str) -> list[Pairing]:
 def rate_anchors(
     players: Sequence[FixedPlayer], pairings: Iterable[Pairing]
 ) -> list[Anchor]:
-    """Returns the anchors up to the first two neighbours that never met.
+    """Returns the rated anchors, up to the first neighbours that have not played.
 
     Args:
         players: The ladder, weakest first.
-        pairings: Results; those of other players are ignored.
+        pairings: Match results; results of other players are ignored.
     """
     known = list(pairings)
     met = {frozenset((p.a, p.b)) for p in known if p.tally.num_games}
@@ -162,24 +162,24 @@ def measure_anchors(
     opening_plies: int = 2,
     stop: Callable[[], bool] = lambda: False,
 ) -> list[Anchor]:
-    """Returns the rated ladder; neighbours that never met play each other first.
+    """Plays the missing matches between neighbours; returns the rated ladder.
 
-    Blocks while they play. The results depend only on the game and the players, so that
-    every run measures the same ladder.
+    Blocks while they play. Seeds are fixed, so the same arguments give the same ladder
+    in every run.
 
     Args:
-        run: The run, which keeps the results as ``anchor-<name>-<n>.json``.
+        run: The run, which stores the results as ``anchor-<name>-<n>.json``.
         game: The game.
         players: The ladder, weakest first.
-        num_games: Games of two neighbours.
-        num_simulations: Simulations of a move of networks, as for ``fixed_players``.
+        num_games: Games per match of two neighbours.
+        num_simulations: Simulations per move of networks, as for ``fixed_players``.
         num_threads: Threads that play.
         opening_plies: Random plies at the start of each game.
         stop: Called ten times a second; True ends the measurement.
 
     Raises:
-        MatchStopped: ``stop`` ended a match; earlier ones are recorded.
-        RunError: The disk refuses.
+        MatchStopped: ``stop`` ended a match; earlier matches are recorded.
+        RunError: Writing to the disk fails.
     """
     pairings = shipped_pairings(game.name)
     records = [r for r in read_records(run) if r.task == game.name]
@@ -216,7 +216,7 @@ def measure_anchors(
 
 @cache
 def _shipped() -> dict[str, list[tuple[str, str, int, int, int]]]:
-    """Returns ``task -> [a, b, wins_a, draws, wins_b]`` of ``anchors.json``."""
+    """Returns the rows (a, b, wins_a, draws, wins_b) of ``anchors.json`` by task."""
     text = (
         resources.files("tengen.evaluation.ratings")
         .joinpath("anchors.json")

@@ -1,9 +1,9 @@
-"""Elo ratings of many players from the results of their matches.
+"""Fits Elo ratings of many players to their match results.
 
 Source: Bradley and Terry 1952, "Rank analysis of incomplete block designs"; ratings
 are on the Elo scale. Differs from the paper: draws count as half a win, some ratings
-are fixed, a weak prior keeps perfect scores finite, and another prior links a player to
-its earlier self, as in Coulom 2008, "Whole-History Rating".
+are fixed, a weak prior keeps the ratings of perfect scores finite, and another prior
+links a player to its earlier version, as in Coulom 2008, "Whole-History Rating".
 """
 
 from __future__ import annotations
@@ -21,50 +21,50 @@ from tengen.evaluation.elo import Z_95, Tally
 __all__ = ["PRIOR_DRAWS", "Link", "Pairing", "Rating", "fit_ratings"]
 
 PRIOR_DRAWS = 1.0
-"""The prior: virtual draws that are added to each pair of players that met."""
+"""The prior: virtual draws added to each pair of players with results."""
 
-_ELO = 400.0 / math.log(10.0)  # Elo in one natural unit of strength
+_ELO = 400.0 / math.log(10.0)  # Elo per natural unit of strength
 _MAX_STEPS = 500
 _TOLERANCE = 1e-10
-# The maximum change of a strength in a step, in natural units (174 Elo). Beyond it the
-# curve is nearly linear, and the quadratic of Newton's method a bad approximation.
+# The maximum change of a strength per step, in natural units (174 Elo). Beyond it the
+# log-likelihood is nearly linear, so Newton's quadratic approximation is poor.
 _MAX_MOVE = 1.0
 
 
 @dataclass(frozen=True)
 class Pairing:
-    """The results of two players."""
+    """The results of the games between two players."""
 
     a: str
-    """One player."""
+    """Name of player A."""
     b: str
-    """The other."""
+    """Name of player B."""
     tally: Tally
-    """Results of A."""
+    """Results from A's view."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """A player at two times, with about the same strength."""
+    """A prior that two versions of a player have similar strength."""
 
     a: str
-    """The player at one time; not fixed."""
+    """Name of one version; its rating must not be fixed."""
     b: str
-    """The player at the other time; not fixed."""
+    """Name of the other version; its rating must not be fixed."""
     standard_deviation: float
-    """Standard deviation of the normal prior of their difference, in Elo, above 0."""
+    """Standard deviation of the rating difference under the prior, in Elo; above 0."""
 
 
 @dataclass(frozen=True)
 class Rating:
-    """One player's strength."""
+    """A player's rating and its uncertainty."""
 
     elo: float
-    """The rating, on the scale of the fixed players."""
+    """The rating, on the Elo scale that the fixed players define."""
     standard_error: float
-    """Standard error of ``elo``, from the observed information; 0 if it is fixed."""
+    """Standard error of ``elo`` from the observed information; 0 for a fixed rating."""
     num_games: int
-    """The player's games."""
+    """Number of the player's games."""
 
     @property
     def error(self) -> float:
@@ -77,20 +77,20 @@ def fit_ratings(
     fixed: Mapping[str, float],
     links: Sequence[Link] = (),
 ) -> dict[str, Rating]:
-    """Returns the most likely ratings of all players.
+    """Returns the maximum a posteriori ratings of all players.
 
-    Maximises the likelihood of the results, with the priors, with Newton's method; the
+    Maximises the posterior of the ratings given the results with Newton's method; the
     maximum is unique. Errors do not include the uncertainty of fixed ratings.
 
     Args:
-        pairings: Results; a pair may occur several times, in either order. Pairings
-            without games are ignored.
+        pairings: Match results. A pair of players may occur several times, in either
+            order. Pairings without games are ignored.
         fixed: Known ratings in Elo by name; at least one.
         links: Links between players of ``pairings``.
 
     Raises:
-        UsageError: No chain of opponents links a player to a fixed one, or no rating
-            is fixed.
+        UsageError: A player has no chain of opponents to a player with a fixed rating,
+            or no rating is fixed.
     """
     if not fixed:
         raise UsageError("fixed (no rating) must name a player; fix random at 0")
@@ -112,7 +112,7 @@ def fit_ratings(
 
 
 def _merge(pairings: Iterable[Pairing]) -> dict[tuple[str, str], Tally]:
-    """Returns a tally for each pair of names; ignores games of a player with itself."""
+    """Returns one tally per pair of names; ignores games of a player against itself."""
     pairs: dict[tuple[str, str], Tally] = {}
     for pairing in pairings:
         a, b, tally = pairing.a, pairing.b, pairing.tally
@@ -145,7 +145,7 @@ def _check_connected(
 
 
 class _Problem:
-    """The posterior over strengths in natural units: concave, twice differentiable."""
+    """The log posterior of the strengths in natural units: smooth and concave."""
 
     def __init__(
         self,
@@ -168,7 +168,7 @@ class _Problem:
         self._precision = (deviations / _ELO) ** -2.0
 
     def solve(self) -> NDArray[np.float64]:
-        """Returns the maximum, ``[num_free]``."""
+        """Returns the strengths at the maximum, ``[num_free]``."""
         free = np.full(self._num_free, float(self._fixed.mean()))
         value = self._log_posterior(free)
         for _ in range(_MAX_STEPS):
@@ -177,8 +177,8 @@ class _Problem:
                 break
             step = np.linalg.solve(information, gradient)
             scale = min(1.0, _MAX_MOVE / float(np.abs(step).max()))
-            # A step may still overshoot. The value rises at its beginning, so
-            # the halving ends.
+            # A step may still overshoot. The value rises at the start of the step,
+            # so the halving terminates.
             while scale > 1e-12:
                 moved = free + scale * step
                 moved_value = self._log_posterior(moved)
@@ -189,7 +189,7 @@ class _Problem:
         return free
 
     def standard_errors(self, free: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Returns ``[num_free]`` errors in natural units."""
+        """Returns the standard errors in natural units, ``[num_free]``."""
         _, information = self._derivatives(free)
         errors: NDArray[np.float64] = np.sqrt(np.diag(np.linalg.inv(information)))
         return errors
@@ -213,7 +213,7 @@ class _Problem:
     def _derivatives(
         self, free: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Returns the gradient and the negative second derivative."""
+        """Returns the gradient and the negative Hessian of the log posterior."""
         size = self._num_free + len(self._fixed)
         gradient = np.zeros(size)
         information = np.zeros((size, size))
@@ -233,7 +233,7 @@ class _Problem:
 
         difference = self._difference(free, self._a, self._b)
         win = 0.5 + 0.5 * np.tanh(0.5 * difference)
-        # p (1 - p), in a form that never rounds to 0, so that the information stays
+        # p (1 - p) in a form that never rounds to 0, so the information matrix remains
         # positive definite.
         weight = self._games / (2.0 * np.cosh(0.5 * difference)) ** 2
         add(self._a, self._b, self._points - self._games * win, weight)

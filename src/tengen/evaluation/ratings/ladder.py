@@ -1,4 +1,4 @@
-"""Ratings of generations on an Elo ladder of fixed anchors."""
+"""Rates the models of a run on an Elo ladder of fixed anchors."""
 
 from __future__ import annotations
 
@@ -30,35 +30,35 @@ from tengen.search import PlayConfig
 
 __all__ = ["LadderConfig", "nearest_anchor", "rate_generation", "run_ratings"]
 
-# The Elo change that is expected while training grows by a factor of e.
+# The expected Elo change when the amount of training grows by a factor of e.
 _DRIFT = 400.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class LadderConfig:
-    """Settings of the ratings during a run."""
+    """Settings for rating models during a run."""
 
     num_games: int = bounded(16, 2, MAX_GAMES)
-    """Games of each rated model, at least 2."""
+    """Number of games that rate a model, at least 2."""
     round_games: int = bounded(8, 2, MAX_GAMES)
-    """Games against one anchor before the next one is chosen, at least 2."""
+    """Games per round, after which the next anchor is chosen; at least 2."""
     anchor_games: int = bounded(20, 2, MAX_GAMES)
-    """Games between two anchors, for a game without a measured ladder."""
+    """Games per match between anchors, in a game without a shipped ladder."""
     final_games: int = bounded(40, 0, MAX_GAMES)
     """Games against ``final_opponent`` at the end of ``tengen train``; 0 for none."""
     final_opponent: str = "mcts:1000"
-    """``random`` or ``mcts:N``."""
+    """The opponent of the final match, ``random`` or ``mcts:N``."""
     num_simulations: int = 64
-    """Simulations of a move of the model, at least 1."""
+    """Simulations per move of the model, at least 1."""
     opening_plies: int = 2
     """Random plies at the start of each game."""
     book: bool = False
-    """Whether an opening of ``agent.book`` comes before them. The anchors are measured
-    without a book."""
+    """Whether games start with an opening from ``agent.book``, before random plies.
+    Matches between anchors use no book."""
     time_share: float = bounded(
         0.05, 0, 1, below=True, rule="must be at least 0 and below 1; use 0.05"
     )
-    """Maximum share of a run's time for rating, in [0, 1); 0 rates no model."""
+    """Maximum share of a run's time spent on rating, in [0, 1); 0 rates no model."""
     anchors: tuple[str, ...] = (
         "random",
         "mcts:30",
@@ -68,8 +68,8 @@ class LadderConfig:
         "mcts:3000",
         "mcts:10000",
     )
-    """The ladder, weakest first: random, then mcts:N and, in Go, katago:FILE (a KataGo
-    network with ``num_simulations``)."""
+    """The anchors, weakest first: random, then mcts:N and, in Go, katago:FILE (a KataGo
+    network that searches with ``num_simulations``)."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -104,26 +104,26 @@ def rate_generation(
 ) -> Rating:
     """Plays a model against anchors near its strength; returns its rating.
 
-    In each round it plays the anchor with the nearest rating, where a game is most
-    informative. The result is published as ``RUN/eval/<model>-<n>.json``. The
-    first round starts from the rating of the newest rated model. Blocks.
+    In each round the model plays the anchor with the nearest rating, because such games
+    are the most informative. Each round is recorded as ``RUN/eval/<model>-<n>.json``.
+    The first round assumes the rating of the newest rated model. Blocks.
 
     Args:
-        run: The run, which keeps the results. One process rates a run at a time.
+        run: The run, which stores the results. Only one process may rate a run.
         number: The model's number in ``RUN/models``.
-        player: The model.
+        player: The player that uses the model.
         game: The game.
         config: The settings.
-        play: How ``player`` plays, for the record; None for the defaults.
-        book: Openings; None for random plies alone.
-        seed: Seed of the run, from which rounds derive theirs.
+        play: Play settings of ``player``, for the record; None for the defaults.
+        book: Opening book; None for random plies alone.
+        seed: Seed of the run, from which the seeds of rounds are derived.
         num_threads: Threads that play.
-        time_limit_s: Seconds after which no round begins, except the first.
+        time_limit_s: Seconds after which no round begins, except the first round.
         stop: Called ten times a second; True ends the rating.
 
     Raises:
         MatchStopped: ``stop`` ended a round; earlier rounds are recorded.
-        RunError: The disk refuses, or a record is damaged.
+        RunError: Writing to the disk fails, or a record is damaged.
     """
     started_s = time.monotonic()
     play = play or PlayConfig()
@@ -136,7 +136,7 @@ def rate_generation(
         anchor = nearest_anchor(anchors, estimate)
         num_rounds = sum(r.a == name for r in read_records(run))
         round_seed = _round_seed(seed, number, num_rounds)
-        # The last round takes a single game that would remain.
+        # If a single game would remain, add it to this round.
         num_games = min(config.round_games, num_left)
         num_games += num_left - num_games == 1
         tally = play_match(
@@ -178,11 +178,11 @@ def run_ratings(
     play: PlayConfig | None = None,
     book: Book | None = None,
 ) -> dict[str, Rating]:
-    """Returns the ratings of a run's models by number, as six digits.
+    """Returns the ratings of a run's models by number, formatted with six digits.
 
-    Reads ``RUN/eval``. With other simulations, another search or another book a model
-    is another player: only matches with ``config.num_simulations``, ``play`` (None: the
-    defaults) and ``book`` (None: random plies) count.
+    Reads ``RUN/eval``. Strength depends on the simulations, the play settings and the
+    book. So only matches with ``config.num_simulations``, ``play`` (None: the defaults)
+    and ``book`` (None: random plies alone) count.
 
     Raises:
         RunError: A record is damaged.
@@ -210,10 +210,10 @@ def run_ratings(
 
 
 def _links(models: Iterable[str]) -> list[Link]:
-    """Links each rated model to the one before it.
+    """Returns a link between each rated model and the preceding rated model.
 
     Strength grows roughly with the logarithm of training, so the expected difference is
-    large between the first generations and small between late ones.
+    large between early generations and small between late generations.
     """
     names = sorted(models)
     return [
@@ -254,21 +254,21 @@ def _anchors_around(
 
 
 def nearest_anchor(anchors: list[Anchor], elo: float) -> Anchor:
-    """Returns the anchor with the rating nearest to ``elo``; the lower one of two.
+    """Returns the anchor rated nearest to ``elo``; of two, the lower-rated.
 
-    A game is most informative where both results are as likely: its information is
-    p (1 - p).
+    A game is most informative if both results are equally likely: with winning
+    probability p, its information is p (1 - p).
     """
     return min(anchors, key=lambda anchor: (abs(anchor.elo - elo), anchor.elo))
 
 
 def _estimate(ratings: dict[str, Rating], name: str) -> float:
-    """Returns the rating of the model, or of the newest rated one before it, or 0."""
+    """Returns the rating of a model or of the newest rated model before it, or 0."""
     earlier = [known for known in ratings if known <= name]
     return ratings[max(earlier)].elo if earlier else 0.0
 
 
 def _round_seed(seed: int, number: int, num_rounds: int) -> int:
-    """Returns a seed of 63 bits, different for each round of a run."""
+    """Returns a 63-bit seed that differs between all rounds of a run."""
     text = f"rating {seed} {number} {num_rounds}".encode()
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little") >> 1

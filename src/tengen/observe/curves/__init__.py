@@ -1,1 +1,1 @@
-"""A run's curves: the points of its events, as a table, in TensorBoard and in W&B."""
+"""A run's curves, computed from its events: as a table, in TensorBoard and in W&B."""

@@ -1,13 +1,13 @@
-"""Turns a run's events into points of its curves, named as CleanRL names them.
+"""Converts a run's events into points of its curves.
 
-The names are those of CleanRL's TensorBoard files, so that the same dashboards read
+Curves have the names of CleanRL's TensorBoard tags, so that the same dashboards show
 both. Source: Huang et al. 2022, "CleanRL: High-quality Single-file Implementations of
 Deep Reinforcement Learning Algorithms", and its documentation.
 
-Differs from CleanRL: a return is the mean of the last hundred episodes, not of each
-one; losses are means over a turn of learning; ``charts/SPS`` counts from the first turn
-of learning of a call. ``charts/evaluations_per_s`` is by the clock too: the evaluations
-since the point before, over the seconds since then, whatever the run did in them.
+Differs from CleanRL: a return is the mean of the last 100 episodes, not of a single
+episode; losses are means over a turn of learning; ``charts/SPS`` counts from a call's
+first turn of learning. ``charts/evaluations_per_s`` is the number of evaluations since
+the previous point, divided by the elapsed wall-clock time.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _METRICS = {
     "value_accuracy": "charts/value_accuracy",
     "too_old": "charts/too_old",
 }
-"""Metrics of a loss or an optimizer that have another name in CleanRL."""
+"""CleanRL's tags for loss and optimizer metrics that it names differently."""
 
 _COUNTS = {
     "num_games": "charts/games",
     "num_episodes": "charts/episodes",
     "window_rows": "charts/window_rows",
 }
-"""Totals of the learner's table."""
+"""Tags of the counts in the learner's table."""
 
 _TOLD = {
     "played": {
@@ -50,14 +50,14 @@ _TOLD = {
         "room_wait": "charts/room_wait_share",
     },
     "served": {"wait_share": "charts/inference_wait_share"},
-    # A gate that accepts everything plays no match and has no Elo difference.
+    # A gate that accepts every candidate reports no Elo difference.
     "judged": {
         "rating": "charts/rating",
         "rating_error": "charts/rating_error",
         "elo": "charts/gate_elo",
     },
 }
-"""Figures of a turn, by what it did, and their tags."""
+"""Tags of a turn's statistics, by the kind of turn."""
 
 _DID = {
     "actor": "played",
@@ -66,13 +66,13 @@ _DID = {
     "rate": "judged",
     "gate": "judged",
 }
-"""What a turn of a role does."""
+"""The kind of turn of each role."""
 
 _RATIOS = {
     "played": ("num_plies", "num_games", "charts/game_length"),
     "served": ("batch_rows", "batch_capacity", "charts/batch_fill"),
 }
-"""Two figures of a turn, and the tag of the first over the second."""
+"""Numerator, denominator and tag of a ratio, by the kind of turn."""
 
 _MEANS = ("mean_return", "mean_length")
 
@@ -92,36 +92,36 @@ _NO_METRICS = frozenset(
         "train_s",
     )
 )
-"""Figures of a turn of learning that say how far and how fast it went."""
+"""Fields of a turn of learning that are not metrics: progress and timing."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """Some curves' values at one step."""
+    """Values of some curves at one step."""
 
     step: int
     """In environments agent steps, CleanRL's ``global_step``; in games learner steps.
     At least 0."""
     time_s: float
-    """The time of the point, unix seconds."""
+    """Time of the point, UNIX seconds."""
     values: Mapping[str, float]
-    """The values by tag, such as ``charts/episodic_return``."""
+    """Values by tag, such as ``charts/episodic_return``."""
     is_learned: bool = False
-    """Whether it is of a turn of learning; else of a rating or a gate's match."""
+    """Whether the point is from a turn of learning, not from a rating or gate match."""
     learner_steps: int | None = None
-    """Total steps of the learner, in a point of a turn of learning."""
+    """Total learner steps, if the point is from a turn of learning."""
     frames_per_step: float | None = None
-    """Frames of the emulator in an agent step, in environments that count them."""
+    """Emulator frames per agent step, in environments that count frames."""
     restarts: bool = False
-    """Whether the learner resumed from a checkpoint before it: earlier points from this
-    step on were undone by a kill."""
+    """Whether the learner has just resumed from a checkpoint, which discards earlier
+    points at this step or later."""
 
 
 class PointMaker:
-    """Makes points of the events of one call, in order. Used by one thread at a time.
+    """Creates points from the events of one call. Used by one thread at a time.
 
-    Only the learner knows the step. So values of actors wait for the learner's next
-    turn, and values of a model, such as its rating, get the step of the last turn.
+    Only the learner's events contain the step. So values from actors are held until the
+    learner's next turn, and values such as a rating get the step of its last turn.
 
     Args:
         in_environments: Whether the run steps environments.
@@ -133,23 +133,23 @@ class PointMaker:
         self._restarts = True
         self._waiting: dict[str, float] = {}
         self._begun: tuple[float, int] | None = None
-        # Evaluations since the last point that had their rate, and when that was.
+        # Evaluations since the last point with an evaluation rate, and its time.
         self._evaluations = 0
         self._told_s: float | None = None
         self._frames_per_step: float | None = None
-        # The latest means of each actor that runs by itself.
+        # The latest means of each standalone actor, by index.
         self._of_each: dict[Any, dict[str, float]] = {}
 
     def take(self, event: Mapping[str, Any]) -> Point | None:
-        """Takes an event; returns the point that is complete with it, if any.
+        """Processes the next event; returns the point that it completes, if any.
 
         Args:
-            event: As in a file of ``events/``. Kinds and roles without numbers are
+            event: An event as stored in ``events/``. Kinds and roles without curves are
                 ignored, and so are values that are not numbers.
         """
         role, time_s = event.get("role"), float(event["time_s"])
         if event.get("kind") == "death":
-            # The learner resumes from its last checkpoint, as in a new call.
+            # After a death the learner resumes from its last checkpoint.
             self._restarts = True
         if event.get("kind") != "turn":
             return None
@@ -170,10 +170,10 @@ class PointMaker:
         return self.rest(time_s) if did == "judged" else None
 
     def rest(self, time_s: float) -> Point | None:
-        """Returns a point of the waiting values; None without values or a known step.
+        """Returns a point with the held values; None without values or a known step.
 
         Args:
-            time_s: The point's time, unix seconds.
+            time_s: Time of the point, UNIX seconds.
         """
         values = self._values(time_s)
         if self._step is None or values is None:
@@ -181,7 +181,7 @@ class PointMaker:
         return Point(step=self._step, time_s=time_s, values=values)
 
     def _values(self, time_s: float) -> dict[str, float] | None:
-        """Returns the waiting values; None without any, or while no step is known."""
+        """Returns and clears the held values; None without values or a known step."""
         if self._step is None or not self._waiting:
             return None
         if self._evaluations and self._told_s is not None and time_s > self._told_s:
@@ -194,8 +194,8 @@ class PointMaker:
     def _means(self, event: Mapping[str, Any]) -> dict[str, float]:
         """Returns the means over the latest episodes of all actors, if known.
 
-        An actor that runs by itself reports its ``index`` and only its own episodes;
-        otherwise the means are already over all actors.
+        A standalone actor reports its ``index`` and means of its own episodes; other
+        events contain means over all actors.
         """
         told = {
             name: float(event[name]) for name in _MEANS if is_number(event.get(name))
@@ -227,7 +227,7 @@ class PointMaker:
         if not self._in_environments and is_number(num_rows):
             values["charts/rows"] = float(num_rows)
         if is_number(num_rows) and self._begun is not None:
-            # Agent steps a second since the first turn that reported any.
+            # Agent steps per second since the first turn that reported rows.
             begun_s, begun_rows = self._begun
             speed = (num_rows - begun_rows) / max(1e-9, time_s - begun_s)
             values["charts/SPS"] = speed
@@ -278,10 +278,10 @@ def _learned(event: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _tag(name: str, report: Mapping[str, Any]) -> str:
-    """Returns the tag of a metric of learning.
+    """Returns the tag of a learning metric.
 
     Args:
-        name: The metric's name in the loss or optimizer; a user's own agent may use any
+        name: The metric's name in the loss or optimizer; custom agents may use any
             name.
         report: All metrics of the turn.
     """

@@ -1,1 +1,1 @@
-"""A model of gomoku as an engine of the Gomocup protocol, for its managers."""
+"""Runs a gomoku model as an engine of the Gomocup protocol, for tournament managers."""

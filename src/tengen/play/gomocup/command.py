@@ -1,4 +1,4 @@
-"""``tengen gomocup``: a model of gomoku for managers of the Gomocup protocol."""
+"""``tengen gomocup``: runs a gomoku model as an engine of the Gomocup protocol."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def gomocup(args: argparse.Namespace) -> dict[str, Any]:
-    """Answers a manager on stdin and stdout until it quits; returns ``{}``.
+    """Serves a manager on stdin and stdout until it quits; returns ``{}``.
 
     Raises:
-        UsageError: The model cannot be used or plays no gomoku, or a number or a
+        UsageError: The model cannot be used or does not play gomoku, or a number or a
             setting is invalid.
         RunError: The backend rejects the model.
     """
-    # A match's time runs from the start of the process, which was at least its CPU time
+    # The match clock runs from the start of the process, which is at least the CPU time
     # ago.
     begun_s = time.monotonic() - time.process_time()
     player, simulations, threads = load_for_session(args)
@@ -72,7 +72,7 @@ _SIDES = re.compile(r"([^\s,]+)(?:\s*[\s,]\s*([^\s,]+))?")
 
 
 def _start(engine: Engine, command: Command) -> str:
-    """Some managers send width and height, as for RECTSTART."""
+    """Accepts a size, or width and height, which some managers send."""
     sides = _SIDES.fullmatch(command.text)
     width, height = sides.groups() if sides else (command.text, None)
     return _begin_match(engine, width, height or width)
@@ -133,7 +133,7 @@ def _board(engine: Engine, command: Command) -> str | None:
 
 
 def _yxboard(engine: Engine, command: Command) -> None:
-    """Like BOARD, but the engine does not move; from Yixin's dialect."""
+    """Sets the board like BOARD, but the engine does not move; a command of Yixin."""
     engine.stones = _stones_until_done(engine)
 
 
@@ -185,11 +185,11 @@ def _done(engine: Engine, command: Command) -> str:
 def _lines_until_done(engine: Engine) -> list[str]:
     """Returns the lines before DONE, at most one more than the board has cells.
 
-    INFO may come at any time; it is handled and not returned.
+    INFO lines are handled and not returned.
 
     Raises:
-        GomocupError: Another command or the end of the input comes first; it is not
-            consumed.
+        GomocupError: Another command, which is not consumed, or the end of the input
+            comes before DONE.
     """
     lines: list[str] = []
     while True:
@@ -234,12 +234,12 @@ COMMANDS: dict[str, Handler] = {
     "ABOUT": _about,
     "END": _end,
 }
-"""Every command by name."""
+"""The handlers of all commands by name."""
 
 
 _NUM_OFFERED = 3
-# Offers that the network evaluates, the share of the time for that, and the number of
-# the best offers that are then searched.
+# Maximum number of offers that the network evaluates, the share of the time for these
+# evaluations, and the number of best offers to search after them.
 _NUM_LOOKED_AT = 48
 _LOOKING = 0.25
 _NUM_SEARCHED = 6
@@ -247,24 +247,24 @@ _SEED = 0
 
 
 def answer_swap2(engine: Engine, cells: list[int], begun_s: float) -> str | None:
-    """Returns the answer to SWAP2BOARD: stones to offer, SWAP, or a move. Blocks.
+    """Returns the response to SWAP2BOARD: stones to offer, SWAP, or a move. Blocks.
 
-    Whoever is offered stones may take either side, or add two stones and leave the
-    choice to the other side. The last option is worth no more than the better side, so
-    it is never chosen.
+    The side that receives an offer may take either side, or add two stones and leave
+    the choice to the other side. The last option is never better than taking the better
+    side, so the engine never uses it.
 
     Source: Gomocup, "Experimental tournament 2020", the command SWAP2BOARD.
 
     Args:
-        engine: The engine, whose searches judge within its limits.
-        cells: The stones so far, black's first: none, three or five.
-        begun_s: When the command arrived, by ``time.monotonic``.
+        engine: The engine, which searches within its limits.
+        cells: The stones so far in order, black first: none, three or five.
+        begun_s: Arrival time of the command, by ``time.monotonic``.
 
     Returns:
-        The answer; None if the manager has quit meanwhile.
+        The response; None if the manager has quit in the meantime.
 
     Raises:
-        GomocupError: The number of stones is another one, or the game is over.
+        GomocupError: The number of stones is invalid, or the game has ended.
     """
     if len(cells) not in (0, _NUM_OFFERED, _NUM_OFFERED + 2):
         raise GomocupError(
@@ -279,12 +279,12 @@ def answer_swap2(engine: Engine, cells: list[int], begun_s: float) -> str | None
     found = engine.think(as_white, begun_s)
     if engine.is_over:
         return None
-    # After SWAP the other side plays white and makes the next move.
+    # After SWAP the other side plays white and moves next.
     return "SWAP" if found.value_to_play < 0 else engine.play(as_white, found)
 
 
 def _offer(engine: Engine, begun_s: float) -> list[int]:
-    """Returns the three stones whose value is closest to even."""
+    """Returns the most balanced of the evaluated offers of three stones."""
     limits = engine.move_limits(*engine.limits.budget(0))
     looked_at: list[tuple[float, list[int]]] = []
     for cells in _offers(engine.rules.size**2):
@@ -312,7 +312,7 @@ def _offer(engine: Engine, begun_s: float) -> list[int]:
 
 
 def _offers(num_cells: int) -> Iterator[list[int]]:
-    """Yields offers to evaluate, always the same."""
+    """Yields random offers to evaluate, from a fixed seed."""
     rng = np.random.default_rng(_SEED)
     for _ in range(_NUM_LOOKED_AT):
         drawn = rng.choice(num_cells, _NUM_OFFERED, replace=False)

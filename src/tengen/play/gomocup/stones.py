@@ -1,7 +1,7 @@
-"""Lines of the Gomocup protocol, and the stones that they place.
+"""Parses lines of the Gomocup protocol, and converts stones to moves.
 
-A command is a line, and so is its answer. A manager may send the stones of a position
-in any order, and remove any of them. In the core's games moves alternate, and a
+Each command and each response is one line. A manager may send the stones of a position
+in any order, and remove any of them. In the core's games, sides alternate, and a
 complete row ends the game.
 
 Source: Lastovicka, "Gomoku AI protocol", https://plastovicka.github.io/protocl2en.htm.
@@ -28,17 +28,17 @@ __all__ = [
     "parse_line",
 ]
 
-# Managers read into buffers of some hundreds of bytes.
+# Managers read into buffers of a few hundred bytes.
 _MAX_CHARACTERS = 400
 _NOT_SHOWN = re.compile(r"[^\x20-\x7e]+")
 
 
 class GomocupError(Exception):
-    """A command failed; its answer is ``ERROR`` and the error's text."""
+    """A command failed; the response is ``ERROR`` and the error message."""
 
 
 class UnknownCommandError(GomocupError):
-    """A line is no known command; its answer is ``UNKNOWN``."""
+    """A line is not a known command; the response is ``UNKNOWN``."""
 
 
 @dataclass(frozen=True)
@@ -46,22 +46,22 @@ class Command:
     """A command line from a manager."""
 
     name: str
-    """The command, in capitals."""
+    """Name of the command, in upper case."""
     text: str
-    """The arguments."""
+    """The arguments, as one string."""
 
 
 def parse_line(line: bytes) -> Command | None:
-    """Returns the command of a line; None if it is empty.
+    """Returns the command in a line; None if the line is empty.
 
-    Everything but visible ASCII counts as a space. Managers end lines with CR LF.
+    Characters except printable ASCII count as spaces. Managers end lines with CR LF.
     """
     name, _, text = _visible(line.decode(errors="replace")).partition(" ")
     return Command(name.upper(), text.strip()) if name else None
 
 
 def one_line(text: str) -> str:
-    """Returns a text as a line that any manager can read, with its line end."""
+    """Returns a text as one line of limited length, with a newline."""
     shown = _visible(text)
     if len(shown) > _MAX_CHARACTERS:
         shown = shown[: _MAX_CHARACTERS - 3] + "..."
@@ -84,24 +84,24 @@ class Stones:
     """Stones in the order in which they were placed. Immutable."""
 
     placed: tuple[tuple[Owner, int], ...] = ()
-    """(owner, cell) of each stone; no cell twice."""
+    """(owner, cell) of each stone; cells are distinct."""
 
     def __len__(self) -> int:
         """Returns the number of stones."""
         return len(self.placed)
 
     def with_stone(self, owner: Owner, action: int, size: int) -> Stones:
-        """Returns the stones with one more.
+        """Returns the stones with one more stone.
 
         Raises:
-            GomocupError: The cell is taken.
+            GomocupError: The cell is occupied.
         """
         if any(taken == action for _, taken in self.placed):
             raise GomocupError(f"cell ({write_cell(action, size)}) must be empty")
         return Stones((*self.placed, (owner, action)))
 
     def without(self, action: int, size: int) -> Stones:
-        """Returns the stones without the one on a cell.
+        """Returns the stones without the stone on a cell.
 
         Raises:
             GomocupError: The cell is empty.
@@ -112,13 +112,13 @@ class Stones:
         return Stones(left)
 
     def moves(self, game: Game, to_move: Owner = OWN) -> list[int]:
-        """Returns moves that lead to this position with a side to move.
+        """Returns moves that lead to this position, with ``to_move`` to move next.
 
-        The moves keep the order of the stones, as far as the sides alternate and no
-        move ends the game.
+        The moves follow the order of the stones, except where sides must alternate or a
+        move would end the game.
 
         Raises:
-            GomocupError: It is not that side's turn, or the game is over.
+            GomocupError: It is not ``to_move``'s turn, or the game has ended.
         """
         waits = OTHER if to_move == OWN else OWN
         cells = {
@@ -142,7 +142,7 @@ class Stones:
 
 
 def _next(state: State, cells: list[int]) -> tuple[State, int]:
-    """Returns the position after the first cell that does not end the game, and it."""
+    """Plays the first cell that does not end the game; returns (position, cell)."""
     for action in cells:
         after = state.clone()
         after.apply(action)

@@ -1,1 +1,1 @@
-"""A model of Go as a GTP 2 engine: for Sabaki, GoGui, Lizzie and matches."""
+"""Runs a Go model as a GTP 2 engine, for Sabaki, GoGui, Lizzie and matches."""

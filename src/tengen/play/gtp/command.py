@@ -1,9 +1,9 @@
-"""``tengen gtp``: a model of Go for programs that speak GTP.
+"""``tengen gtp``: runs a Go model as a GTP engine.
 
-Here are the commands that search, that score, and that speak of the session itself.
+This module has the commands that search, score, or concern the session.
 
 Source: Farneback 2002, "Specification of the Go Text Protocol, version 2", 6.3; the
-analysis of Leela Zero and of KataGo and the commands of GoGui by their own pages.
+documentation of Leela Zero and KataGo for analysis, and of GoGui for its commands.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def gtp(args: argparse.Namespace) -> dict[str, Any]:
-    """Answers a controller on stdin and stdout until it quits; returns ``{}``.
+    """Serves a controller on stdin and stdout until it quits; returns ``{}``.
 
     Raises:
-        UsageError: The model cannot be used or plays no Go, or a number or a setting
-            is invalid.
+        UsageError: The model cannot be used or does not play Go, or a number or a
+            setting is invalid.
         RunError: The backend rejects the model.
     """
     below = args.resign_below
@@ -88,7 +88,7 @@ _ANALYZE_COMMANDS = (
     "plist/Territory of White/final_status_list white_territory",
     "string/Network/kata-raw-nn all",
 )
-# For networks that predict ownership.
+# Further commands for networks that predict ownership.
 _OWNER_COMMANDS = (
     "plist/Final Status Dead/final_status_list dead",
     "dboard/Expected Owners/tengen-ownership",
@@ -96,7 +96,7 @@ _OWNER_COMMANDS = (
 
 
 def _known_command(engine: Engine, command: Command) -> str:
-    """Never fails; without an argument it answers false."""
+    """Never fails; without an argument the response is false."""
     name = command.words[0] if command.words else ""
     return "true" if name in COMMANDS else "false"
 
@@ -130,10 +130,10 @@ def _genmove_analyze(engine: Engine, command: Command) -> None:
 
 
 def _raw_nn(engine: Engine, command: Command) -> str:
-    """``[colour] [symmetry]``: the network's answer, as a search begins with it.
+    """Returns the network's outputs at the root; arguments ``[colour] [symmetry]``.
 
-    Any symmetry is accepted and ignored: win, loss and policy use the one that searches
-    choose for the position, and the auxiliary heads the mean over all symmetries.
+    The symmetry is ignored: win, loss and policy use the symmetry that searches choose
+    for the position, and the auxiliary heads average over all symmetries.
     """
     words = [word.lower() for word in command.words]
     position = engine.position.going_on()
@@ -177,7 +177,7 @@ def _rows(texts: list[str], width: int) -> list[str]:
 
 
 def _ownership(engine: Engine, command: Command) -> str:
-    """The predicted ownership in GoGui's form ``dboard``: from the top, 1 is Black."""
+    """Returns predicted ownership as GoGui's ``dboard``: rows from the top, Black 1."""
     position = engine.position.going_on()
     forecast = engine.forecast(position)
     if forecast is None:
@@ -192,7 +192,7 @@ def _gogui_commands(engine: Engine, command: Command) -> str:
     return "\n".join((*_ANALYZE_COMMANDS, *(_OWNER_COMMANDS if has_owners else ())))
 
 
-# A chain is dead if the mean predicted ownership of its points is beyond this.
+# A chain is dead if its points' mean ownership for the other side exceeds this.
 _DEAD_OWNERSHIP = 0.8
 
 
@@ -202,9 +202,9 @@ def _final_score(engine: Engine, command: Command) -> str:
 
 
 def _final_status_list(engine: Engine, command: Command) -> str:
-    """Lists points by the rules, and dead stones by the network's prediction.
+    """Lists territory by the rules, and dead stones by the network's prediction.
 
-    No stones are in seki, because area scoring counts them and their eyes as usual.
+    The status seki has no stones, because area scoring needs no special case for seki.
     """
     position = engine.position
     board = _core.GoPosition(position.game.name, position.actions)
@@ -236,7 +236,7 @@ def _dead_chains(
 ) -> list[list[int]]:
     """Returns the chains that the network predicts to be dead.
 
-    Empty if it predicts no ownership. Chains that cannot be captured are left out.
+    Excludes pass-alive chains. Empty if the network does not predict ownership.
     """
     position = engine.position.going_on()
     forecast = engine.forecast(position)
@@ -254,7 +254,7 @@ def _dead_chains(
 
 
 def _chains(stones: dict[int, int], height: int, width: int) -> list[list[int]]:
-    """Returns the points of every chain, each in increasing order."""
+    """Returns the chains on the board, each as its points in increasing order."""
     chains: list[list[int]] = []
     seen: set[int] = set()
     for first in sorted(stones):
@@ -295,10 +295,10 @@ COMMANDS: dict[str, Handler] = {
     "kata-raw-nn": _raw_nn,
     "tengen-ownership": _ownership,
     "gogui-analyze_commands": _gogui_commands,
-    # Says that a comment ends a search; see INTERRUPT.
+    # Tells GoGui that a comment line interrupts a search; see INTERRUPT.
     "gogui-interrupt": lambda engine, command: "",
     "clear_cache": _clear_cache,
-    # Ends a search when it is the next line; afterwards there is none to end.
+    # Its arrival has already ended the search, so the handler does nothing.
     "stop": lambda engine, command: "",
 }
-"""Every command by name, in the order of ``list_commands``."""
+"""Handlers of all commands by name, in the order of ``list_commands``."""

@@ -1,7 +1,7 @@
-"""The board of a GTP session, where either side may move at any time.
+"""The position of a GTP session, in which either side may move at any time.
 
-Controllers place stones, let one side move twice, and continue after two passes. In
-the core's game the sides alternate; ``GoTurns`` translates.
+Controllers may place stones, play two moves of one side in a row, and continue after
+two passes. In the core's games sides alternate, so ``GoTurns`` translates.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from tengen.games.sgf import GoRecord, is_fixed_handicap, setup_moves
 __all__ = ["MAX_PLIES", "Position", "Start"]
 
 MAX_PLIES = 4 * 19 * 19
-"""The longest game that the core plays. Setup stones and the passes of a side that was
-skipped count as plies, so the usual limit would end games too early."""
+"""Ply limit of GTP games. Setup stones and the passes of skipped sides count as plies,
+so the usual limit would end games too early."""
 
 
 @dataclass(frozen=True)
@@ -27,20 +27,20 @@ class Start:
     """The setup before the first move."""
 
     game: str
-    """Name of the game: board, ko rule, suicide, plies."""
+    """Name of the game, with board size, ko rule, suicide rule and ply limit."""
     komi: float
-    """Komi, White's compensation."""
+    """Komi, White's compensation in points."""
     black_stones: tuple[int, ...] = ()
-    """Points in increasing order."""
+    """Points with black setup stones, in increasing order."""
     white_stones: tuple[int, ...] = ()
-    """Points in increasing order."""
+    """Points with white setup stones, in increasing order."""
     first_player: int = 0
-    """The side to move first: 0 Black, 1 White."""
+    """The side that moves first: 0 for Black, 1 for White."""
 
     def record(self) -> GoRecord:
         """Returns the setup as a record without moves.
 
-        Standard handicap stones become part of the game's name.
+        Handicap stones at the standard points become part of the game's name.
         """
         rules = _core.parse_go_name(self.game)
         rules.komi, rules.handicap = self.komi, 0
@@ -65,12 +65,12 @@ class Position:
     Args:
         start: The setup before the moves.
         game: The game of ``start.record()``.
-        moves: (player, action) of each.
+        moves: The moves as (player, action).
 
     Attributes:
-        moves: The moves, as given.
-        num_setup: Number of leading actions that place the setup.
-        state: The core's position after the moves.
+        moves: The moves as (player, action).
+        num_setup: Number of leading actions that place setup stones.
+        state: The core's state after the moves.
 
     Raises:
         UsageError: The setup is impossible.
@@ -92,7 +92,7 @@ class Position:
 
     @property
     def actions(self) -> list[int]:
-        """The legal actions of the core's game that lead here."""
+        """The actions of the core's game that lead to this position."""
         return self._turns.actions
 
     @property
@@ -102,19 +102,19 @@ class Position:
 
     @property
     def closing_pass(self) -> list[tuple[int, int, int]]:
-        """Forbids a pass after the pass of a skipped side; see ``AnalysisRequest``."""
+        """Excludes a pass after the pass of a skipped side; see ``AnalysisRequest``."""
         return [(self.state.to_play, self._pass, 1)] if self.is_passed_to else []
 
     def after(self, player: int, action: int) -> Position:
         """Returns the position after one more move.
 
         Raises:
-            CoreError: It is not legal.
+            CoreError: The move is illegal.
         """
         return Position(self.start, self.game, (*self.moves, (player, action)))
 
     def turn_of(self, player: int) -> Position:
-        """Returns the position with a side to move; the other side passes if needed."""
+        """Returns the position with ``player`` to move, after a pass if needed."""
         if self.state.to_play == player or self.state.is_terminal():
             return self
         return self._on(self._turns.turned(player))
@@ -122,16 +122,16 @@ class Position:
     def going_on(self) -> Position:
         """Returns the position without the two passes that ended the game.
 
-        Returns itself if the game has not ended so.
+        Returns itself if the game has not ended with two passes.
         """
         return self if self._turns.num_passes < 2 else self._on(self._turns.going_on())
 
     def record(self) -> GoRecord:
-        """Returns the game's record, with its result if it is over."""
+        """Returns the game's record, with the result if the game has ended."""
         is_over = self.state.is_terminal()
         rules = _core.parse_go_name(self.game.name)
         usual = _core.GoRules(rules.height, rules.width).max_plies
-        # The session's limit is not the game's, unless the game is longer than usual.
+        # Record the usual ply limit, unless the game exceeds it.
         if len(self.actions) <= usual:
             rules.max_plies = usual
         return replace(
@@ -143,7 +143,7 @@ class Position:
 
     @property
     def score(self) -> float:
-        """Black's area minus White's area and komi, as the board stands."""
+        """Black's area minus White's area and komi, for the current board."""
         return _core.GoPosition(self.game.name, self.actions).score()
 
     @property
@@ -151,13 +151,13 @@ class Position:
         return self.game.num_actions - 1
 
     def _on(self, turns: GoTurns) -> Position:
-        """Returns the position of the same moves in another order of turns."""
+        """Returns a position with the same moves and other turns."""
         position = copy(self)
         position._turns = turns
         position.state = position_after(self.game, turns.actions)
         return position
 
     def _add(self, player: int, action: int) -> None:
-        # A pass after the last possible ply is dropped.
+        # A pass beyond the ply limit is dropped.
         if action != self._pass or len(self.actions) < self.game.max_plies:
             self._turns.add(player, action)

@@ -1,1 +1,1 @@
-"""Parts of sessions with other programs: lines, clocks, searches within limits."""
+"""Components of sessions with other programs: line input, clocks, limited searches."""

@@ -1,4 +1,4 @@
-"""Arguments of the commands that play, and the streams of a session."""
+"""Arguments of the commands that play, and input and output of a session."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def add_session_arguments(parser: argparse.ArgumentParser, models: str) -> None:
     """Adds the arguments for the player and its search.
 
     Args:
-        parser: The command's.
-        models: Further kinds of MODEL, for the help; runs and directories are named.
+        parser: The parser of the command.
+        models: Further kinds of MODEL for the help text, after runs and directories.
     """
     parser.add_argument(
         "model",
@@ -65,13 +65,13 @@ def add_level_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def checked_simulations(args: argparse.Namespace) -> int | None:
-    """Returns the requested number of simulations, None if there is none.
+    """Returns the requested number of simulations; None if not requested.
 
     Args:
-        args: With ``simulations`` and ``level``.
+        args: The arguments, with ``simulations`` and ``level``.
 
     Raises:
-        UsageError: The number is out of range, or a level was given as well.
+        UsageError: The number is out of range, or a level is given as well.
     """
     simulations: int | None = args.simulations
     if simulations is not None:
@@ -82,7 +82,7 @@ def checked_simulations(args: argparse.Namespace) -> int | None:
 
 
 def add_search_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of a search, for people and programs."""
+    """Adds the search arguments that all playing commands share."""
     parser.add_argument(
         "--threads",
         type=int,
@@ -114,12 +114,12 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def load_for_session(args: argparse.Namespace) -> tuple[Player, int | None, int]:
-    """Returns the player, the maximum simulations of a move, and the threads of a tree.
+    """Returns the player, the maximum simulations per move, and the threads per tree.
 
-    Blocks. Simulations are None if neither the options nor the level set them.
+    Blocks. Simulations are None if neither an option nor the level sets them.
 
     Args:
-        args: Of ``add_session_arguments``.
+        args: The parsed arguments of ``add_session_arguments``.
 
     Raises:
         UsageError: The model cannot be used, or a number or a setting is invalid.
@@ -145,15 +145,15 @@ def load_for_session(args: argparse.Namespace) -> tuple[Player, int | None, int]
 
 
 def read_input() -> bytes:
-    """Returns the bytes that have arrived on stdin, none at its end. Blocks.
+    """Returns bytes that have arrived on stdin; empty at the end of input. Blocks.
 
-    Does not use ``sys.stdin``, because a waiting thread would hold its lock while the
-    process ends.
+    Does not use ``sys.stdin``, because a blocked thread would hold its lock during
+    interpreter shutdown.
     """
     return os.read(sys.stdin.fileno(), _CHUNK_BYTES)
 
 
 def write_output(text: str) -> None:
-    """Writes a text to stdout and flushes it."""
+    """Writes a text to stdout and flushes."""
     sys.stdout.write(text)
     sys.stdout.flush()

@@ -1,7 +1,7 @@
-"""Time control: the time settings of a game, the clocks, and the time of a move.
+"""Time control: a game's time settings, the clocks, and the time budget of a move.
 
-Times are in seconds. A move gets less than the clock has, because a search ends a
-little late, and because the controller's clock runs until the answer arrives.
+Times are in seconds. A reserve is never spent, because a search ends slightly late, and
+because the controller's clock runs until the response arrives.
 """
 
 from __future__ import annotations
@@ -15,53 +15,53 @@ __all__ = ["Clock", "TimeSettings"]
 
 _RESERVE_S = 0.15
 _RESERVE_PART = 0.1
-# Overhead of a move on top of its search, if no controller reports the time.
+# Overhead per move besides the search, if no controller reports the time.
 _LAG_S = 0.02
-# Shares of the board's points: those that a usual game plays on, and the minimum that
-# is expected to follow at any time.
+# Expected total number of plies of a game, and minimum number of plies still expected
+# at any time, both as shares of the board's points.
 _PLAYED_PART = 0.8
 _LEFT_PART = 0.3
 _MIN_MOVES_LEFT = 20.0
-# A move that is not clear gets so many shares of the main time. With less main time
-# than the limit each move gets one share.
+# Number of shares of the main time for an unclear move; it is 1 with less main time
+# than _SHORT_S.
 _HARD = 2.5
 _SHORT_S = 10.0
 
 
 @dataclass(frozen=True)
 class TimeSettings:
-    """The time settings of a game, the same for both sides."""
+    """The time settings of a game, which apply to both sides."""
 
     kind: Literal["none", "absolute", "byoyomi", "canadian", "fischer"] = "none"
-    """``byoyomi``: each period is for one move; ``canadian``: a period is for several
-    moves; ``fischer``: each move adds to the main time."""
+    """The time system. ``byoyomi``: each period is for one move; ``canadian``: a period
+    is for several moves; ``fischer``: each move adds to the main time."""
     main_s: float = 0.0
     """Main time, before the overtime."""
     period_s: float = 0.0
-    """Length of a period of overtime, or the increment of each move."""
+    """Length of an overtime period; for ``fischer`` the increment per move."""
     count: int = 0
-    """Periods of ``byoyomi``, or moves in a period of ``canadian``."""
+    """Number of periods for ``byoyomi``; moves per period for ``canadian``."""
     main_limit_s: float = math.inf
-    """``fischer``: the maximum of the main time."""
+    """Maximum main time, for ``fischer``."""
     move_limit_s: float = math.inf
-    """``fischer``: the maximum time of a move."""
+    """Maximum time per move, for ``fischer``."""
 
 
 @dataclass(frozen=True)
 class _Left:
-    """The time that one side has left."""
+    """The remaining time of one side."""
 
     main_s: float
-    period_s: float  # of the running period
-    count: int  # periods with the running one; moves until the end of it
+    period_s: float  # remaining time of the running period
+    count: int  # remaining periods, including the running one, or moves in it
 
 
 class Clock:
-    """The clocks of both sides. A clock runs only by calls of ``spend``.
+    """The clocks of both sides. Clocks advance only with ``spend``.
 
     Args:
-        settings: The game's settings. None if they are unknown; then only the time left
-            is known, once ``set_left`` reports it.
+        settings: The game's time settings. None if unknown; then the remaining time is
+            unlimited until ``set_left`` reports it.
     """
 
     def __init__(self, settings: TimeSettings | None = None) -> None:
@@ -72,19 +72,19 @@ class Clock:
 
     @property
     def is_running(self) -> bool:
-        """Whether there is any limit."""
+        """Whether there is a time limit."""
         return self._settings.kind != "none"
 
     def set_left(self, player: int, seconds: float, count: int) -> None:
-        """Sets a side's clock to the controller's.
+        """Sets a side's clock to the time that the controller reports.
 
         Args:
-            player: 0 Black, 1 White.
-            seconds: Left of the main time if ``count`` is 0, else of the period.
-            count: Moves left in the period, or periods left.
+            player: The side, 0 for Black or 1 for White.
+            seconds: Remaining main time if ``count`` is 0, else time in the period.
+            count: Remaining moves in the period, or remaining periods.
         """
         if not (self._is_said or self.is_running) and seconds > 0:
-            # Unknown overtime counts as none: there is main time alone, or one period.
+            # Unknown overtime counts as none: only main time or one period remains.
             self._settings = TimeSettings("canadian")
             self.set_left(1 - player, seconds, count)
         left = self._left[player]
@@ -99,17 +99,17 @@ class Clock:
             self._left[player] = _Left(0.0, seconds, count)
 
     def budget_s(self, player: int, ply: int, num_points: int) -> float | None:
-        """Returns the time for a side's move; None without a limit.
+        """Returns the time budget of a side's move; None without a limit.
 
         Args:
-            player: 0 Black, 1 White.
-            ply: Moves made so far.
-            num_points: Points of the board.
+            player: The side, 0 for Black or 1 for White.
+            ply: Number of moves played so far.
+            num_points: Number of points on the board.
         """
         return self._share_s(player, ply, num_points, 1.0)
 
     def most_s(self, player: int, ply: int, num_points: int) -> float | None:
-        """Returns the time for a move that is not clear; None without a limit.
+        """Returns the time budget of an unclear move; None without a limit.
 
         Args:
             player: As for ``budget_s``.
@@ -122,7 +122,7 @@ class Clock:
     def _share_s(
         self, player: int, ply: int, num_points: int, factor: float
     ) -> float | None:
-        """Returns the time for a move with ``factor`` shares of the main time."""
+        """Returns the time budget of a move with ``factor`` shares of the main time."""
         if not self.is_running:
             return None
         left = self._left[player]
@@ -132,7 +132,7 @@ class Clock:
         if self._settings.kind == "absolute":
             return share_s
         if self._settings.kind == "fischer":
-            # The increment comes after the move, which must fit the main time alone.
+            # The increment is added after the move, so the main time must suffice.
             added_s = (1 - _RESERVE_PART) * left.period_s
             limit_s = _usable(self._settings.move_limit_s)
             return min(share_s + added_s, _usable(left.main_s), limit_s)
@@ -140,7 +140,7 @@ class Clock:
         return max(share_s, _usable(left.period_s) / max(moves, 1))
 
     def spend(self, player: int, seconds: float) -> None:
-        """Subtracts the time of one move from a side's clock."""
+        """Subtracts a move's time from a side's clock."""
         seconds += _LAG_S
         left = self._left[player]
         over_s = max(seconds - left.main_s, 0.0)
@@ -150,7 +150,7 @@ class Clock:
         if self._settings.kind == "fischer":
             main_s = min(main_s + whole_s, self._settings.main_limit_s)
         elif self._settings.kind == "byoyomi":
-            # A period that was not used up is whole again for the next move.
+            # An unfinished period restarts with the next move.
             while over_s >= period_s and count > 1:
                 over_s -= period_s
                 period_s, count = whole_s, count - 1

@@ -1,4 +1,4 @@
-"""Limits of searches in time, simulations and memory."""
+"""Limits searches in time, simulations and memory."""
 
 from __future__ import annotations
 
@@ -12,53 +12,53 @@ from tengen.play.growing import GrowingSearch
 __all__ = ["USUAL_SIMULATIONS", "Limits", "Thinker", "most_simulations"]
 
 USUAL_SIMULATIONS = 400
-"""Simulations of a move without any other limit."""
+"""Default number of simulations per move."""
 
 _MAX_TREE_BYTES = 1 << 30
-# Bytes that one simulation adds to a tree: of the node, and of each legal action.
+# Bytes that one simulation adds to a tree: per node, and per action.
 _NODE_BYTES = 200
 _LEGAL_BYTES = 6
 
 
 def most_simulations(game: Game, tree_bytes: int | None = None) -> int:
-    """Returns how many simulations a tree has room for.
+    """Returns the maximum number of simulations that fit into a tree's memory.
 
     Args:
         game: The game to search.
-        tree_bytes: Memory for the tree, at most 1 GiB; None for 1 GiB.
+        tree_bytes: Memory for the tree, limited to 1 GiB; None for 1 GiB.
     """
     room = _MAX_TREE_BYTES if tree_bytes is None else min(tree_bytes, _MAX_TREE_BYTES)
     return room // (_NODE_BYTES + _LEGAL_BYTES * game.num_actions)
 
 
 _SLICE_S = 0.05
-# The largest share of a move's remaining time that one slice may take.
+# The maximum share of a move's remaining time that one slice may take.
 _SLICE_PART = 0.25
 _MAX_SLICE = 1 << 16
 _MAX_SPEED_UP = 2.0
-# The best move is clear if the second has at most this share of its visits, and no
+# The best move is clear if the second-best has at most this share of its visits, and no
 # higher value.
 _CLEAR_PART = 0.75
 
 
 @dataclass(frozen=True)
 class Limits:
-    """When a search ends: at the first limit that it reaches."""
+    """Limits of a search, which ends at the first limit that it reaches."""
 
     simulations: int
     """Total simulations."""
     seconds: float | None = None
     """Seconds since the move was requested; None for no limit."""
     most_seconds: float | None = None
-    """The limit if no move is clearly the best, at least ``seconds``; None for
+    """The time limit if no move is clearly best, at least ``seconds``; None for
     ``seconds``."""
     may_end_early: bool = False
-    """Whether a search also ends once the remaining simulations cannot give another
-    move the most visits. Only those until ``seconds`` count if one move is clear."""
+    """Whether a search also ends when the remaining simulations cannot change the most
+    visited move; only simulations until ``seconds`` count if this move is clear."""
 
     @property
     def last_s(self) -> float | None:
-        """The latest end of any search, in seconds; None for no limit."""
+        """The latest end of the search, in seconds; None for no limit."""
         return self.seconds if self.most_seconds is None else self.most_seconds
 
 
@@ -82,13 +82,13 @@ class Thinker:
     ) -> None:
         """Grows a search until it reaches a limit or its result is proven. Blocks.
 
-        Without any time, the move is the one that the network prefers.
+        If there is no time for a simulation, the best move is that of the network.
 
         Args:
             search: The search.
-            limits: When it ends.
-            begun_s: When the move was requested, by ``now``.
-            between: Called between slices; True ends it.
+            limits: Limits of the search.
+            begun_s: Time of the request for the move, by ``now``.
+            between: Called between slices; True ends the search.
         """
         while not search.is_proven and search.num_simulations < limits.simulations:
             left_s = None
@@ -132,13 +132,13 @@ class Thinker:
         wanted_s = _SLICE_S if left_s is None else min(_SLICE_S, _SLICE_PART * left_s)
         size = int(self._rate * wanted_s)
         if size == 0 and left_s is not None and self._rate * left_s < 1:
-            return 0  # Not even one simulation would end in time.
+            return 0  # A single simulation would exceed the limit.
         return min(max(size, 1), _MAX_SLICE)
 
     def _measure(self, simulations: int, seconds: float) -> None:
         if simulations == 0:
             return
         rate = simulations / max(seconds, 1e-6)
-        # A slice answered from the cache says little about the next one.
+        # Growth of the rate is limited, because a slice may be fast due to cache hits.
         most = rate if self._rate is None else _MAX_SPEED_UP * self._rate
         self._rate = min(rate, most)

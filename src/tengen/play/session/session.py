@@ -1,4 +1,4 @@
-"""A session with another program, which sends commands and reads answers as lines."""
+"""A session with another program, which sends commands and reads responses as lines."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ class LineReader:
     """Reads lines in its own thread. One other thread calls the methods.
 
     Args:
-        read: Returns some bytes, none at the end of the input. Blocks. It is called by
-            the reader's thread, which may still wait in it when the process ends.
+        read: Returns some bytes; empty at the end of input. Blocks. The reader's thread
+            calls it, and may still be blocked in it when the process exits.
     """
 
     def __init__(self, read: Callable[[], bytes]) -> None:
         self._read = read
-        # Bounded, so that a program that floods is slowed down.
+        # Bounded, so that a program that sends too fast is slowed down.
         self._lines: queue.Queue[bytes | None] = queue.Queue(_MAX_LINES)
         self._peeked: deque[bytes | None] = deque()
 
     def start(self) -> None:
-        """Begins to read; call it once, before any other method."""
+        """Starts to read; must be called once, before all other methods."""
         Thread(target=self._fill, name="lines", daemon=True).start()
 
     def next(self) -> bytes | None:
-        """Returns the next line, None at the end of the input. Blocks."""
+        """Returns the next line; None at the end of input. Blocks."""
         return self._peeked.popleft() if self._peeked else self._lines.get()
 
     def peek(self, *, wait: bool = False) -> tuple[bytes | None, bool]:
-        """Returns the line that ``next`` will return, and whether it has arrived.
+        """Returns the result that ``next`` will return, and whether it has arrived.
 
         Args:
             wait: Whether to block until a line arrives.
@@ -63,9 +63,9 @@ class LineReader:
         return self._peeked[0], True
 
     def waiting(self) -> Sequence[bytes | None]:
-        """Returns the lines that have arrived, the next one first, at most 1000.
+        """Returns the lines that have arrived, in order, at most 1000.
 
-        None stands for the end of the input.
+        None marks the end of input.
         """
         while len(self._peeked) < _MAX_LINES:
             try:
@@ -83,31 +83,31 @@ class LineReader:
                     self._lines.put(line[:_MAX_LINE_BYTES])
                 rest = rest[:_MAX_LINE_BYTES]
         except OSError:
-            pass  # The terminal was closed, which ends the input.
+            pass  # A closed terminal ends the input.
         if rest:
             self._lines.put(rest)
         self._lines.put(None)
 
 
-# The longest variation that is reported.
+# Maximum length of a reported variation.
 _MAX_VARIATION = 15
 
 
 class Session(ABC):
-    """What sessions of all protocols share. Used by one thread.
+    """Base class of the sessions of all protocols. Used by one thread.
 
     Args:
         player: The player.
-        simulations: Simulations of a move. None for 400 without a time limit; with one
-            only the time limits them.
+        simulations: Simulations per move. None: 400 without a time limit, otherwise as
+            many as the time allows.
         threads: Threads that search one tree.
-        write: Sends a text at once.
-        lines: The other program's lines; not started yet.
-        ponders: Whether it searches in the opponent's time, from its move until the
-            next line. The player must keep its tree.
+        write: Sends a text immediately.
+        lines: Reader of the other program's lines; not started yet.
+        ponders: Whether to search after the session's own move until the next line
+            arrives. Requires a player that reuses its tree.
 
     Attributes:
-        lines: The other program's lines.
+        lines: Reader of the other program's lines.
         is_over: Whether the other program has quit.
     """
 
@@ -125,7 +125,7 @@ class Session(ABC):
         self.is_over = False
         self._player = player
         self._simulations = simulations
-        # Batches are sized for a usual move.
+        # Determines the batch size of searches.
         self._usual = min(simulations or USUAL_SIMULATIONS, USUAL_SIMULATIONS)
         self._threads = threads
         self._write = write
@@ -134,16 +134,16 @@ class Session(ABC):
 
     @property
     def tree_bytes(self) -> int | None:
-        """The memory limit of a tree; None for the usual one."""
+        """The memory limit of a tree in bytes; None for the default."""
         return None
 
     @property
     def most(self) -> int:
-        """The maximum simulations of a tree, by its memory."""
+        """The maximum simulations of a tree within its memory limit."""
         return most_simulations(self._player.game, self.tree_bytes)
 
     def run(self) -> None:
-        """Answers until the other program quits or the input ends. Blocks; once."""
+        """Runs the session until the other program quits or the input ends. Blocks."""
         self.lines.start()
         while not self.is_over:
             if self._ponders and not self.lines.waiting():
@@ -155,21 +155,21 @@ class Session(ABC):
 
     @abstractmethod
     def answer(self, line: bytes) -> None:
-        """Runs the command of a line and writes its answer."""
+        """Executes the command in a line and writes the response."""
 
     @abstractmethod
     def is_stopped(self) -> bool:
-        """Returns whether a line that has arrived ends the search of a move."""
+        """Returns whether a line has arrived that ends the current search."""
 
     @abstractmethod
     def moves_to_ponder(self) -> Sequence[int] | None:
         """Returns the moves after which to ponder; None unless it moved last."""
 
     def move_limits(self, seconds: float | None, most_s: float | None) -> Limits:
-        """Returns the limits of the search of a move.
+        """Returns the search limits for a move.
 
         Args:
-            seconds: As in ``Limits``.
+            seconds: As ``Limits.seconds``.
             most_s: As ``Limits.most_seconds``.
         """
         simulations = self._simulations
@@ -185,12 +185,12 @@ class Session(ABC):
         between: Callable[[Callable[[], Analysis]], bool] | None = None,
         left_out: Sequence[tuple[int, int, int]] = (),
     ) -> Analysis:
-        """Returns the analysis of a search within limits. Blocks.
+        """Searches within limits; returns the analysis. Blocks.
 
         Args:
-            moves: Actions from the start of the game, which is not over.
-            limits: When the search ends.
-            begun_s: When the move was requested, by ``time.monotonic``.
+            moves: Actions from the start of the game, which must not have ended.
+            limits: Limits of the search.
+            begun_s: Time of the request for the move, by ``time.monotonic``.
             between: Called between slices with a function that returns the analysis so
                 far; True ends the search. None for ``is_stopped``.
             left_out: As for ``Player.begin``.
@@ -208,23 +208,23 @@ class Session(ABC):
             return search.analysis(_MAX_VARIATION)
 
     def measure_speed(self, moves: Sequence[int]) -> None:
-        """Runs a short search, which measures the speed of searches.
+        """Runs a short search, which measures the search speed.
 
         Raises:
-            UsageError: The search cannot grow.
+            UsageError: The search cannot be extended.
         """
         self.search(moves, Limits(2 * self._threads), time.monotonic())
 
     def forget(self) -> None:
-        """Drops the cache and the trees of earlier searches."""
+        """Discards the cache and the trees of earlier searches."""
         self._player = self._player.playing(self._player.game.name)
 
     def _ponder(self) -> None:
         """Searches until the next line arrives or the tree is full. Blocks.
 
-        The next search reuses the tree if the opponent's move is in it. If the search
-        fails, a line on stderr says why, and the session does not ponder again: the
-        next requested search will fail too and tell the other program.
+        The next search reuses the tree if the tree contains the opponent's move. If the
+        search fails, the error is printed to stderr and pondering ends; the next
+        requested search will report it to the other program.
         """
         moves = self.moves_to_ponder()
         if moves is None:
