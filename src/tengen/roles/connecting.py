@@ -81,7 +81,7 @@ def mirrored(
 
     Raises:
         UsageError: As ``Mirror.open``, or the environment has no token.
-        RunError: The host does not answer, or the disk refuses.
+        RunError: The host does not answer, or writing failed.
     """
     if connect is None:
         yield None

@@ -106,7 +106,7 @@ class Doors:
         """Tells the run's roles that the service listens.
 
         Raises:
-            RunError: The disk refuses.
+            RunError: Writing to the disk failed.
         """
         address = fingerprint = ""
         if self.net is not None:

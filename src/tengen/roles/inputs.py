@@ -194,7 +194,7 @@ def keep_book(run: RunDirectory, data: bytes, digest: str) -> None:
     """Writes the bytes of ``checked_book`` into the run. Blocks until they are durable.
 
     Raises:
-        RunError: The disk refuses.
+        RunError: Writing to the disk failed.
     """
     target = _book_path(run, digest)
     target.parent.mkdir(exist_ok=True)

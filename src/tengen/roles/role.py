@@ -186,7 +186,7 @@ class SavingRole(Protocol):
         """Saves it before the role is closed; does nothing where all is saved.
 
         Raises:
-            RunError: The disk refuses.
+            RunError: Writing to the disk failed.
         """
 
 

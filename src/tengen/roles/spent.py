@@ -69,7 +69,7 @@ def record_began(run: RunDirectory) -> None:
     """Records when learning begins, unless recorded before. Only for the learner.
 
     Raises:
-        RunError: The disk refuses.
+        RunError: Writing to the disk failed.
     """
     path = run.eval / _BEGAN
     if path.exists():
@@ -118,7 +118,7 @@ def record_spent(run: RunDirectory, core_minutes: float) -> None:
         core_minutes: CPU-minutes of all calls.
 
     Raises:
-        RunError: The disk refuses.
+        RunError: Writing to the disk failed.
     """
     publish_json(run.path / _FILE, {"core_minutes": core_minutes})
 

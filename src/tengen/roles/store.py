@@ -70,7 +70,7 @@ def store(args: argparse.Namespace) -> dict[str, Any]:
 
     Raises:
         UsageError: The config is refused, or a store of the run is served already.
-        RunError: The run was asked to stop, or the disk refuses.
+        RunError: The run was asked to stop, or writing failed.
     """
     given = None if args.config is None else StoreConfig.read(args.config)
     check_no_mirror(RunDirectory(args.run))

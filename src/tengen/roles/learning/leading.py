@@ -106,7 +106,7 @@ def open_run_door(
 
     Raises:
         UsageError: The address cannot be used.
-        RunError: A record of a mirror is damaged, or the disk refuses.
+        RunError: A record of a mirror is damaged, or writing failed.
     """
     doors = Doors(config.launch, run, RUN_SERVICE)
     ending = ExitStack()

@@ -202,7 +202,7 @@ class LearnRole:
         """Saves, also the experience; ends the threads, and frees the lock.
 
         Raises:
-            RunError: The disk refuses.
+            RunError: Writing to the disk failed.
         """
         with contextlib.ExitStack() as ending:
             ending.callback(self._lock.release)
