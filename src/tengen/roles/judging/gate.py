@@ -195,10 +195,7 @@ class GateRole:
         return max(begun or numbers)
 
     def _journal(self, gate: PlayedGate, candidate: int, champion: int) -> MatchJournal:
-        """Returns the journal of a match, whose key includes no acceptance threshold.
-
-        The games do not depend on the threshold.
-        """
+        """Returns a match's journal; the gate's threshold does not affect the games."""
         key = {
             "task": self._config.task,
             "candidate": candidate,
