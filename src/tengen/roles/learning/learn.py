@@ -47,10 +47,10 @@ class LearnRole:
     """Trains the network; see ``Role``. A new run's first turn only saves checkpoint 0.
 
     A turn ends after an epoch of samples, or earlier if the rate limiter allows no more
-    samples. A stopped turn writes a checkpoint, from which the next turn continues with
-    results identical to those without the stop. In the middle of a pass
-    (``store.kind=generations``) this checkpoint is not exported. A killed turn is
-    redone. The network grows at the beginning of a turn, before its learner steps.
+    samples. A stopped turn writes a checkpoint from which the next turn resumes, with
+    bit-identical results. In the middle of a pass (``store.kind=generations``) this
+    checkpoint is not exported. A killed turn is redone. The network grows at the
+    beginning of a turn, before its learner steps.
 
     If roles take turns in environments and evaluate with torch, the actor uses the
     learner's own network. Then a turn followed by another one writes a checkpoint only
