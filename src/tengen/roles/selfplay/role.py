@@ -42,7 +42,7 @@ _SENT_S = 10.0
 _PARTS_OF_PASS = 4
 """Number of parts in which each process seals its share of the games of a pass. When
 there are enough games, each process has half an unsealed part on average, so an eighth
-of a pass is wasted. A part costs every game in flight a few plies, and adds a folder."""
+of a pass is wasted. A part costs each game in flight a few plies, and adds a folder."""
 _NO_MODEL = "no model is published yet; run tengen learn, export and gate first"
 
 
