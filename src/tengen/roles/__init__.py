@@ -1,4 +1,4 @@
-"""The roles of a run, which find each other only through the run directory.
+"""The roles of a run, such as self-play and learning.
 
 ``actor``, ``selfplay``, ``serving``, ``learning`` and ``judging`` implement the roles.
 ``config`` defines the config that all roles read, ``inputs`` checks the external files

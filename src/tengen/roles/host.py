@@ -24,7 +24,7 @@ _OWN_FOLDERS = {
     "learn": ("checkpoints",),
     "export": ("candidates", "templates"),
 }
-"""The folders of the run in which only the role that holds the lock publishes."""
+"""For each role, the run's folders in which only the holder of its lock publishes."""
 _TOLD = {
     **dict.fromkeys(("remaining", "asked", "core_minutes", "core_minutes_in_all")),
     **dict.fromkeys(("generation_s", "sealed", "frames_left", "opponent")),

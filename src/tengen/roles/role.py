@@ -64,7 +64,7 @@ class LearnedNet(NamedTuple):
     """The network with the averaged weights, which are also exported as models. The
     learner updates the network in place in its next turn."""
     num_steps: int
-    """Number of learner steps behind these weights."""
+    """Number of learner steps that produced these weights."""
 
 
 @dataclass
@@ -235,9 +235,9 @@ def make_role(
 def patiently(take: Callable[[], Taken], context: RoleContext) -> Taken:
     """Returns the result of ``take``, which is retried until the lock is free.
 
-    Use it for locks that the runner has assigned to this process. Any other holder is
-    a process that is ending, or the run's service on behalf of a mirror, which releases
-    the lock within seconds (``run.evict_mirrors``).
+    For locks that the runner has assigned to this process. Any other holder is a
+    process that is ending, or the run's service on behalf of a mirror; the service
+    releases the lock within seconds (``run.evict_mirrors``).
 
     Args:
         take: Acquires the lock, or raises UsageError.

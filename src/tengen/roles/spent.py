@@ -66,7 +66,7 @@ def read_spent(run: RunDirectory) -> RunSpent:
 
 
 def record_began(run: RunDirectory) -> None:
-    """Records the present as the start of learning, once. Only for the learner.
+    """Records the current time as the start of learning, once. Only for the learner.
 
     Raises:
         RunError: Writing to the disk failed.

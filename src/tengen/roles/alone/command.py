@@ -78,7 +78,7 @@ def actor(args: argparse.Namespace) -> dict[str, Any]:
     Raises:
         UsageError: ``--index`` is not below the run's number of actors, or
             ``--connect`` is not an address.
-        RunError: As ``serve``.
+        RunError: See ``serve``.
     """
     connect = connecting.connect_of(args)
     return serve("actor", args, index=args.index, connect=connect)
@@ -101,7 +101,7 @@ def selfplay(args: argparse.Namespace) -> dict[str, Any]:
 
     Raises:
         UsageError: ``--games`` is out of its range, or ``--connect`` is not an address.
-        RunError: As ``serve``.
+        RunError: See ``serve``.
     """
     if args.games is not None:
         check_range("games", args.games, 1, _MAX_GAMES, "leave it out")
@@ -118,7 +118,7 @@ def inference(args: argparse.Namespace) -> dict[str, Any]:
 
     Raises:
         UsageError: ``--index`` is not below the run's number of servers.
-        RunError: As ``serve``.
+        RunError: See ``serve``.
     """
     _check_index(args, "inference")
     return serve("inference", args, index=args.index)
@@ -134,7 +134,7 @@ def learn(args: argparse.Namespace) -> dict[str, Any]:
 
     Raises:
         UsageError: ``--index`` is not below the run's number of learners.
-        RunError: As ``serve``.
+        RunError: See ``serve``.
     """
     _check_index(args, "learn")
     return serve("follow" if args.index else "learn", args, index=args.index)

@@ -161,7 +161,7 @@ class FullDiskPause:
         self._said_s = -math.inf
 
     def __call__(self, write: Callable[[], object]) -> None:
-        """Calls ``write`` until it succeeds, as long as the disk is full. Blocks.
+        """Calls ``write``, again while the disk is full. Blocks until it succeeds.
 
         Raises:
             DiskFullError: ``stop`` was set while the disk was full.

@@ -108,7 +108,7 @@ class Environments(Family, agents=EnvironmentAgent):
     def _table(
         self, run: RunDirectory
     ) -> tuple[Path, dict[str, Column], ItemLayout, ReplayConfig]:
-        """Returns the steps' folder, the columns, the item layout and the config."""
+        """Returns folder and columns of the steps, the item layout and table config."""
         config, agent = self.config, self._agent
         columns = {
             name: Column(dtype=tensor.dtype, shape=tensor.shape)

@@ -1,4 +1,4 @@
-"""The resources of each role if roles work concurrently: processes, cores and GPUs."""
+"""The resources of roles that work concurrently: processes, cores and GPUs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class RoleResources:
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchConfig:
-    """The roles' resources and addresses; no effect if roles take turns.
+    """The resources of roles that work concurrently; ignored if roles take turns.
 
     Each role is one process; acting roles, learn and inference may have several. A
     process that dies is restarted.

@@ -42,7 +42,7 @@ __all__ = [
 
 Part = TypeVar("Part")
 
-# Fields that a measured choice shares with the config.
+# Inference settings that are chosen by measurement.
 _CHOSEN = ("devices", "backend", "precision", "batch_shape", "device_rows")
 
 # Agent settings that earlier versions stored at top level, like ``actor`` and ``loss``.
@@ -51,7 +51,7 @@ _OF_SELFPLAY = ("stages", "learn_from", "gate", "rating")
 RUN_LOCK = "run.json"
 """Name of the lock that protects read-modify-write changes of ``run.json``."""
 
-# Fields that are fixed once a run has begun; an agent may add its own.
+# Fields that cannot change after a run has begun; an agent may add more fields.
 _FIXED = (
     "task",
     "recipe",
@@ -285,7 +285,7 @@ def change_config(config: RunConfig, settings: Sequence[str]) -> RunConfig:
 
 
 def config_changes(before: RunConfig, after: RunConfig) -> list[str]:
-    """Returns each field that differs, as ``store.min_rows 8000 -> 1000``."""
+    """Returns a line per changed field, such as ``store.min_rows 8000 -> 1000``."""
     old, new = to_dict(before), to_dict(after)
     return [
         f"{path} {_shown(was)} -> {_shown(now)}"
@@ -301,7 +301,7 @@ def _shown(value: Any) -> str:
 def _differences(path: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:
     """Yields (path, old, new) for every field below ``path`` that differs."""
     if isinstance(old, dict) and isinstance(new, dict):
-        # Configs of different kinds have different fields, so compare common ones only.
+        # Compare only common fields, because the two configs may be of different kinds.
         for name in sorted(old.keys() & new.keys()):
             yield from _differences(f"{path}.{name}", old[name], new[name])
     elif isinstance(old, list) and isinstance(new, list):

@@ -41,8 +41,8 @@ from tengen.search import PlayConfig
 __all__ = ["GateRole", "RateRole", "open_player"]
 
 _NUM_KEPT = 20
-"""Maximum number of rejected models, and of accepted models in environments. Runs of
-games keep all accepted models, because their stored games refer to them."""
+"""Maximum number of rejected models to keep, and in environments of accepted models.
+Runs of games keep all accepted models, because stored games refer to their models."""
 
 _EVENT_EVERY_S = 10.0
 """Minimum number of seconds between two recorded progress reports of a match."""
@@ -195,7 +195,7 @@ class GateRole:
         return max(begun or numbers)
 
     def _journal(self, gate: PlayedGate, candidate: int, champion: int) -> MatchJournal:
-        """Returns a match's journal; the gate's threshold does not affect the games."""
+        """Returns a match's journal, which stays valid if the threshold changes."""
         key = {
             "task": self._config.task,
             "candidate": candidate,

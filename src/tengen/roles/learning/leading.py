@@ -22,7 +22,7 @@ __all__ = ["Leading", "lead", "open_run_door"]
 
 _LOOPBACK = "127.0.0.1"
 _LAST_S = 15.0
-"""Maximum seconds for mirrors to send their remaining data when the run ends."""
+"""Time limit in seconds for mirrors to send their remaining data when the run ends."""
 
 
 def lead(

@@ -88,7 +88,7 @@ class LearnRole:
             extra = read_extra(run.checkpoints.entry(self._number))
         self._generation = int(extra["generation"])
         self._core_minutes = core_minutes_of(extra)
-        # The learner step at which each stage began.
+        # The generation at which each stage began.
         self._grown_at: list[int] = list(extra["grown_at"])
         self._schedule = config.schedule
         self._goes_on = context.at_once and bool(self._schedule.serving)

@@ -94,9 +94,9 @@ class ResignationCheck:
     """The results of games played on after a player would have resigned."""
 
     num_checked: int
-    """Number of these games."""
+    """Number of games played on after a player would have resigned."""
     num_false: int
-    """Number of these games that the player did not lose."""
+    """Number of these games that the player who would have resigned did not lose."""
 
     def allows(self, max_false_share: float) -> bool:
         """Returns whether there are enough games with few enough false resignations."""

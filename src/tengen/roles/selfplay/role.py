@@ -217,7 +217,7 @@ class SelfplayRole:
         }
 
     def _take_over(self) -> None:
-        """Switches to a dead process's writer if this writer has nothing unsealed."""
+        """Switches to a dead process's writer if all own generations are sealed."""
         context = self._context
         is_free = not context.is_vouched and context.mirror is None
         if not is_free or self._writer.unsealed():
@@ -322,7 +322,7 @@ class SelfplayRole:
         return fork_sources(self._run.experience, generation)
 
     def _resignation(self, generation: int) -> tuple[bool, Report]:
-        """Returns whether games may be resigned, and a report of the check."""
+        """Returns whether resignation is allowed, and a report of the check."""
         if self._actor.resign_above >= 1.0:
             return False, {}
         check = check_resignation(self._run, self._game, self._actor, generation)

@@ -128,7 +128,7 @@ class PlayingThreads:
     def _play_part(
         self, part: _Part, num_recovered: int, before: GenerationReport
     ) -> GenerationReport:
-        """Plays until a newer model, a full part, a full disk, or as ``play``."""
+        """Plays as ``play``, but until a newer model, a full part or a full disk."""
         # Opened before the clock starts, because compilation does not count as play.
         with core_errors():
             backend = self._open(part.wanted)
