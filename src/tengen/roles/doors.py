@@ -207,7 +207,8 @@ def way_to(run: RunDirectory, name: str, connect: Connect | None) -> Connect:
     Args:
         run: The run.
         name: ``STORE``, ``RUN_SERVICE``, ``LEARNERS`` or a ``server_name``.
-        connect: The run's address from ``--connect``; None: read the endpoint file.
+        connect: The run's address, if the role was given one, for example with
+            ``--connect``; None: read the endpoint file.
 
     Raises:
         RunError: The service never ran, or is available only on another host.

@@ -125,7 +125,7 @@ class RoleContext:
     at_once: bool = False
     """Whether the run's other roles work concurrently in other processes."""
     connect: Connect | None = None
-    """The run's address, for a role that was started with ``--connect``; None: the
+    """The run's address, for a role on a host without the run directory; None: the
     endpoint files in the run directory have the addresses."""
     is_vouched: bool = False
     """Whether a runner started this process as the only one of its index. Then another

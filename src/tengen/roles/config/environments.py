@@ -93,7 +93,7 @@ class Environments(Family, agents=EnvironmentAgent):
         return self.plan_table(run, directory).room.line
 
     def plan_table(self, run: RunDirectory, directory: Path | None = None) -> StepPlan:
-        """Returns the size of the table that ``open_experience`` would create.
+        """Returns a plan of the table of ``open_experience``; writes nothing.
 
         Raises:
             UsageError: The table does not fit the memory or the disk.
