@@ -1,10 +1,9 @@
-"""What one process does; roles meet only through the run directory.
+"""The roles of a run, such as self-play and learning.
 
-The turns of a role are in ``actor``, ``selfplay``, ``serving``, ``learning`` or
-``judging``. ``config`` has the config that all roles read, ``inputs`` checks what the
-config names outside the run, and ``doors`` is how hosts without the run directory reach
-the roles. ``alone`` runs a role by itself; ``store`` has the commands of a store by
-itself.
+``actor``, ``selfplay``, ``serving``, ``learning`` and ``judging`` implement the roles.
+``config`` defines the config that all roles read, ``inputs`` checks the external files
+that the config names, and ``doors`` has the addresses of the run's services. ``alone``
+runs a single role as a command; ``store`` has the commands of a standalone store.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``--connect``, for roles whose run is on another host, and the mirror behind it."""
+"""``--connect`` for roles whose run is on another host, and the mirror of that run."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def connect_of(args: argparse.Namespace) -> Connect | None:
-    """Returns where the run is; None: the run is the folder that was typed.
+    """Returns the address given with ``--connect``, or None.
 
     Raises:
-        UsageError: The address is not HOST:PORT, or its host is not known.
+        UsageError: The address is not HOST:PORT, or its host cannot be resolved.
     """
     if args.connect is None:
         if args.fingerprint is not None:
@@ -68,20 +68,20 @@ def mirrored(
     *,
     is_vouched: bool = False,
 ) -> Iterator[Mirror | None]:
-    """Keeps a mirror at ``path`` while a role works on it; None without ``connect``.
+    """Opens a mirror at ``path`` for the context; yields None without ``connect``.
 
     Args:
-        path: The folder.
-        connect: Where the run is.
+        path: The mirror's folder.
+        connect: The run's address; None: the run is at ``path`` itself.
         role: The role that works on the mirror.
-        index: Which actor or writer this is; None: any free writer.
-        stop: Ends waiting for the host.
-        say: Takes a line for people.
+        index: Index of the actor or number of the writer; None: any free writer.
+        stop: Ends the wait for the run's host.
+        say: Called with a line of text for the user.
         is_vouched: Whether the run started this process as the only one of its index.
 
     Raises:
-        UsageError: As ``Mirror.open``, or the environment has no token.
-        RunError: The host does not answer, or the disk refuses.
+        UsageError: See ``Mirror.open``; or no token is in the environment.
+        RunError: The host does not answer, or writing failed.
     """
     if connect is None:
         yield None

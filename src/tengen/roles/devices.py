@@ -1,4 +1,4 @@
-"""Which devices a run's roles compute on."""
+"""The devices on which a run's roles compute."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ def with_devices(
 ) -> RunConfig:
     """Returns the config with inference and learner on the devices of ``--devices``.
 
-    The learner takes the first device.
+    The learner uses the first device.
 
     Args:
         config: A run's config.
-        devices: ``cpu`` or GPUs with commas between; None changes nothing.
-        is_here: Whether this host must have the devices; else the roles that compute
-            look for them.
+        devices: ``cpu``, or GPUs separated by commas; None changes nothing.
+        is_here: Whether this host must have the devices. If not, the roles check the
+            devices of their own hosts.
 
     Raises:
-        UsageError: The text names no devices, or this host lacks a GPU.
+        UsageError: ``devices`` is not a list of devices, or this host lacks a GPU.
     """
     if devices is None:
         return config
@@ -61,12 +61,12 @@ def with_devices(
 def move_run(
     run: RunDirectory, config: RunConfig, devices: str | None, *, is_here: bool = True
 ) -> RunConfig:
-    """Returns ``with_devices`` for a run that goes on.
+    """Returns ``with_devices`` for a run that may resume on other devices.
 
-    Settings that were measured on other devices become ``auto`` again.
+    Inference settings that were measured on other devices become ``auto`` again.
 
     Raises:
-        UsageError: As ``with_devices``.
+        UsageError: See ``with_devices``.
     """
     moved = with_devices(config, devices, is_here=is_here)
     was_measured = not run.is_new and "inference" in run.read_run().get("measured", {})
@@ -81,17 +81,17 @@ def move_run(
 def possible_inference(
     run: RunDirectory, inference: InferenceConfig
 ) -> InferenceConfig:
-    """Returns settings that this machine can compute, as another may have chosen them.
+    """Returns inference settings that this machine supports.
 
-    If this machine lacks the precision or the backend that was measured to be the best,
-    the settings are those that were left open, to be measured again.
+    If the settings were measured on another machine, and this machine lacks their
+    precision or backend, the measured values become ``auto`` again.
 
     Args:
         run: The run.
-        inference: The run's settings, which the user does not set in this call.
+        inference: The run's settings, which this call's command line does not change.
 
     Raises:
-        UsageError: The user set what this machine lacks.
+        UsageError: The user chose a setting that this machine does not support.
     """
     try:
         check_machine(inference)
@@ -112,10 +112,10 @@ def possible_inference(
 
 
 def check_devices(config: RunConfig) -> None:
-    """Makes sure that this host has the devices that a config names.
+    """Checks that this host has the devices that a config names.
 
-    It must also have as many GPUs as ``launch.roles.ROLE.num_gpus`` of all roles
-    together; on one machine the roles then use the GPUs of ``--devices``.
+    The host must also have as many GPUs as the ``launch.roles.ROLE.num_gpus`` of all
+    processes add up to. On one machine the roles use the GPUs of ``--devices``.
 
     Raises:
         UsageError: This host lacks a GPU.
@@ -132,7 +132,7 @@ def check_devices(config: RunConfig) -> None:
 
 
 def check_evaluating(config: RunConfig) -> None:
-    """Makes sure that this host has the GPUs that a role evaluates on.
+    """Checks that this host has the GPUs of ``inference.devices``.
 
     Raises:
         UsageError: This host lacks a GPU.
@@ -142,7 +142,7 @@ def check_evaluating(config: RunConfig) -> None:
 
 
 def gpus_named(config: RunConfig) -> dict[str, str]:
-    """Returns the fields that name GPUs, with their values."""
+    """Returns the config fields that name GPUs, with their values."""
     fields = {
         "inference.devices": config.inference.devices,
         "learner.device": config.learner.device,
@@ -151,7 +151,7 @@ def gpus_named(config: RunConfig) -> dict[str, str]:
 
 
 def learner_device(config: RunConfig) -> str:
-    """Returns the device that the learner computes on.
+    """Returns the device on which the learner computes.
 
     Raises:
         UsageError: The device is a GPU that this host lacks.

@@ -1,4 +1,4 @@
-"""Where the services of a run listen, and how roles reach them."""
+"""The addresses at which a run's services listen, and how roles reach the services."""
 
 from __future__ import annotations
 
@@ -38,39 +38,38 @@ __all__ = [
 ]
 
 STORE = "store"
-"""The name of the experience among a run's services."""
+"""Service name of the learner's table."""
 INFERENCE = "inference"
-"""The name of role inference; for further servers see ``server_name``."""
+"""Service name of the first inference server; see ``server_name`` for the others."""
 RUN_SERVICE = "run"
-"""The name of the run directory's own service, for roles on hosts without it."""
+"""Service name of the run directory, for roles on hosts without it."""
 LEARNERS = "learners"
-"""The name of the leading learner's service, for the learners that follow it."""
+"""Service name of the leading learner, for its followers."""
 
 TOKEN_VARIABLE = "TENGEN_RUN_TOKEN"
-"""The variable that holds the token of a role with ``--connect``."""
+"""The environment variable with the run's token, for roles with ``--connect``."""
 _PORTS = {STORE: 0, INFERENCE: 1, RUN_SERVICE: 2, LEARNERS: 3}
-"""By how much each service's port is above the port of ``launch.listen``."""
+"""Each service's port, relative to the port of ``launch.listen``."""
 _FIRST_FURTHER = 3
-"""Further inference servers follow: server I is at the port of ``launch.listen`` + 3 +
-I."""
+"""Inference server I, from 1, listens at the port of ``launch.listen`` + 3 + I."""
 ANYWHERE = ("0.0.0.0", "::")
-"""The hosts in ``launch.listen`` that stand for every address of a machine."""
+"""The hosts in ``launch.listen`` that stand for all addresses of a machine."""
 
 
 def server_name(index: int) -> str:
-    """Returns the name of an inference server among a run's services.
+    """Returns the service name of an inference server.
 
     Args:
-        index: Which server, from 0.
+        index: Index of the server, from 0.
     """
     return f"{INFERENCE}-{index}" if index else INFERENCE
 
 
 def port_offset(name: str) -> int:
-    """Returns by how much a service's port is above that of ``launch.listen``.
+    """Returns a service's port, relative to the port of ``launch.listen``.
 
     Args:
-        name: As for ``Doors``.
+        name: The service's name, as for ``Doors``.
     """
     if name in _PORTS:
         return _PORTS[name]
@@ -78,7 +77,7 @@ def port_offset(name: str) -> int:
 
 
 def _moved(address: NetAddress, name: str) -> NetAddress:
-    """Returns a service's address, from the address in ``launch.listen``."""
+    """Returns the address of service ``name``, given the one in ``launch.listen``."""
     return NetAddress(address.host, address.port + port_offset(name))
 
 
@@ -86,13 +85,13 @@ class Doors:
     """The addresses at which one service listens.
 
     Args:
-        config: Says whether other hosts may connect.
+        config: Its ``listen`` decides whether other hosts can connect.
         run: The run.
         name: ``STORE``, ``RUN_SERVICE``, ``LEARNERS`` or a ``server_name``.
 
     Attributes:
-        folder: The folder for processes of this host.
-        net: The address for other hosts; None: they may not connect.
+        folder: The folder at which processes of this host connect.
+        net: The address at which other hosts connect; None: they cannot.
     """
 
     def __init__(self, config: LaunchConfig, run: RunDirectory, name: str) -> None:
@@ -103,10 +102,10 @@ class Doors:
         self.net = _door(config, name, run_token(run)) if config.listen else None
 
     def publish(self) -> None:
-        """Tells the run's roles that the service listens.
+        """Publishes the service's endpoint file, so that the run's roles can connect.
 
         Raises:
-            RunError: The disk refuses.
+            RunError: Writing to the disk failed.
         """
         address = fingerprint = ""
         if self.net is not None:
@@ -117,23 +116,22 @@ class Doors:
 
 
 def check_doors(config: RunConfig) -> None:
-    """Makes sure that this host can listen at the addresses of ``launch.listen``.
+    """Checks that this host can listen at the addresses of ``launch.listen``.
 
-    Listens at every address for a moment: looks up the host name, takes the port, and
+    Listens briefly at every address, which resolves the host name, binds the port and
     reads the certificate.
 
     Args:
         config: The run's config; without ``launch.listen`` there is nothing to check.
 
     Raises:
-        UsageError: An address cannot be used; the message names the port and the
-            service.
+        UsageError: An address cannot be used; the message names the port and service.
     """
     launch = config.launch
     if not launch.listen:
         return
     for name in _services(config):
-        # The run's own token may not exist yet.
+        # A random token, because the run's token may not exist yet.
         door = _door(launch, name, secrets.token_hex())
         try:
             door.open(RUN).close()
@@ -144,7 +142,7 @@ def check_doors(config: RunConfig) -> None:
 
 
 def _door(config: LaunchConfig, name: str, token: str) -> NetDoor:
-    """Returns where a service listens for other hosts."""
+    """Returns the address at which service ``name`` listens for other hosts."""
     pem, key = config.certificate_file, config.key_file
     return NetDoor(
         listen=str(_moved(NetAddress.parse(config.listen), name)),
@@ -155,7 +153,7 @@ def _door(config: LaunchConfig, name: str, token: str) -> NetDoor:
 
 
 def _services(config: RunConfig) -> list[str]:
-    """Returns the services for other hosts of a run whose roles all work at once."""
+    """Returns the services that a run with concurrent roles offers to other hosts."""
     schedule = config.schedule
     services = [STORE] if schedule.is_shared else []
     if schedule.serving:
@@ -168,21 +166,21 @@ def _services(config: RunConfig) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Connect:
-    """How a service, or a run's first service, is reached."""
+    """The address and credentials for a connection to a service, or to a run."""
 
     address: str
-    """A folder of this host or ``tcp://HOST:PORT``; of a run that a role was told to
-    join ``HOST:PORT``, as in its ``launch.listen``."""
+    """For a service, a folder of this host or ``tcp://HOST:PORT``. For a run, the
+    ``HOST:PORT`` of its ``launch.listen``."""
     fingerprint: str | None = None
-    """SHA-256 of the run's certificate in hex; None if it has none."""
+    """SHA-256 of the run's certificate in hex; None if it has no certificate."""
     token: str | None = field(default=None, repr=False)
-    """The run's token; None: that of the variable ``TOKEN_VARIABLE``."""
+    """The run's token; None: the value of environment variable ``TOKEN_VARIABLE``."""
 
 
 def connect_to(config: LaunchConfig) -> Connect | None:
-    """Returns where roles on other hosts find this run; None: nothing listens.
+    """Returns this run's address for roles on other hosts; None without ``listen``.
 
-    The token is ``run_token``.
+    The result has no token; the run's token is ``run_token``.
 
     Raises:
         UsageError: The certificate cannot be read.
@@ -198,22 +196,23 @@ def connect_to(config: LaunchConfig) -> Connect | None:
 
 
 def _named(address: NetAddress) -> NetAddress:
-    """Returns the address by which other hosts reach a listening address."""
+    """Returns the address with which other hosts connect to a listening address."""
     host = platform.node() if address.host in ANYWHERE else address.host
     return NetAddress(host, address.port)
 
 
 def way_to(run: RunDirectory, name: str, connect: Connect | None) -> Connect:
-    """Returns how this process reaches a service now.
+    """Returns the address and credentials with which this process reaches a service.
 
     Args:
         run: The run.
         name: ``STORE``, ``RUN_SERVICE``, ``LEARNERS`` or a ``server_name``.
-        connect: The address that the user typed; None: the run directory's.
+        connect: The run's address, if the role was given one, for example with
+            ``--connect``; None: read the endpoint file.
 
     Raises:
-        RunError: The service never ran, or serves only another host.
-        UsageError: An address was typed, and the environment has no token.
+        RunError: The service never ran, or is available only on another host.
+        UsageError: ``connect`` has no token, and neither has the environment.
     """
     if connect is not None:
         address = _moved(NetAddress.parse(connect.address), name)

@@ -1,4 +1,4 @@
-"""Opening a run's experience, which roles of one process may share."""
+"""Opens a run's experience, which the roles of one process may share."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ __all__ = ["check_room", "open_experience"]
 
 
 def check_room(config: RunConfig, run: RunDirectory, *, at_once: bool) -> str:
-    """Makes sure that this host has room for a run's experience; writes nothing.
+    """Checks that a run's experience fits this host; writes nothing.
 
     Args:
-        config: The run's.
-        run: The run, which need not be there yet.
-        at_once: Whether actors will be other processes.
+        config: The run's config.
+        run: The run, which need not exist yet.
+        at_once: Whether roles work concurrently, with actors in other processes.
 
     Returns:
-        A line for people that says how large the experience is and where; or nothing.
+        A line for the user with the experience's size and location; may be empty.
 
     Raises:
-        UsageError: The experience does not fit.
+        UsageError: The experience does not fit the memory or the disk.
     """
     directory = None
     if at_once and config.schedule.is_shared:
-        # A new run has no folder there yet.
+        # A new run has no service folder yet.
         new = memory_root() / "tengen"
         directory = new if run.is_new else service_folder(run, STORE)
     return config.family.check_room(run, directory)
@@ -43,24 +43,24 @@ def open_experience(
     context: RoleContext,
     state: Mapping[str, Any] | None = None,
 ) -> Experience:
-    """Returns the experience that a role uses, opened by the first role that asks.
+    """Returns a role's experience, which the first role of the process opens.
 
     Args:
-        config: The run's.
+        config: The run's config.
         run: The run.
-        context: Holds the experience that roles of this process share.
+        context: Stores the experience that the roles of this process share.
         state: The experience's state in the learner's checkpoint; None reads it from
-            the checkpoint, if there is one.
+            the newest checkpoint, if there is one.
 
     Raises:
-        UsageError: The experience belongs to another process.
-        RunError: What is on the disk is missing or damaged.
+        UsageError: Another process has the experience open.
+        RunError: Experience on the disk is missing or damaged.
     """
     family = config.family
     if not family.schedule.is_shared:
         return family.open_experience(run, state)
     if context.at_once:
-        # Actors are other processes, which connect there.
+        # Actors are in other processes, which connect to this folder or address.
         doors = Doors(config.launch, run, STORE)
         if line := family.check_room(run, doors.folder):
             context.say(line)
@@ -71,8 +71,8 @@ def open_experience(
     if shared.experience is None:
         number = run.checkpoints.latest()
         if state is None and number is not None:
-            # In a new process an actor that redoes its turn opens it before the learner
-            # does.
+            # If an actor redoes its turn in a new process, it opens the experience
+            # before the learner does.
             state = read_extra(run.checkpoints.entry(number))["table"]
         shared.experience = family.open_experience(run, state)
     return shared.experience

@@ -1,7 +1,7 @@
-"""A host of roles: makes each role of a run when its first turn is asked for.
+"""The host of the roles in a process, which creates each role at its first turn.
 
-A runner says when a role takes a turn (``launch.child``); for a role by itself it is
-always that role's turn (``roles.alone``).
+The runner decides when a role takes a turn (``launch.child``); a standalone role takes
+turns continuously (``roles.alone``).
 """
 
 from __future__ import annotations
@@ -17,33 +17,35 @@ from tengen.run import RunDirectory, remove_leftovers
 
 __all__ = ["RoleHost"]
 
-# Roles that run code of others when they are closed.
+# Roles whose ``close`` runs third-party code, which may hang or end the process.
 _WITH_ENVIRONMENTS = ("actor",)
 _OWN_FOLDERS = {
     "shuffle": ("shuffled",),
     "learn": ("checkpoints",),
     "export": ("candidates", "templates"),
 }
-"""The folders that a role by itself publishes in, under its lock."""
+"""For each role, the run's folders in which only the holder of its lock publishes."""
 _TOLD = {
     **dict.fromkeys(("remaining", "asked", "core_minutes", "core_minutes_in_all")),
     **dict.fromkeys(("generation_s", "sealed", "frames_left", "opponent")),
     "follow_models": False,
     "saves": True,
 }
-"""The fields of ``RoleContext`` that each turn sets, with their defaults."""
+"""The fields of ``RoleContext`` that are set for each turn, with their defaults."""
 
 
 class RoleHost:
-    """Takes turns of roles that share a process. Turns are taken by one thread.
+    """Runs turns of the roles that share a process, all in one thread.
 
     Args:
         run: The run.
         context: The context of the roles; ``context.stop`` ends a turn.
-        task: The run's task, if the user typed it; None refuses a game in Python.
-        devices: Devices that the user typed; None for the run's.
-        is_alone: Whether no runner gives the turns. Then a role is made anew whenever
-            ``run.json`` changes, and removes what killed processes of any host left.
+        task: The run's task, if the user named it in this call; None refuses a game in
+            Python.
+        devices: The value of ``--devices``; None uses the devices of the config.
+        is_alone: Whether the role is standalone, without a runner. The role is then
+            created again when ``run.json`` changes, and leftovers of killed processes
+            of any host are removed.
     """
 
     def __init__(
@@ -64,17 +66,16 @@ class RoleHost:
         self._configs: dict[str, RunConfig] = {}
 
     def turn(self, name: str, details: Mapping[str, Any]) -> Report | None:
-        """Takes a turn of a role. Blocks until its end.
+        """Runs a turn of a role. Blocks until the turn has ended.
 
         Args:
             name: The role.
             details: Values for fields of ``RoleContext``, such as those of
-                ``Spending.outlook``; ``is_changed`` makes the role read ``run.json``
-                again.
+                ``Spending.outlook``; ``is_changed`` makes the role reread ``run.json``.
 
         Raises:
-            UsageError: The role refuses its config or its files, or the task was not
-                typed.
+            UsageError: The role rejects its config or its files, or the task is a
+                program that the user did not name in this call.
             RunError: The role failed.
         """
         context = self._context
@@ -87,17 +88,17 @@ class RoleHost:
         return self._roles[name].turn()
 
     def waits_for(self, name: str) -> str:
-        """Returns what the last turn of a role lacked; "" if it worked."""
+        """Returns what the role's last turn was missing; "" if nothing."""
         return self._roles[name].waits_for if name in self._roles else ""
 
     def drop(self, name: str) -> None:
-        """Closes a role, which is made anew in its next turn. Saves nothing."""
+        """Closes a role; its next turn creates it again."""
         if name in self._roles:
             self._roles.pop(name).close()
 
     def _make(self, name: str) -> None:
-        """Makes a role, unless it is there and its config is as it was."""
-        # Read here and not earlier, because the export role completes the config once.
+        """Creates a role, unless it exists and its config is unchanged."""
+        # Not read earlier, because the export role fills in measured settings.
         config = with_devices(read_config(self._run), self._devices)
         if name in self._roles and config == self._configs[name]:
             return
@@ -105,44 +106,45 @@ class RoleHost:
         check_typed(config.task, self._task, self._run.path)
         if config.schedule.counts_frames:
             with self._context.starting("making the environment"):
-                config.agent.signature(config.task)  # asks for its spaces
+                config.agent.signature(config.task)  # creates it to read its spaces
         self._roles[name] = make_role(name, config, self._run, self._context)
         self._configs[name] = config
         if self._is_alone:
-            # The role holds its lock: no other process publishes there, on any host.
+            # The role holds its lock, so no process on any host publishes there now.
             for folder in _OWN_FOLDERS.get(name, ()):
                 remove_leftovers(self._run.path / folder, of_other_hosts=True)
 
     @property
     def is_saved(self) -> bool:
-        """Whether all that the roles learned and acted is on the disk. Any thread."""
+        """Whether all learner state and experience is on the disk. Any thread."""
         experience = self._context.shared.experience
         if experience is not None and not experience.is_durable:
             return False
         return all(role.is_saved for role in self._savers())
 
     def save(self) -> None:
-        """Saves what the roles learned, and closes all but those with environments.
+        """Saves all learner state, and closes all roles except those with environments.
 
-        A call before ``close``, in which an environment may hang or end the process.
+        Call it before ``close``, because closing an environment may hang or end the
+        process.
 
         Raises:
-            Exception: The first error, as where the disk is full; all are closed.
+            Exception: The first error, for example a full disk; all are closed anyway.
         """
         savers = self._savers()
         own = [name for name in self._roles if name not in _WITH_ENVIRONMENTS]
         calls: list[Callable[[], object]] = [saver.save for saver in savers]
         calls += [self._roles.pop(name).close for name in reversed(own)]
         if (experience := self._context.shared.experience) is not None:
-            # The learner closes it, but an actor may have come first.
+            # Needed if an actor opened the experience and no learner was created.
             calls.append(lambda: self._context.write(experience.close))
         _call_all(calls)
 
     def close(self) -> None:
-        """Closes the roles, environments last. A second call does nothing.
+        """Saves and closes all roles, environments last. A second call does nothing.
 
         Raises:
-            Exception: The first error; all are closed.
+            Exception: The first error; all are closed anyway.
         """
         last = [
             role for name, role in self._roles.items() if name in _WITH_ENVIRONMENTS
@@ -151,13 +153,13 @@ class RoleHost:
         self._roles.clear()
 
     def _savers(self) -> list[SavingRole]:
-        # A copy, as the thread that takes turns may make a role meanwhile.
+        # Copied, because the thread that runs turns may add a role meanwhile.
         roles = [*self._roles.values()]
         return [role for role in roles if isinstance(role, SavingRole)]
 
 
 def _call_all(calls: Sequence[Callable[[], object]]) -> None:
-    """Makes calls, whatever one of them raises; then raises the first error."""
+    """Calls all functions even if some of them raise; then raises the first error."""
     errors = []
     for call in calls:
         try:

@@ -1,7 +1,7 @@
-"""Checks of the files that a run's config names outside the run.
+"""Checks the external files that a run's config names.
 
-``learner.initial_model``, ``agent.learn_from`` and ``agent.book``. A run has
-a copy of its book, named by the book's digest.
+These are ``learner.initial_model``, ``agent.learn_from`` and ``agent.book``. A run
+stores a copy of its book under the book's digest.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _INITIAL = "learner.initial_model"
 
 
 def checked_initial_model(config: RunConfig, run: RunDirectory) -> RunConfig:
-    """Returns the config with ``learner.initial_model`` as the name of one model.
+    """Returns the config with ``learner.initial_model`` resolved to one model.
 
-    A RUN becomes its present newest model; a bundled player keeps its name, wherever
-    tengen is installed. A run that has a checkpoint does not read the model again, so
-    the model may be gone.
+    A RUN is replaced by the path of its newest model. A bundled player keeps its name,
+    which is valid on any host with tengen. A run with a checkpoint no longer needs the
+    model, so the model is not checked.
 
     Raises:
-        UsageError: There is no such model, or it does not fit.
+        UsageError: The model does not exist, or does not fit the run.
     """
     if not config.learner.initial_model or run.checkpoints.latest() is not None:
         return config
@@ -57,15 +57,15 @@ def checked_initial_model(config: RunConfig, run: RunDirectory) -> RunConfig:
 
 
 def fitting_model(config: RunConfig, wanted: Signature) -> ModelDir:
-    """Returns the model that a run begins with, verified.
+    """Returns the verified initial model of a run.
 
     Args:
         config: The run's config, which names a model.
-        wanted: The signature that the agent asks of a network for its task.
+        wanted: The signature that the agent requires of a network for its task.
 
     Raises:
-        UsageError: There is no such model, or the run's first network neither is the
-            model's network nor can grow from it.
+        UsageError: The model does not exist, or the run's initial network neither
+            equals the model's network nor can grow from it.
     """
     source, net = config.learner.initial_model, config.nets[0]
     try:
@@ -94,7 +94,7 @@ def fitting_model(config: RunConfig, wanted: Signature) -> ModelDir:
 
 
 def _other_settings(theirs: NetConfig, net: NetConfig) -> str:
-    """Returns what a network has otherwise than another, as settings."""
+    """Returns the settings in which ``theirs`` differs from ``net``, for a message."""
     ours = to_dict(net)
     return ", ".join(
         f"net.{name}={json.dumps(value)}"
@@ -104,11 +104,11 @@ def _other_settings(theirs: NetConfig, net: NetConfig) -> str:
 
 
 def checked_source(config: RunConfig) -> RunConfig:
-    """Returns the config with ``learn_from`` as the full path of a run that fits.
+    """Returns the config with ``agent.learn_from`` as an absolute path, checked.
 
     Raises:
-        UsageError: The folder is not a run, or its run has another task, learns from
-            another run itself, or plays on boards that the network would not know.
+        UsageError: The folder is not a run, or that run has another task, learns from
+            another run itself, or plays on boards that the network does not support.
     """
     agent = config.games
     if agent is None or not agent.learn_from:
@@ -140,11 +140,11 @@ def _check_source(config: RunConfig, source: RunDirectory) -> None:
 
 
 def with_games(config: RunConfig, run: RunDirectory) -> RunDirectory:
-    """Returns the run whose experience a run's roles read.
+    """Returns ``run`` with the experience of ``agent.learn_from``, if that is set.
 
     Raises:
-        UsageError: The run of ``learn_from`` is gone, or ``checked_source`` would no
-            longer accept it.
+        UsageError: The run of ``learn_from`` no longer exists, or ``checked_source``
+            would no longer accept it.
     """
     agent = config.games
     if agent is None or not agent.learn_from:
@@ -163,15 +163,16 @@ def with_games(config: RunConfig, run: RunDirectory) -> RunDirectory:
 def checked_book(
     config: RunConfig, run: RunDirectory
 ) -> tuple[RunConfig, bytes | None]:
-    """Returns the config with the book's digest, and the bytes to copy.
+    """Returns the config with the book's digest, and the content of the book.
 
     Args:
-        config: The config, whose ``agent.book`` is a file, or the digest of a book that
-            the run has.
+        config: The config; its ``agent.book`` is a file, or the digest of a book that
+            the run already stores.
         run: The run, which may be new; nothing is written.
 
     Returns:
-        The config, and the file's bytes; None where there is no book or the run has it.
+        The config, and the bytes to pass to ``keep_book``; None instead of the bytes if
+        there is no book or the run already stores it.
 
     Raises:
         UsageError: The file cannot be read, is not a book, or is for another game.
@@ -194,7 +195,7 @@ def keep_book(run: RunDirectory, data: bytes, digest: str) -> None:
     """Writes the bytes of ``checked_book`` into the run. Blocks until they are durable.
 
     Raises:
-        RunError: The disk refuses.
+        RunError: Writing to the disk failed.
     """
     target = _book_path(run, digest)
     target.parent.mkdir(exist_ok=True)

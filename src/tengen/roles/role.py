@@ -1,7 +1,7 @@
-"""The interface of a role, which works in turns; a killed turn is safe to redo.
+"""The interface of a role, which works in turns; a killed turn can be redone safely.
 
-A role's state is in the run directory. If a role is killed at any instant and started
-again, its next turn continues from what was published.
+A role's state is in the run directory. If a role is killed at any time and restarted,
+its next turn continues from the published files.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ __all__ = [
 
 Report = Mapping[str, Any]
 _PATIENCE_S = 600.0
-"""A process whose runner is gone needs only seconds of CPU time to end, but on a busy
-machine it may wait minutes for them."""
+"""The maximum wait for a lock. An orphaned process needs only seconds of CPU time to
+end and release its locks, but that may take minutes on a busy machine."""
 _RETRY_S = 0.5
 
 Taken = TypeVar("Taken")
@@ -61,132 +61,132 @@ class LearnedNet(NamedTuple):
     """The learner's network, for an actor in the learner's own process."""
 
     net: Net
-    """The network that models are made of; the learner changes it in place in its next
-    turn."""
+    """The network with the averaged weights, which are also exported as models. The
+    learner updates the network in place in its next turn."""
     num_steps: int
-    """Learner steps that it was trained for."""
+    """Number of learner steps that produced these weights."""
 
 
 @dataclass
 class Shared:
-    """What the roles of one process share; they take turns in one thread."""
+    """Objects shared by the roles of one process, which take turns in one thread."""
 
     experience: Experience | None = None
-    """The experience that one role adds to and another draws from."""
+    """The experience that the actor writes to and the learner samples from."""
     learned: LearnedNet | None = None
     """The newest network of this process's learner, no older than any published model.
-    None before its first steps, and where the actor must load published models."""
+    None before the learner's first steps, or if the actor must load published models.
+    """
 
 
 @dataclass
 class RoleContext:
-    """What a role gets from the code that runs it."""
+    """The settings, callbacks and shared objects that the caller passes to a role."""
 
     num_threads: int = 1
-    """Threads that the role may keep busy."""
+    """Number of threads that the role may keep busy."""
     stop: threading.Event = field(default_factory=threading.Event)
-    """Set from outside: end the turn within a few seconds, losing nothing durable."""
+    """Set by the caller to end the turn within a few seconds, without loss of durable
+    data."""
     progress: Callable[[Report], None] = lambda report: None
-    """Takes counts during a turn, for the view; cheap to call often."""
+    """Called with progress counts during a turn, for display; cheap to call often."""
     remaining: float | None = None
-    """Part of the run's budget that is still to come, in [0, 1], for the learning
-    rate's cool-down. The budget is the core-minutes or the frames of all calls,
-    including this one. None if this call's budget is in neither, such as in games."""
+    """Fraction of the run's budget that is left, in [0, 1], for the learning rate's
+    cool-down. The budget is the core-minutes or the frames of all calls, including this
+    one. None if this call's budget is in neither unit, for example in games."""
     asked: float | None = None
-    """Part of that budget that this call adds, in (0, 1]."""
+    """This call's fraction of that budget, in (0, 1]."""
     core_minutes: float | None = None
-    """CPU-minutes that all calls have spent on the run so far; None if the role runs
-    by itself, because its time does not count."""
+    """CPU-minutes that all calls have spent on the run so far; None for a standalone
+    role, whose time does not count."""
     core_minutes_in_all: float | None = None
-    """``core_minutes`` and what the rest of this call's minutes will bring; None if its
-    budget is not in minutes, and then no stage in core-minutes begins."""
+    """Expected ``core_minutes`` at the end of this call; None if this call's budget is
+    not in minutes, and then no stage in core-minutes begins."""
     generation_s: float | None = None
-    """Seconds that self-play may take for a generation; where the machine is too slow
-    for that, generations get smaller. None: they never do."""
+    """Time limit of self-play per generation, in seconds. If the machine is too slow,
+    generations become smaller. None: no limit."""
     follow_models: bool = False
-    """Whether a generation may go on with a model that is published meanwhile. Never
-    where roles take turns, so that a seed gives the same run."""
+    """Whether a generation may switch to a model that is published meanwhile. False if
+    roles take turns, so that a seed always gives the same run."""
     starting: Callable[[str], AbstractContextManager[None]] = lambda what: nullcontext()
-    """Returns a context for work that precedes a turn's own, such as compiling a
-    network: the runner shows ``what``, words like "compiling the network", and a stop
-    meanwhile ends the process at once. Nothing of the turn may be begun by then."""
+    """Returns a context for preparatory work, such as compiling a network. The runner
+    shows ``what``, such as "compiling the network". A stop meanwhile ends the process
+    immediately, so the turn's own work must not have begun."""
     say: Callable[[str], None] = lambda text: None
-    """Called with a line for people that says what a role by itself does now."""
+    """Called with a line of text about the role's current activity, for the user."""
     write: Callable[[Callable[[], object]], object] = lambda write: write()
-    """Calls a function that writes to the disk; in a role by itself it waits for
-    room."""
+    """Calls a function that writes to the disk; a standalone role waits while the disk
+    is full."""
     sealed: int | None = None
     """The newest generation that the writer had sealed before the turn began. If a turn
-    that is redone after a kill finds a newer one, it is over. None always plays."""
+    redone after a kill finds a newer one, nothing is left to do. None: always play."""
     index: int = 0
-    """Which of several actors, learners or inference servers the role is, from 0."""
+    """Index of this actor, learner or inference server, from 0."""
     at_once: bool = False
-    """Whether the other roles of the run are in processes of their own, and work at the
-    same time."""
+    """Whether the run's other roles work concurrently in other processes."""
     connect: Connect | None = None
-    """Where a role by itself finds the services of the run; None: where the run
-    directory says."""
+    """The run's address, for a role on a host without the run directory; None: the
+    endpoint files in the run directory have the addresses."""
     is_vouched: bool = False
-    """Whether a runner gives the turns and has only this process for the index. Then
-    another process that holds this role's locks is ending, or belongs to a lost mirror.
-    Self-play is then the writer of its index, else any free writer."""
+    """Whether a runner started this process as the only one of its index. Then another
+    process that holds this role's locks is ending, or belongs to a lost mirror, and
+    self-play uses the writer of its index instead of any free writer."""
     mirror: Mirror | None = None
-    """The mirror of a run directory on another host, whose folder is then the run;
-    None: the run directory is here.
-    """
+    """The mirror on which the role works if the run directory is on another host; None:
+    the run directory is on this host."""
     frames_left: int | None = None
-    """Frames that all actors together still have to make in this call; None without a
-    budget in frames."""
+    """Number of frames that all actors together must still generate in this call; None
+    without a budget in frames."""
     opponent: str | None = None
-    """The target's opponent, if the user typed it in this call; None refuses one that
-    is a program."""
+    """The target's opponent, if the user named it in this call. None: an opponent that
+    is a program is refused."""
     die: Callable[[str], NoReturn] = lambda reason: _die(reason)
-    """Ends the process at once, from any thread, for a failure that only a new process
-    recovers from."""
+    """Ends the process immediately, from any thread, after a failure from which only a
+    new process can recover."""
     alive: Callable[[float, str], None] = lambda within_s, otherwise: None
-    """Called again and again during a turn, from any thread, with a time in seconds and
-    a reason. Unless the next call or the turn's end comes within that time, the runner
-    kills the process for that reason. A role by itself has no runner."""
+    """Called regularly during a turn, from any thread, with a time limit in seconds and
+    a reason. If neither the next call nor the end of the turn comes within the limit,
+    the runner kills the process and reports the reason. No effect without a runner."""
     saves: bool = True
-    """Whether the learner must save what it learned before its turn ends. If False it
-    may save some seconds later, because another turn in the same process follows."""
+    """Whether the learner must save its state before its turn ends. If False, it may
+    save some seconds later, because another turn in the same process follows."""
     shared: Shared = field(default_factory=Shared)
-    """What roles of one process share."""
+    """Objects shared by the roles of this process."""
 
 
 class Role(Protocol):
     """One role. Used by one thread."""
 
     waits_for: str
-    """What the last turn lacked for its work, and what to do; empty if it worked."""
+    """What the last turn was missing, and what to do about it; empty if nothing."""
 
     def turn(self) -> Report | None:
-        """Does one turn and returns what it did, or None when there is nothing to do.
+        """Runs one turn and returns its report, or None if there was nothing to do.
 
-        Blocks until the turn is over or ``context.stop`` is set; a turn that was
-        stopped reports ``stopped: true``.
+        Blocks until the turn ends or ``context.stop`` is set. A stopped turn reports
+        ``stopped: true``.
         """
 
     def close(self) -> None:
-        """Releases what the role holds. A second call does nothing."""
+        """Releases the role's locks and other resources. A second call does nothing."""
 
 
 @runtime_checkable
 class SavingRole(Protocol):
-    """A role that may keep in memory what it learned, from one turn to the next.
+    """A role that may hold unsaved learner state between turns.
 
-    So may its experience; ``close`` makes that durable, too.
+    Its experience may be unsaved, too; ``close`` makes the experience durable.
     """
 
     @property
     def is_saved(self) -> bool:
-        """Whether all of it is on the disk. Any thread, between turns."""
+        """Whether all learner state is on the disk. Any thread, between turns."""
 
     def save(self) -> None:
-        """Saves it before the role is closed; does nothing where all is saved.
+        """Saves the learner state, before ``close``; does nothing if all is saved.
 
         Raises:
-            RunError: The disk refuses.
+            RunError: Writing to the disk failed.
         """
 
 
@@ -207,22 +207,22 @@ ROLES = {
     "selfplay": "tengen.roles.selfplay.role:SelfplayRole",
     "shuffle": "tengen.roles.learning.shuffle:ShuffleRole",
 }
-"""The classes of roles by name, as ``module:class``; imported when a role is made."""
+"""Role classes by role name, as ``module:class``; imported when a role is created."""
 
 
 def make_role(
     name: str, config: RunConfig, run: RunDirectory, context: RoleContext
 ) -> Role:
-    """Returns the role ``name`` on a run.
+    """Creates the role ``name`` for a run.
 
     Raises:
-        UsageError: There is no such role, or the run has no such role.
+        UsageError: ``name`` is not a role, or the run does not have this role.
     """
     if name not in ROLES:
         raise UsageError(f"role ({name}) is not known; {did_you_mean(name, ROLES)}")
     run = with_games(config, run)
     module, _, attribute = ROLES[name].partition(":")
-    # Collecting garbage while torch is imported would take a tenth of that time.
+    # Garbage collection would take a tenth of the time that importing torch takes.
     gc.disable()
     try:
         role = getattr(importlib.import_module(module), attribute)
@@ -233,18 +233,18 @@ def make_role(
 
 
 def patiently(take: Callable[[], Taken], context: RoleContext) -> Taken:
-    """Returns what ``take`` returns, once the present holder has given it back.
+    """Returns the result of ``take``, which is retried until the lock is free.
 
-    For locks that the run gives to one process. Another holder is a process that is
-    ending, or a mirror's place that the run's service gives up within seconds
-    (``run.evict_mirrors``).
+    For locks that the runner has assigned to this process. Any other holder is a
+    process that is ending, or the run's service on behalf of a mirror; the service
+    releases the lock within seconds (``run.evict_mirrors``).
 
     Args:
-        take: Takes the lock, or raises UsageError.
-        context: Its stop ends the waiting; progress says who has the lock.
+        take: Acquires the lock, or raises UsageError.
+        context: Its ``stop`` ends the wait; its ``progress`` reports the lock's holder.
 
     Raises:
-        UsageError: Another process holds it for longer.
+        UsageError: Another process still holds the lock after the maximum wait.
     """
     until = time.monotonic() + _PATIENCE_S
     while True:

@@ -1,4 +1,4 @@
-"""Role ``inference``: answers the actors of other processes on the newest model."""
+"""Role ``inference``: evaluates the newest model for actors in other processes."""
 
 from __future__ import annotations
 
@@ -26,23 +26,22 @@ _TURN_S = 1.0
 
 
 class InferenceRole:
-    """Serves from the first turn to the end of the role; see ``Role``.
+    """Serves from creation until ``close``, also between turns; see ``Role``.
 
-    The role also serves between turns. A turn looks for new models and reports what was
-    evaluated meanwhile.
+    A turn polls for new models and reports the evaluations since the previous report.
 
-    There may be several servers: the actors' groups are spread over them, and the
-    groups of a lost server go to the others. Each server has its part of the GPUs, and
-    all use the same models.
+    If there are several servers, the actors' groups are distributed over them, and the
+    groups of a lost server switch to the others. Each server has its share of the GPUs,
+    and all use the same models.
 
     Args:
         config: The run's config.
         run: The run.
-        context: Threads, the stop, and which of several servers it is.
+        context: Threads, stop, and the index of the server.
 
     Raises:
-        UsageError: The run has no environments, another process is this role, or a GPU
-            is not here.
+        UsageError: The run has no environments, another process has this role, or this
+            host lacks a GPU.
     """
 
     def __init__(
@@ -66,7 +65,7 @@ class InferenceRole:
         self._num_rows = num_rows
         self._num_groups = len(agent.actor.group_sizes()) * (num_rows // num_envs)
         signature = config.signature
-        # Room for all actors' rows, because the other servers may be lost.
+        # Capacity for the rows of all actors, because all other servers may be lost.
         self._max_rows = max(num_envs, min(num_rows, MAX_ROWS))
         most_waiting = -(-num_rows // num_servers)
         self._server = InferenceServer(
@@ -77,7 +76,7 @@ class InferenceRole:
         )
         doors = Doors(config.launch, run, name)
         service = serve_rows(self._server, signature)
-        # Listen first: if the address cannot be used, there is nothing to remove yet.
+        # Listen first, so that nothing needs to be removed if the address is unusable.
         listeners = [] if doors.net is None else [doors.net.open(DIALECT)]
         self._folder = HostFolder(INFERENCE, doors.folder)
         listeners.append(self._folder.listen())
@@ -85,13 +84,13 @@ class InferenceRole:
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self._thread.start()
         doors.publish()
-        # The most sessions since the last report: some may be gone when it is made.
+        # Maximum number of sessions since the last report; some may have ended by then.
         self._most_sessions = 0
         self._told = self._server.stats
         self._told_s = time.monotonic()
 
     def turn(self) -> Report | None:
-        """Serves for a second; returns None if no model is published yet."""
+        """Polls for models for a second; returns None if no model is available yet."""
         if self._config.inference.has_auto:
             self.waits_for = "export has not chosen the backend yet"
             return None
@@ -109,7 +108,7 @@ class InferenceRole:
         return self._report()
 
     def close(self) -> None:
-        """Ends every session. A second call does nothing."""
+        """Ends all sessions and releases the lock. A second call does nothing."""
         for server in self._servers:
             server.close()
         self._server.stop()
@@ -141,7 +140,7 @@ class InferenceRole:
         except Exception:
             if self._run.models.entry(number).exists():
                 raise
-            return  # so many newer models came meanwhile that this one was removed
+            return  # this model was removed meanwhile, because there are newer ones
         self._server.set_model(backend, directory.meta.num_steps, number)
         self._model = number
 
@@ -153,7 +152,7 @@ class InferenceRole:
         num_batches = now.num_batches - before.num_batches
         num_evaluations = now.num_evaluations - before.num_evaluations
         num_sessions = self._server.num_sessions
-        # Only this server's actors count: others' rows are in no batch here.
+        # Count only the actors of this server, because batches have only their rows.
         share = max(num_sessions, self._most_sessions) / self._num_groups
         self._most_sessions = num_sessions
         capacity = min(self._max_rows, max(1, round(self._num_rows * share)))
@@ -174,7 +173,7 @@ class InferenceRole:
 
 
 def _part_of(config: RunConfig, index: int) -> InferenceConfig:
-    """Returns the inference settings of one of several servers, with its own GPUs.
+    """Returns the inference settings of server ``index``, with its share of the GPUs.
 
     If there are fewer GPUs than servers, some servers share a GPU.
     """

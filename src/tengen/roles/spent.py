@@ -1,8 +1,8 @@
-"""What earlier calls of ``tengen train`` have spent on a run, and since when.
+"""The CPU time and frames spent on a run by earlier calls of ``tengen train``.
 
-A checkpoint says what was spent when its turn began. A call that ends writes the rest
-to ``RUN/spent.json``; a call that is killed does not. ``RUN/eval/began.json`` says when
-the learner began, in a run whose result is a time.
+A checkpoint stores the amounts at the start of its turn. A call that ends normally
+writes its total to ``RUN/spent.json``; a killed call does not. In a run whose result is
+a time, ``RUN/eval/began.json`` stores the time at which learning began.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ _MOST_BYTES = 4096
 
 
 class RunSpent(NamedTuple):
-    """What has been spent on a run."""
+    """The CPU time and frames spent on a run."""
 
     core_minutes: float = 0.0
-    """CPU-minutes of all calls' processes without their start-up; for a call that was
-    killed, up to its last checkpoint. Earlier versions counted wall minutes times
+    """CPU-minutes of all calls' processes without their start-up; for a killed call,
+    only up to its last checkpoint. Earlier versions counted wall-clock minutes times
     cores."""
     num_frames: int = 0
-    """Environment steps, or rows of games."""
+    """Number of environment steps, or of rows in runs of games."""
 
 
 def read_spent(run: RunDirectory) -> RunSpent:
-    """Returns what the newest checkpoint and the last call recorded.
+    """Returns the amounts recorded by the newest checkpoint and the last call.
 
     Raises:
         UsageError: The checkpoint has another schema.
@@ -66,10 +66,10 @@ def read_spent(run: RunDirectory) -> RunSpent:
 
 
 def record_began(run: RunDirectory) -> None:
-    """Records when learning begins, unless recorded before. Only for the learner.
+    """Records the current time as the start of learning, once. Only for the learner.
 
     Raises:
-        RunError: The disk refuses.
+        RunError: Writing to the disk failed.
     """
     path = run.eval / _BEGAN
     if path.exists():
@@ -80,11 +80,11 @@ def record_began(run: RunDirectory) -> None:
 
 
 def read_began(run: RunDirectory) -> float | None:
-    """Returns when learning began, in UNIX seconds; None if that was not recorded.
+    """Returns the time when learning began, in UNIX seconds; None if not recorded.
 
     Raises:
-        UsageError: The file is of a newer schema.
-        RunError: It is damaged.
+        UsageError: The file has a newer schema.
+        RunError: The file is damaged.
     """
     path = run.eval / _BEGAN
     if not path.exists():
@@ -98,11 +98,11 @@ def read_began(run: RunDirectory) -> float | None:
 
 
 def learned_steps(run: RunDirectory) -> int:
-    """Returns the learner steps that a run has saved; 0 before the first.
+    """Returns the learner steps of the newest checkpoint; 0 without a checkpoint.
 
     Raises:
         UsageError: The newest checkpoint has another schema.
-        RunError: It is damaged.
+        RunError: The newest checkpoint is damaged.
     """
     number = run.checkpoints.latest()
     if number is None:
@@ -111,14 +111,14 @@ def learned_steps(run: RunDirectory) -> int:
 
 
 def record_spent(run: RunDirectory, core_minutes: float) -> None:
-    """Publishes what was spent on a run until the end of a call.
+    """Publishes the CPU time spent on a run, at the end of a call.
 
     Args:
         run: The run; the caller holds its ``train`` lock.
-        core_minutes: CPU-minutes of all calls.
+        core_minutes: CPU-minutes of all calls, including this one.
 
     Raises:
-        RunError: The disk refuses.
+        RunError: Writing to the disk failed.
     """
     publish_json(run.path / _FILE, {"core_minutes": core_minutes})
 

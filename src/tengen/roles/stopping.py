@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM, a closed terminal and RUN/STOP, heard as one event in a turn."""
+"""Turns Ctrl-C, SIGTERM, a closed terminal and the file RUN/STOP into one event."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ _POLL_S = 0.2
 
 
 class StopListener:
-    """Context that listens for signals and the file STOP, which end a run.
+    """A context manager that listens for signals and the STOP file, which end a run.
 
-    Signals are heard where ``with`` is on the main thread. A signal that is ignored
-    stays ignored: ``nohup`` has SIGHUP ignored, and a shell has SIGINT ignored in what
-    a script starts with ``&``.
+    Signals are handled only if ``with`` runs on the main thread. An ignored signal
+    stays ignored: ``nohup`` ignores SIGHUP, and a shell ignores SIGINT in the
+    background commands of a script.
 
-    Where tengen is a library of somebody's program, the third Ctrl-C raises
-    KeyboardInterrupt, and SIGHUP is the program's. Else SIGHUP, which the system sends
-    when the terminal is closed, is heard too, and what is printed goes nowhere then.
+    If another program uses tengen as a library, the third Ctrl-C raises
+    KeyboardInterrupt, and SIGHUP is left to that program. Otherwise SIGHUP, which is
+    sent when the terminal is closed, also ends the run; further output is discarded.
 
     Attributes:
-        event: Set once a run is to end, and never cleared.
+        event: Set when the run must end; never cleared.
         reason: ``interrupted`` by a signal, ``stopped`` by the file; None until then.
-        is_urgent: Whether there was a further Ctrl-C once the first one had been told.
+        is_urgent: Whether another Ctrl-C came after ``on_stop`` handled the first one.
 
     Args:
         run: The run.
-        event: The event; None makes one.
-        on_second: Called by another thread once ``is_urgent`` is set.
+        event: The event to set; None creates an event.
+        on_second: Called by another thread when ``is_urgent`` is set.
     """
 
     def __init__(
@@ -57,13 +57,13 @@ class StopListener:
         self._was_interrupted = False
         self._thread = threading.Thread(target=self._listen, daemon=True)
         self._previous: dict[signal.Signals, Any] = {}
-        # Descriptors of the terminal.
+        # Descriptors of standard streams that are a terminal.
         self._terminals: list[int] = []
 
     def tell(self, on_stop: Callable[[], None]) -> None:
-        """Registers ``on_stop``, called once by another thread at the event.
+        """Registers ``on_stop``, which another thread calls once when ``event`` is set.
 
-        A later call replaces it. Does not block.
+        A later call replaces ``on_stop``. Does not block.
         """
         with self._lock:
             self._on_stop, self._was_told = on_stop, False
@@ -90,19 +90,19 @@ class StopListener:
         self._is_over.set()
         self._thread.join()
         for number, handler in self._previous.items():
-            # None: C code set it, and Python cannot set it again.
+            # None: the handler was set by C code, so Python cannot restore it.
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if number == signal.SIGHUP:
-            # Otherwise whoever prints next fails.
+            # Discard further output, because writing to a closed terminal would fail.
             for terminal in self._terminals:
                 nowhere = os.open(os.devnull, os.O_RDWR)
                 os.dup2(nowhere, terminal)
                 os.close(nowhere)
             self._terminals = []
         if number == signal.SIGINT:
-            # Some programs send the first one twice, to the process and to its group.
+            # Some programs send a SIGINT twice, to the process and to its group.
             if self._was_interrupted and self._was_told:
                 if self.is_urgent and not is_own_process():
                     raise KeyboardInterrupt
@@ -111,7 +111,7 @@ class StopListener:
         self._set("interrupted")
 
     def _set(self, reason: Literal["interrupted", "stopped"]) -> None:
-        # A signal handler calls this too, so it takes no lock and writes to no pipe.
+        # Also called by the signal handler, so it must not lock or write to a pipe.
         if self.reason is None:
             self.reason = reason
         self.event.set()

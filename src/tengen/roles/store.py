@@ -1,4 +1,4 @@
-"""A store by itself: ``tengen store RUN``, ``store top`` and ``store replicate``."""
+"""Standalone stores: ``tengen store RUN``, ``store top`` and ``store replicate``."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ __all__ = [
 ]
 
 LINK = "store"
-"""In the run directory: a link to the folder of its store, for `Store.connect`."""
+"""Name of the run directory's link to the store's folder, for `Store.connect`."""
 
 ROWS = "rows"
-"""In the run directory: the steps that memory does not hold."""
+"""Name of the run directory's folder for steps that do not fit into memory."""
 
 _SHARED = Path("/dev/shm")
 _REPORT_S = 10.0
@@ -66,11 +66,11 @@ def store_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def store(args: argparse.Namespace) -> dict[str, Any]:
-    """Serves until the STOP file or a signal.
+    """``tengen store RUN``: serves a store until the run's STOP file or a signal.
 
     Raises:
-        UsageError: The config is refused, or a store of the run is served already.
-        RunError: The run was asked to stop, or the disk refuses.
+        UsageError: The config is invalid, or another process serves the run's store.
+        RunError: The run was asked to stop, or writing failed.
     """
     given = None if args.config is None else StoreConfig.read(args.config)
     check_no_mirror(RunDirectory(args.run))
@@ -106,7 +106,7 @@ def store(args: argparse.Namespace) -> dict[str, Any]:
 def _resolve(
     run: RunDirectory, given: StoreConfig | None, settings: list[str]
 ) -> StoreConfig:
-    """Returns the config of the file, else of the run, with ``--set`` applied."""
+    """Returns ``given``, or without it the run's config, with ``--set`` applied."""
     recorded = {} if run.is_new else run.read_run()["config"]
     if "task" in recorded:
         raise UsageError(
@@ -129,18 +129,18 @@ def _resolve(
 
 
 def _record(run: RunDirectory, config: StoreConfig) -> None:
-    """Writes the config into ``run.json``, if it differs."""
+    """Writes the config into ``run.json`` if it has changed."""
     plain = to_dict(config)
     if run.is_new or run.read_run()["config"] != plain:
         run.write_run({"config": plain})
 
 
 def _folder_of(run: RunDirectory) -> Path:
-    """Returns the store's folder: in memory, with a name short enough for a socket.
+    """Returns the store's folder in shared memory; its name fits into a socket path.
 
-    The name is the same each time, so that what a killed store left is found even
-    without the run's link. Another user could take the name first, which is detected
-    (`tengen.transport.folder`).
+    The name depends only on the run's path, so that the leftovers of a killed store are
+    found even without the run's link. If another user has taken the name, this is
+    detected (`tengen.transport.folder`).
     """
     parent = _SHARED if _SHARED.is_dir() else Path(tempfile.gettempdir())
     name = hashlib.sha256(os.fsencode(run.path.resolve())).hexdigest()[:16]
@@ -149,7 +149,7 @@ def _folder_of(run: RunDirectory) -> Path:
 
 @contextlib.contextmanager
 def _served(run: RunDirectory, config: StoreConfig) -> Iterator[Store]:
-    """Serves the store, published by the run's link, which is removed at the end."""
+    """Serves the store at the run's link, which is removed at the end."""
     folder = _folder_of(run)
     rows = str(run.path / ROWS) if config.disk_bytes else None
     served = Store(replace(config, directory=str(folder), disk_directory=rows))
@@ -168,9 +168,9 @@ def _served(run: RunDirectory, config: StoreConfig) -> Iterator[Store]:
 
 
 def _link(link: Path, folder: Path) -> None:
-    """Makes the run's link point to the folder."""
+    """Creates or replaces the run's link to the folder."""
     try:
-        link.unlink(missing_ok=True)  # a link that a killed store left
+        link.unlink(missing_ok=True)  # left behind by a killed store
         link.symlink_to(folder)
     except OSError as error:
         raise storage_error(link, error) from error
@@ -187,10 +187,10 @@ def store_top_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def store_top(args: argparse.Namespace) -> dict[str, Any]:
-    """Prints a report every second until Ctrl-C; returns the last report.
+    """Prints a report every second until Ctrl-C; ``--once`` and ``--json`` return one.
 
     Raises:
-        RunError: No store answers there.
+        RunError: No store answers at the run's link.
     """
     with Store.connect(args.run / LINK) as store:
         watch = StoreWatch(store)
@@ -205,10 +205,10 @@ def store_top(args: argparse.Namespace) -> dict[str, Any]:
 
 
 class StoreWatch:
-    """Makes reports of a store. Not thread-safe.
+    """Reports a store's contents and rates. Not thread-safe.
 
     Args:
-        store: The store, or a client of it.
+        store: The store, or a client of the store.
     """
 
     def __init__(self, store: Store) -> None:
@@ -217,14 +217,14 @@ class StoreWatch:
         self._seen_s = time.monotonic()
 
     def report(self) -> dict[str, Any]:
-        """Returns JSON values, rates since the last report.
+        """Returns a report of JSON values, with rates since the previous report.
 
-        Keys: ``tables``, a list of ``name``, ``num_items``, ``num_bytes``,
+        ``tables`` is a list with the keys ``name``, ``num_items``, ``num_bytes``,
         ``inserts_per_s``, ``samples_per_s``, ``hit_rate``, ``waits`` and
-        ``num_damaged``. ``hit_rate`` is the share of drawn chunks that lay in memory, 0
-        to 1, None if none was drawn or there is no disk. ``waits`` is empty if inserts
-        need not wait. ``trouble`` says what went wrong, and is empty otherwise;
-        ``checkpoints``, ``replicas`` and ``sessions`` as in `Store.describe`.
+        ``num_damaged``. ``hit_rate`` is the share of sampled chunks found in memory, 0
+        to 1; None if no chunk was sampled or the store has no disk. ``waits`` is empty
+        if inserts need not wait. ``trouble`` is an error message, or empty.
+        ``checkpoints``, ``replicas`` and ``sessions`` are as in `Store.describe`.
         """
         described = self._store.describe()
         now = time.monotonic()
@@ -249,7 +249,7 @@ class StoreWatch:
                     "num_damaged": table["num_damaged"],
                 }
             )
-            trouble = table.get("trouble", "")  # the store's, which every table tells
+            trouble = table.get("trouble", "")  # of the store, the same in all tables
         self._seen, self._seen_s = described["tables"], now
         return {
             "tables": rows,
@@ -261,7 +261,7 @@ class StoreWatch:
 
 
 def lines_of(report: dict[str, Any]) -> list[str]:
-    """Returns a report as lines: tables, what fails, sessions."""
+    """Returns a report as lines of text: tables, errors, durability, sessions."""
     width = max(5, *(len(row["name"]) for row in report["tables"]))
     lines = [
         f"{'table':{width}}       items        MB  inserts/s  samples/s    hits  waits"
@@ -294,7 +294,7 @@ def lines_of(report: dict[str, Any]) -> list[str]:
 def _hit_rate(table: dict[str, Any], before: dict[str, Any]) -> float | None:
     names = ("num_chunk_hits", "num_chunk_misses")
     if any(table[name] < before[name] for name in names):
-        before = dict.fromkeys(names, 0)  # another process serves the store since then
+        before = dict.fromkeys(names, 0)  # the store was restarted since that report
     hits, misses = (table[name] - before[name] for name in names)
     return round(hits / (hits + misses), 4) if hits + misses else None
 
@@ -320,10 +320,10 @@ def store_replicate_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def store_replicate(args: argparse.Namespace) -> dict[str, Any]:
-    """Copies a store of another host to a folder here until Ctrl-C.
+    """``tengen store replicate``: follows a store of another host until Ctrl-C.
 
     Raises:
-        UsageError: The store or the folder is refused.
+        UsageError: The store refuses the replica, or the folder is unsuitable.
     """
     with Replica(
         args.address,

@@ -1,1 +1,1 @@
-"""Role ``actor``: steps environments, for a learner in this process or elsewhere."""
+"""Role ``actor``: steps environments for a learner in this or another process."""

@@ -1,4 +1,4 @@
-"""What an actor is connected to: its inference, and the table for its steps."""
+"""An actor's connections: to inference, and to the table that stores its steps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["ActorLink", "Driven", "Group", "LinkLost"]
 
 
 class LinkLost(Exception):
-    """The learner's table has gone, with the sessions of its writers."""
+    """The learner's table has been lost, together with its writers' sessions."""
 
 
 @dataclass(frozen=True)
@@ -23,45 +23,45 @@ class Driven:
     """The result of driving an actor for one turn."""
 
     stats: DriveStats
-    """How the turn's time was spent."""
+    """Evaluation counts of the turn, and the time spent in each part of it."""
     model: int
-    """The number of the model that answered last. If the learner's own network
-    answered, which has no number, the number of the newest published model."""
+    """Number of the model that evaluated the last batch. The learner's own network has
+    no number; if it was used, this is the number of the newest published model."""
     waited_s: float = 0.0
-    """Seconds spent waiting for answers of another process."""
+    """Seconds spent waiting for the outputs of an inference server."""
 
 
 class Group(NamedTuple):
-    """Copies of an actor's environment that are stepped together."""
+    """A group of vectorized copies of an actor's environment."""
 
     num_envs: int
     """The number of copies."""
     write: Callable[[Arrays, Arrays], int]
-    """Writes a block; see ``EnvironmentPort``."""
+    """Writes a block of steps; see argument ``write`` of ``EnvironmentPort``."""
     arrays: RowArrays | None = None
-    """The copies' rows; see ``EnvironmentPort``."""
+    """The copies' inference rows; see argument ``arrays`` of ``EnvironmentPort``."""
 
 
 class ActorLink(Protocol):
     """An actor's connections to inference and to experience. Used by one thread.
 
     Attributes:
-        layout: Which steps an item has.
-        groups: The actor's copies in order, at least one group.
+        layout: The number of steps in an item, their overlap, and the stored state.
+        groups: The groups of the actor's copies, in order; at least one group.
     """
 
     layout: ItemLayout
     groups: Sequence[Group]
 
     def drive(self, ports: Sequence[EnvironmentPort]) -> Driven | None:
-        """Drives one turn; returns None if there is no model.
+        """Drives the ports for one turn; returns None if no model is published yet.
 
         Args:
-            ports: One port for each group, in order.
+            ports: One port per group, in order.
 
         Raises:
-            Interrupted: The role is to stop while it waits for something.
-            LinkLost: The table was lost; connect again, and begin new episodes.
+            Interrupted: The role was asked to stop while it was waiting.
+            LinkLost: The table was lost; reconnect, and begin new episodes.
         """
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""An actor whose network and experience are in its own process."""
+"""The link of an actor that has the network and the experience in its own process."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ __all__ = ["OwnLink"]
 
 
 class OwnLink:
-    """The network and the experience of this process; see ``ActorLink``.
+    """Uses the network and the experience of this process; see ``ActorLink``.
 
-    The learner takes its turns between these turns, and makes the experience durable
-    right before it saves its own state. So after a kill both are of the same turn,
-    unless the kill came between the two.
+    The learner's turns alternate with the actor's. The learner makes the experience
+    durable immediately before it saves its own state, so after a kill both are from the
+    same turn, unless the kill came between the two writes.
     """
 
     def __init__(
@@ -46,8 +46,8 @@ class OwnLink:
         num_envs = agent.actor.num_envs
         first = agent.first_priorities(env_spec(config.task).actions)
         writer = self._steps.writer("actor-0", num_envs, first)
-        # More groups would wait for each other, because this thread also runs the
-        # network.
+        # A second group would not help: this thread also runs the network, so the
+        # groups would only wait for each other.
         self.groups: Sequence[Group] = [Group(num_envs, writer.append)]
 
     def drive(self, ports: Sequence[EnvironmentPort]) -> Driven | None:
@@ -62,7 +62,7 @@ class OwnLink:
         return Driven(drive(port, bind_port(backend, port)), model)
 
     def _newest(self, model: int) -> tuple[Path | Net, int]:
-        """Returns the model or network that answers, and its learner steps."""
+        """Returns the newest model or network to act with, and its learner steps."""
         learned = self._context.shared.learned
         if learned is not None:
             return learned
@@ -75,4 +75,4 @@ class OwnLink:
         return directory.path, directory.meta.num_steps
 
     def close(self) -> None:
-        """See ``ActorLink.close``; the experience is closed by the learner."""
+        """See ``ActorLink.close``. The learner closes the experience."""

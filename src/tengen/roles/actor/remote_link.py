@@ -1,4 +1,4 @@
-"""The link of an actor without a network or experience, with few imports."""
+"""The lightweight link of an actor without its own network or experience."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ __all__ = ["RemoteLink"]
 
 Connected = TypeVar("Connected")
 
-# For an actor by itself. Where a runner starts the services too, it also ends the
-# actors: they wait as long as the services need, on however busy a machine.
+# The limit for a standalone actor. A runner starts the services and ends the actors, so
+# its actors wait without a limit: services may start slowly on a busy machine.
 _PATIENCE_S = 300.0
 _GRACE_S = 2.0
 _RETRY_S = 0.1
-# Seldom, because hundreds of actors look.
+# The polling interval is long, because hundreds of actors may poll.
 _LOOK_S = 0.5
-# A turn lasts this long and has as many of the agent's turns as fit, so that the runner
-# gets fewer reports from all actors together.
+# A turn of the role lasts at least this long and combines as many turns of the ports as
+# fit, which limits the number of reports that the runner receives from all actors.
 _TURN_S = 1.0
 _REPORTS_PER_S = 50
 
 
 class RemoteLink:
-    """The servers of role ``inference``, and the learner's table; see ``ActorLink``.
+    """Connects to the inference servers and the learner's table; see ``ActorLink``.
 
-    The number of a group of copies decides its home server; if that server is lost, the
-    group goes to another one, see ``tengen.inference.central.Places``. Steps written to
-    a table on this host lie in memory that outlives the learner's process.
+    The index of a group of copies decides its home server. If that server is lost, the
+    group switches to another server; see ``tengen.inference.central.Places``. Steps
+    written to a table on this host are in memory that outlives the learner's process.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class RemoteLink:
         self.layout = agent.layout(signature.state)
 
         def client_of(server: int) -> Client:
-            # Looked up each time: the next server process may be on another host.
+            # Not cached, because the server may be restarted on another host.
             way = way_to(run, server_name(server), context.connect)
             return Client(
                 central.INFERENCE,
@@ -95,7 +95,7 @@ class RemoteLink:
             try:
                 return central.ask_model(client_of(server), patience_s)
             except RunError:
-                return None  # it never ran, or serves only another host
+                return None  # the server never ran, or accepts no other hosts
 
         def open_steps() -> StepClient:
             way = way_to(run, STORE, context.connect)
@@ -111,7 +111,7 @@ class RemoteLink:
 
         where = context.connect.address if context.connect else run.path
         steps = self._telling(open_steps, f"waits for the learner of {where}")
-        # One session for each group: one group is answered while another steps.
+        # Each group has a session, so one group can step during another's inference.
         self._inference: list[central.InferenceClient] = []
         num_servers = config.launch.of("inference").count
         for place, num_envs in enumerate(sizes):
@@ -163,7 +163,7 @@ class RemoteLink:
             )
             return num_items
         except TengenError as error:
-            # At the end of a run its roles may end in any order.
+            # The learner may have ended first at the end of the run, which is no error.
             if self._stop.wait(_GRACE_S):
                 raise central.Interrupted from None
             if self._is_far and self._steps.is_lost(error):
@@ -183,7 +183,7 @@ class RemoteLink:
         def is_over() -> bool:
             if self._stop.is_set() or time.monotonic() >= until:
                 return True
-            return ports[0].stats.num_frames >= last  # counts all ports together
+            return ports[0].stats.num_frames >= last  # the ports share their counters
 
         askers = [
             central.Asker(port, client, functools.partial(port.begin, stop=self._stop))
@@ -196,8 +196,8 @@ class RemoteLink:
     def close(self) -> None:
         """See ``ActorLink.close``."""
         self._is_closed.set()
-        # The thread refers to this link, whose writers must not outlive the
-        # interpreter.
+        # Joined because the thread refers to this link, and the link's writers must not
+        # outlive the interpreter.
         self._ender.join()
         for client in self._inference:
             client.close()
@@ -208,7 +208,7 @@ class RemoteLink:
     def _telling(
         self, connect: Callable[[], Connected], line: str
     ) -> Callable[[], Connected]:
-        """Returns ``connect``, wrapped to say once what this role waits for."""
+        """Returns ``connect``, wrapped to say ``line`` at its first failure."""
         say = self._saying(line)
 
         def told() -> Connected:
@@ -221,7 +221,7 @@ class RemoteLink:
         return told
 
     def _saying(self, line: str) -> Callable[[], None]:
-        """Returns a function that says a line the first time it is called."""
+        """Returns a function that reports ``line`` on its first call only."""
         lines = [line]
 
         def say() -> None:
@@ -231,15 +231,15 @@ class RemoteLink:
         return say
 
     def _reach(self, connect: Callable[[], Connected], service: str) -> Connected:
-        """Returns a connection to a service that may begin after this role.
+        """Returns a connection to a service that may start after this role.
 
         Args:
-            connect: Makes the connection.
-            service: What messages call the service.
+            connect: Opens the connection.
+            service: Name of the service for error messages.
 
         Raises:
-            RunError: The service did not begin in time.
-            Interrupted: The role is to stop.
+            RunError: The service did not start in time.
+            Interrupted: The role was asked to stop.
         """
         patience_s = math.inf if self._context.is_vouched else _PATIENCE_S
         until = time.monotonic() + patience_s
@@ -256,7 +256,7 @@ class RemoteLink:
                 raise central.Interrupted
 
     def _end_waits(self) -> None:
-        """Ends a write that waits for room, when the role is to stop."""
+        """Ends a write that is blocked on a full table when the role must stop."""
         while not self._stop.wait(_LOOK_S):
             if self._is_closed.is_set():
                 return

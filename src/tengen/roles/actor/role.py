@@ -1,4 +1,4 @@
-"""Role ``actor``: one turn steps environments for some items, on the newest model."""
+"""Role ``actor``: each turn steps environments with the newest model."""
 
 from __future__ import annotations
 
@@ -23,24 +23,25 @@ from tengen.run import RunDirectory
 
 __all__ = ["ActorRole"]
 
-# If hundreds of actors woke more often, they would keep a core busy.
+# Polling interval of the watcher; with a shorter one, hundreds of actors would keep a
+# core busy.
 _LOOK_S = 5.0
-# The runner waits longer, so that this process notices a hang first: it can say how
-# long the hang lasted.
+# The runner's time limit is longer by this much, so that this process detects a hang
+# first: only this process can report how long the hang lasted.
 _SIGN_S = 2.0
 
 
 class ActorRole:
     """Steps environments and writes items; see ``Role``.
 
-    Where roles take turns, the actor shares the learner's process and experience. Where
-    all roles work at once, it has neither a network nor experience: it asks role
-    ``inference``, and writes into the learner's table.
+    If roles take turns, the actor shares the learner's process and experience. If roles
+    work concurrently, the actor has neither a network nor experience: it requests
+    network outputs from role ``inference`` and writes to the learner's table.
 
     Args:
         config: The run's config.
         run: The run.
-        context: What the process's roles share, and which actor this is.
+        context: The state that roles of this process share, and this actor's index.
 
     Raises:
         UsageError: The run has no environments.
@@ -60,7 +61,7 @@ class ActorRole:
         self._stats = EnvironmentStats()
         self._begun_s: float | None = None
         self._num_lives = 0
-        # True from the start, because the first turn follows at once.
+        # True from the start, because the first turn follows immediately.
         self._is_turning = True
         self._sign_lock = threading.Lock()
         self._watcher: threading.Thread | None = None
@@ -69,19 +70,19 @@ class ActorRole:
             self._begin()
 
     def turn(self) -> Report | None:
-        """Makes the items of a turn; returns None if no model is published yet."""
+        """Writes the items of a turn; returns None if no model is published yet."""
         self._is_turning = True
         try:
             return self._turn()
         except Interrupted:
             return {"stopped": True}
         except LinkLost:
-            # As if the process had died and been started again: episodes begin anew.
+            # Recover as after a restart of the process, with new episodes.
             self._end_link()
             self.waits_for = "the learner's table was lost; waiting for it"
             return None
         finally:
-            # A sign after the turn would watch another role of this process.
+            # A later sign of life would apply to the next role's turn in this process.
             with self._sign_lock:
                 self._is_turning = False
 
@@ -99,19 +100,18 @@ class ActorRole:
             try:
                 env.close()
             except EnvError:
-                # The items are kept, so the error only goes to the log, and the run
-                # continues.
+                # The written items are valid, so only log the error and continue.
                 traceback.print_exc()
         self._link, self._envs, self._ports = None, [], []
         self._stats = EnvironmentStats()
 
     def _begin(self) -> ActorLink:
-        """Connects, and resets the environments."""
+        """Creates and resets the environments, and connects to the services."""
         try:
             self._link = self._connect()
             return self._link
         except BaseException:
-            # An actor that failed does not hang.
+            # End the watcher, because an actor that failed cannot hang.
             self._is_closed.set()
             raise
         finally:
@@ -119,13 +119,14 @@ class ActorRole:
 
     def _connect(self) -> ActorLink:
         agent, config, context = self._agent, self._config, self._context
-        # An actor that resumes has other episodes and draws other actions than the
-        # process before it.
+        # The seed depends on the incarnation, so that a restarted actor plays other
+        # episodes and samples other actions than its predecessor.
         life: tuple[int, ...]
         if context.mirror is None:
             life = (self._run.new_incarnation("actor"), context.index)
         else:
-            # Incarnations are counted at the run's host, and later lives here.
+            # The run's host counts this process's incarnations; reconnections within
+            # the process are counted here.
             self._num_lives += 1
             life = (context.mirror.place.incarnation, context.index, self._num_lives)
         seeds = np.random.SeedSequence((config.seed, *life))
@@ -133,13 +134,14 @@ class ActorRole:
         env_seed, draw_seed, *rest = map(
             int, seeds.generate_state(1 + len(sizes), np.uint64)
         )
-        # Before the environment is made, because a thread may not run while it is.
+        # Sent before the environment is created, because creation may block all threads
+        # of this process.
         self._tell_alive()
         if self._watcher is None:
             self._watcher = threading.Thread(target=self._watch, daemon=True)
             self._watcher.start()
-        # First, so that processes that an environment forks get no lock and no
-        # connection.
+        # Environments are created before the link, so that processes that they fork
+        # inherit no locks and no connections.
         self._begun_s = time.monotonic()
         with context.starting("making the environment"):
             self._envs = envs.make_groups(config.task, sizes, [env_seed, *rest])
@@ -200,15 +202,15 @@ class ActorRole:
             "mean_length": stats.mean_length,
             "frames_per_step": self._ports[0].frames_per_step,
             "seconds": seconds,
-            # A full table makes writers wait.
+            # Write time counts as idle time, because writers wait for a full table.
             "idle_s": driven.waited_s + written_s,
         }
 
     def _watch(self) -> None:
-        """Ends the process if an environment hangs, so that it is started again.
+        """Ends the process if an environment hangs, so that the process is restarted.
 
-        An environment that keeps the interpreter's lock also stops this thread: then
-        the runner gets no sign of life, and kills the process.
+        An environment that holds the interpreter's lock also blocks this thread. Then
+        the runner receives no sign of life, and kills the process.
         """
         timeout_s = self._agent.actor.step_timeout_s
         while not self._is_closed.wait(min(_LOOK_S, timeout_s / 4)):
@@ -244,7 +246,7 @@ class ActorRole:
 def _link(
     agent: EnvironmentAgent, config: RunConfig, run: RunDirectory, context: RoleContext
 ) -> ActorLink:
-    # An actor without a network stays small: it imports no code that evaluates one.
+    # Imported late, because a remote actor should not load the code of networks.
     if context.at_once:
         from tengen.roles.actor.remote_link import RemoteLink
 

@@ -1,1 +1,1 @@
-"""A role by itself: its command, its log, and its waiting while the disk is full."""
+"""Standalone roles: the commands, the log, and the pause while the disk is full."""

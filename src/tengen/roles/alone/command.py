@@ -1,4 +1,4 @@
-"""``tengen selfplay|actor|inference|learn|... RUN``: one role alone, or one turn."""
+"""``tengen selfplay|actor|inference|learn|... RUN``: runs one role, or one turn."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _MAX_GAMES = 1_000_000_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the arguments that every role has."""
+    """Declares the arguments common to all roles."""
     parser.add_argument("run", type=Path, help="a run directory")
     parser.add_argument("--once", action="store_true", help="make one turn, then end")
     parser.add_argument("--threads", type=int, help="cores to use (all)")
@@ -78,7 +78,7 @@ def actor(args: argparse.Namespace) -> dict[str, Any]:
     Raises:
         UsageError: ``--index`` is not below the run's number of actors, or
             ``--connect`` is not an address.
-        RunError: As ``serve``.
+        RunError: See ``serve``.
     """
     connect = connecting.connect_of(args)
     return serve("actor", args, index=args.index, connect=connect)
@@ -101,7 +101,7 @@ def selfplay(args: argparse.Namespace) -> dict[str, Any]:
 
     Raises:
         UsageError: ``--games`` is out of its range, or ``--connect`` is not an address.
-        RunError: As ``serve``.
+        RunError: See ``serve``.
     """
     if args.games is not None:
         check_range("games", args.games, 1, _MAX_GAMES, "leave it out")
@@ -114,11 +114,11 @@ def inference_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def inference(args: argparse.Namespace) -> dict[str, Any]:
-    """``tengen inference RUN``: answers the actors of a run.
+    """``tengen inference RUN``: evaluates the network for the actors of a run.
 
     Raises:
         UsageError: ``--index`` is not below the run's number of servers.
-        RunError: As ``serve``.
+        RunError: See ``serve``.
     """
     _check_index(args, "inference")
     return serve("inference", args, index=args.index)
@@ -130,19 +130,19 @@ def learn_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def learn(args: argparse.Namespace) -> dict[str, Any]:
-    """``tengen learn RUN``: learns from the experience that arrives.
+    """``tengen learn RUN``: trains the network on new experience.
 
     Raises:
         UsageError: ``--index`` is not below the run's number of learners.
-        RunError: As ``serve``.
+        RunError: See ``serve``.
     """
     _check_index(args, "learn")
     return serve("follow" if args.index else "learn", args, index=args.index)
 
 
 def _check_index(args: argparse.Namespace, role: str) -> None:
-    """Makes sure that a run has a process with this index; a mirror is refused."""
-    usable_threads(args.threads)  # checked by every role before it looks at the run
+    """Checks ``--index`` against the run's number of processes; rejects a mirror."""
+    usable_threads(args.threads)  # every role checks its threads before the run
     run = RunDirectory.open(args.run)
     check_no_mirror(run)  # a mirror's run.json belongs to another host
     count = read_config(run).launch.of(role).count
@@ -150,17 +150,17 @@ def _check_index(args: argparse.Namespace, role: str) -> None:
 
 
 def shuffle(args: argparse.Namespace) -> dict[str, Any]:
-    """Draws batches for the learner, and writes them to files."""
+    """``tengen shuffle RUN``: samples batches for the learner in advance."""
     return serve("shuffle", args)
 
 
 def export(args: argparse.Namespace) -> dict[str, Any]:
-    """Exports checkpoints."""
+    """``tengen export RUN``: exports checkpoints as candidates."""
     return serve("export", args)
 
 
 def gate(args: argparse.Namespace) -> dict[str, Any]:
-    """Accepts or rejects candidates."""
+    """``tengen gate RUN``: accepts or rejects candidates."""
     return serve("gate", args)
 
 
@@ -171,30 +171,29 @@ def serve(
     index: int = 0,
     connect: Connect | None = None,
 ) -> dict[str, Any]:
-    """Takes turns until the STOP file, a signal or, with ``--once``, one turn.
+    """Runs turns of a role until the run's STOP file or a signal; one with ``--once``.
 
     Args:
         name: The role.
-        args: As ``add_arguments`` declares them.
-        num_games: Ends after the turn in which the number of games reaches this.
-        index: Which of several actors, learners or inference servers this is, from 0.
-        connect: Where the run is, for a role that works on a mirror; None: in the
-            folder that was typed.
+        args: The arguments declared by ``add_arguments``.
+        num_games: Ends after the turn in which the number of played games reaches this.
+        index: Index of this actor, learner or inference server, from 0.
+        connect: The run's address, for a role that works on a mirror; None: the run is
+            the folder given on the command line.
 
     Raises:
-        UsageError: The run's task is a program that was not typed, or another task was
-            typed; the role is refused; or the folder is a mirror, and ``connect`` is
-            None.
-        TengenError: The mirror has failed, so that the run no longer gets what the role
-            makes.
-        RunError: The run is asked to stop, the role failed, or with ``--once`` there
+        UsageError: The task is a program, and the command line does not name it; the
+            command line names another task; the role rejects its config or files; or
+            the folder is a mirror and ``connect`` is None.
+        TengenError: The mirror failed, so the run no longer receives the role's output.
+        RunError: The run was asked to stop, the role failed, or with ``--once`` there
             was nothing to do; the message says what was missing.
     """
     num_threads = usable_threads(args.threads)
     if connect is None:
         check_no_mirror(RunDirectory(args.run))
     stop = threading.Event()
-    # Self-play by itself takes any free writer.
+    # Standalone self-play may use any free writer.
     place = None if name == "selfplay" else index
     with connecting.mirrored(
         args.run, connect, name, place, stop, _print_of(name)
@@ -245,12 +244,12 @@ def _serve(
                 try:
                     last = host.turn(name, details)
                 except DiskFullError as refusal:
-                    # The role's memory may be half changed, so it is made anew.
+                    # The role's state may be inconsistent, so create the role again.
                     host.drop(name)
                     pause.wait(refusal, max(_room_bytes(run), refusal.needed_bytes))
                     continue
                 if last is not None and last.keys() <= {"stopped"}:
-                    continue  # the stop came before there was anything to report
+                    continue  # the turn was stopped before it did anything
                 if last is not None and not host.waits_for(name):
                     report["num_turns"] += 1
                     report["last"] = dict(last)
@@ -275,7 +274,7 @@ def _serve(
 
 
 def _print_of(name: str) -> Callable[[str], None]:
-    """Returns a function that prints a mirror's lines with the role's name."""
+    """Returns a function that prints a mirror's messages after the role's name."""
 
     def say(text: str) -> None:
         print(f"{name}: {text}", flush=True)
@@ -288,7 +287,7 @@ def _num_played(report: Report) -> int:
 
 
 def _room_bytes(run: RunDirectory) -> int:
-    """Returns the free bytes to wait for: enough for a checkpoint or a model."""
+    """Returns the free disk space to wait for: enough for a checkpoint or a model."""
     newest = run.checkpoints.latest()
     folder = run.checkpoints.entry(newest or 0)
     files = [path for path in folder.glob("*") if path.is_file()]

@@ -1,4 +1,4 @@
-"""The log of a role by itself, and how it waits for room on a full disk."""
+"""The log of a standalone role, and its pause while the disk is full."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ _SAY_AGAIN_S = 60.0
 
 
 class RoleLog:
-    """Prints what a role does, and keeps it in the role's event file.
+    """Prints a role's activity, and records it in the role's event file.
 
-    Used by one thread. On a full disk nothing is kept, since no resume needs the
-    events.
+    Used by one thread. If the disk is full, events are dropped, because no run needs
+    them to resume.
 
     Args:
         name: The role.
         run: The run.
         num_threads: Threads that the role uses.
         number: Number of the event file; None: the next number.
-        index: Which of several actors this is, from 0; None for other roles. Events of
-            turns have it, because each actor knows only its own episodes.
+        index: Index of the actor, from 0; None for other roles. Turn events include it,
+            because each actor knows only its own episodes.
 
     Raises:
-        RunError: The event file cannot be made.
+        RunError: The event file cannot be created.
     """
 
     def __init__(
@@ -55,10 +55,10 @@ class RoleLog:
     ) -> None:
         self._name = name
         self._of = {} if index is None else {"index": index}
-        # Not the role's own name, whose incarnations number the role's folders.
+        # The role's own name is not used, because its incarnations number other files.
         events = f"{name}-command"
-        # The learner also charts the other roles' numbers, because it alone knows the
-        # step.
+        # The learner also charts the other roles' metrics, because only the learner
+        # knows the learner step.
         charts = open_charts(run, follows=True) if name == "learn" else None
         number = run.new_incarnation(events) if number is None else number
         self._events = EventWriter(run, events, number, charts)
@@ -66,7 +66,7 @@ class RoleLog:
         self._idle_since_s: float | None = None
         self._kept_why = ""
         self._kept_s = -math.inf
-        # A role without a turn so far says at once what it waits for.
+        # Before its first turn, a role reports immediately what it waits for.
         self._next_wait_s = 0.0
         self._keep(
             "begin",
@@ -75,12 +75,12 @@ class RoleLog:
         )
 
     def say(self, text: str) -> None:
-        """Prints and keeps what the role does from now on."""
+        """Prints and records the role's new state."""
         self._keep("state", state=text)
         self._print(text)
 
     def turn(self, report: Mapping[str, Any], seconds: float) -> None:
-        """Prints and keeps what a turn did."""
+        """Prints and records the report of a turn."""
         self._idle_since_s = None
         self._next_wait_s = _FIRST_WAIT_S
         self._keep("turn", turn_s=round(seconds, 3), **self._of, **report)
@@ -92,8 +92,8 @@ class RoleLog:
         self._print(", ".join(f"{key} {value}" for key, value in shown.items()))
 
     def busy(self, progress: Mapping[str, Any]) -> None:
-        """Keeps a turn's progress now and then; cheap to call often."""
-        if "gate" in progress:  # told every ten seconds
+        """Records a turn's progress, at most every 30 s; cheap to call often."""
+        if "gate" in progress:  # the gate itself reports at most every ten seconds
             self._keep("gate", **progress["gate"])
             return
         if time.monotonic() - self._busy_s >= _BUSY_INTERVAL_S:
@@ -101,12 +101,12 @@ class RoleLog:
             self._keep("busy", **progress)
 
     def idle(self, why: str) -> None:
-        """Says that there is nothing to do, now and then and ever more seldom.
+        """Reports that the role has nothing to do, at increasing intervals.
 
         The reason may change between calls, for example with the number of rows.
 
         Args:
-            why: What is missing, and what to do.
+            why: A message that says what is missing and what to do.
         """
         now_s = time.monotonic()
         if self._idle_since_s is None:
@@ -124,7 +124,7 @@ class RoleLog:
             self._print(f"waits{since}, {why}")
 
     def close(self, reason: str) -> None:
-        """Keeps why the role ends."""
+        """Records the reason for the role's end, and closes the event file."""
         self._keep("end", reason=reason)
         self._events.close()
 
@@ -138,18 +138,18 @@ class RoleLog:
         except BrokenPipeError:
             raise
         except OSError:
-            pass  # standard output is a file on a full disk
+            pass  # standard output may be a file on a full disk
 
 
 class FullDiskPause:
-    """Repeats a write to the disk until there is room.
+    """Retries a write until the disk has enough free space.
 
     Used by one thread.
 
     Args:
-        path: The run, whose free disk space is reported.
-        stop: Ends the waiting; then the disk's error is raised.
-        say: Called with a line for people.
+        path: The run directory, whose free disk space is reported.
+        stop: Ends the wait; the disk's error is then raised.
+        say: Called with a line of text for the user.
     """
 
     def __init__(
@@ -161,10 +161,10 @@ class FullDiskPause:
         self._said_s = -math.inf
 
     def __call__(self, write: Callable[[], object]) -> None:
-        """Calls ``write``, again whenever the disk was full. Blocks until it succeeds.
+        """Calls ``write``, again while the disk is full. Blocks until it succeeds.
 
         Raises:
-            DiskFullError: ``stop`` was set before there was room.
+            DiskFullError: ``stop`` was set while the disk was full.
         """
         while True:
             try:
@@ -180,14 +180,15 @@ class FullDiskPause:
             self._say("goes on, the disk has room again")
 
     def wait(self, refusal: DiskFullError, num_bytes: int) -> None:
-        """Blocks until so many bytes are free on the run's disk.
+        """Blocks until ``num_bytes`` are free on the run's disk.
 
         Args:
-            refusal: The error of a turn, which as a whole cannot just be repeated.
-            num_bytes: About how many bytes the turn will need.
+            refusal: The error that ended a turn; a turn, unlike a write, cannot simply
+                be retried.
+            num_bytes: Approximate number of bytes that the turn will need.
 
         Raises:
-            DiskFullError: As ``__call__``.
+            DiskFullError: ``stop`` was set while the disk was full.
         """
         self._tell(refusal)
         self(lambda: _reserve(self._path, num_bytes))
@@ -205,7 +206,7 @@ class FullDiskPause:
 
 
 def _reserve(path: Path, num_bytes: int) -> None:
-    """Reserves so many bytes on the disk and frees them again."""
+    """Reserves ``num_bytes`` on the disk and frees them again."""
     try:
         with tempfile.TemporaryFile(dir=path) as file:
             os.posix_fallocate(file.fileno(), 0, num_bytes)

@@ -1,4 +1,4 @@
-"""Runs in environments: actors, a network that is served, and a table of steps."""
+"""Runs in environments: roles, schedule, and the table that stores the steps."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Environments", "steps_of"]
 
-# Seconds of learning between two models while actors run on: short for a queue, whose
-# agents must learn from the newest policy, longer for replay, whose agents need not.
+# Seconds of learning between two models if actors work concurrently. Queues get a short
+# interval, because agents with a queue must learn from the newest policy.
 _QUEUE_S = 0.02
 _REPLAY_S = 0.25
 
 
 def steps_of(experience: Experience) -> StepTable:
-    """Returns the experience of such a run as the table that an actor adds steps to."""
+    """Returns an environment run's experience as the table that actors write to."""
     assert isinstance(experience, StepTable)
     return experience
 
@@ -80,7 +80,7 @@ class Environments(Family, agents=EnvironmentAgent):
     def open_part(
         self, run: RunDirectory, connect: Callable[[], Store]
     ) -> ExperiencePart:
-        """See ``Family.open_part``: as a client of the table."""
+        """See ``Family.open_part``; the result is a client of the table."""
         _, columns, layout, table = self._table(run)
 
         def open_draws(shared: Mapping[str, Any]) -> StepDraws:
@@ -93,7 +93,7 @@ class Environments(Family, agents=EnvironmentAgent):
         return self.plan_table(run, directory).room.line
 
     def plan_table(self, run: RunDirectory, directory: Path | None = None) -> StepPlan:
-        """Returns the sizes of what ``open_experience`` would make; writes nothing.
+        """Returns a plan of the table of ``open_experience``; writes nothing.
 
         Raises:
             UsageError: The table does not fit the memory or the disk.
@@ -108,7 +108,7 @@ class Environments(Family, agents=EnvironmentAgent):
     def _table(
         self, run: RunDirectory
     ) -> tuple[Path, dict[str, Column], ItemLayout, ReplayConfig]:
-        """Returns the folder of steps, their columns, item layout and table config."""
+        """Returns folder and columns of the steps, the item layout and table config."""
         config, agent = self.config, self._agent
         columns = {
             name: Column(dtype=tensor.dtype, shape=tensor.shape)

@@ -1,4 +1,4 @@
-"""Runs of games: self-play, ratings, and a window of games that any process reads."""
+"""Runs of games: roles, schedule, and the window of games, which is read from files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["Games", "open_window"]
 
 
 class Games(Family, agents=AlphaZero):
-    """See ``Family``; any process can read the games' files."""
+    """See ``Family``. Games are stored in files, which any process can read."""
 
     def __init__(self, config: RunConfig) -> None:
         super().__init__(config)
@@ -84,7 +84,7 @@ class Games(Family, agents=AlphaZero):
 
     @property
     def _is_shuffled(self) -> bool:
-        """Whether the learner reads rows that the role ``shuffle`` has drawn."""
+        """Whether the learner reads batches sampled in advance by role ``shuffle``."""
         store = self.config.store
         return isinstance(store, WindowConfig) and store.drawn_by == "shuffle"
 
@@ -92,7 +92,7 @@ class Games(Family, agents=AlphaZero):
 def open_window(
     config: RunConfig, run: RunDirectory, state: Mapping[str, Any] | None
 ) -> GameWindow:
-    """Returns the window of games, restored to ``state``: for learner or shuffler."""
+    """Returns the learner's or shuffler's window of games, restored to ``state``."""
     window = config.store
     assert isinstance(window, WindowConfig)
     check_window_memory(config.task, run.experience, window, state)

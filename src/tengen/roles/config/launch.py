@@ -1,4 +1,4 @@
-"""What each role gets where all roles work at once: processes, cores and GPUs."""
+"""The resources of roles that work concurrently: processes, cores and GPUs."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from tengen.transport import NetAddress, is_loopback
 __all__ = ["MOST_SERVERS", "LaunchConfig", "RoleResources"]
 
 MOST_SERVERS = 64
-"""Processes of role inference."""
-# Each service needs a port after ``listen``'s; see ``roles.doors``.
+"""The maximum number of processes of role inference."""
+# Services also use the ports that follow the port of ``listen``; see ``roles.doors``.
 _LAST_PORT = 65535 - (3 + MOST_SERVERS - 1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RoleResources:
-    """What one role gets."""
+    """The resources of one role."""
 
     count: int = bounded(1, 1, 1024, "use 1 for each core")
-    """Processes of the role, 1 to 1024. Only actor, selfplay, learn and inference may
-    have more than one, and inference at most 64."""
+    """Number of processes, 1 to 1024. Only the roles actor, selfplay, learn and
+    inference may have more than one process; inference has at most 64."""
     num_cpus: int = bounded(0, 0, 1024, "0 chooses")
-    """Cores of each process, 0 to 1024: it has as many threads, and a cluster reserves
-    as many cores. 0 gives it its part of the cores of this machine or of the cluster's
-    host; a cluster reserves that part for roles that always work."""
+    """Cores of each process, 0 to 1024. The process has one thread per core, and a
+    cluster reserves the cores. 0 gives the process its share of the cores of its host;
+    a cluster reserves this share only for roles that work all the time."""
     num_gpus: int = bounded(0, 0, 64, "leave it out")
     """GPUs that a cluster, or the ranks of mpirun, reserve for each process of the
-    role, 0 to 64. One machine must have as many GPUs as all roles together ask for, and
-    the role uses those of --devices."""
+    role, 0 to 64. On a single machine the roles use the GPUs of --devices, and the
+    machine must have as many GPUs as all roles together request."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -44,41 +44,41 @@ class RoleResources:
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchConfig:
-    """What roles get where all work at once; of no effect where roles take turns.
+    """The resources of roles that work concurrently; ignored if roles take turns.
 
     Each role is one process; acting roles, learn and inference may have several. A
-    process that dies is started again.
+    process that dies is restarted.
     """
 
     roles: dict[str, RoleResources] = field(default_factory=dict)
-    """Settings by role, as ``launch.roles.learn.num_cpus=4``; a role that is left out
-    has the defaults."""
+    """Resources by role, as in ``launch.roles.learn.num_cpus=4``. An omitted role has
+    the defaults."""
 
     address: str = ""
     """``HOST:PORT`` of a Ray cluster's head, or ``auto`` for the cluster of this
     machine. Empty: the address in RAY_ADDRESS, else the cluster of this machine, else a
     new cluster for this call."""
     grows: bool = False
-    """Whether the cluster adds hosts for waiting processes, as an autoscaling cluster
-    does: a role without room now is then waited for instead of refused."""
+    """Whether the cluster is autoscaling, that is, adds hosts for waiting processes. If
+    so, the run waits for capacity for a role instead of failing immediately."""
     wait_minutes: float = bounded(10.0, 0, above=True, rule="10 is usual")
-    """Minutes, above 0, for which a run goes on while a role that it needs has no room
-    in the cluster, at its start or after a host was lost. Then the run ends with exit
-    code 1 and names the role."""
+    """Minutes, above 0, that a run waits while the cluster has no capacity for a
+    required role, at the run's start or after the loss of a host. After that time the
+    run ends with exit code 1 and names the role."""
     runtime_env: str = ""
     """A JSON file with Ray's runtime environment for role processes; empty: none."""
     listen: str = ""
-    """``HOST:PORT`` that roles on machines without the run directory connect to; HOST
-    is the machine of the learner and of inference. The learner's table is at PORT,
-    inference at the next port, then the run directory's service, further learners, and
-    further inference servers (``tengen.roles.doors``). Several learners also exchange
-    gradients over free ports of HOST, without a certificate. Where learners and
-    inference servers are on different machines, give ``0.0.0.0:PORT``: each then tells
-    its own host name. An address that other machines reach needs a certificate. Empty:
-    every role has the run directory."""
+    """``HOST:PORT`` to which roles on machines without the run directory connect. HOST
+    is the machine of the learner and of inference. The learner's table listens at PORT;
+    inference, the run directory's service, further learners and further inference
+    servers use the ports after PORT (``tengen.roles.doors``). Several learners also
+    exchange gradients over free ports of HOST, without a certificate. If learners and
+    inference servers are on different machines, use ``0.0.0.0:PORT``; each then
+    publishes its own host name. An address that other machines can reach needs a
+    certificate. Empty: every role has the run directory."""
     certificate_file: str = ""
-    """TLS certificate of ``listen``, a PEM file; actors check it by the SHA-256 in the
-    run directory."""
+    """TLS certificate of ``listen``, a PEM file. Clients check it against the SHA-256
+    in the run directory."""
     key_file: str = ""
     """The certificate's private key, a PEM file."""
 
@@ -114,12 +114,12 @@ class LaunchConfig:
         )
 
     def of(self, role: str) -> RoleResources:
-        """Returns what a role is given."""
+        """Returns the resources of ``role``."""
         return self.roles.get(role, RoleResources())
 
 
 def _is_reached_by_others(host: str) -> bool:
-    """Returns whether an IP address is not loopback; host names are looked up later."""
+    """Returns whether ``host`` is a non-loopback IP address; False for host names."""
     try:
         return not is_loopback(host)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The config of a whole run: what ``run.json`` holds and all roles read."""
+"""The complete config of a run, which all roles read from ``run.json``."""
 
 from __future__ import annotations
 
@@ -32,72 +32,72 @@ __all__ = ["Family", "RunConfig", "Schedule"]
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """Which roles a run has, for the launcher that starts them."""
+    """The roles of a run, from which the launcher starts them."""
 
     acting: str
-    """The role that makes experience; empty where another run makes it."""
+    """The role that generates experience; empty if the run uses another run's games."""
     learning: tuple[str, ...]
-    """The roles that work between two turns of acting, in order."""
+    """The roles that work between two turns of the acting role, in order."""
     rating: str = ""
     """The role that rates models from time to time; empty for none."""
     rating_share: float = 0.0
-    """Share of the time that rating may take where roles take turns."""
+    """Maximum share of the time spent on rating if roles take turns."""
     opponent: str = ""
-    """Whom the models meet once training has ended; empty for nobody."""
+    """The opponent of the models in matches after training; empty for none."""
     serving: str = ""
-    """The role that answers the acting processes where all roles work at once; empty
-    where each acting process has the network itself."""
+    """The role that evaluates the network for acting processes if roles work
+    concurrently; empty if each acting process has its own network."""
     model_s: float = 0.0
-    """Seconds of a learner's turn where others act meanwhile. Each turn ends with a
+    """Seconds of a learner's turn if actors work concurrently. Each turn ends with a
     model, so this is also the time between models."""
     is_shared: bool = False
-    """Whether the experience is in the memory of the learning process, so that the
-    learning roles always share one process, and the acting role too where the roles
-    take turns."""
+    """Whether the experience is in the memory of the learner's process. Then all
+    learning roles share that process, and so does the acting role if roles take turns.
+    """
     num_models: int = 0
-    """Number of models after the first one at which training ends; 0: only the budget
-    ends it."""
+    """Number of models, not counting model 0, after which training ends; 0: only the
+    budget ends it."""
     counts_frames: bool = False
-    """Whether a budget counts frames, steps of environments, instead of games."""
+    """Whether a budget counts frames (environment steps) instead of games."""
     games_per_turn: int = 0
-    """Games in a turn of acting; 0 where no games are played."""
+    """Games in a turn of the acting role; 0 if no games are played."""
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """The roles that the run needs to go on, each a process of its own."""
+        """The roles without which the run cannot continue."""
         roles = (self.acting, self.serving, *self.learning)
         return tuple(role for role in roles if role)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """Everything that a run is made of; a recipe is a function that returns one."""
+    """The complete config of a run; a recipe is a function that returns one."""
 
     task: str
-    """A game or an environment, as ``tengen train TASK`` takes it."""
+    """The game or environment, as in ``tengen train TASK``."""
     recipe: str
-    """Name of the recipe that this config started from."""
+    """Name of the recipe that created this config."""
     agent: Agent
-    """The algorithm, and its settings."""
+    """The algorithm and its settings."""
     net: NetConfig
-    """The network that the run starts with."""
+    """The initial network of the run."""
     store: ExperienceConfig
-    """How much experience is kept, and how often it is used."""
+    """The capacity of the experience, and how often it is sampled."""
     learner: LearnerConfig = field(default_factory=LearnerConfig)
-    """How the learner makes its steps."""
+    """The optimizer, batches and learning-rate schedule of the learner."""
     inference: InferenceConfig = field(default_factory=InferenceConfig)
-    """What evaluates the network, and how."""
+    """The devices, backend and batches that evaluate the network."""
     launch: LaunchConfig = field(default_factory=LaunchConfig)
-    """What roles get where all of them work at once."""
+    """The roles' resources if roles work concurrently."""
     observe: ObserveConfig = field(default_factory=ObserveConfig)
-    """Where the run's metrics are written besides its own events."""
+    """Where the run's metrics are written, in addition to its event files."""
     seed: int = 0
-    """Seed of every random number of the run, at least 0."""
+    """Seed of the run's random number generators, at least 0."""
     minutes: float = bounded(10.0, 0, above=True, rule="must be positive; raise it")
-    """How long ``tengen train`` runs where no budget is given, positive."""
+    """Minutes that ``tengen train`` runs if no budget is given, positive."""
 
     def __post_init__(self) -> None:
-        """Checks the ranges, and the parts against each other.
+        """Checks the ranges, and that the parts are compatible.
 
         Raises:
             UsageError: A field is out of its range, or a part does not fit the agent.
@@ -115,7 +115,7 @@ class RunConfig:
 
     @functools.cached_property
     def family(self) -> Family:
-        """What the run has in common with the runs of all agents of its family."""
+        """The family of the run's agent."""
         return Family.of(self)
 
     @property
@@ -130,21 +130,21 @@ class RunConfig:
 
     @property
     def stages(self) -> tuple[NetStage, ...]:
-        """When the network grows; empty: never."""
+        """The stages at which the network grows; empty if it never grows."""
         return () if self.games is None else self.games.stages
 
     @property
     def nets(self) -> tuple[NetConfig, ...]:
-        """The first network, and the network of each later stage."""
+        """The initial network, and the network of each later stage."""
         return (self.net,) if self.games is None else self.games.nets(self.net)
 
     @property
     def signature(self) -> Signature:
-        """The signature of the first network, its state included. Makes the task."""
+        """The initial network's signature, including its state. Creates the task."""
         return self.net.signature(self.agent.signature(self.task))
 
     def check_task(self) -> None:
-        """Checks the settings that depend on the task. Makes the task.
+        """Checks the settings that depend on the task. Creates the task.
 
         Raises:
             UsageError: A setting does not fit the task.
@@ -154,7 +154,7 @@ class RunConfig:
     def _check_launch(self) -> None:
         schedule = self.schedule
         several = (schedule.acting, schedule.serving, "learn")
-        # With a serving role, learning is one process, named by its first role.
+        # With a serving role, the learning roles share one process, named by the first.
         learning = schedule.learning[:1] if schedule.serving else schedule.learning
         roles = (schedule.acting, schedule.serving, *learning, schedule.rating)
         known = [role for role in roles if role]
@@ -185,9 +185,9 @@ class RunConfig:
 
 
 class Family:
-    """What the runs of related agents have in common: roles and experience.
+    """The roles and the experience that runs of related agents have in common.
 
-    A family is one file beside this one, which names the base class of its agents::
+    Each family is a file in this package, and names the base class of its agents::
 
         class Environments(Family, agents=EnvironmentAgent): ...
 
@@ -200,7 +200,7 @@ class Family:
     _families: ClassVar[dict[type[Agent], type[Family]]] = {}
 
     def __init_subclass__(cls, *, agents: type[Agent]) -> None:
-        """Makes the family that of all agents of a class."""
+        """Registers the family for all agents derived from ``agents``."""
         super().__init_subclass__()
         Family._families[agents] = cls
 
@@ -226,14 +226,14 @@ class Family:
         directory: Path | None = None,
         net: NetDoor | None = None,
     ) -> Experience:
-        """Opens the experience that the learner draws from.
+        """Opens the experience that the learner samples from.
 
         Args:
             run: The run.
-            state: What ``Experience.state`` returned, to resume from; None to start.
-            directory: Where actors in other processes of this host reach experience
-                that is in memory; None: there are no such actors.
-            net: Where actors on other hosts reach it; None: there are no such actors.
+            state: The value of ``Experience.state`` to resume from; None to start.
+            directory: The folder at which experience in memory is offered to actors in
+                other processes of this host; None: there are no such actors.
+            net: The network address for actors on other hosts; None: there are none.
 
         Raises:
             UsageError: Another process has the experience open.
@@ -244,25 +244,25 @@ class Family:
     def open_part(
         self, run: RunDirectory, connect: Callable[[], Store]
     ) -> ExperiencePart:
-        """Returns the experience that a learner draws from which follows another.
+        """Returns the experience that a following learner samples from.
 
         Args:
             run: The run.
-            connect: Connects to the store in the memory of the leading learner's
-                process, where the experience is one; raises RunError where it cannot.
+            connect: Connects to the store in the leading learner's process, if the
+                experience is a store; raises RunError if the connection fails.
         """
         raise NotImplementedError(f"{type(self).__name__} must have parts of batches")
 
     def check_room(self, run: RunDirectory, directory: Path | None = None) -> str:
-        """Checks that there is room for the learner's experience; writes nothing.
+        """Checks that the learner's experience fits this host; writes nothing.
 
         Args:
             run: The run, which need not exist yet.
             directory: As for ``open_experience``.
 
         Returns:
-            A line for the user: how large the experience is and where it will be;
-            empty where its size is negligible.
+            A line for the user with the experience's size and location; empty if the
+            size is negligible.
 
         Raises:
             UsageError: The experience does not fit the memory or the disk.

@@ -1,10 +1,10 @@
-"""``run.json``: a run's config, what may change in it, and what was measured for it.
+"""``run.json``: the config of a run, and the measurements that chose some settings.
 
-A recipe says how many games a generation has. If a call with a budget in minutes finds
-the machine too slow for that, self-play makes smaller generations
-(``roles.selfplay.fitting``). Then ``config`` has their size, and
-``measured.generation`` the recipe's (``asked``). Each call begins with the recipe's
-size again; a size that the user sets stays.
+A recipe sets the number of games per generation. If a call with a budget in minutes
+finds the machine too slow for that number, self-play reduces it
+(``roles.selfplay.fitting``). Then ``config`` has the reduced size, and
+``measured.generation`` has the recipe's size (``asked``). Each call starts from the
+recipe's size again, unless the user set the size.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ __all__ = [
 
 Part = TypeVar("Part")
 
-# Fields that a measured choice shares with the config.
+# Inference settings that are chosen by measurement.
 _CHOSEN = ("devices", "backend", "precision", "batch_shape", "device_rows")
 
-# Settings of the agent in configs of earlier versions, beside ``actor`` and ``loss``.
+# Agent settings that earlier versions stored at top level, like ``actor`` and ``loss``.
 _OF_SELFPLAY = ("stages", "learn_from", "gate", "rating")
 
 RUN_LOCK = "run.json"
-"""The lock for reading ``run.json``, changing it and writing it back."""
+"""Name of the lock that protects read-modify-write changes of ``run.json``."""
 
-# Fields that are fixed once a run has begun; an agent may add its own.
+# Fields that cannot change after a run has begun; an agent may add more fields.
 _FIXED = (
     "task",
     "recipe",
@@ -79,13 +79,13 @@ def write_config(
 
     Args:
         run: The run.
-        config: Its config from now on.
+        config: The run's new config.
         keeps_asked: Whether measured settings may be measured again for another
-            network; False where the user set them, even to the same values.
-        generation: What ``asked_generations`` returned.
+            network; False if the user set them, even to the same values.
+        generation: The record that ``asked_generations`` returned.
 
     Raises:
-        RunError: The disk refuses.
+        RunError: Writing failed.
     """
     measured = {} if run.is_new else run.read_run().get("measured", {})
     if not keeps_asked and "inference" in measured:
@@ -99,15 +99,15 @@ def write_config(
 
 
 def record_config(run: RunDirectory, config: RunConfig, **measured: Any) -> None:
-    """Publishes a changed config, and what it was changed for; stages stay as they are.
+    """Publishes a changed config and the measurements behind it; stages do not change.
 
     Args:
         run: The run; the caller holds ``RUN_LOCK``.
-        config: Its config from now on.
-        **measured: What was measured, by what it is about.
+        config: The run's new config.
+        **measured: Measurement records by topic, such as ``inference``.
 
     Raises:
-        RunError: The disk refuses.
+        RunError: Writing failed.
     """
     content = run.read_run()
     measured = {**content.get("measured", {}), **measured}
@@ -115,12 +115,12 @@ def record_config(run: RunDirectory, config: RunConfig, **measured: Any) -> None
 
 
 def stages_schema(content: Mapping[str, Any]) -> int:
-    """Returns the schema version of ``run.json`` that a run's stages come from.
+    """Returns the schema version of ``run.json`` in which a run's stages were written.
 
-    Roles of a later version also write the file, and leave the stages as they are.
+    Roles of a later version may rewrite the file, but do not change the stages.
 
     Args:
-        content: What ``run.json`` holds.
+        content: The content of ``run.json``.
     """
     return int(content.get("stages_schema", content["schema"]))
 
@@ -129,7 +129,7 @@ def read_config(run: RunDirectory) -> RunConfig:
     """Returns the config in ``run.json``.
 
     Raises:
-        UsageError: The file has a newer schema, or keys that this code does not know.
+        UsageError: The file has a newer schema, or unknown keys.
         RunError: The file is damaged.
     """
     where = str(run.path / "run.json")
@@ -137,7 +137,7 @@ def read_config(run: RunDirectory) -> RunConfig:
 
 
 def read_part(run: RunDirectory, name: str, kind: type[Part]) -> Part:
-    """Returns one part of the config in ``run.json``, and checks no other part.
+    """Returns one part of the config in ``run.json`` without checking other parts.
 
     Args:
         run: The run.
@@ -145,7 +145,7 @@ def read_part(run: RunDirectory, name: str, kind: type[Part]) -> Part:
         kind: The part's class.
 
     Raises:
-        UsageError: As ``read_config``.
+        UsageError: The file has a newer schema, or the part has unknown keys.
         RunError: The file is damaged.
     """
     where = str(run.path / "run.json")
@@ -156,20 +156,20 @@ def read_part(run: RunDirectory, name: str, kind: type[Part]) -> Part:
 def record_inference(
     run: RunDirectory, choice: Choice, asked: InferenceConfig, net: NetConfig
 ) -> RunConfig:
-    """Writes the measured choice into ``run.json``, once for each network.
+    """Writes measured inference settings into ``run.json``, once per network.
 
     Args:
         run: The run.
-        choice: What was measured.
-        asked: The settings before the choice, with ``auto`` where a value was left
-            open; see ``open_inference``.
+        choice: The measurements and the chosen settings.
+        asked: The settings before the choice, in which open values are ``auto``; see
+            ``open_inference``.
         net: The network.
 
     Returns:
-        The config with the choice.
+        The config with the chosen settings.
 
     Raises:
-        RunError: The disk refuses.
+        RunError: Writing failed.
     """
     with run.lock(RUN_LOCK, wait=True):
         config = dataclasses.replace(read_config(run), inference=choice.config)
@@ -179,11 +179,11 @@ def record_inference(
 
 
 def open_inference(run: RunDirectory, net: NetConfig) -> InferenceConfig | None:
-    """Returns the settings that were left open, if a network is to be measured anew.
+    """Returns the settings with open values if ``net`` needs a new measurement.
 
-    None where the choice was made for this network, where nothing was chosen, or where
-    the user has changed a setting since. A run of an earlier version does not say which
-    network its choice was made for, and keeps it.
+    Returns None if the settings were chosen for ``net``, if nothing was chosen, or if
+    the user has changed a setting since. A run of an earlier version does not record
+    the network of its choice, so that choice stays.
 
     Raises:
         RunError: ``run.json`` is damaged.
@@ -199,11 +199,11 @@ def open_inference(run: RunDirectory, net: NetConfig) -> InferenceConfig | None:
 
 
 def newest_inference(run: RunDirectory, config: RunConfig) -> InferenceConfig:
-    """Returns the current inference settings: export chooses them for each new network.
+    """Returns the current inference settings, which export may choose anew per network.
 
     Args:
         run: The run.
-        config: The config that the role was started with; its devices stay.
+        config: The config that the role was started with, whose devices are used.
 
     Raises:
         RunError: ``run.json`` is damaged.
@@ -215,7 +215,7 @@ def newest_inference(run: RunDirectory, config: RunConfig) -> InferenceConfig:
 def _write(
     run: RunDirectory, config: RunConfig, measured: dict[str, Any], stages: int
 ) -> None:
-    # A program that only looks at a run finds its roles here, and imports no agent.
+    # The roles are stored so that a program that only reads a run needs no agent code.
     run.write_run(
         {
             "config": to_dict(config),
@@ -227,17 +227,17 @@ def _write(
 
 
 def _upgraded(config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-    """Returns the config of a ``run.json`` as ``RunConfig`` is written today.
+    """Returns the config of a ``run.json`` in the current format.
 
-    Before agents were parts of a config, ``agent`` was a name, and the agent's settings
-    stood beside it.
+    In the earlier format, ``agent`` was only a name, and the agent's settings were
+    fields of the config itself.
 
     Args:
         config: The config as it was read.
-        where: The file, for the message.
+        where: Path of the file, for error messages.
 
     Raises:
-        UsageError: The config's agent stores its experience differently now.
+        UsageError: The agent's experience format has changed.
     """
     name = config.get("agent")
     if not isinstance(name, str):
@@ -285,7 +285,7 @@ def change_config(config: RunConfig, settings: Sequence[str]) -> RunConfig:
 
 
 def config_changes(before: RunConfig, after: RunConfig) -> list[str]:
-    """Returns each field that differs, as ``store.min_rows 8000 -> 1000``."""
+    """Returns a line per changed field, such as ``store.min_rows 8000 -> 1000``."""
     old, new = to_dict(before), to_dict(after)
     return [
         f"{path} {_shown(was)} -> {_shown(now)}"
@@ -301,7 +301,7 @@ def _shown(value: Any) -> str:
 def _differences(path: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:
     """Yields (path, old, new) for every field below ``path`` that differs."""
     if isinstance(old, dict) and isinstance(new, dict):
-        # Configs of two kinds have different fields: report the kind.
+        # Compare only common fields, because the two configs may be of different kinds.
         for name in sorted(old.keys() & new.keys()):
             yield from _differences(f"{path}.{name}", old[name], new[name])
     elif isinstance(old, list) and isinstance(new, list):
@@ -316,18 +316,18 @@ def _differences(path: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]
 def _lookup(data: dict[str, Any], path: str) -> Any:
     value: Any = data
     for name in path.split("."):
-        value = value.get(name)  # a config of another kind has other fields
+        value = value.get(name)  # None if this kind of config has no such field
     return value
 
 
 def asked_generations(
     run: RunDirectory, config: RunConfig, *, is_set: bool
 ) -> dict[str, Any] | None:
-    """Returns what ``run.json`` is to say of generations; None if their size is fixed.
+    """Returns the generation record for ``run.json``; None if the size is fixed.
 
     Args:
         run: The run, which may be new.
-        config: Its config in this call, after ``with_asked_generations``.
+        config: The run's config in this call, from ``with_asked_generations``.
         is_set: Whether the user sets the size in this call.
 
     Raises:
@@ -342,7 +342,7 @@ def asked_generations(
 
 
 def with_asked_generations(run: RunDirectory, config: RunConfig) -> RunConfig:
-    """Returns a run's config with the size of generations that was asked for.
+    """Returns ``config`` with the recipe's generation size in place of the reduced one.
 
     Raises:
         RunError: ``run.json`` is damaged.
@@ -359,20 +359,20 @@ def with_asked_generations(run: RunDirectory, config: RunConfig) -> RunConfig:
 
 
 def record_generation(run: RunDirectory, fitted: Mapping[str, Any]) -> bool:
-    """Writes the size of generations that fits this machine into ``run.json``.
+    """Writes the generation size that fits this machine into ``run.json``.
 
-    Before the first optimizer step, learning then waits for no more rows than the first
-    generation has.
+    If the run has no learner steps yet, learning then starts as soon as the rows of the
+    first generation are available.
 
     Args:
         run: The run.
-        fitted: As self-play reports it.
+        fitted: The field ``fitted`` of self-play's report.
 
     Returns:
-        Whether learning waits for fewer rows.
+        Whether the number of rows that learning waits for has changed.
 
     Raises:
-        RunError: ``run.json`` is damaged, or the disk refuses.
+        RunError: ``run.json`` is damaged, or writing failed.
     """
     with run.lock(RUN_LOCK, wait=True):
         config = read_config(run)

@@ -1,1 +1,1 @@
-"""Roles that play matches of a run's models: gate and ratings."""
+"""Roles that play matches with a run's models: ``gate`` and ``rate``."""

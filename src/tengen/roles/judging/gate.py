@@ -1,7 +1,7 @@
-"""Role ``gate`` accepts or rejects a candidate a turn; role ``rate`` rates models.
+"""Role ``gate`` accepts or rejects one candidate per turn; role ``rate`` rates models.
 
-A gate that plays matches may be slower than the learner. So it judges the newest
-candidate and rejects older ones without a match, as KataGo's gatekeeper does.
+A gate that plays matches may be slower than the learner. So the gate judges only the
+newest candidate and rejects older ones without a match, like KataGo's gatekeeper.
 """
 
 from __future__ import annotations
@@ -41,25 +41,24 @@ from tengen.search import PlayConfig
 __all__ = ["GateRole", "RateRole", "open_player"]
 
 _NUM_KEPT = 20
-"""How many models are kept that no experience names: models whose unrolls were learned
-from and removed, and rejected models. Games are kept, and so are the models that played
-them."""
+"""Maximum number of rejected models to keep, and in environments of accepted models.
+Runs of games keep all accepted models, because stored games refer to their models."""
 
 _EVENT_EVERY_S = 10.0
-"""Seconds between two reports of a match outside the view."""
+"""Minimum number of seconds between two recorded progress reports of a match."""
 
 _NO_CANDIDATE = "there is no candidate; run tengen export first"
 _TIME_LIMIT_S = 10.0
-"""Seconds of a turn after which no further round of games begins."""
+"""Seconds after which a rating turn starts no further round of games."""
 
 
 class GateRole:
-    """Accepts or rejects candidates by rename; see ``Role``.
+    """Accepts or rejects candidates by renaming their folders; see ``Role``.
 
     Args:
         config: The run's config.
         run: The run.
-        context: Threads and stop.
+        context: The number of threads, stop and progress.
 
     Raises:
         UsageError: Another process is the gate of this run.
@@ -73,7 +72,7 @@ class GateRole:
         self._run = run
         self._context = context
         self._lock = run.lock("gate")
-        # In environments each candidate becomes a model.
+        # In environments the gate accepts all candidates.
         agent = config.games
         gate = self._gate = AcceptAllGate() if agent is None else agent.gate
         self._play = PlayConfig() if agent is None else agent.play
@@ -84,9 +83,9 @@ class GateRole:
     def turn(self) -> Report | None:
         """Decides on one candidate; returns None if there is none.
 
-        A gate that plays takes the candidate whose match has begun, else the newest
-        one, and moves all older ones to ``rejected``. An ``AcceptAllGate`` takes the
-        oldest, as each passes at the cost of a rename.
+        A gate that plays matches takes the candidate with an unfinished match, else the
+        newest candidate, and moves all older ones to ``rejected``. An ``AcceptAllGate``
+        takes the oldest, because accepting each candidate costs only a rename.
         """
         numbers = self._run.candidates.numbers()
         self.waits_for = "" if numbers else _NO_CANDIDATE
@@ -112,15 +111,15 @@ class GateRole:
             try:
                 verdict = self._judge(gate, candidate, players, journal)
             except MatchStopped:
-                # The candidate waits; its match will go on after the games that it has.
+                # The next turn resumes the match with the games already played.
                 return {**report, "stopped": True}
             finally:
                 journal.close()
             report |= verdict.results.to_json()
             is_accepted = verdict.is_accepted
             self._publish_games(candidate, champion, verdict)
-        # Done before the candidate moves, so that after a kill the same one is decided
-        # on.
+        # Older candidates are rejected first, so that a turn redone after a kill
+        # decides on the same candidate.
         passed_over = [n for n in self._run.candidates.numbers() if n < candidate]
         for number in passed_over:
             reject(self._run, number)
@@ -137,7 +136,7 @@ class GateRole:
         return {**report, "accepted": is_accepted}
 
     def close(self) -> None:
-        """Lets another process be the gate."""
+        """Releases the lock, so that another process can be the gate."""
         self._lock.release()
 
     def _judge(
@@ -189,20 +188,20 @@ class GateRole:
     def _begun_or_newest(self, numbers: list[int]) -> int:
         """Returns the candidate with an unfinished match, else the newest.
 
-        An unfinished match goes on, whatever candidates came since. Otherwise a gate
-        that is stopped often would never finish one.
+        An unfinished match is resumed even if there are newer candidates; otherwise a
+        gate that is stopped often would never finish a match.
         """
         begun = [number for number in numbers if self._match_folder(number).exists()]
         return max(begun or numbers)
 
     def _journal(self, gate: PlayedGate, candidate: int, champion: int) -> MatchJournal:
-        """Returns a match's journal; its games do not depend on the threshold."""
+        """Returns a match's journal, which stays valid if the threshold changes."""
         key = {
             "task": self._config.task,
             "candidate": candidate,
             "champion": champion,
-            # A candidate that was removed by hand may be made again with the same
-            # number.
+            # A candidate that was removed by hand may be exported again with the same
+            # number but other weights.
             "sha256": [
                 self._sha256(self._run.candidates, candidate),
                 self._sha256(self._run.models, champion),
@@ -216,7 +215,7 @@ class GateRole:
         return MatchJournal(self._match_folder(candidate), key)
 
     def _remove_matches(self) -> None:
-        """Removes files that a kill left of finished matches."""
+        """Removes journals of finished matches that a killed process left behind."""
         waiting = {self._match_folder(n) for n in self._run.candidates.numbers()}
         for folder in self._run.eval.glob("gate-*"):
             if folder not in waiting:
@@ -225,14 +224,14 @@ class GateRole:
     def _publish_games(
         self, candidate: int, champion: int, verdict: GateVerdict
     ) -> None:
-        """Keeps the games of a verdict in ``RUN/games/gate``, and removes old ones."""
+        """Writes the games of a match to ``RUN/games/gate``, and removes old games."""
         num_kept = verdict.results.gate.matches_kept
         if num_kept == 0:
             return
         folder = NumberedFolder(self._run.games / "gate")
         make_directory(folder.path)
         remove_leftovers(folder.path)
-        # After a kill before the candidate's move the games may be there already.
+        # If a process was killed before it moved the candidate, the games may exist.
         if not folder.entry(candidate).exists():
             names = (f"{candidate:06d}", f"{champion:06d}")
             folder.publish(
@@ -245,12 +244,12 @@ class GateRole:
 
 
 class RateRole:
-    """Rates models; see ``Role``. Results are kept in ``RUN/eval``.
+    """Rates models; see ``Role``. Results are stored in ``RUN/eval``.
 
     Args:
         config: The run's config.
         run: The run.
-        context: Threads and stop.
+        context: The number of threads, stop and progress.
 
     Raises:
         UsageError: Another process rates this run.
@@ -303,7 +302,7 @@ class RateRole:
         }
 
     def close(self) -> None:
-        """Lets another process rate."""
+        """Releases the lock, so that another process can rate models."""
         self._lock.release()
 
 
@@ -314,14 +313,14 @@ def open_player(
     inference: InferenceConfig,
     num_threads: int,
 ) -> ModelPlayer:
-    """Returns a model that plays.
+    """Returns a player that searches with a model of a run.
 
     Args:
         entry: The model's folder, named by its number.
-        config: The run's.
-        play: How it searches.
-        inference: How its network is evaluated.
-        num_threads: Threads for that.
+        config: The run's config.
+        play: Settings of the search.
+        inference: Settings of the network's evaluation.
+        num_threads: Threads for the evaluation.
 
     Raises:
         RunError: The model is damaged.

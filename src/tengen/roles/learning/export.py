@@ -1,4 +1,4 @@
-"""Role ``export``: one turn makes a candidate from the newest checkpoint."""
+"""Role ``export``: one turn exports the newest checkpoint as a candidate."""
 
 from __future__ import annotations
 
@@ -41,26 +41,26 @@ __all__ = ["ExportRole"]
 
 _CHECK_ROWS = 128
 _INT8_ROWS = 768
-# Fewer rows are not enough to check a model's rounding.
+# With fewer rows the rounding errors of an int8 model cannot be checked reliably.
 _MIN_INT8_ROWS = 48
 
 
 class ExportRole:
     """Exports the averaged weights of new checkpoints; see ``Role``.
 
-    A checkpoint in the middle of a pass (``store.kind=generations``) is left out: the
-    end of the pass makes the model.
+    Checkpoints in the middle of a pass (``store.kind=generations``) are skipped: only
+    the end of a pass yields a model.
 
-    Each exported model is compared with its torch source, on positions of games, before
-    it is published. In a run in int8 it is also quantised, on positions of the newest
-    generation. If int8 loses too much, and for the first model, which has no games yet,
-    the model is published without int8; it then plays in bf16, or in fp32 if the CPU
-    has no bf16. In a run that computes by torch models have no graph.
+    Before a model is published, its graph is compared with the torch network on game
+    positions. If the run's precision is int8, the model is also quantised on positions
+    of the newest generation. If int8 loses too much accuracy, or no games exist yet,
+    the model is published without int8 and plays in bf16, or in fp32 if the CPU has no
+    bf16. If the run evaluates with torch, models have no graph.
 
     Args:
         config: The run's config.
         run: The run.
-        context: Threads.
+        context: The number of threads and the callbacks.
 
     Raises:
         UsageError: Another process exports for this run.
@@ -76,10 +76,10 @@ class ExportRole:
         self._lock = run.lock("export")
         self._exporter = ModelExporter(run.path / "templates")
         self._has_warned = False
-        # The newest checkpoint and next model number when there was nothing to export,
-        # so that polling does not read a checkpoint each time.
+        # Newest checkpoint and next model number at the last turn without an export, so
+        # that polling need not read the checkpoint again.
         self._exported: tuple[int, int] | None = None
-        # If only torch evaluates, there is nothing to compare.
+        # Inputs of the comparison; empty in environments, where none is made.
         self._inputs: dict[str, NDArray[np.generic]] = {}
         if config.games is not None:
             game = open_game(config.task)
@@ -87,7 +87,7 @@ class ExportRole:
             self._inputs = {"planes": planes}
 
     def turn(self) -> Report | None:
-        """Exports the newest checkpoint; returns None if it is exported already."""
+        """Exports the newest checkpoint; returns None if there is nothing to export."""
         number = self._run.checkpoints.latest()
         if number is None:
             self.waits_for = "there is no checkpoint; run tengen learn first"
@@ -128,13 +128,13 @@ class ExportRole:
                 checkpoint=number,
                 learn_from="" if agent is None else agent.learn_from,
                 initial_model=self._config.learner.initial_model,
-                # Checkpoints of earlier versions have no such data.
+                # Missing in checkpoints of earlier versions.
                 **saved.extra.get("data", {}),
                 **saved.extra.get("times", {}),
             ),
             sha256={},
         )
-        # Not the checkpoint's number: a model that was removed by hand is made again.
+        # Not the checkpoint's number, so that a model removed by hand can be replaced.
         candidate = next_number(self._run)
         report: dict[str, Any] = {"candidate": candidate, "check": {}}
 
@@ -155,11 +155,11 @@ class ExportRole:
         return report
 
     def close(self) -> None:
-        """Lets another process export."""
+        """Releases the lock, so that another process can export."""
         self._lock.release()
 
     def _play(self, meta: ModelMeta) -> PlayConfig | None:
-        """Returns how a model plays; None in an environment."""
+        """Returns the model's search settings; None in an environment."""
         agent = self._config.games
         if agent is None:
             return None
@@ -175,7 +175,7 @@ class ExportRole:
             if told:
                 report["told"] = told
         inference = self._config.inference
-        # There is no int8 graph yet, so this is the float model.
+        # This opens the float model, because there is no int8 graph yet.
         backend = open_backend(directory, inference, 1)
         checked = check_export(directory, backend, self._inputs)
         report["check"] = checked.record()
@@ -184,7 +184,7 @@ class ExportRole:
         return report
 
     def _choose_again(self) -> None:
-        """Completes a config that was changed after the last export."""
+        """Measures again with the newest model, after a setting became ``auto``."""
         for folder in (self._run.models, self._run.candidates):
             newest = folder.latest()
             if newest is None:
@@ -199,12 +199,12 @@ class ExportRole:
     def _choose(
         self, directory: Path, inference: InferenceConfig, net: NetConfig
     ) -> str:
-        """Completes the run's config by measurement; returns what was measured.
+        """Chooses the run's inference settings; returns a summary of the measurement.
 
         Args:
-            directory: A model.
-            inference: The settings before the choice, with ``auto`` where a value is
-                open.
+            directory: The model to measure with.
+            inference: The settings before the choice, in which open values are
+                ``auto``.
             net: The model's network.
         """
         agent = self._config.games
@@ -213,10 +213,10 @@ class ExportRole:
         has_graph = (directory / ONNX_FILE).exists()
         is_possible = can_quantise() and self._config.net.can_quantise
         if is_open and inference.backend != "torch" and has_graph and is_possible:
-            # Only for the trial of speed: the answers do not matter yet.
+            # This graph only serves to measure speed, so its accuracy is irrelevant.
             planes = self._inputs["planes"].astype(np.float32)
-            # One thread quantises. On a busy machine its wall time would count the
-            # turns of others, and int8 would be refused for them.
+            # CPU time of the one thread that quantises. On a busy machine wall time
+            # includes waiting, which could make int8 look too expensive.
             begun_s = time.process_time()
             quantise(directory, np.resize(planes, (_INT8_ROWS, *planes.shape[1:])))
             int8_s = time.process_time() - begun_s
@@ -236,7 +236,7 @@ class ExportRole:
         return choice.summary()
 
     def _quantise(self, directory: Path, generation: int) -> dict[str, Any]:
-        """Adds the int8 graph, unless there are few games or it loses too much."""
+        """Adds an int8 graph, unless positions are too few or int8 loses too much."""
         positions = sample_positions(
             self._config.task,
             self._run.experience,
@@ -264,7 +264,7 @@ class ExportRole:
         return report
 
     def _refused(self, generation: int, reason: str) -> dict[str, Any]:
-        """Returns the warning, once."""
+        """Returns a report with a warning, or an empty one after the first warning."""
         if self._has_warned:
             return {}
         self._has_warned = True
@@ -275,7 +275,7 @@ class ExportRole:
 
 
 def _read_newest(run: RunDirectory, number: int) -> tuple[int, SavedModel]:
-    """Returns a checkpoint, or the newest if the learner has removed it meanwhile."""
+    """Returns checkpoint ``number``, or the newest one if ``number`` was removed."""
     while True:
         try:
             return number, read_model(run.checkpoints.entry(number))
@@ -287,9 +287,9 @@ def _read_newest(run: RunDirectory, number: int) -> tuple[int, SavedModel]:
 
 
 def _exported_steps(run: RunDirectory) -> int:
-    """Returns the learner steps of the newest model of any kind, -1 without one."""
+    """Returns the newest candidate's or model's learner steps, -1 if there is none."""
     newest = -1
-    # In the order in which the gate moves models.
+    # The gate moves candidates into the other two folders, so read candidates first.
     for folder in (run.candidates, run.rejected, run.models):
         number = folder.latest()
         if number is None:
@@ -300,5 +300,5 @@ def _exported_steps(run: RunDirectory) -> int:
         except RunError:
             if folder.entry(number).exists():
                 raise
-            # The gate has moved it to a folder that is still to be looked at.
+            # The gate has moved the candidate to a folder that is read after this one.
     return newest

@@ -1,4 +1,4 @@
-"""Role ``follow``: a further learner, which shares each step of role ``learn``."""
+"""Role ``follow``: an additional learner that computes a shard of each learner step."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ __all__ = ["FollowRole"]
 
 _PATIENCE_S = 2.0
 _TURN_S = 1.0
-# Seconds between two looks for a leader.
+# Interval of the polling for a leader, in seconds.
 _WAIT_S = 0.2
 
 
 class FollowRole:
     """Follows the leading learner until the leader ends; see ``Role``.
 
-    A follower has no files: it gets everything from the leader. If it is killed at any
-    instant, the leader loses one step, or two batches that were drawn.
+    A follower writes no files and receives its state from the leader. If a follower is
+    killed at any time, the leader loses one step, or two sampled batches.
 
     Args:
         config: The run's config.
@@ -40,7 +40,7 @@ class FollowRole:
         context: Threads, stop, progress and the learner's index, from 1.
 
     Raises:
-        UsageError: Another process is this learner, or the device is not here.
+        UsageError: Another process is this learner, or this host lacks the device.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class FollowRole:
         keep_freed_memory()
 
     def turn(self) -> Report | None:
-        """Follows for a second; returns None if there is no leader."""
+        """Follows the leader for a second; returns None if there is no leader."""
         if self._follower is None:
             try:
                 connection = self._connect()
@@ -78,7 +78,7 @@ class FollowRole:
         }
 
     def close(self) -> None:
-        """Leaves the leader between two batches. A second call does nothing."""
+        """Leaves the team between two batches. A second call does nothing."""
         self._end()
         self._lock.release()
 
@@ -116,7 +116,7 @@ class FollowRole:
         return client.open_now(message)[0]
 
     def _make_learner(self, stage: int) -> Learner:
-        """Returns a learner with a stage's network, without the leader's state."""
+        """Returns a learner with a stage's network but not yet the leader's state."""
         config = self._config
         with torch.random.fork_rng(devices=[]):
             net = config.nets[stage].build(self._wanted).to(self._device)

@@ -1,4 +1,4 @@
-"""What the leading learner serves: its followers, and the run directory's mirrors."""
+"""The leading learner's services, for its followers and the run directory's mirrors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Leading", "lead", "open_run_door"]
 
 _LOOPBACK = "127.0.0.1"
 _LAST_S = 15.0
-"""Seconds that mirrors have to send what is left when the run ends."""
+"""Time limit in seconds for mirrors to send their remaining data when the run ends."""
 
 
 def lead(
@@ -33,7 +33,7 @@ def lead(
     Args:
         config: The run's config.
         run: The run.
-        context: Whether roles work at once; where they take turns one learner learns.
+        context: The role's context. If roles take turns, there is only one learner.
         experience: The learner's experience.
 
     Raises:
@@ -46,7 +46,7 @@ def lead(
 
 
 class Leading:
-    """Lets followers into a team until it is closed.
+    """A service that accepts followers into the leading learner's team.
 
     Attributes:
         team: The team.
@@ -65,7 +65,7 @@ class Leading:
         if doors.net is not None:
             host = NetAddress.parse(doors.net.listen).host
             if host in ANYWHERE:
-                # Followers are told the address, so it must be one address.
+                # Followers receive this address, so it must be a concrete one.
                 host = platform.node()
         self.team = Team(
             experience,
@@ -75,7 +75,7 @@ class Leading:
             stop=context.stop,
             say=context.say,
         )
-        # Listen first: if the address cannot be used, there is nothing to remove yet.
+        # Listen first, so that nothing needs to be removed if the address is unusable.
         listeners = [] if doors.net is None else [doors.net.open(DIALECT)]
         self._folder = HostFolder(LEARNERS, doors.folder)
         listeners.append(self._folder.listen())
@@ -93,20 +93,20 @@ class Leading:
 def open_run_door(
     config: RunConfig, run: RunDirectory, stop: threading.Event
 ) -> ExitStack:
-    """Serves the run to mirrors where ``launch.listen`` says so; does not block.
+    """Serves the run directory to mirrors if ``launch.listen`` is set; does not block.
 
     Args:
-        config: The run's.
-        run: The run; the caller is its learner, so that there is only one such service.
+        config: The run's config.
+        run: The run. The caller is its learner, so there is only one such service.
         stop: Set when the run ends.
 
     Returns:
-        A stack whose ``close`` ends the service; it is empty where nothing listens.
-        When the run ends, mirrors have some seconds to send what they have.
+        A stack whose ``close`` ends the service; empty without ``launch.listen``. If
+        ``stop`` is set, ``close`` first gives mirrors some seconds to send their data.
 
     Raises:
         UsageError: The address cannot be used.
-        RunError: A record of a mirror is damaged, or the disk refuses.
+        RunError: A record of a mirror is damaged, or writing failed.
     """
     doors = Doors(config.launch, run, RUN_SERVICE)
     ending = ExitStack()

@@ -32,40 +32,40 @@ from tengen.run.actor_counts import read_actor_counts
 __all__ = ["LearnRole"]
 
 _PROGRESS_INTERVAL_S = 0.25
-# Where another turn follows in this process: seconds between two checkpoints.
+# Seconds between two checkpoints if further turns follow in this process.
 _SAVE_S = 10.0
-# Where actors work at the same time: seconds that a turn waits for their items, and the
-# steps after which it looks at the clock.
+# If actors work concurrently: seconds that a turn waits for their items, the polling
+# interval, and the number of steps between two checks of the turn's time limit.
 _WAIT_S = 0.5
 _LOOK_S = 0.002
 _CLOCK_STEPS = 8
-# Counts that a checkpoint passes on to its models; window_bytes depends on the process.
+# Experience counts recorded in models; not window_bytes, which differs by process.
 _DATA = ("num_games", "num_rows", "window_rows", "pass_generation", "pass_games")
 
 
 class LearnRole:
-    """Learns; see ``Role``. Its first turn on a new run only publishes checkpoint 0.
+    """Trains the network; see ``Role``. A new run's first turn only saves checkpoint 0.
 
-    A turn ends when the samples that the rate limiter allows are used, or after an
-    epoch of samples; the next turn goes on with the rest. A stopped turn writes a
-    checkpoint and the next turn goes on from it, with the same bits as without the
-    stop; in the middle of a pass (``store.kind=generations``) that checkpoint becomes
-    no model. A killed turn is redone. If the acting role is in this process and
-    computes by torch, as in environments whose roles take turns, it acts by the
-    learner's own network. Then a turn that is not the last writes a checkpoint only if
-    the last one is some seconds old, and a kill loses the turns since that checkpoint;
-    ``close`` saves them. The network grows at the beginning of a turn, and the turn's
-    checkpoint has the larger network. If ``launch.roles.learn.count`` is above 1 and
-    all roles work at once, roles ``follow`` share the steps of this role, which alone
-    has the experience and the files.
+    A turn ends after an epoch of samples, or earlier if the rate limiter allows no more
+    samples. A stopped turn writes a checkpoint from which the next turn resumes, with
+    bit-identical results. In the middle of a pass (``store.kind=generations``) this
+    checkpoint is not exported. A killed turn is redone. The network grows at the
+    beginning of a turn, before its learner steps.
+
+    If roles take turns in environments and evaluate with torch, the actor uses the
+    learner's own network. Then a turn followed by another one writes a checkpoint only
+    if the last checkpoint is some seconds old. A kill loses the turns since then;
+    ``close`` saves them. If ``launch.roles.learn.count`` is above 1 and roles work
+    concurrently, ``follow`` roles compute shards of each step, but only this role has
+    the experience and writes files.
 
     Args:
         config: The run's config.
         run: The run.
-        context: Threads, stop, progress and this process's tables.
+        context: Threads, stop, progress and the experience of this process.
 
     Raises:
-        UsageError: Another process learns for this run, or the device is not here.
+        UsageError: Another process learns for this run, or this host lacks the device.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class LearnRole:
             extra = read_extra(run.checkpoints.entry(self._number))
         self._generation = int(extra["generation"])
         self._core_minutes = core_minutes_of(extra)
-        # The learner step at which each stage began.
+        # The generation at which each stage began.
         self._grown_at: list[int] = list(extra["grown_at"])
         self._schedule = config.schedule
         self._goes_on = context.at_once and bool(self._schedule.serving)
@@ -96,26 +96,25 @@ class LearnRole:
         self._hands_over = self._acts_here and not needs_graph(config.inference)
         # Whether the newest checkpoint is in the middle of a pass.
         self._is_in_pass = bool(extra.get("is_in_pass", False))
-        # Whether a turn did something that no checkpoint has; and whether the last turn
-        # ended normally, so that its state can be saved.
+        # Whether there are changes since the newest checkpoint, and whether the last
+        # turn ended normally, so that its state can be saved.
         self._is_unsaved = False
         self._is_whole = True
         self._saved_s = -math.inf
         # Seconds of a turn spent waiting for actors.
         self._idle_s = 0.0
-        # Begin and end of the steps that no checkpoint has, in UNIX seconds.
+        # Start and end times of the steps since the newest checkpoint, in UNIX seconds.
         self._times: dict[str, float] = {}
-        # If a run has learned already, the time when learning began is not known.
+        # In a run that has learned already, the start time of learning is unknown.
         self._keeps_time = self._schedule.num_models > 0 and not self._number
-        # Begun before any data is read; a run that bootstraps plays its first games
-        # itself.
+        # With an initial model the clock starts before any data is read. Otherwise the
+        # run first plays bootstrap games, and the clock starts with the first steps.
         if self._keeps_time and learner.initial_model:
             record_began(run)
         self._experience = open_experience(config, run, context, extra.get("table"))
         self._leading = lead(config, run, context, self._experience)
         if self._number is None:
-            # For random draws of an update; checkpoints keep the generator's state from
-            # here on.
+            # Updates use this generator, whose state checkpoints store from now on.
             torch.manual_seed(config.seed)
         self._tell_stage()
         what = "making the network"
@@ -126,15 +125,14 @@ class LearnRole:
             if self._number is not None:
                 load_checkpoint(run.checkpoints.entry(self._number), self._learner)
         if self._number is None and learner.initial_model and learner.optimizer.rates:
-            # Boundaries between learning rates also count the initial model's steps.
+            # Boundaries of the learning-rate schedule count the initial model's steps.
             model = fitting_model(config, self._wanted)
             self._learner.optimizer.num_steps = model.meta.num_steps
 
     def turn(self) -> Report | None:
-        """Learns as much as the table allows now; returns None if there is nothing new.
+        """Runs the learner steps allowed now; returns None if there is nothing to do.
 
-        If there are too few rows to learn from, they are reported and nothing is
-        published.
+        If new rows arrived but are too few to learn from, the turn only reports them.
         """
         self.waits_for = ""
         if self._number is None:
@@ -148,7 +146,7 @@ class LearnRole:
         num_steps = min(self._num_allowed(), self._epoch_steps)
         if num_steps == 0:
             if self._is_in_pass and not self._experience.describe().get("pass_left"):
-                # A setting that changed since the stop has ended the pass.
+                # The pass ended because a setting was changed after the stop.
                 self._save()
                 return {"num_steps": 0, "checkpoint": self._number}
             if self._acts_here and arrived:
@@ -194,15 +192,15 @@ class LearnRole:
         return not self._is_unsaved
 
     def save(self) -> None:
-        """See ``SavingRole.save``; what a failed turn left half done is not saved."""
+        """See ``SavingRole.save``; the state of a failed turn is not saved."""
         if self._is_unsaved and self._is_whole:
             self._save()
 
     def close(self) -> None:
-        """Saves, also the experience; ends the threads, and frees the lock.
+        """Saves learner and experience, ends the threads, and releases the lock.
 
         Raises:
-            RunError: The disk refuses.
+            RunError: Writing to the disk failed.
         """
         with contextlib.ExitStack() as ending:
             ending.callback(self._lock.release)
@@ -224,12 +222,12 @@ class LearnRole:
         }
 
     def _with_acted(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Adds the counts of actors in other processes to those of the experience."""
+        """Returns the experience's counts plus those of actors in other processes."""
         counts = read_actor_counts(self._run)
         return {**values, **{name: values[name] + counts[name] for name in counts}}
 
     def _wait(self, seconds: float) -> None:
-        """Waits for experience to learn from."""
+        """Waits until a learner step is allowed, at most ``seconds``."""
         start_s = time.monotonic()
         until = start_s + seconds
         while self._num_allowed() == 0 and time.monotonic() < until:
@@ -238,11 +236,11 @@ class LearnRole:
         self._idle_s += time.monotonic() - start_s
 
     def _num_allowed(self) -> int:
-        """Returns how many steps the table allows now."""
+        """Returns the number of learner steps that the experience allows now."""
         return self._experience.available() // self._config.learner.batch_size
 
     def _validate(self) -> dict[str, Any]:
-        """Returns the losses on validation games; empty if there are none."""
+        """Returns the losses on validation games; empty without validation games."""
         columns = self._experience.validation(NUM_VALIDATION_ROWS)
         if columns is None:
             return {}
@@ -258,14 +256,14 @@ class LearnRole:
             return net
 
     def _net_of_model(self, config: NetConfig) -> Net:
-        """Returns the initial model's network, or one that has grown from it."""
+        """Returns the initial model's network, grown to ``config`` if it is smaller."""
         net = load_head(fitting_model(self._config, self._wanted).path).head.net
         if net.config != config:
             net = net.grown(config)
         return net.requires_grad_(True)
 
     def _make_learner(self, net: Net) -> Learner:
-        # First, so that copies which an update makes are on the same device.
+        # Moved first, so that the update's copies of the network are on this device.
         net = net.to(self._device)
         return Learner(
             self._config.learner,
@@ -278,14 +276,14 @@ class LearnRole:
         )
 
     def _counts_of_team(self) -> dict[str, int]:
-        """Returns how many learners there are and were lost; empty for one learner."""
+        """Returns the counts of current and lost learners; empty without a team."""
         if self._leading is None:
             return {}
         team = self._leading.team
         return {"num_learners": team.size, "num_lost_learners": team.num_lost}
 
     def _begin_stages(self) -> bool:
-        """Begins the stages that are due; stages never end, whatever the budget is.
+        """Begins the stages that are due; a stage never reverts if the budget changes.
 
         Returns:
             Whether a stage began.
@@ -307,14 +305,14 @@ class LearnRole:
             self._leading.team.stage = len(self._grown_at)
 
     def _grow(self, config: NetConfig) -> None:
-        """Moves to a larger network that computes the same; the average starts anew."""
+        """Grows the network without changing its function; restarts the average."""
         old = self._learner
         old.close()
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self._config.seed + self._generation)
             grown = old.optimizer.average.grown(config).requires_grad_(True)
         self._learner = self._make_learner(grown)
-        # The optimizer begins anew, and so do its warm-up and the average.
+        # Keep only the counters: the optimizer, its warm-up and the average restart.
         self._learner.load_state(
             self._learner.state()._replace(
                 num_steps=old.num_steps, num_samples=old.num_samples
@@ -347,7 +345,7 @@ class LearnRole:
         return {"num_steps": done, "total_steps": self._learner.num_steps, **means}
 
     def _steps(self, num_steps: int) -> Iterator[dict[str, float]]:
-        """Makes the steps of a turn, and those that actors allow meanwhile."""
+        """Runs the steps of a turn, including those that new experience allows."""
         learner, stop = self._learner, self._context.stop
         if not self._goes_on:
             yield from learner.steps(num_steps, stop)
@@ -365,7 +363,7 @@ class LearnRole:
             num_steps = min(self._num_allowed(), left)
 
     def _keep(self) -> None:
-        """Hands the network to the actor, and saves it unless that can wait."""
+        """Gives the network to the actor, and saves it unless that can wait."""
         self._is_unsaved = True
         context = self._context
         can_wait = self._hands_over and not (context.saves or context.stop.is_set())
@@ -384,7 +382,7 @@ class LearnRole:
         self._saved_s = time.monotonic()
 
     def _write(self, number: int) -> None:
-        # Without the counts of actors in other processes, which they keep themselves.
+        # Excludes the counts of actors in other processes, which store them themselves.
         table = self._experience.state()
         described = self._with_acted(self._experience.describe())
         if self._context.core_minutes is not None:

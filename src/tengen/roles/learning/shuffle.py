@@ -1,4 +1,4 @@
-"""Role ``shuffle``: one turn draws all the batches that the learner may use now."""
+"""Role ``shuffle``: one turn samples all batches that the rate limiter allows now."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ __all__ = ["ShuffleRole"]
 class ShuffleRole:
     """Writes ``RUN/shuffled``; see ``Role`` and ``Shuffler``.
 
-    A turn waits until the learner's newest checkpoint has reached the previous shuffled
-    turn, and removes shuffled turns that no checkpoint needs any more.
+    Each turn writes a folder, a shuffled turn, once the learner's newest checkpoint has
+    begun to use the previous one. Folders that no checkpoint needs are removed.
 
     Args:
         config: The run's config.
@@ -31,7 +31,7 @@ class ShuffleRole:
         context: Threads and stop.
 
     Raises:
-        UsageError: The learner itself draws, or another process shuffles.
+        UsageError: The learner samples its own batches, or another process shuffles.
         RunError: A segment is damaged, or there is too little memory.
     """
 
@@ -52,7 +52,7 @@ class ShuffleRole:
         self._shuffler: Shuffler | None = self._open()
 
     def turn(self) -> Report | None:
-        """Draws; returns None if there is nothing new or the learner has enough."""
+        """Writes a shuffled turn; returns None if none is needed or possible yet."""
         self.waits_for = ""
         needed, reached = self._learner_turns()
         self._run.shuffled.retire_before(needed)
@@ -88,7 +88,7 @@ class ShuffleRole:
         }
 
     def close(self) -> None:
-        """Lets another process shuffle."""
+        """Releases the lock, so that another process can shuffle."""
         if self._shuffler is not None:
             self._shuffler.close()
         self._lock.release()
@@ -103,10 +103,10 @@ class ShuffleRole:
         )
 
     def _learner_turns(self) -> tuple[int, int]:
-        """Returns the first turn that a checkpoint needs, and the last one begun.
+        """Returns the first turn that a checkpoint needs, and the last turn in use.
 
-        A turn with fewer rows than a batch counts as begun, because the learner needs
-        more.
+        A turn with fewer rows than a batch counts as in use, because the learner needs
+        the next turn to fill a batch.
         """
         places = []
         for number in self._run.checkpoints.numbers():

@@ -1,1 +1,1 @@
-"""Role ``selfplay``: plays generations of games, with forks and resignation."""
+"""Role ``selfplay``: plays generations of games, including forks and resignation."""

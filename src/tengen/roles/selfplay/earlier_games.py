@@ -1,16 +1,15 @@
-"""What a generation takes from earlier ones: games to fork off, proof for resigning.
+"""Data from earlier generations: games to fork, and a check that resigning is safe.
 
-Games may be resigned only while games that were played on show that it is safe. A
-share of the games is played on without resigning, and at first all games are. The
-sealed games of this kind show how often a player who would have resigned did not lose.
-They alone decide whether the next generation may resign, so that a run that is killed
-and resumed plays the same games.
+In each generation a share of the games, and at first all of them, is played to the end
+without resignation. The sealed games of this kind show how often a player who would
+have resigned did not lose. Only they decide whether the next generation may resign, so
+a run that is killed and resumed plays the same games.
 
 Source: Silver et al. 2017, "Mastering the game of Go without human knowledge"
 (AlphaGo Zero), Methods.
 
-Differs from the paper: the threshold is fixed, and resignation is not allowed where it
-is not safe; the paper adjusts the threshold.
+Differs from the paper: the threshold is fixed, and resignation is disabled if it is not
+safe; the paper adjusts the threshold.
 """
 
 from __future__ import annotations
@@ -44,16 +43,16 @@ _COLUMNS = (
 
 
 def fork_sources(experience: Path, generation: int) -> list[tuple[str, list[int]]]:
-    """Returns variant and moves of each game of the newest earlier generation.
+    """Returns variant and actions of each game of the newest earlier generation.
 
-    With one writer this is the generation before. With several writers it is the newest
-    sealed one, so a generation that another process takes over after a kill may fork
-    off other games than it began with. Empty for the first generation. Used by
+    With one writer this is the previous generation. With several writers it is the
+    newest sealed one, so a generation that another process resumes after a kill may
+    fork from other games than before. Empty for the first generation. Used by
     core/selfplay/openings/fork.h.
 
     Args:
         experience: ``RUN/experience``.
-        generation: The generation that is to be played.
+        generation: Number of the generation to be played.
 
     Raises:
         RunError: A segment is damaged.
@@ -92,15 +91,15 @@ def _games(path: Path) -> dict[int, tuple[str, list[int]]]:
 
 @dataclass(frozen=True, kw_only=True)
 class ResignationCheck:
-    """The results of decided games that were played on."""
+    """The results of games played on after a player would have resigned."""
 
     num_checked: int
-    """Games played to their end in which a player would have resigned."""
+    """Number of games played on after a player would have resigned."""
     num_false: int
-    """Games among ``num_checked`` that this player did not lose."""
+    """Number of these games that the player who would have resigned did not lose."""
 
     def allows(self, max_false_share: float) -> bool:
-        """Returns whether there are enough games, and few enough wrong resignations."""
+        """Returns whether there are enough games with few enough false resignations."""
         is_enough = self.num_checked >= _ENOUGH_GAMES
         return is_enough and self.num_false <= max_false_share * self.num_checked
 
@@ -108,9 +107,9 @@ class ResignationCheck:
 def check_resignation(
     run: RunDirectory, game: Game, config: SelfplayConfig, generation: int
 ) -> ResignationCheck:
-    """Counts over the newest sealed generations before ``generation``.
+    """Counts false resignations in the newest sealed generations before ``generation``.
 
-    Goes back until there are enough games, at most 16 generations.
+    Goes back until there are enough games, but at most 16 generations.
 
     Raises:
         RunError: A segment is damaged.

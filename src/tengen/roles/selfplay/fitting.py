@@ -1,10 +1,10 @@
-"""How many games a generation has where the machine is too slow for the run's number.
+"""Smaller generations for machines that are too slow for the config's generation size.
 
-A call by minutes makes several generations, or its network learns from the games of
-random networks alone. So a generation may take a part of the minutes
-(``RoleContext.generation_s``). How long it will take is known once the first games have
-ended; a generation that would take too long then ends with fewer games, and the next
-ones begin with fewer.
+A call with a budget in minutes must play several generations, because otherwise its
+network would learn only from games of random networks. So a generation has a time limit
+(``RoleContext.generation_s``). When the first games have ended, the generation's total
+time can be estimated. If that exceeds the limit, this generation and the following ones
+have fewer games.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from tengen.actors import SelfplayConfig
 
 __all__ = ["fewer_games", "first_slots", "smaller_generations"]
 
-# A generation that takes a little longer stays as it is.
+# A generation may exceed the time limit by this factor before it is shortened.
 _SLACK = 1.25
-# With fewer games at once, batches would be too small for the network. A game in Python
-# is slow by its own rules, whatever the batches are.
+# With fewer concurrent games, inference batches would be too small. In a game in Python
+# the rules are the bottleneck, whatever the batch size is.
 _MIN_SLOTS = 8
 _MIN_SLOTS_PYTHON = 1
-# The last games of a generation leave slots empty, so each slot plays at least two.
+# Slots are idle while the last games end, so each slot should play at least two games.
 _GAMES_A_SLOT = 2
 
 
@@ -33,25 +33,24 @@ def fewer_games(
     seconds: float,
     num_recovered: int = 0,
 ) -> SelfplayConfig:
-    """Returns how a generation in progress goes on, with fewer games if it is too slow.
+    """Returns the settings of a generation in progress, with fewer games if too slow.
 
-    Games that have begun are not given up.
+    Games that have begun are always finished.
 
     Args:
-        actor: How games are played.
+        actor: The current settings.
         num_threads: Threads that play.
-        generation_s: Seconds that a generation may take; None for no limit.
-        num_finished: Games that ended in these seconds.
-        seconds: Seconds since it began.
-        num_recovered: Games that were finished before.
+        generation_s: Time limit of a generation in seconds; None for no limit.
+        num_finished: Games that ended in ``seconds``.
+        seconds: Seconds of play so far, in this process.
+        num_recovered: Games of the generation that earlier processes finished.
     """
     num_games = max(1, actor.games_per_generation - num_recovered)
     num_slots = min(num_games, actor.num_slots * num_threads)
-    # All slots begin at once, and nothing is known before most of them have ended a
-    # game.
+    # All slots begin together, so wait until most have ended a game for an estimate.
     if generation_s is None or (num_finished < num_slots and seconds < generation_s):
         return actor
-    # Games in progress are half done, on the mean.
+    # Games in progress are half finished on average.
     done = num_finished + num_slots / 2
     if seconds * num_games / done <= _SLACK * generation_s:
         return actor
@@ -65,16 +64,16 @@ def fewer_games(
 def first_slots(
     actor: SelfplayConfig, num_threads: int, generation_s: float, game_s: float
 ) -> SelfplayConfig:
-    """Returns how a game in Python is first played, perhaps with fewer games at once.
+    """Returns the settings of the first generation of a game in Python.
 
-    As many begin as end within ``generation_s``, so that ``fewer_games`` finds out in
-    time how many a generation may have.
+    The number of concurrent games is limited to those that can end in ``generation_s``,
+    so that ``fewer_games`` can still choose the size of the generation.
 
     Args:
-        actor: How games are played.
+        actor: The current settings.
         num_threads: Threads that play.
-        generation_s: Seconds that a generation may take.
-        game_s: Seconds of the first games over their number.
+        generation_s: Time limit of a generation in seconds.
+        game_s: Seconds per game, measured on the first games.
     """
     fitting = int(generation_s / max(game_s, 1e-9) / num_threads)
     num_slots = min(actor.num_slots, max(_MIN_SLOTS_PYTHON, fitting))
@@ -90,15 +89,15 @@ def smaller_generations(
     *,
     is_native: bool = True,
 ) -> SelfplayConfig:
-    """Returns how the next generations are played, with fewer games where need be.
+    """Returns the settings of the next generations, with fewer games if necessary.
 
     Args:
-        actor: How games are played now.
+        actor: The current settings.
         num_threads: Threads that play.
-        generation_s: Seconds that a generation may take.
-        game_s: Seconds of the last generation over its games.
-        num_played: Games that it had, after ``fewer_games``.
-        is_native: Whether the game is native, and not in Python.
+        generation_s: Time limit of a generation in seconds.
+        game_s: Seconds per game in the last generation.
+        num_played: Number of games of the last generation, after ``fewer_games``.
+        is_native: Whether the game is native rather than in Python.
     """
     num_games, num_slots = actor.games_per_generation, actor.num_slots
     is_whole = num_played >= num_games

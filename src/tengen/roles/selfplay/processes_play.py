@@ -1,4 +1,4 @@
-"""A generation of a game in Python, played by processes."""
+"""Plays the generations of a game in Python in several processes."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = ["PlayingProcesses"]
 
 
 class PlayingProcesses:
-    """Plays generations, and keeps the processes. Used by one thread.
+    """Plays generations in processes that stay alive. Used by one thread.
 
     Args:
-        context: Processes (``num_threads``), stop, progress, and the seconds that a
-            generation may take.
+        context: The number of processes (``num_threads``), stop, progress, and the time
+            limit of a generation.
     """
 
     def __init__(self, context: RoleContext) -> None:
@@ -34,19 +34,19 @@ class PlayingProcesses:
     def play(
         self, wanted: GamesOfGeneration, opened: OpenGeneration
     ) -> tuple[GenerationReport, int]:
-        """Plays until every game is over or the context stops it.
+        """Plays until all games have ended or the context's ``stop`` is set.
 
-        Where generations are to fit the minutes and nothing is known of the game's
-        speed, each process first plays one game by itself. Otherwise all games of a
-        slow game might have begun before the first one ends.
+        If there is a time limit and the speed of the game is unknown, each process
+        first plays a single game. Otherwise all games of a slow generation could begin
+        before the first one ends, and then none could be dropped.
 
         Args:
-            wanted: The games.
-            opened: Takes finished games.
+            wanted: The games to play.
+            opened: Receives finished games.
 
         Returns:
-            What was played, and how many games the generation has: fewer than wanted
-            where they would take too long.
+            A report of the games played, and the number of games of the generation,
+            which is smaller than wanted if all games would take too long.
         """
         played = GenerationReport()
         num_recovered = len(wanted.finished)
@@ -90,7 +90,7 @@ class PlayingProcesses:
         num_recovered: int,
         before: GenerationReport,
     ) -> tuple[GenerationReport, int]:
-        """Plays what is not finished; see ``play``."""
+        """Plays the unfinished games of ``wanted``; see ``play``."""
         context, config, start_s = self._context, wanted.config, time.monotonic()
         count = take_counts(context, num_recovered, self._processes.stop, before)
 
@@ -116,7 +116,7 @@ class PlayingProcesses:
 
 
 def _first_games(wanted: GamesOfGeneration, num_processes: int) -> GamesOfGeneration:
-    """Returns the first games that are not finished, one for each process."""
+    """Returns the first unfinished games, one per process."""
     num_games = wanted.config.games_per_generation
     left = sorted({*range(num_games)} - {*wanted.finished})[:num_processes]
     config = dataclasses.replace(

@@ -1,4 +1,4 @@
-"""Role ``selfplay``: one turn is one generation of games on published models."""
+"""Role ``selfplay``: one turn plays one generation of games with published models."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ __all__ = ["SelfplayRole"]
 
 _SENT_S = 10.0
 _PARTS_OF_PASS = 4
-"""Parts in which each process seals its share of a pass's games. When the games
-suffice, each process has half a part more on average, so an eighth of a pass is wasted.
-A part costs each game in flight a few plies, and the run a folder."""
+"""Number of parts in which each process seals its share of the games of a pass. When
+there are enough games, each process has half an unsealed part on average, so an eighth
+of a pass is wasted. A part costs each game in flight a few plies, and adds a folder."""
 _NO_MODEL = "no model is published yet; run tengen learn, export and gate first"
 
 
 class SelfplayRole:
     """Plays generations; see ``Role``.
 
-    Native games are played by threads of this process. In a game in Python threads
-    would wait for the interpreter's lock, so it is played by as many processes.
+    Threads of this process play native games. A game in Python is played by as many
+    processes, because threads would wait for the interpreter's lock.
 
-    A killed generation is continued: its durable games count, and the others are played
-    again from their own random streams. On one model the sealed segment is the same as
-    without the kill.
+    A killed generation is resumed. Its durable games count, and the other games are
+    played again with their own random generators. With a single model, the sealed
+    segment is the same as without the kill.
 
     Args:
         config: The run's config.
@@ -62,8 +62,8 @@ class SelfplayRole:
         context: Threads, stop and progress.
 
     Raises:
-        UsageError: The run has no self-play, another process is its writer now, or a
-            GPU is not here.
+        UsageError: The run has no self-play, another process holds the writer, or this
+            host lacks a GPU.
     """
 
     def __init__(
@@ -93,14 +93,14 @@ class SelfplayRole:
             self._processes = PlayingProcesses(context)
 
     def turn(self) -> Report | None:
-        """Plays a generation to its end; returns None if no model is published yet."""
+        """Plays a generation to completion; returns None if there is no model yet."""
         model = self._run.models.latest()
         self.waits_for = _NO_MODEL if model is None else ""
         if model is None:
             return None
         before = self._context.sealed
         sealed = sealed_generation(self._writer.directory)
-        # The mirror knows more of its segments than the run's host does.
+        # A mirror ignores ``before``, because the run's host may lag behind the mirror.
         mirror = self._context.mirror
         if mirror is None and before is not None and sealed > before:
             return self._sealed_before(sealed, model)
@@ -113,7 +113,7 @@ class SelfplayRole:
                 adopted.release()
 
     def _play(self, writer: ExperienceWriter, model: int) -> Report | None:
-        """Plays the writer's unfinished generation, or a new one, to its end."""
+        """Plays the writer's unfinished generation, or a new one, to completion."""
         mirror = self._context.mirror
         begun = begin_generation(
             self._run,
@@ -156,7 +156,7 @@ class SelfplayRole:
                     wanted,
                     opened,
                     part_games,
-                    # Once there are enough games of a random model, no more are played.
+                    # The first trained model ends a generation of bootstrap games.
                     ends_with_model=part_games > 0 and self._is_bootstrap(model),
                 )
             else:
@@ -170,8 +170,7 @@ class SelfplayRole:
             num_wanted = 0 if is_over else num_wanted
             self._context.write(lambda: self._seal(writer, generation, num_wanted))
             if mirror is not None and self._context.is_vouched:
-                # The runner assumes that the games of an ended turn can be learned
-                # from.
+                # The runner assumes that the games of an ended turn are in the run.
                 mirror.wait_until_sent(_SENT_S)
         return {
             "generation": generation,
@@ -194,19 +193,19 @@ class SelfplayRole:
         return self._bootstrap is not None and is_random
 
     def _played(self, model: int) -> SelfplayConfig:
-        """Returns the settings of games that begin on a model."""
+        """Returns the settings of games that begin with ``model``."""
         if self._bootstrap is None or not self._is_bootstrap(model):
             return self._actor
         return self._bootstrap.played(self._actor)
 
     def close(self) -> None:
-        """Frees the writer's lock for another process."""
+        """Ends the processes, and releases the writer for another process."""
         if self._processes is not None:
             self._processes.close()
         self._writer.release()
 
     def _sealed_before(self, generation: int, model: int) -> Report:
-        """Returns the report of a turn that was killed after its games were sealed."""
+        """Returns the report for a turn that was killed after it sealed its games."""
         return {
             "generation": generation,
             "model": model,
@@ -218,7 +217,7 @@ class SelfplayRole:
         }
 
     def _take_over(self) -> None:
-        """Takes over a dead process's writer, once the own generations are sealed."""
+        """Switches to a dead process's writer if all own generations are sealed."""
         context = self._context
         is_free = not context.is_vouched and context.mirror is None
         if not is_free or self._writer.unsealed():
@@ -230,10 +229,10 @@ class SelfplayRole:
             )
 
     def _adopted(self) -> ExperienceWriter | None:
-        """Returns a writer whose process this call no longer has, for one turn.
+        """Returns, for one turn, a writer whose process no longer exists; or None.
 
-        The first self-play process of ``tengen train`` looks for such writers, once its
-        own generation is sealed.
+        Only the first self-play process of ``tengen train`` adopts writers, and only if
+        its own generations are sealed.
         """
         context = self._context
         is_first = context.is_vouched and context.index == 0
@@ -249,11 +248,11 @@ class SelfplayRole:
         )
 
     def _part_games(self) -> int:
-        """Returns after how many games a part is sealed; 0: the generation is whole.
+        """Returns the number of games after which a part is sealed; 0: no parts.
 
-        A learner may begin once there are so many games of a model. Where it does not
-        wait for this turn, and where others play too, the games of whole turns would be
-        many more than that.
+        The learner can begin when ``store.games_of_model`` games of a model are sealed.
+        If processes play concurrently and sealed only complete generations, they would
+        play many more games than that.
         """
         context, num_games = self._context, self._config.store.games_of_model
         if num_games == 0 or not context.follow_models or context.mirror is not None:
@@ -261,7 +260,7 @@ class SelfplayRole:
         return max(1, num_games // (_PARTS_OF_PASS * max(1, self._num_processes())))
 
     def _num_processes(self) -> int:
-        """Returns the processes of this role now: ``tengen scale`` may change them."""
+        """Returns the role's current number of processes; see ``tengen scale``."""
         return read_part(self._run, "launch", LaunchConfig).of("selfplay").count
 
     def _on_model(self, wanted: GamesOfGeneration, model: int) -> GamesOfGeneration:
@@ -278,7 +277,7 @@ class SelfplayRole:
         return load_model(entry, task, self._wanted, error=RunError).path
 
     def _fitted(self, played: GenerationReport, num_wanted: int) -> Report:
-        """Makes the next generations fit the time, and reports it; empty as a rule."""
+        """Fits the next generations to the time limit; returns a report of changes."""
         context, before = self._context, self._actor
         if context.generation_s is None or context.stop.is_set():
             return {}
@@ -308,7 +307,7 @@ class SelfplayRole:
         }
 
     def _seal(self, writer: ExperienceWriter, generation: int, wanted: int) -> None:
-        """Seals a generation that has as many games on the disk as are wanted."""
+        """Seals a generation, after a check that ``wanted`` games are on the disk."""
         num_kept = len(writer.recorded_games(generation).indices)
         if num_kept < wanted:
             raise RunError(
@@ -323,7 +322,7 @@ class SelfplayRole:
         return fork_sources(self._run.experience, generation)
 
     def _resignation(self, generation: int) -> tuple[bool, Report]:
-        """Whether games may be resigned, and the report of why; empty where never."""
+        """Returns whether resignation is allowed, and a report of the check."""
         if self._actor.resign_above >= 1.0:
             return False, {}
         check = check_resignation(self._run, self._game, self._actor, generation)
@@ -335,14 +334,14 @@ class SelfplayRole:
         }
 
     def _cache_hits(self, played: GenerationReport) -> Report:
-        """What the caches saved; empty where there are none."""
+        """Returns a report of the evaluation caches' hits; empty without caches."""
         if self._actor.cache_mib == 0:
             return {}
         return {"cache_hit_share": played.cache_hit_share}
 
 
 def _writer(run: RunDirectory, context: RoleContext) -> ExperienceWriter:
-    """Returns the writer that this process is, with a new incarnation."""
+    """Returns this process's writer, with a new incarnation."""
     if context.mirror is not None:
         folder = writer_directory(run, context.mirror.place.index)
         return ExperienceWriter(folder, context.mirror.new_incarnation())
@@ -352,8 +351,8 @@ def _writer(run: RunDirectory, context: RoleContext) -> ExperienceWriter:
     else:
         number = TRAIN_WRITER + context.index
         folder = writer_directory(run, number)
-        # A mirror may have been this writer in an earlier call, or on a host that is
-        # lost; and the first process may just play what this one's has left.
+        # A mirror of an earlier call, or of a lost host, may hold this writer, and the
+        # first process may have adopted the writer for a turn.
         evict_mirrors(run, "selfplay", number)
         writer = patiently(lambda: ExperienceWriter(folder, incarnation), context)
     run.forget_incarnations("selfplay", incarnation)
@@ -361,7 +360,7 @@ def _writer(run: RunDirectory, context: RoleContext) -> ExperienceWriter:
 
 
 def _new_incarnation(run: RunDirectory) -> int:
-    """Returns one for a part; that of the part before leaves no file of events."""
+    """Returns the incarnation of a new part, and forgets those of earlier parts."""
     incarnation = run.new_incarnation("selfplay")
     run.forget_incarnations("selfplay", incarnation)
     return incarnation

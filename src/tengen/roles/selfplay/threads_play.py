@@ -1,11 +1,11 @@
-"""A generation of native games, played by threads of this process.
+"""Plays generations of native games in threads of this process.
 
-Where roles take turns, a generation is played on one model. A role by itself looks for
-newer models meanwhile and goes on with them (KataGo's ``switchNetsMidGame``). The new
-model is opened while the games go on. Then each game returns to its last ply with a
-full search, which began without a tree, and the new model plays from there. The record
-says which model played each ply, so each ply can be replayed as in a generation on one
-model.
+If roles take turns, a generation is played with one model. Otherwise the role polls for
+newer models and switches to them during a generation (KataGo's ``switchNetsMidGame``).
+The new model is opened while games continue. Then each game returns to its last ply
+with a full search, which began without a tree, and continues from there with the new
+model. The game record has the model of each ply, so each ply can be replayed as in a
+generation with one model.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from tengen.run import RunDirectory
 __all__ = ["PlayingThreads", "take_counts"]
 
 _LOOK_S = 1.0
-"""Seconds between two looks for a newer model; a look lists one folder."""
+"""Polling interval for newer models in seconds; each poll lists one folder."""
 
 
 class PlayingThreads:
-    """Plays generations, and keeps the model that is open. Used by one thread.
+    """Plays generations, and caches the open model. Used by one thread.
 
     Args:
         run: The run.
-        game: The game that is played.
-        context: Threads, stop, progress, and whether newer models are followed.
-        on_model: Returns the same games, set to be played by another model.
+        game: The game.
+        context: Threads, stop, progress, and whether to switch to newer models.
+        on_model: Returns the same games with settings for another model.
     """
 
     def __init__(
@@ -69,24 +69,24 @@ class PlayingThreads:
         *,
         ends_with_model: bool = False,
     ) -> tuple[GenerationReport, list[int], bool, int]:
-        """Plays until every game is over or the context stops it.
+        """Plays until all games have ended or the context's ``stop`` is set.
 
-        On a full disk it waits as ``RoleContext.write`` does, and keeps the games in
-        flight in memory.
+        If the disk is full, waits like ``RoleContext.write``, with the games in flight
+        in memory.
 
         Args:
-            wanted: The games.
-            opened: Takes finished games, and has the games in flight of an earlier
-                process.
-            part_games: Whenever so many games are finished they are sealed, while the
-                others go on; 0: the caller seals all games at the end.
+            wanted: The games to play.
+            opened: Receives finished games, and stores the games in flight of an
+                earlier process.
+            part_games: Number of finished games after which a part is sealed while
+                other games continue; 0: the caller seals all games at the end.
             ends_with_model: Whether a newer model ends the generation, which then has
                 only the finished games.
 
         Returns:
-            What was played, the models that played, in order, whether a newer model
-            ended the generation, and how many games it has: fewer than wanted where
-            they would take too long.
+            A report of the games played; the models that played, in order; whether a
+            newer model ended the generation; and the number of games of the generation,
+            which is smaller than wanted if all games would take too long.
         """
         unfinished = opened.unfinished()
         kept = opened.recorded()
@@ -99,7 +99,7 @@ class PlayingThreads:
                 wanted,
                 self._queue(wanted, unfinished),
                 opened,
-                # Games that were finished before a newer model came count too.
+                # Unsealed games of earlier models count towards the part.
                 part_games - opened.num_unsealed if part_games else 0,
                 kept.num_sealed,
                 self._context.follow_models
@@ -128,8 +128,8 @@ class PlayingThreads:
     def _play_part(
         self, part: _Part, num_recovered: int, before: GenerationReport
     ) -> GenerationReport:
-        """Plays until a newer model, a full part or a full disk; else as ``play``."""
-        # First, because compiling it is not playing.
+        """Plays as ``play``, but until a newer model, a full part or a full disk."""
+        # Opened before the clock starts, because compilation does not count as play.
         with core_errors():
             backend = self._open(part.wanted)
         count = take_counts(
@@ -173,7 +173,7 @@ class PlayingThreads:
                     on_unfinished=part.keep,
                 )
         except DiskFullError:
-            # Finished games wait in the journal's queue.
+            # Finished games are still in the journal's queue.
             self._context.write(lambda: part.keep(part.queue.unfinished()))
             return GenerationReport()
 
@@ -185,7 +185,7 @@ class PlayingThreads:
             generation=wanted.generation,
             model=wanted.model,
             num_games=wanted.config.games_per_generation,
-            # The generation may have had more games when it began.
+            # Drop games beyond the generation's size, which may have been reduced.
             finished=[
                 index
                 for index in wanted.finished
@@ -199,7 +199,7 @@ class PlayingThreads:
         )
 
     def _newer(self, part: _Part) -> GamesOfGeneration | None:
-        """Returns the games on the newest model, if it is newer and wanted."""
+        """Returns the games with the newest model if the part should switch to it."""
         now_s = time.monotonic()
         if not part.follows_models or now_s - self._looked_s < _LOOK_S:
             return None
@@ -223,29 +223,29 @@ class PlayingThreads:
                 with self._context.starting("compiling the network"):
                     made = make()
             else:
-                made = make()  # while games go on, perhaps
+                made = make()  # games may continue meanwhile
             self._backend = (wanted.model, made)
         return self._backend[1]
 
 
 @dataclasses.dataclass
 class _Part:
-    """A part of a generation: games on one model that are sealed together."""
+    """A part of a generation: the games played with one model until a stop."""
 
     wanted: GamesOfGeneration
     queue: _core.GameQueue
     opened: OpenGeneration
     num_games: int
-    """Games after which the part is sealed; 0: never."""
+    """Number of games after which the part is sealed; 0: never."""
     num_sealed: int
-    """Games of the generation that were sealed before."""
+    """Number of the generation's games that are already sealed."""
     follows_models: bool
     """Whether a newer model ends the part."""
     newer: GamesOfGeneration | None = None
-    """The same games on the newer model that goes on."""
+    """The same games with the newer model, which plays the next part."""
 
     def keep(self, unfinished: list[bytes]) -> None:
-        """Keeps the games in flight on the disk."""
+        """Writes the games in flight to the disk."""
         self.opened.keep_unfinished(unfinished)
 
 
@@ -256,13 +256,13 @@ def take_counts(
     before: GenerationReport,
     num_sealed: int = 0,
 ) -> Callable[[int, int], None]:
-    """Returns a function that reports counts during play, and stops play when asked.
+    """Returns a progress callback that reports counts, and stops play on request.
 
     Args:
-        context: Takes the counts, and says when to stop.
+        context: Its ``progress`` receives the counts; its ``stop`` requests a stop.
         num_recovered: Games that were durable when the turn began.
-        stop: Ends the playing.
-        before: What the turn has played before.
+        stop: Called to stop play.
+        before: Report of the games that the turn has played so far.
         num_sealed: Games of the generation that are already sealed.
     """
     start_s = time.monotonic()
