@@ -149,7 +149,7 @@ class Spending:
         The keys are ``core_minutes``, ``core_minutes_in_all``, ``remaining`` and
         ``asked``. With a budget in games only, the last two are None, so that the
         result of such a run does not depend on how it is divided into calls. If both
-        minutes and frames are limited, the limit with less left counts. The CPU time
+        minutes and frames are limited, the smaller remaining share counts. The CPU time
         that the remaining minutes will yield is estimated from the number of cores that
         the call has kept busy; before its first turn of work, from all its cores.
         """
@@ -191,7 +191,7 @@ class Spending:
     def count_frames(self, num_frames: int) -> None:
         """Sets the run's frame count if turns do not count frames themselves.
 
-        Frames that a killed process had not saved do not count and are played again.
+        Frames that a killed process had not saved do not count and are repeated.
 
         Args:
             num_frames: Frames of all calls, as counted by the learner's table.

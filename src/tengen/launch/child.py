@@ -203,7 +203,7 @@ class _Commands:
 
     def listen(self, stream: Stream) -> None:
         """Reads commands until the connection closes. Runs in its own thread."""
-        with contextlib.suppress(RunError):  # invalid data: handled like a closed one
+        with contextlib.suppress(RunError):  # invalid data is handled like an end
             while (message := stream.receive()) is not None:
                 if isinstance(message, Turn):
                     with self._arrived:
@@ -235,7 +235,7 @@ class _Child:
         self._commands = commands
         self._lifeline = lifeline
         self._mirror = mirror
-        # Guards the number of start-up steps, which a stop may abort without any loss.
+        # Guards the number of start-up steps in progress, which a stop may abort.
         self._starting = threading.RLock()
         self._num_starting = 0
         self._context = RoleContext(
@@ -279,7 +279,7 @@ class _Child:
             code = code or 1
             self._say_saved(False)
         # Closing comes last because code of environments may hang or end the process.
-        # Exceptions that it raises are not those of an environment.
+        # Errors of environments are only logged, so an exception has another cause.
         try:
             self._host.close()
         except Exception:
@@ -339,7 +339,7 @@ class _Child:
                 self._num_starting -= 1
 
     def _leave_if_starting(self) -> None:
-        """Ends the process immediately if it is still starting. Any thread."""
+        """Ends the process immediately if it is still starting. Thread-safe."""
         with self._starting:
             if self._num_starting and self._mirror is None and self._host.is_saved:
                 self._say_saved(True)

@@ -96,8 +96,8 @@ class Crew:
         """Starts or stops acting processes to match the number in ``run.json``.
 
         Returns:
-            The number of acting processes, the processes that are leaving, and the
-            reason if there are fewer than requested; otherwise "".
+            The number of acting processes, the processes that are leaving, and why
+            there are fewer processes than requested, or "".
 
         Raises:
             RunError: ``run.json`` is damaged.
@@ -190,7 +190,7 @@ class Crew:
         return self._is_served and worker.roles == (self._acting,)
 
     def outgrown(self, count: int) -> str:
-        """Returns a text if resources are too small for ``count`` actors, else ""."""
+        """Returns a warning if memory is too small for ``count`` actors, or ""."""
         if not 0 < self._sized < count:
             return ""
         return (
@@ -199,7 +199,7 @@ class Crew:
         )
 
     def _held_by(self, index: int) -> str:
-        """Returns a text if another process holds writer ``index``, else ""."""
+        """Returns an error message if another process holds the writer, or ""."""
         if self._acting != "selfplay":
             return ""
         folder = writer_directory(self._run, TRAIN_WRITER + index)

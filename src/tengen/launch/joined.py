@@ -57,7 +57,7 @@ class Child:
         return self._has_joined
 
     def send(self, message: Message) -> None:
-        """Sends a message, if the process still exists. Any thread.
+        """Sends a message, if the process still exists. Thread-safe.
 
         ``Stop`` kills a process that has not joined, because it has nothing to save.
         """
@@ -88,14 +88,14 @@ class Child:
             try:
                 return self._stream.receive(_LOOK_S)
             except TimeoutError:
-                # The Ray actor that started the process may have died without it.
+                # The process's Ray actor may have died, but not the process itself.
                 if self._handle.poll().end:
                     return None
             except RunError:
                 return None
 
     def kill(self) -> None:
-        """Kills the process immediately. Does not block; any thread."""
+        """Kills the process immediately. Thread-safe; does not block."""
         self._handle.kill()
 
     def end(self, timeout_s: float) -> str:
@@ -129,8 +129,8 @@ class Child:
     def join(self) -> Message | None:
         """Waits until the process has joined; returns its first message. Blocks.
 
-        Returns None if the process ended before, and ``Progress`` if a cluster has no
-        space for the process yet.
+        If the process has ended, returns None. If a cluster has no space for it yet,
+        returns ``Progress``.
         """
         while (stream := self._ticket.wait(_JOINING_S)) is None:
             found = self._handle.poll()
@@ -190,8 +190,7 @@ class Silence:
             until_s = time.monotonic() + within_s
             is_sooner = until_s < self._until_s
             self._until_s, self._otherwise = until_s, otherwise
-            # The thread lives for the complete turn, because hundreds of actors send
-            # hundreds of heartbeats per second.
+            # One thread per turn, because hundreds of heartbeats may arrive per second.
             if self._watcher is None:
                 self._watcher = threading.Thread(target=self._watch, daemon=True)
                 self._watcher.start()

@@ -72,8 +72,7 @@ class Poll(NamedTuple):
     has_room: bool = True
     """False while the process waits for resources of a cluster."""
     end: str = ""
-    """How the process ended, such as ``signal 9`` or ``exit code 3``; empty if it has
-    not ended."""
+    """How the process ended, such as ``signal 9`` or ``exit code 3``, or empty."""
 
 
 class Handle(Protocol):
@@ -83,7 +82,7 @@ class Handle(Protocol):
         """Returns the state of the process. Cheap; one thread at a time."""
 
     def kill(self) -> None:
-        """Kills the process or cancels its start. Does not block; any thread."""
+        """Kills the process or cancels its start. Thread-safe; does not block."""
 
 
 class Launcher:
@@ -95,7 +94,7 @@ class Launcher:
         takes_turns: Whether roles take turns; otherwise all work concurrently.
         num_cores: Cores of the largest host; None means those of this machine.
         connect: How processes on hosts without the run directory connect to the run.
-        logs: Text naming additional logs that may say why a process died.
+        logs: A string that names additional logs, for messages about dead processes.
     """
 
     package: ClassVar[str] = ""
@@ -195,11 +194,11 @@ class Launcher:
         return [Placed(worker=worker)]
 
     def begun(self, worker: Worker, begun: Begun) -> None:
-        """Receives the first message of a process that has joined. Any thread."""
+        """Receives the first message of a process that has joined. Thread-safe."""
 
 
 def match_places(config: RunConfig, table: Iterable[Placed]) -> list[Placed]:
-    """Returns placements for a match, using those of actors and learners.
+    """Returns placements for a match, with the resources of actors and learners.
 
     A learner with fewer GPUs than an acting process is left out, as it could not play.
 

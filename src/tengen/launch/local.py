@@ -126,7 +126,7 @@ class _Started:
 
 
 class ForkServer:
-    """Starts the fork server and sends it requests. Any thread.
+    """Starts the fork server and sends it requests. Thread-safe.
 
     Args:
         run: The run.

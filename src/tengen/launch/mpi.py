@@ -377,7 +377,7 @@ def _place(one: Placed) -> Place:
 
 
 def _lines(ranks: Sequence[RankInfo], table: Sequence[Placed]) -> list[str]:
-    """Returns the table as text, one line for each rank."""
+    """Returns the lines of a printed table with one line per rank."""
     lines = []
     for rank in ranks:
         held = [

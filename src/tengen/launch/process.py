@@ -53,7 +53,7 @@ _KILLED = ("signal 9", "its actor's ")
 """Prefixes of ``Poll.end`` for an external cause: SIGKILL, or the death of the Ray
 actor that started the process, for example because the host was lost."""
 _EXITED = "exit code"
-"""The prefix of ``Poll.end`` if the process exited."""
+"""The prefix of ``Poll.end`` if the process was not killed by a signal."""
 _FIRST_BACKOFF_S = 0.5
 _FAIL_S = 30.0
 """Seconds for a failed process to end before it is killed and restarted. It has nothing
@@ -66,7 +66,7 @@ _processes: weakref.WeakSet[RoleProcess] = weakref.WeakSet()
 
 
 def kill_stopping() -> None:
-    """Kills all role processes of this program that were told to stop. Any thread."""
+    """Kills all role processes of this program that were told to stop. Thread-safe."""
     for process in list(_processes):
         if process.is_stopping:
             process.kill()
@@ -90,7 +90,7 @@ class RoleProcess:
     Args:
         roles: The roles that the process hosts.
         start: Starts a child without waiting for it.
-        logs: Text that names the logs that may say why the process died.
+        logs: A string that names the process's logs, for error messages.
     """
 
     def __init__(
@@ -172,7 +172,7 @@ class RoleProcess:
         return self._is_stopping.is_set()
 
     def stop(self) -> None:
-        """Tells the process to end its turn and exit. Does not block; any thread.
+        """Tells the process to end its turn and exit. Thread-safe; does not block.
 
         A current or later call of ``turn`` returns ``{"stopped": True}``, unless the
         process sends another report.
@@ -184,7 +184,7 @@ class RoleProcess:
             child.send(Stop())
 
     def kill(self) -> None:
-        """Kills the process, if it is running. Does not block; any thread."""
+        """Kills the process, if it is running. Thread-safe; does not block."""
         with self._lock:
             child = self._child
         if child is not None:
@@ -252,7 +252,7 @@ class RoleProcess:
                 self._deaths = 0
         self._deaths += 1
         if self._deaths >= _MAX_DEATHS:
-            # A failing role sends its error. An exit without one is by external code.
+            # A failing role sends an error, so a silent exit was caused by other code.
             whose = (
                 ", by code of its task or of a library"
                 if how.startswith(_EXITED)

@@ -2,15 +2,14 @@
 
 ::
 
-    at once:                              in turns:
-      a thread a process:                   while budget is left:
-        while the call goes on:               learn, export, gate
-          take a turn of each of its          act: one generation
-          roles; if none had anything         rate, now and then
-          to do, wait
+    concurrently:                         in turns:
+      in one thread per process:            while budget is left:
+        while the call runs:                  learn, export, gate
+          run a turn of each role;            act: one generation
+          if no role had work, wait           rate, occasionally
       then:
-        end acting; learn, export and
-        gate what is there, in turn
+        stop acting; learn from the
+        last games, export, gate
 
 If the run already has all its models, a call does nothing.
 
@@ -186,7 +185,7 @@ class _AtOnce(TurnTaker):
                     break
 
     def end(self) -> None:
-        """Prevents further turns of all roles. Any thread; does not block."""
+        """Prevents further turns of all roles. Thread-safe; does not block."""
         self._is_over.set()
         self._is_learned.set()
 
@@ -257,14 +256,12 @@ class _AtOnce(TurnTaker):
                 serving = self._schedule.serving
                 if serving and not {"learn", serving} <= self._begun:
                     return False  # services for actors have not started yet
-                # The periodic check of the budget might come too late to prevent an
-                # extra generation.
+                # The loop's periodic check might not prevent an extra generation.
                 if self._spending.is_over(self._publishing_s):
                     self._is_over.set()
                 if self._is_over.is_set() or self._spending.is_taken():
                     return False
-                # Counted now, so that no other process claims the same games of the
-                # budget.
+                # Counted now, so that no other process claims the same games.
                 num_games = self._schedule.games_per_turn
                 self._spending.begin_turn(worker.name, num_games)
                 return True
@@ -287,7 +284,7 @@ class _InTurns(TurnTaker):
     def run(self) -> None:
         """Gives roles their turns until the budget is spent or the run is stopped."""
         if self._run.checkpoints.latest() is None:
-            # Publishes the first model. Imported games may be learned from before play.
+            # Publishes the first model; the next turn may learn from imported games.
             self._learn()
         while not self._stop.event.is_set():
             self._learn()
@@ -350,7 +347,7 @@ class _InTurns(TurnTaker):
             )
 
     def _wait_for_games(self) -> None:
-        """Waits until the other run has sealed new games, or this run must end."""
+        """Waits until another run has sealed new games, or this run must end."""
         experience = with_games(self._config, self._run).experience
         self._spending.begin_work()
         start_s = time.monotonic()

@@ -1,9 +1,8 @@
 """Executes the turns of a call's roles, and processes their reports.
 
-A cluster starts a process when it has space for it. If the run is too large for the
-cluster or a host was lost, this may never happen. So there is a time limit on waiting
-for a role that the run needs, and for acting processes if none of them has started
-(``Waiting``).
+A cluster may never have space for a process, if the run is too large or a host was
+lost. So ``Waiting`` limits the time for which a required role may wait, and for which
+all acting processes may wait.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _TELL_S = 2.0
 class TurnTaker:
     """Executes turns, adds their reports to the spending, and informs the journal.
 
-    Each schedule is a subclass that decides when a role takes a turn. Any thread.
+    Each schedule is a subclass that decides when a role takes a turn. Thread-safe.
 
     Args:
         config: The run's config.
@@ -149,7 +148,7 @@ class TurnTaker:
             with self._lock:
                 self._spending.count(report or {})
                 if role == "learn" and self._at_once and not self._schedule.acting:
-                    # Another run plays the games, so learning starts the work.
+                    # Another run plays the games, so work begins with learning.
                     self._spending.begin_work()
         finally:
             with self._lock:
@@ -352,7 +351,7 @@ class Waiting:
             self._seconds[one.name] for one in needed if one.roles == self._acting
         ]
         if acting:
-            # The minimum, because the run was fine while any of them worked.
+            # The minimum is the time since the last of them stopped working.
             spans.append(min(acting))
         if max(spans, default=0.0) >= 60 * self._most_minutes:
             raise RunError(

@@ -88,7 +88,7 @@ class Stream:
             try:
                 self._connection.sendall(code.hex().encode() + b" " + body + b"\n")
             except OSError as error:
-                # Over TCP also a TimeoutError, or an OSError if there is no route.
+                # Over TCP, ``error`` may also be a timeout or a missing route.
                 raise ConnectionError(f"connection ({error}) is broken") from error
 
     def receive(self, timeout_s: float | None = None) -> Message | None:
@@ -121,7 +121,7 @@ class Stream:
         return decode(body)
 
     def close(self) -> None:
-        """Closes the connection on both sides. Any thread; idempotent."""
+        """Closes the connection on both sides. Thread-safe; idempotent."""
         # Unlike close, shutdown also wakes a waiting thread of this process.
         with contextlib.suppress(OSError):  # the other side may have closed it
             self._connection.shutdown(socket.SHUT_RDWR)
@@ -161,7 +161,7 @@ class Ticket:
         self._connection: socket.socket | None = None
 
     def take(self, connection: socket.socket) -> None:
-        """Takes ownership of the connection of the joined process. Any thread."""
+        """Takes ownership of the connection of the joined process. Thread-safe."""
         self._connection = connection
         self._joined.set()
 
@@ -178,7 +178,7 @@ class Ticket:
 
 
 class Hub:
-    """The runner's server, which role processes join. Any thread.
+    """The runner's server, which role processes join. Thread-safe.
 
     Args:
         listener: The listener, which the hub closes.

@@ -31,11 +31,11 @@ class Worker:
     name: str
     """The process's name, such as ``actor-1``."""
     roles: tuple[str, ...]
-    """The roles that it hosts, in the order of their turns."""
+    """The roles that the process hosts, in the order of their turns."""
     index: int = 0
     """The index of the process among those with the same roles."""
     num_threads: int = 1
-    """The number of threads that each of its roles may use."""
+    """The number of threads that each role of the process may use."""
 
     @property
     def given_as(self) -> str:
@@ -96,8 +96,7 @@ def workers_at_once(config: RunConfig, num_threads: int) -> list[Worker]:
             indices = range(1, count) if roles[0] == _FOLLOW else range(1)
         else:
             indices = range(config.launch.of(roles[0]).count)
-        # Names of actors and servers always have an index, others only if there are
-        # several.
+        # Names of actors and servers always have an index, others only if needed.
         is_numbered = len(indices) > 1 or (
             schedule.serving != "" and roles[0] in (schedule.acting, schedule.serving)
         )

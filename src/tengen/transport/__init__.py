@@ -24,10 +24,9 @@ in a `HostFolder`, for this user on this host, or a network address, for other h
     client = Client(ECHO, far.address)  # or Client(ECHO, "/dev/shm/echo")
     client.ask({"ask": "say", "text": "hello"})  # "hello", or the service's error
     stream, _ = client.open({"ask": "pipe"})
-    stream.sendall(b"the session speaks from here on, as it likes")
+    stream.sendall(b"bytes in the session's own protocol")
 
-Shut down with ``near.close()``, ``far.close()``, the end of sessions, and
-``folder.remove()``.
+To shut down: ``near.close()``, ``far.close()``, close sessions, ``folder.remove()``.
 """
 
 from tengen.transport.address import NetAddress, is_loopback, is_net

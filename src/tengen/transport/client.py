@@ -135,7 +135,7 @@ class Client:
             )
             try:
                 connection.settimeout(max(0.001, until - time.monotonic()))
-                # A server that rejects a client may not read; its error can be read.
+                # A server that rejects a client does not read, but sends an error.
                 with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                     send_line(connection, self._dialect.stamp(message))
                 answer = read_line(connection, until, _MAX_ANSWER_BYTES)
@@ -183,7 +183,7 @@ class Client:
                     f"without encryption; pass ca_file or fingerprint"
                 )
             connection.settimeout(max(0.001, until - time.monotonic()))
-            # As in open_now: the error of a server that rejects clients is read later.
+            # As in open_now: a server that rejects a client sends an error, read later.
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 send_line(connection, self._dialect.stamp({"token": self._token or ""}))
         except BaseException:

@@ -21,7 +21,7 @@ _MAX_HELLO_BYTES = 4096
 
 @dataclass(frozen=True)
 class Listener:
-    """A bound socket. A `Server` begins to listen on it.
+    """A bound socket, on which a `Server` starts to listen.
 
     Attributes:
         bound: The socket, for TCP or in a folder.
@@ -58,8 +58,7 @@ class NetDoor:
 
     Attributes:
         listen: ``HOST:PORT``; port 0 selects a free port.
-        token: The token required of clients; None reads the environment, which may have
-            none.
+        token: The token required of clients; None uses that of the environment, if any.
         certificate_file: The PEM file of the certificate for TLS; None for no TLS.
         key_file: The PEM file of the certificate's private key.
     """

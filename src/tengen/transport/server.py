@@ -34,10 +34,10 @@ class Server:
 
     On a connection, a client sends a greeting and one request and receives a response.
     Then the connection is closed, or becomes a session, which may be idle for any time.
-    A client that is too slow or sends invalid data or too much of it is rejected
-    without delaying other clients. So are clients above the limits, which apply per
-    peer and in total. If the process has no free descriptors, clients wait. Sessions
-    are rejected earlier, so that requests can still be served.
+    A client that is too slow, or sends invalid or excessive data, is rejected without
+    delaying other clients. So are clients beyond the limits, which apply per peer and
+    in total. If the process has no free descriptors, clients wait. Sessions are
+    rejected earlier, so that requests can still be served.
 
     Args:
         listener: The bound socket, which the server owns. Listening starts immediately.
@@ -104,7 +104,7 @@ class Server:
                 self._is_closing.wait(_PAUSE_S)
 
     def _turn_away(self, connection: socket.socket, error: ServiceFull) -> None:
-        """Rejects a client without a thread for it; does not block."""
+        """Rejects a client without starting a thread. Does not block."""
         with connection:
             # A client that waits for a TLS handshake could not read a plain line.
             if self._listener.tls is None:
@@ -287,8 +287,7 @@ class Places:
         """Takes a slot if one is free; returns whether one was.
 
         Args:
-            peer: The client's host; None for a client on this host, for which only the
-                total limit applies.
+            peer: The client's host; None for clients on this host, which may use all.
         """
         with self._lock:
             num_own = self._by_peer[peer]

@@ -58,8 +58,7 @@ def server_tls(service: str, certificate_file: Path, key_file: Path) -> Tls:
 
     Args:
         service: The name of the service, for thread names.
-        certificate_file: The PEM file of the certificate, followed by intermediate
-            certificates if there are any.
+        certificate_file: The PEM file of the certificate and intermediate certificates.
         key_file: The PEM file of the private key.
 
     Raises:
@@ -96,8 +95,7 @@ def client_tls(
         service: The name of the service, for error messages.
         host: The host name that the certificate must have if ``ca_file`` is given.
         ca_file: The PEM file of the certificate authority.
-        fingerprint: The SHA-256 of the server's certificate in hex, instead of
-            ``ca_file``.
+        fingerprint: Instead of ``ca_file``, the certificate's SHA-256 in hex.
 
     Raises:
         UsageError: Both or neither are given, or the given one cannot be used.
@@ -201,7 +199,7 @@ def _pump(tls: ssl.SSLSocket, service: str) -> socket.socket:
 
 
 class _OwnedTls(ssl.SSLSocket):
-    """TLS over an `OwnedSocket`, of whose descriptor it takes ownership."""
+    """TLS over an `OwnedSocket`; takes ownership of the socket's descriptor."""
 
     def _real_close(self) -> None:
         # As in OwnedSocket; the TLS state holds no further system resources.
@@ -223,7 +221,7 @@ class _Way:
 
     @property
     def waits_for_sink(self) -> bool:
-        """Whether buffered bytes wait for ``sink``; otherwise waits for ``source``."""
+        """Whether there are buffered bytes for ``sink``; else ``source`` is awaited."""
         return self._begin < self._end
 
     def move(self) -> bool:

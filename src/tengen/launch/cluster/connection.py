@@ -36,7 +36,7 @@ except Exception as error:
 """
 """Code run in a separate process, which can be killed and whose log is discarded."""
 _OURS = threading.Event()
-"""Set while this process has a connection that ``connect`` made, not the caller."""
+"""Set while the connection of this process is one that ``connect`` opened."""
 
 
 def connect(config: RunConfig) -> None:
@@ -128,7 +128,7 @@ def _lack(address: str) -> str:
     )
     assert asking.stdout is not None
     with asking:
-        # The import of Ray may take long on a busy host, so it does not count.
+        # The import of Ray may be slow on a busy host, so the timeout starts after it.
         asking.stdout.readline()
         try:
             _, errors = asking.communicate(timeout=_ANSWER_S)

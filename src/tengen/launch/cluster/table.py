@@ -104,7 +104,7 @@ def check_gpus(config: RunConfig, nodes: Sequence[Node]) -> None:
 
 
 def _listed(nodes: Sequence[Node]) -> str:
-    """Returns a text that lists hosts with their cores and GPUs, for messages."""
+    """Returns a string that lists hosts with their cores and GPUs, for messages."""
     shown = [
         f"{node.host} has {node.num_cpus:g} cores and {node.num_gpus:g} GPUs"
         for node in nodes[:4]
@@ -198,7 +198,7 @@ def _free(nodes: Sequence[Node]) -> dict[str, list[float]]:
 def _first_fit(
     free: dict[str, list[float]], cpus: float, gpus: float, only: str = ""
 ) -> str | None:
-    """Reserves resources on the first host, or on host ``only``, that has enough."""
+    """Reserves resources on the first host that has enough; returns its ID or None."""
     for node, left in free.items():
         if only in ("", node) and left[0] >= cpus and left[1] >= gpus:
             left[0] -= cpus
@@ -319,7 +319,7 @@ class _Plan:
             heapq.heapreplace(places, (*self._preference(best), place))
 
     def _left(self, host: Node) -> float:
-        """Returns a host's CPU cores that core processes leave to acting processes."""
+        """Returns the number of a host's cores that remain for acting processes."""
         if (known := self._cores_left.get(host.node)) is not None:
             return known
         core = [one for one in self._here[host.node] if one in self._core]
@@ -351,8 +351,8 @@ class _Plan:
 
         Args:
             host: The host.
-            core_cpus: CPU cores to leave free for the run's core if the core is on
-                another host.
+            core_cpus: Number of CPU cores that a host without the run's core leaves
+                free for it.
         """
         launch = self._config.launch
         here = self._divided(host, self._here[host.node])

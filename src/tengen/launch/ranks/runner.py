@@ -52,7 +52,7 @@ _POLL_S = 0.05
 
 
 class Runner:
-    """Starts processes through the other ranks; see ``Launcher``. Any thread.
+    """Starts processes through the other ranks; see ``Launcher``. Thread-safe.
 
     Args:
         ranks: The info of all ranks, in order.
@@ -126,7 +126,7 @@ class Runner:
             )
 
     def know(self, table: Sequence[Placed]) -> None:
-        """Sets the table of processes, so that messages can name a lost rank's."""
+        """Sets the processes of all ranks, which messages about lost ranks name."""
         with self._changed:
             for one in table:
                 self._holds.setdefault(one.rank, []).append(one.worker.name)
@@ -164,7 +164,7 @@ class Runner:
         """Sets a callback for lost ranks, and calls it for ranks that are already lost.
 
         Args:
-            on_loss: Called with a line of text, by any thread; None removes it.
+            on_loss: Called from any thread with an error message; None removes it.
         """
         with self._changed:
             self._on_loss = on_loss
@@ -174,7 +174,7 @@ class Runner:
 
     @property
     def losses(self) -> list[str]:
-        """A line of text per lost rank."""
+        """The error messages about lost ranks."""
         with self._changed:
             return [self._loss(rank) for rank in sorted(self._lost)]
 
@@ -274,7 +274,7 @@ class Held:
         self._end = ""
 
     def end(self, how: str) -> None:
-        """Records how the process ended, or that its rank is lost. Any thread."""
+        """Records how the process ended, or that its rank is lost. Thread-safe."""
         self._end = self._end or how
 
     def poll(self) -> Poll:

@@ -77,7 +77,7 @@ class RunJournal:
             acting_evaluations_per_s=None,
         )
         self._lighter = lighter
-        # Whether any process has begun its work, and the start-up steps shown before.
+        # Whether any process has begun its work, and the start-up steps shown so far.
         self._has_begun = False
         self._told_starting: set[str] = set()
         self._spans: dict[str, float] = {}
@@ -189,14 +189,14 @@ class RunJournal:
             role: The role.
             count: The new number of processes.
             refused: Why there are fewer processes than requested, or empty.
-            outgrown: A text if resources are too small for ``count``, or empty.
+            outgrown: A warning if memory is too small for ``count``, or empty.
         """
         self._events.write("scaled", role=role, count=count, refused=refused)
         parts = (f"role ({role}) has {count} processes now", refused, outgrown)
         self._view.message("; ".join(part for part in parts if part))
 
     def report(self, role: str, report: Mapping[str, Any], seconds: float) -> None:
-        """Logs a turn's report, shows its warnings and ``told``, updates progress."""
+        """Logs a turn's report, shows its messages, and updates the progress."""
         self._events.write("turn", role=role, turn_s=round(seconds, 3), **report)
         for gap in report.get("journal_gaps", ()):
             self._view.message(gap)
@@ -265,7 +265,7 @@ class RunJournal:
         return "simulation_busy" in self._played
 
     def _stamped(self, **changes: Any) -> Progress:
-        """Returns the progress with changes, and with current time, ETA and rates."""
+        """Returns the progress with ``changes`` and the current time, ETA and rates."""
         elapsed_s = round(self._clock() - self._start_s, 2)
         changes |= {"elapsed_s": elapsed_s, "eta_s": self._eta_s()}
         if self._spending is not None and elapsed_s > 0.0:
@@ -292,7 +292,7 @@ class RunJournal:
         return min((end for end in ends if end is not None), default=None)
 
     def _waits(self, acting: float, learning: float) -> None:
-        """Sets the wait shares, given the shares of time of acting and of learning."""
+        """Sets the wait shares from the shares of time spent on acting and learning."""
         self._state = dataclasses.replace(
             self._state,
             actor_wait_share=max(0.0, 1.0 - acting),
