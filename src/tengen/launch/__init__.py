@@ -1,8 +1,8 @@
-"""Launchers, which say where processes are; and the schedule of their turns.
+"""Launchers, which decide where processes run, and the entry point of training.
 
-With ``inline`` roles take turns, in processes of this machine. With the others all
-roles work at once: ``local`` in processes of this machine, ``ray`` beside actors of a
-Ray cluster, ``mpi`` beside ranks of ``mpirun``.
+With ``inline``, roles take turns in processes on this machine. With the other
+launchers all roles work concurrently: ``local`` uses processes on this machine, ``ray``
+processes started by actors of a Ray cluster, ``mpi`` processes started by ``mpirun``.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ LAUNCHERS = {
     "ray": "tengen.launch.ray:RayLauncher",
     "mpi": "tengen.launch.mpi:MpiLauncher",
 }
-"""The launchers by name, as ``module:class``; imported when used."""
+"""Maps a launcher's name to ``module:class``, which is imported on first use."""
 
 
 def launcher_of(name: str) -> type[Launcher]:
-    """Returns the class of a launcher.
+    """Returns the launcher class with the given name.
 
     Raises:
-        UsageError: There is no such launcher, or it needs a package that is missing.
+        UsageError: No launcher has this name, or a package that it needs is missing.
     """
     if name not in LAUNCHERS:
         raise UsageError(
@@ -67,17 +67,17 @@ def launcher_of(name: str) -> type[Launcher]:
 
 
 def check_doors(name: str, config: RunConfig) -> None:
-    """Makes sure that ``launch.listen`` can be used, where the learner is on this host.
+    """Checks that ``launch.listen`` is usable, if the learner is on this host.
 
-    On another host the learner checks it itself. Where roles take turns no other
-    machine can join: a TengenWarning says so.
+    A learner on another host does this check itself. If roles take turns, no other
+    machine can join the run, and ``launch.listen`` causes a TengenWarning.
 
     Args:
-        name: The launcher.
-        config: The run's, as ``Launcher.fit`` returned it.
+        name: The launcher's name.
+        config: The run's config, as returned by ``Launcher.fit``.
 
     Raises:
-        UsageError: It cannot be used; the message says for which service and why.
+        UsageError: A service cannot listen; the message names the service and why.
     """
     launcher = launcher_of(name)
     if launcher.takes_turns:
@@ -101,21 +101,21 @@ def train_by(
     *,
     num_threads: int,
 ) -> None:
-    """Trains, and plays the models against a target once there are all. Blocks.
+    """Trains a run. When its last model exists, plays the target match. Blocks.
 
     Args:
-        name: The launcher.
-        config: The run's, as ``Launcher.fit`` returned it; its task is what the user
-            typed.
+        name: The launcher's name.
+        config: The run's config, as returned by ``Launcher.fit``; its task is the one
+            that the user typed.
         run: The run; the caller holds its ``train`` lock.
         budget: The call's budget.
-        journal: Takes every report.
-        stop: Ends the present turns, with everything saved.
-        num_threads: Cores to use on this machine.
+        journal: Receives every report.
+        stop: Ends the current turns after everything has been saved.
+        num_threads: Number of cores to use on this machine.
 
     Raises:
-        UsageError: A role refused its config or its files, or a host lacks something.
-        RunError: A role failed or died again and again.
+        UsageError: A role rejected its config or files, or a host lacks a requirement.
+        RunError: A role failed or died repeatedly.
     """
     launcher = launcher_of(name)
 

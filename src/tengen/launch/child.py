@@ -1,17 +1,17 @@
-"""A role process: hosts roles of one run and takes turns when the runner says so.
+"""A role process: hosts roles of one run and executes the turns that the runner sends.
 
     python -m tengen.launch.child [--task TASK] [--index I] [--at-once]
         [--connect HOST:PORT [--fingerprint F] [--identity RUN_ID]]
         RUN NUM_THREADS ROLE [ROLE ...]
 
-The process connects back to its runner by the ticket in its environment
-(``launch.wire``). TASK is the task that the user typed to the runner; no other program
-is imported. I is the index of this process among those with these roles. ``--at-once``
-says that the run's other roles work at the same time. With ``--connect`` the run may be
-on another host: if RUN is not the run of that identity, the process works on a mirror
-of it (``tengen.remote``), in a folder for temporary files; without ``--identity`` in
-RUN. What roles print goes to RUN/logs/<first role>.log, to <first role>-<I>.log if I is
-not 0, or to the file of ``Mirror.log_name``.
+The process connects back to its runner with the ticket in its environment
+(``launch.wire``). TASK is the task that the user typed to the runner; no other task's
+program is imported. I is the index of this process among the processes with these
+roles. ``--at-once`` means that the run's other roles work concurrently. With
+``--connect`` the run may be on another host: if RUN does not have the identity RUN_ID,
+the process works on a mirror (``tengen.remote``) in a temporary folder, or in RUN if
+there is no ``--identity``. Roles print to RUN/logs/<first role>.log, to <first
+role>-<I>.log if I is not 0, or on a mirror to the file named by ``Mirror.log_name``.
 """
 
 from __future__ import annotations
@@ -63,25 +63,25 @@ from tengen.transport import NoAnswer
 __all__ = ["PLACE_VARIABLE", "arguments", "main"]
 
 PLACE_VARIABLE = "TENGEN_PLACE"
-"""The environment variable with a cluster's words for where a process is."""
+"""The environment variable with a cluster's description of a process's location."""
 
 _PROGRESS_INTERVAL_S = 0.2
 _LOOK_S = 1.0
 _ALONE_S = 5.0
-"""Seconds to end once the runner is gone; see ``_core.Lifeline`` for what counts. A
-write that is under way is let finish."""
+"""Seconds in which the process must end after the runner is gone; see
+``_core.Lifeline``. A write in progress may finish first."""
 
 
 def main(argv: list[str]) -> int:
-    """Serves turns until the runner closes the connection or says ``Stop``."""
+    """Serves turns until the runner closes the connection or sends ``Stop``."""
     args = arguments(argv)
     mark_own_process()
-    # Signals reach the whole process group, but only the runner decides what they mean.
+    # A signal reaches the complete process group, but only the runner acts on it.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    # Until there is a log, what is printed is for the runner's user.
+    # Until the log is open, all output goes to stderr, which the runner's user sees.
     os.dup2(2, 1)
-    # Taken out, so that no process that an environment starts has it.
+    # Removed so that processes started by an environment do not inherit the token.
     token = os.environ.pop(TOKEN_VARIABLE, None)
     place = os.environ.pop(PLACE_VARIABLE, "")
     try:
@@ -89,7 +89,7 @@ def main(argv: list[str]) -> int:
     except TengenError as error:
         _say(str(error))
         return error.exit_code
-    # It ends the process even while foreign code keeps the interpreter's lock.
+    # The lifeline ends the process even if an extension holds the GIL.
     lifeline = _core.Lifeline(stream.fileno(), _ALONE_S)
     commands = _Commands()
     threading.Thread(target=commands.listen, args=(stream,), daemon=True).start()
@@ -115,13 +115,13 @@ def main(argv: list[str]) -> int:
             return 1
         except Exception as error:
             if isinstance(error, NoAnswer) and commands.stop.is_set():
-                return 0  # it waited for the run's host: nothing to save
+                return 0  # stopped while waiting for the run's host: nothing to save
             return _tell(stream, error, args.roles[0])
         return _Child(run, args, stream, commands, lifeline, connect, mirror).serve()
 
 
 def arguments(argv: list[str]) -> argparse.Namespace:
-    """Returns the words of the command line by name."""
+    """Returns the parsed command line."""
     parser = argparse.ArgumentParser(prog="tengen.launch.child")
     parser.add_argument("run")
     parser.add_argument("num_threads", type=int)
@@ -140,13 +140,13 @@ def _say(text: str) -> None:
 
 
 class _NoRun(Exception):
-    """This host has not the run: another one may."""
+    """This host does not have the run, but another host may have it."""
 
 
 def _where(
     args: argparse.Namespace, token: str | None = None
 ) -> tuple[Path, Connect | None]:
-    """Returns the folder to work in, and where the run is if that is a mirror."""
+    """Returns the folder to work in and, if it is a mirror, how to reach the run."""
     path = Path(args.run)
     if args.connect is None:
         if args.identity is not None and not _is_run(path, args.identity):
@@ -162,7 +162,7 @@ def _where(
 
 
 def _is_run(path: Path, identity: str) -> bool:
-    """Returns whether a folder is the run of an identity, and no copy of it."""
+    """Returns whether a folder is the run with this identity and not a copy of it."""
     try:
         found = [one.read_text().strip() for one in path.glob("endpoints/id-*")]
     except OSError:
@@ -175,16 +175,16 @@ def _redirect(run: RunDirectory, name: str) -> None:
     os.dup2(log, 1)
     os.dup2(log, 2)
     os.close(log)
-    # If C code crashes, the log then shows the Python line that called it.
+    # If C code crashes, the log then shows the Python traceback.
     faulthandler.enable()
 
 
 class _Commands:
-    """Commands of the runner, read by a thread, so that waits and turns can be stopped.
+    """Reads the runner's commands in a thread, so that a stop can interrupt a turn.
 
     Attributes:
-        stop: Set once the process is to end.
-        on_stop: Called by the thread when it has set ``stop``.
+        stop: Set when the process must end.
+        on_stop: Called by the reading thread after it has set ``stop``.
     """
 
     def __init__(self) -> None:
@@ -194,7 +194,7 @@ class _Commands:
         self._arrived = threading.Condition()
 
     def next_turn(self) -> Turn | None:
-        """Waits for the next turn; returns None if the process is to end."""
+        """Waits for the next turn. Returns None if the process must end."""
         with self._arrived:
             # A failing mirror also sets the event, without notifying this condition.
             while not self._turns and not self.stop.is_set():
@@ -202,8 +202,8 @@ class _Commands:
             return None if self.stop.is_set() else self._turns.pop(0)
 
     def listen(self, stream: Stream) -> None:
-        """Reads commands, in a thread of its own."""
-        with contextlib.suppress(RunError):  # somebody else speaks: as a closed one
+        """Reads commands until the connection closes. Runs in its own thread."""
+        with contextlib.suppress(RunError):  # invalid data is handled like an end
             while (message := stream.receive()) is not None:
                 if isinstance(message, Turn):
                     with self._arrived:
@@ -235,7 +235,7 @@ class _Child:
         self._commands = commands
         self._lifeline = lifeline
         self._mirror = mirror
-        # What goes on that looks at no stop and has nothing to lose; guarded.
+        # Guards the number of start-up steps in progress, which a stop may abort.
         self._starting = threading.RLock()
         self._num_starting = 0
         self._context = RoleContext(
@@ -254,13 +254,13 @@ class _Child:
         )
         commands.on_stop = self._leave_if_starting
         self._host = RoleHost(run, self._context, args.task)
-        # The role of the present turn, or of the last one.
+        # The role of the current or most recent turn.
         self._name = args.roles[0]
         self._shown_s = 0.0
         self._cpu = CpuClock(time.monotonic)
 
     def serve(self) -> int:
-        """Takes turns until stopped, saves, and closes the roles, environments last.
+        """Serves turns until stopped, saves, and then closes the roles.
 
         Returns:
             The exit code.
@@ -269,17 +269,17 @@ class _Child:
         try:
             self._host.save()
             if self._mirror is not None:
-                self._mirror.close()  # sends what is left, for some seconds
+                self._mirror.close()  # sends the remaining files, for a few seconds
             self._say_saved(True)
         except Exception as error:
             traceback.print_exc()
-            # The runner is told only the first error.
+            # Only the first error is reported to the runner.
             with contextlib.suppress(OSError):
                 code = code or _tell(self._to_runner, error, self._name)
             code = code or 1
             self._say_saved(False)
-        # Last, as it closes environments, whose code may hang or end the process. What
-        # this raises is not theirs.
+        # Closing comes last because code of environments may hang or end the process.
+        # Errors of environments are only logged, so an exception has another cause.
         try:
             self._host.close()
         except Exception:
@@ -288,7 +288,7 @@ class _Child:
         return code
 
     def _say_saved(self, is_saved: bool) -> None:
-        """Says that nothing more will be saved, which the runner waits for."""
+        """Tells the runner, which waits for this, that nothing more will be saved."""
         with contextlib.suppress(OSError):  # the runner is gone
             self._to_runner.send(Saved(is_saved))
 
@@ -306,8 +306,7 @@ class _Child:
         except Exception as error:
             at_once = self._context.at_once
             code = _tell(self._to_runner, error, self._name, at_once=at_once)
-            # The log's disk may be full; then the error is about that, and the runner
-            # knows it.
+            # If the log's disk is full, the runner has already received the error.
             with contextlib.suppress(OSError):
                 traceback.print_exc()
             return code
@@ -340,11 +339,11 @@ class _Child:
                 self._num_starting -= 1
 
     def _leave_if_starting(self) -> None:
-        """Ends the process at once if it only starts; a thread reads the stop."""
+        """Ends the process immediately if it is still starting. Thread-safe."""
         with self._starting:
             if self._num_starting and self._mirror is None and self._host.is_saved:
                 self._say_saved(True)
-                kill_descendants()  # of an environment that is half made
+                kill_descendants()  # processes of a partially created environment
                 os._exit(0)
 
     def _progress(self, report: Report) -> None:
@@ -354,11 +353,11 @@ class _Child:
             self._to_runner.send(Progress(self._with_cpu(report)))
 
     def _with_cpu(self, report: Report) -> dict[str, Any]:
-        """Returns a report with the CPU time since the one before."""
+        """Returns a report with the CPU time since the previous report."""
         return {**report, "cpu_s": round(self._cpu.since_last(), 6)}
 
     def _alive(self, within_s: float, otherwise: str) -> None:
-        # The runner's end may be closed, which the role's own thread will notice.
+        # If the runner has closed the connection, the role's thread will notice.
         with contextlib.suppress(OSError):
             self._to_runner.send(Alive(within_s, otherwise))
 
@@ -366,17 +365,17 @@ class _Child:
         print(reason, file=sys.stderr, flush=True)
         with contextlib.suppress(OSError):
             self._to_runner.send(Dying(reason))
-        kill_descendants()  # of an environment that hangs
+        kill_descendants()  # processes of a hanging environment
         os._exit(1)
 
 
 def _tell(
     to_runner: Stream, error: Exception, role: str, *, at_once: bool = False
 ) -> int:
-    """Tells the runner why this process ends; returns the exit code.
+    """Reports an error to the runner and returns the exit code.
 
-    If an environment fails, its actor is started again, if the actor is a process of
-    its own. In the learner's process a new start would lose what was learned.
+    If an environment fails in an actor's own process, the runner restarts the actor. A
+    restart of a process with a learner would lose unsaved training.
     """
     if at_once and isinstance(error, EnvError):
         with contextlib.suppress(ConnectionError):
@@ -386,7 +385,7 @@ def _tell(
         f"role ({role}) failed by a bug, {type(error).__name__} {error}; "
         f"report it with the traceback in the run's logs"
     )
-    # Where the runner is gone, what was learned is saved all the same.
+    # If the runner is gone, the process continues, in order to save its state.
     with contextlib.suppress(ConnectionError):
         to_runner.send(Failed(str(known), known.exit_code))
     return known.exit_code

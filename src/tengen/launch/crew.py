@@ -1,6 +1,6 @@
 """The processes of a call, and the threads that give them turns.
 
-The number of acting processes may change during the call, as ``run.json`` says.
+The number of acting processes changes during the call if ``run.json`` changes.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ __all__ = ["Crew"]
 
 
 _MOST_GROWTH = 4
-"""Most actors, as a multiple of those that inference was sized for. Inference takes
-rows of at most eight times as many, and actors that died a moment ago count too."""
+"""The maximum number of actors, as a multiple of the number that inference was sized
+for. Inference has space for eight times as many, which include recently died actors."""
 _KILL_S = 10.0
 
 
 class Crew:
-    """The processes of a call, for its thread; ``handles`` and ``kill_soon`` for any.
+    """The processes of a call. Any thread may call ``handles`` and ``kill_soon``.
 
     Args:
         processes: Starts the processes.
-        config: The run's.
+        config: The run's config.
         run: The run.
-        workers: The processes to begin with.
+        workers: The initial processes.
 
     Attributes:
-        workers: The processes that work, in order; a leaving one is removed at once.
-        threads: Threads by process name, also of processes that left.
+        workers: The working processes in order, without processes that are leaving.
+        threads: Threads by process name, including those of processes that have left.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Crew:
         schedule = config.schedule
         self._acting = schedule.acting
         self._is_served = bool(schedule.serving)
-        # What serves actors is sized for so many; self-play needs no such size.
+        # Inference and the table are sized for this number of actors; 0 for self-play.
         self._sized = config.launch.of(self._acting).count if schedule.serving else 0
         self._looked: tuple[int, int] = self._stamp()
         self._lock = threading.Lock()
@@ -64,11 +64,11 @@ class Crew:
             self._begin(worker)
 
     def of_role(self, role: str) -> Worker:
-        """Returns the first process that has a role."""
+        """Returns the first process that hosts a role."""
         return next(one for one in self.workers if role in one.roles)
 
     def handle(self, worker: Worker) -> RoleProcess:
-        """Returns the handle of a process, whether it works or has left."""
+        """Returns the handle of a process, even if the process has left."""
         with self._lock:
             return self._handles[worker.name]
 
@@ -78,7 +78,7 @@ class Crew:
             return list(self._handles.values())
 
     def has_left(self, worker: Worker) -> bool:
-        """Returns whether a process is to take no more turns."""
+        """Returns whether a process must not take further turns."""
         with self._lock:
             return worker.name in self._left
 
@@ -93,11 +93,11 @@ class Crew:
                 thread.start()
 
     def follow_config(self) -> tuple[int, list[Worker], str]:
-        """Starts or ends acting processes, to have as many as ``run.json`` says now.
+        """Starts or stops acting processes to match the number in ``run.json``.
 
         Returns:
-            The number of acting processes, the processes that are to leave, and why
-            there are fewer than wanted; empty if there are as many.
+            The number of acting processes, the processes that are leaving, and why
+            there are fewer processes than requested, or "".
 
         Raises:
             RunError: ``run.json`` is damaged.
@@ -123,7 +123,7 @@ class Crew:
             name = f"{self._acting}-{index}"
             leaving_thread = self.threads.get(name)
             if leaving_thread is not None and leaving_thread.is_alive():
-                # It left a moment ago and still has its lock: try again next time.
+                # The process that is leaving still has its lock, so try again later.
                 self._looked = (0, 0)
                 continue
             worker = Worker(
@@ -150,10 +150,9 @@ class Crew:
         return count, leaving, refused
 
     def join(self) -> None:
-        """Waits for the threads that still work, once every process is to stop.
+        """Waits for the remaining threads after every process was told to stop.
 
-        These are the threads of further learners; a learner that does not end is
-        killed.
+        They serve the followers of the learner. A follower that does not end is killed.
         """
         for worker in self.workers:
             thread = self.threads.get(worker.name)
@@ -161,17 +160,17 @@ class Crew:
                 continue
             thread.join(_KILL_S)
             if thread.is_alive():
-                # A learner that follows has nothing to save.
+                # A follower has nothing to save.
                 self.handle(worker).kill()
                 thread.join()
 
     def kill_soon(self, workers: Sequence[Worker]) -> None:
-        """Ends actors that do not end by themselves, as when an environment hangs.
+        """Kills actors that do not exit in time, for example if an environment hangs.
 
-        They have nothing to save. Does not block.
+        Actors have nothing to save. Does not block.
 
         Args:
-            workers: The processes that are to end; only actors among them are killed.
+            workers: Processes that were told to end. Only actors are killed.
         """
         for worker in workers:
             if self.is_actor(worker):
@@ -180,7 +179,7 @@ class Crew:
                 timer.start()
 
     def close_actors(self) -> None:
-        """Closes the processes that have nothing to save, and ignores their errors."""
+        """Closes the actors. Ignores their errors, as they have nothing to save."""
         for worker in self.workers:
             if self.is_actor(worker):
                 with contextlib.suppress(TengenError):
@@ -191,7 +190,7 @@ class Crew:
         return self._is_served and worker.roles == (self._acting,)
 
     def outgrown(self, count: int) -> str:
-        """Returns what is too small for so many acting processes, or ""."""
+        """Returns a warning if memory is too small for ``count`` actors, or ""."""
         if not 0 < self._sized < count:
             return ""
         return (
@@ -200,7 +199,7 @@ class Crew:
         )
 
     def _held_by(self, index: int) -> str:
-        """Returns which process holds the writer that a new process would be, or ""."""
+        """Returns an error message if another process holds the writer, or ""."""
         if self._acting != "selfplay":
             return ""
         folder = writer_directory(self._run, TRAIN_WRITER + index)
@@ -210,19 +209,19 @@ class Crew:
         return f"{folder.name} is played by process {holder}; stop that one first"
 
     def forget(self, worker: Worker) -> None:
-        """Closes a process that has left; called by the thread that gave it turns."""
+        """Closes a process that has left. Called by the thread that gave it turns."""
         self.handle(worker).close()
 
     def _begin(self, worker: Worker) -> None:
         handle = self._processes.start(worker)
         with self._lock:
             self._handles[worker.name] = handle
-            # It may have left before, and is needed again.
+            # A process with this name may have left earlier.
             self._left.discard(worker.name)
         self.threads.pop(worker.name, None)
         self.workers.append(worker)
 
     def _stamp(self) -> tuple[int, int]:
-        """Returns a stamp that changes when ``run.json`` is written again."""
+        """Returns a stamp that changes when ``run.json`` is rewritten."""
         found = os.stat(self._run.path / "run.json")
         return found.st_ino, found.st_mtime_ns

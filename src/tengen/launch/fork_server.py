@@ -1,22 +1,22 @@
-"""The process from which the actors of one host are forked, with their imports done.
+"""The fork server, which imports the actors' modules and forks the actors of one host.
 
     python -P -m tengen.launch.fork_server RUN DESCRIPTOR
 
-A process that imports what an actor needs takes half a second of a core and some 30 MB
-of memory of its own. Forks begin within milliseconds and share these pages until they
-write to them. RUN shows in ``ps`` to which run the processes belong; each is named by
-its role and index (``actor-17``).
+The imports of an actor take half a second of CPU time and about 30 MB of memory. Forks
+start within milliseconds and share these pages until they write to them. The argument
+RUN shows in ``ps`` to which run a process belongs; each fork is named after its role
+and index (``actor-17``).
 
-The process has one thread whenever it forks, so that no lock that another thread holds
-is copied. So it imports no environment, whose package may start threads, and tells
-OpenBLAS to start none. If it has more threads it ends at once, and the runner starts
-actors as ordinary processes.
+The server has a single thread when it forks, because a fork would copy a lock held by
+another thread and never release it. So the server imports no environment, whose package
+may start threads, and OpenBLAS is told to start none. If the server has more threads it
+exits immediately, and the runner starts actors as ordinary processes.
 
-DESCRIPTOR is a socket to the runner. A request is the words of ``tengen.launch.child``
-and what to add to its environment, as JSON, with the descriptor of a pipe that gets its
-exit status. The answer is the process's number with a descriptor of the process, by
-which the runner can kill it though it is not the runner's child; or ``{"error": WHY}``
-if the system allows no further process.
+DESCRIPTOR is a socket to the runner. A request is JSON with the arguments of
+``tengen.launch.child`` and additional environment variables, and the descriptor of a
+pipe to which the exit status is written. The response has the process ID and a process
+descriptor, with which the runner can kill a process that is not its child; or
+``{"error": WHY}`` if the system allows no further process.
 """
 
 from __future__ import annotations
@@ -42,40 +42,40 @@ from tengen.run import RunDirectory
 __all__ = ["MOST_BYTES", "STATUS", "main"]
 
 STATUS = struct.Struct("<i")
-"""Format of the exit status in the pipe: an exit code, or below 0 the signal that ended
-the process."""
+"""Format of the exit status in the pipe: the exit code, or the negated number of the
+signal that ended the process."""
 
 MOST_BYTES = 1 << 16
-"""More bytes than a request or an answer has."""
+"""The maximum size of a request or response in bytes."""
 
-# Modules that every actor needs, whatever its environment is.
+# Modules that every actor needs, independent of its environment.
 _PRELOADED = (
     "tengen.roles.actor.role",
     "tengen.roles.actor.remote_link",
     "numpy.random",
     "gymnasium.vector",
 )
-# The length that Linux gives a process's name.
+# The maximum length of a process name in Linux.
 _MOST_NAME = 15
 
 
 def main(argv: list[str]) -> int:
-    """Serves until the runner closes its end; in a fork, runs the child to its end."""
+    """Serves until the runner closes the socket. In a fork, runs the role process."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     for name in _PRELOADED:
-        # If an environment needs a missing module, its actor reports that itself.
+        # If a module is missing, the actor that needs it reports the error.
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
-    # Reading a config imports every kind of agent and network.
+    # Reading a config imports the modules of all agents and networks.
     with contextlib.suppress(TengenError):
         read_config(RunDirectory.open(argv[0]))
     num_threads = len(os.listdir("/proc/self/task"))
     if num_threads > 1:
         print(f"fork server: has {num_threads} threads, so forks none", file=sys.stderr)
         return 1
-    # Else the collector would write to every object's page, and each fork would copy
-    # it.
+    # Without the freeze, the garbage collector in each fork would write to the pages of
+    # all objects and so copy them.
     gc.collect()
     gc.freeze()
     words = _serve(socket.socket(fileno=int(argv[1])))
@@ -83,10 +83,10 @@ def main(argv: list[str]) -> int:
 
 
 def _serve(control: socket.socket) -> list[str] | None:
-    """Returns a fork's command line; None in the server, once the runner has gone."""
+    """Returns the command line in a fork, or None in the server when it must exit."""
     waiter = select.poll()
     waiter.register(control, select.POLLIN)
-    # By a process's descriptor its number, and the pipe for its status.
+    # Maps a process descriptor to the process ID and the pipe for the exit status.
     living: dict[int, tuple[int, int]] = {}
     while True:
         for ready, _ in waiter.poll():
@@ -124,7 +124,7 @@ def _serve(control: socket.socket) -> list[str] | None:
 def _answer(
     control: socket.socket, message: dict[str, object], *descriptors: int
 ) -> None:
-    # If the runner has gone, the next read reports the end.
+    # If the runner has exited, the next read detects it.
     with contextlib.suppress(OSError):
         socket.send_fds(control, [json.dumps(message).encode()], descriptors)
 
@@ -138,9 +138,9 @@ def _bury(process: int, number: int, status: int) -> None:
 
 
 def _become(words: list[str]) -> None:
-    """Makes a fork equal to a process that was started anew."""
-    # An environment may draw from numpy's global stream, so each process needs its own
-    # seed. Python does this for ``random`` by itself.
+    """Gives a fork its own random state and process name."""
+    # An environment may use numpy's global generator, so each fork reseeds it. Python
+    # itself reseeds ``random``.
     np.random.seed()
     args = child.arguments(words)
     with contextlib.suppress(OSError), open("/proc/self/comm", "w") as name:

@@ -1,4 +1,4 @@
-"""A process that a launcher started, and the connection by which it has joined."""
+"""A process that a launcher started, and the connection with which it has joined."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ __all__ = ["Child", "Silence"]
 _JOINING_S = 0.1
 _BEGUN_S = 60.0
 _UNSEEN_S = 60.0
-"""Seconds after a kill in which the end of the process must be seen."""
+"""Seconds to wait for the end of a killed process before giving up."""
 _LOOK_S = 1.0
-"""Seconds between two looks at a process that says nothing."""
+"""Seconds between two polls of a process that sends nothing."""
 _FIRST_LOOK_S = 0.002
 _WAITING_S = 10.0
-"""Seconds after which the view says that a cluster has no room for a process."""
+"""Seconds after which the view reports that a cluster has no space for a process."""
 
 
 class Child:
-    """One process with some roles, and the connection to it.
+    """A role process and the connection to it.
 
     Args:
-        ticket: That the process has.
-        handle: Of the process.
-        on_begun: Called once with what the process says of itself.
+        ticket: The ticket that the process was given.
+        handle: The handle of the process.
+        on_begun: Called with the message ``Begun`` when the process has joined.
     """
 
     def __init__(
@@ -53,14 +53,13 @@ class Child:
 
     @property
     def has_joined(self) -> bool:
-        """Whether the process has said that it is there, and may have had a turn."""
+        """Whether the process has joined, and so may have started a turn."""
         return self._has_joined
 
     def send(self, message: Message) -> None:
-        """Sends a message; does nothing if the process is gone. Any thread.
+        """Sends a message, if the process still exists. Thread-safe.
 
-        A process that has not joined when it is told to stop is killed: it has nothing
-        to save.
+        ``Stop`` kills a process that has not joined, because it has nothing to save.
         """
         with self._lock:
             stream = self._stream
@@ -73,9 +72,9 @@ class Child:
             self._handle.kill()
 
     def receive(self) -> Message | None:
-        """Returns the next message, or None when the process is gone. Blocks.
+        """Returns the next message, or None if the process has ended. Blocks.
 
-        While a cluster has no room for the process it returns progress that says so.
+        While a cluster has no space for the process, returns ``Progress`` that says so.
         """
         if self._stream is None:
             found = self.join()
@@ -89,18 +88,18 @@ class Child:
             try:
                 return self._stream.receive(_LOOK_S)
             except TimeoutError:
-                # What held the process may be gone, as a cluster's actor, and not it.
+                # The process's Ray actor may have died, but not the process itself.
                 if self._handle.poll().end:
                     return None
             except RunError:
                 return None
 
     def kill(self) -> None:
-        """Kills the process at once. Does not block; any thread."""
+        """Kills the process immediately. Thread-safe; does not block."""
         self._handle.kill()
 
     def end(self, timeout_s: float) -> str:
-        """Waits for the end of the process, and says how it ended, in words. Blocks.
+        """Waits for the process to end; returns how it ended, as text. Blocks.
 
         Args:
             timeout_s: Seconds after which the process is killed.
@@ -114,7 +113,7 @@ class Child:
         while not (how := self._handle.poll().end):
             if time.monotonic() >= until:
                 if was_killed:
-                    # What holds it on another host may be stuck.
+                    # The actor or rank that started the process may hang.
                     how = "an end that nobody saw"
                     break
                 was_killed = True
@@ -122,7 +121,7 @@ class Child:
                 self._handle.kill()
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, _JOINING_S)
-        # It may have joined at the last moment.
+        # The process may have joined just before it ended.
         if self._stream is None and (late := self._ticket.wait(0.0)) is not None:
             late.close()
         return how
@@ -130,7 +129,8 @@ class Child:
     def join(self) -> Message | None:
         """Waits until the process has joined; returns its first message. Blocks.
 
-        None means that it ended first, and Progress that a cluster has no room for it.
+        If the process has ended, returns None. If a cluster has no space for it yet,
+        returns ``Progress``.
         """
         while (stream := self._ticket.wait(_JOINING_S)) is None:
             found = self._handle.poll()
@@ -144,7 +144,7 @@ class Child:
                 waiting_s = now_s - self._start_s
                 return Progress({"stage": stage, "waiting_s": waiting_s})
         try:
-            # Before this message the process waits for an answer of the hub.
+            # The process sends this message after the hub has accepted its ticket.
             begun = stream.receive(_BEGUN_S)
         except (TimeoutError, RunError):
             begun = None
@@ -159,14 +159,14 @@ class Child:
 
 
 class Silence:
-    """Notices that a process no longer sends the signs of life that it promised.
+    """A watchdog that kills a process whose heartbeats stop during a turn.
 
-    A thread of the process itself cannot notice that an extension spins in C code and
-    keeps the interpreter's lock, because that thread does not run either. Watches one
-    turn, and nothing before ``heard``.
+    A thread inside the process would not detect an extension that loops in C code and
+    holds the GIL, because that thread could not run. Watching starts with the first
+    ``heard``.
 
     Args:
-        kill: Ends the process; does not block. Called by a thread of its own.
+        kill: Kills the process without blocking. Called by a separate thread.
     """
 
     def __init__(self, kill: Callable[[], None]) -> None:
@@ -179,18 +179,18 @@ class Silence:
         self._why = ""
 
     def heard(self, within_s: float, otherwise: str) -> None:
-        """Takes a sign of life.
+        """Records a heartbeat.
 
         Args:
-            within_s: Seconds until the next sign must come, or the process is killed.
+            within_s: Seconds in which the next heartbeat must arrive; otherwise the
+                process is killed.
             otherwise: The reason to report if the process is killed.
         """
         with self._changed:
             until_s = time.monotonic() + within_s
             is_sooner = until_s < self._until_s
             self._until_s, self._otherwise = until_s, otherwise
-            # One thread for a whole turn, because hundreds of actors send hundreds of
-            # signs a second.
+            # One thread per turn, because hundreds of heartbeats may arrive per second.
             if self._watcher is None:
                 self._watcher = threading.Thread(target=self._watch, daemon=True)
                 self._watcher.start()
@@ -198,7 +198,7 @@ class Silence:
                 self._changed.notify()
 
     def end(self) -> str:
-        """Ends the watching; returns why the process was killed, "" if it was not."""
+        """Stops watching; returns why the process was killed, or "" if it was not."""
         with self._changed:
             self._is_over = True
             self._changed.notify()

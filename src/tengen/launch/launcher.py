@@ -1,9 +1,9 @@
-"""The interface of a launcher, which starts commands somewhere and knows nothing else.
+"""The interface of a launcher, which starts commands on some host.
 
-``local`` starts processes of this machine, ``ray`` actors of a Ray cluster that hold
-processes, ``mpi`` processes beside ranks. A command is a role process
-(``launch.child``), which connects back to the runner by its ticket (``launch.wire``).
-When each role works is decided by the schedule, where it is by the placement.
+``local`` starts processes on this machine, ``ray`` actors of a Ray cluster that start
+processes, ``mpi`` processes on the hosts of ranks. A command is a role process
+(``launch.child``), which connects back to the runner with its ticket (``launch.wire``).
+The schedule decides when each role works, the placement decides where.
 """
 
 from __future__ import annotations
@@ -36,65 +36,65 @@ _LEARNERS = (("learn",), ("follow",))
 
 @dataclass(frozen=True, kw_only=True)
 class Placed:
-    """A process of the run, what it gets, and where it is."""
+    """The placement of a process: its resources and its location."""
 
     worker: Worker
-    """The process, with its threads on that host."""
+    """The process, with its number of threads on that host."""
     num_cpus: float = 0.0
     """Cores that a cluster reserves, possibly a fraction."""
     num_gpus: float = 0.0
     """GPUs that a cluster reserves."""
     is_given: bool = False
-    """Whether the user gave these numbers; else they are a share of the host."""
+    """Whether the user set these numbers; otherwise they are a share of the host."""
     node: str = ""
-    """Ray's id of the host whose share it has; empty: any host will do."""
+    """Ray's ID of the preferred host; empty if any host is suitable."""
     rank: int = 0
-    """The rank of ``mpirun`` that holds it."""
+    """The rank of ``mpirun`` that starts the process."""
     host: str = ""
-    """The rank's host."""
+    """The rank's host name."""
     devices: tuple[str, ...] | None = None
-    """The only GPUs that it is to see; None: all that its launcher's host shows."""
+    """The GPUs that are visible to the process; None means those of its launcher."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """What a launcher starts: ``python`` with some arguments."""
+    """A command line of ``python`` for a launcher to start."""
 
     words: list[str]
     """The arguments of Python."""
     environment: dict[str, str] = field(default_factory=dict)
-    """What to add to the environment, which may be secret."""
+    """Additional environment variables, which may contain secrets."""
 
 
 class Poll(NamedTuple):
-    """What is known of a process."""
+    """The state of a process."""
 
     has_room: bool = True
-    """False while a cluster has not begun it."""
+    """False while the process waits for resources of a cluster."""
     end: str = ""
-    """How it ended, in words: ``signal 9``, ``exit code 3``; empty while it has not."""
+    """How the process ended, such as ``signal 9`` or ``exit code 3``, or empty."""
 
 
 class Handle(Protocol):
     """A process that a launcher started."""
 
     def poll(self) -> Poll:
-        """Returns what is known of the process now. Cheap; one thread at a time."""
+        """Returns the state of the process. Cheap; one thread at a time."""
 
     def kill(self) -> None:
-        """Kills the process at once, or never begins it. Does not block; any thread."""
+        """Kills the process or cancels its start. Thread-safe; does not block."""
 
 
 class Launcher:
-    """Starts the processes of a run; a launcher is a subclass, and a row of LAUNCHERS.
+    """Starts a run's processes. Each launcher is a subclass and listed in LAUNCHERS.
 
     Attributes:
-        package: The Python package that it needs, which an extra of the launcher's name
-            installs. Then processes may be on other hosts.
-        takes_turns: Whether roles take turns, else all work at once.
-        num_cores: Cores of its largest host; None: those of this machine.
-        connect: Where processes on hosts without the run directory reach it.
-        logs: Text that says where else to read why a process died.
+        package: The required Python package, installed by the extra with the launcher's
+            name. If set, processes may be on other hosts.
+        takes_turns: Whether roles take turns; otherwise all work concurrently.
+        num_cores: Cores of the largest host; None means those of this machine.
+        connect: How processes on hosts without the run directory connect to the run.
+        logs: A string that names additional logs, for messages about dead processes.
     """
 
     package: ClassVar[str] = ""
@@ -105,27 +105,27 @@ class Launcher:
 
     @classmethod
     def join(cls, threads: int | None) -> None:
-        """Makes this process take its part in a call that several processes make.
+        """Joins this process to a call that consists of several processes.
 
-        With ``mpirun`` only the first rank returns; the other ranks do what the first
-        one says, and end when it ends.
+        With ``mpirun``, only the first rank returns. The other ranks follow its
+        instructions and end when it ends.
 
         Args:
-            threads: Cores to use on each host; None for all.
+            threads: Number of cores to use on each host; None for all.
 
         Raises:
-            UsageError: There is no such call, or its processes do not match.
-            RunError: A process does not begin.
+            UsageError: The process is not part of such a call, or processes differ.
+            RunError: A process does not start.
         """
 
     @classmethod
     def fit(cls, config: RunConfig, *, keeps_count: bool) -> RunConfig:
-        """Returns a config whose roles fit the hosts of a call, after ``join``.
+        """Returns a config whose roles fit the call's hosts. Called after ``join``.
 
         Args:
-            config: The run's.
-            keeps_count: Whether the user gave the number of acting processes; else
-                there are as many as fit.
+            config: The run's config.
+            keeps_count: Whether the user set the number of acting processes; otherwise
+                as many are used as fit.
 
         Raises:
             UsageError: The roles do not fit.
@@ -137,7 +137,7 @@ class Launcher:
         """Returns whether the learner is known to be on this host.
 
         Args:
-            config: The run's, as ``fit`` returned it.
+            config: The run's config, as returned by ``fit``.
         """
         return not cls.package
 
@@ -149,62 +149,62 @@ class Launcher:
         stop: StopListener,
         say: Callable[[str], None],
     ) -> AbstractContextManager[tuple[Launcher, Hub]]:
-        """Returns a context with a launcher for one call, and where processes join.
+        """Returns a context manager for a call's launcher and the hub of its processes.
 
         Args:
-            config: The run's, as ``fit`` returned it.
+            config: The run's config, as returned by ``fit``.
             run: The run; the caller holds its ``train`` lock.
-            stop: Ends waiting.
-            say: Called with words for what is waited for.
+            stop: Interrupts waiting.
+            say: Called with a description of what the launcher waits for.
 
         Raises:
-            UsageError: A host lacks what the run needs.
-            RunError: A host is lost, or the system refuses a port.
+            UsageError: A host lacks something that the run requires.
+            RunError: A host is lost, or no port is available.
         """
         raise NotImplementedError
 
     def start(self, command: Command, placed: Placed) -> Handle:
-        """Starts a command. Returns soon, perhaps before the process has begun.
+        """Starts a command. May return before the process has started.
 
         Args:
             command: The command.
-            placed: Where, and with what.
+            placed: The location and resources of the process.
 
         Raises:
-            TengenError: It cannot be started.
+            TengenError: The command cannot be started.
         """
         raise NotImplementedError
 
     def placed(self, worker: Worker) -> Placed:
-        """Returns the place of a process.
+        """Returns the placement of a process.
 
         Raises:
-            TengenError: It has none.
+            TengenError: The process has no placement.
         """
         return Placed(worker=worker)
 
     def for_match(self, config: RunConfig, num_threads: int) -> Sequence[Placed]:
-        """Returns the places of the processes that play a match once training ended.
+        """Returns the placements of processes for the match after training.
 
         Args:
-            config: The run's.
-            num_threads: Cores to use on this machine.
+            config: The run's config.
+            num_threads: Number of cores to use on this machine.
         """
         worker = Worker(name=EVAL, roles=(EVAL,), num_threads=num_threads)
         return [Placed(worker=worker)]
 
     def begun(self, worker: Worker, begun: Begun) -> None:
-        """Takes what a process says of itself once it has joined. Any thread."""
+        """Receives the first message of a process that has joined. Thread-safe."""
 
 
 def match_places(config: RunConfig, table: Iterable[Placed]) -> list[Placed]:
-    """Returns the places of a match: those of processes that acted or learned.
+    """Returns placements for a match, with the resources of actors and learners.
 
-    A learner with fewer GPUs than an acting process has is left out: it could not play.
+    A learner with fewer GPUs than an acting process is left out, as it could not play.
 
     Args:
-        config: The run's.
-        table: The places of the processes that have ended.
+        config: The run's config.
+        table: The placements of processes that have ended.
     """
     acting = (config.schedule.acting,)
     able = [one for one in table if one.worker.roles in (acting, *_LEARNERS)]
@@ -232,8 +232,8 @@ def log_name(roles: tuple[str, ...], index: int) -> str:
     """Returns the name of the file in ``RUN/logs`` that a process prints to.
 
     Args:
-        roles: What it hosts.
-        index: Which of several with these roles, from 0.
+        roles: The roles that the process hosts.
+        index: The index of the process among those with the same roles.
     """
     return f"{roles[0]}-{index}.log" if index else f"{roles[0]}.log"
 
@@ -250,12 +250,12 @@ def role_command(
 
     Args:
         run: The run.
-        worker: What it hosts.
-        task: The run's task, if the user typed it; else None.
-        at_once: Whether the run's other roles work at the same time.
-        connect: Where a process on a host without the run directory reaches it.
+        worker: The process.
+        task: The run's task if the user typed it, else None.
+        at_once: Whether the run's other roles work concurrently.
+        connect: How a process on a host without the run directory connects to the run.
     """
-    # -P: modules of the working directory are imported only for a typed task.
+    # -P: only a task that the user typed may be imported from the working directory.
     words = ["-P", "-m", "tengen.launch.child", f"--index={worker.index}"]
     words.append(f"--identity={run_identity(run)}")
     if at_once:

@@ -1,13 +1,13 @@
-"""Processes of this machine: how they start.
+"""The launchers ``inline`` and ``local``, which start processes on this machine.
 
-``inline`` has roles take turns. ``local`` has every role work at once: it is for
-machines where roles do not compete for the same hardware, such as a GPU that evaluates
-for self-play while CPU cores learn. On CPU cores alone ``inline`` also keeps all cores
-busy, and gives the same run for a seed.
+With ``inline``, roles take turns. With ``local``, all roles work concurrently, which
+suits machines where roles do not compete for the same hardware: for example, a GPU
+evaluates for self-play while CPU cores learn. On a machine without a GPU, ``inline``
+also keeps all cores busy, and a seed reproduces the run.
 
-Several actors are forks of one process, which begin within milliseconds and share
-memory (``launch.fork_server``). Other roles import torch, which starts threads, so they
-are ordinary processes.
+If there are several actors, they are forks of one process, so they start within
+milliseconds and share memory (``launch.fork_server``). Other roles are ordinary
+processes because they import torch, which starts threads.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _DEVICES = "CUDA_VISIBLE_DEVICES"
 
 
 class LocalLauncher(Launcher):
-    """Starts processes of this machine; see ``Launcher``.
+    """Starts processes on this machine; see ``Launcher``.
 
     Args:
-        forks_for: The run whose actors are forked; None: each is started anew.
-        own_session: Whether a process is in a process group of its own, so that it can
+        forks_for: The run whose actors are forked; None to start ordinary processes.
+        own_session: Whether each process gets a session of its own, so that it can
             still save if this process's group is killed.
     """
 
@@ -52,7 +52,7 @@ class LocalLauncher(Launcher):
     ) -> None:
         self._own_session = own_session
         self._server: ForkServer | None = None
-        # Where the system has descriptors of processes, as Linux has.
+        # Forking needs process descriptors, which only Linux has.
         if forks_for is not None and hasattr(os, "pidfd_open"):
             self._server = ForkServer(forks_for)
 
@@ -95,24 +95,24 @@ class LocalLauncher(Launcher):
         )
 
     def close(self) -> None:
-        """Ends the process that forks; its forks end with their own connections."""
+        """Ends the fork server. Forks end when their own connections close."""
         if self._server is not None:
             self._server.close()
 
 
 class InlineLauncher(LocalLauncher):
-    """Starts processes of this machine whose roles take turns."""
+    """Starts processes on this machine whose roles take turns."""
 
     takes_turns = True
 
 
 def ended_by(code: int) -> str:
-    """Returns how a process ended, in words, from its return code."""
+    """Returns a description of a process's return code, such as ``signal 9``."""
     return f"signal {-code}" if code < 0 else f"exit code {code}"
 
 
 class _Started:
-    """A ``Handle`` of a child of this process."""
+    """A ``Handle`` of a child process."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
@@ -126,7 +126,7 @@ class _Started:
 
 
 class ForkServer:
-    """The process that forks. It begins at once; any thread may call.
+    """Starts the fork server and sends it requests. Thread-safe.
 
     Args:
         run: The run.
@@ -136,7 +136,7 @@ class ForkServer:
         self._lock = threading.Lock()
         mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         words = ["-P", "-m", "tengen.launch.fork_server", str(run.path.absolute())]
-        # A fork would not have OpenBLAS's threads; an actor needs only one.
+        # OpenBLAS threads would not survive a fork, and an actor needs only one thread.
         environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
         with theirs:
             self._process = subprocess.Popen(
@@ -149,9 +149,9 @@ class ForkServer:
         self._control: socket.socket | None = OwnedSocket.of(mine)
 
     def start(self, command: Command) -> Handle | None:
-        """Forks a process; None if the server has ended, which a warning says once.
+        """Forks a process. Returns None, with one warning, if the server has ended.
 
-        Blocks until the server has done its imports, under a second of a core.
+        Blocks until the server's imports are complete, under a second of CPU time.
 
         Raises:
             RunError: The system allows no further process.
@@ -182,7 +182,7 @@ class ForkServer:
 
 
 def _fork(control: socket.socket, command: Command) -> _Forked:
-    words = command.words[3:]  # of the module itself
+    words = command.words[3:]  # without "-P -m MODULE"
     our_status, their_status = os.pipe()
     try:
         request = json.dumps([words, command.environment]).encode()
@@ -208,14 +208,14 @@ class _Forked:
     """A ``Handle`` of a process that the fork server forked.
 
     Args:
-        process: The process's descriptor.
-        status: The pipe that gets its exit status.
+        process: The process descriptor.
+        status: The read end of the pipe for the exit status.
     """
 
     def __init__(self, process: int, status: int) -> None:
         self._process = process
         self._status = status
-        # A closed descriptor may belong to another process by now.
+        # Guards the descriptor, whose number may be reused after it has been closed.
         self._lock = threading.Lock()
         self._end = ""
 
@@ -227,7 +227,7 @@ class _Forked:
             waiter.register(self._process, select.POLLIN)
             if not waiter.poll(0):
                 return Poll()
-            # Nothing arrives if the server was killed too.
+            # The pipe is empty if the fork server was killed too.
             told = os.read(self._status, STATUS.size)
             os.close(self._process)
             os.close(self._status)

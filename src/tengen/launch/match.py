@@ -1,7 +1,7 @@
-"""A run's models against its target, once training has ended.
+"""The match of a run's models against its target after training has ended.
 
-Processes of role ``eval`` share the games, wherever the launcher has places for them.
-When one of them finds nothing left to play, or fails, all end.
+Processes with role ``eval`` on all hosts of the launcher share the games. When one of
+them fails or finds no game left, all of them end.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ def meet_target(
 
     Args:
         processes: Starts the processes.
-        places: Where they are to be.
-        config: The run's, with a target that this call has checked.
-        journal: Takes the report of each part of a match.
-        stop: Ends it; a later call goes on.
+        places: The placements of the processes.
+        config: The run's config, with a target that this call has checked.
+        journal: Receives the report of each part of a match.
+        stop: Stops the match; a later call resumes it.
 
     Raises:
-        UsageError: The target is gone, or another than the one that models met.
-        RunError: A model is damaged, the target fails, or no process gets room.
+        UsageError: The target is missing, or differs from that of earlier games.
+        RunError: A model is damaged, the target fails, or the cluster has no space.
     """
     handles = [processes.start_at(one) for one in places]
     workers = [one.worker for one in places]
@@ -61,7 +61,7 @@ def meet_target(
     def serve(number: int) -> None:
         def on_progress(report: dict[str, Any]) -> None:
             with lock:
-                if "starting" not in report:  # said before a cluster has found room
+                if "starting" not in report:  # sent before the cluster has space
                     _check_room(waiting, workers, workers[number], report, journal)
                 journal.progress(report)
 
@@ -96,10 +96,10 @@ def _check_room(
     report: dict[str, Any],
     journal: RunJournal,
 ) -> None:
-    """Shows which processes wait for room in a cluster.
+    """Shows which processes wait for space in a cluster.
 
     Raises:
-        RunError: All have waited for too long.
+        RunError: All processes have waited too long.
     """
     waiting.note(worker, report.get("waiting_s"))
     if (names := waiting.news()) is not None:

@@ -1,14 +1,14 @@
-"""The messages between a runner and its role processes: one line of JSON each.
+"""The messages between a runner and its role processes, encoded as lines of JSON.
 
-A child begins with ``Begun``. The runner sends ``Turn`` or ``Stop``. During a turn the
-child sends ``Progress`` and ``Alive``, and at its end ``Report`` or ``Failed``; a child
-that ends itself, to be started again, sends ``Dying`` first. A child that leaves sends
-``Saved``, and only then lets foreign code close, as that of an environment. Before
-``Saved`` no deadline ends the child; after it nobody asks how the child ends.
+A child first sends ``Begun``. The runner sends ``Turn`` or ``Stop``. During a turn the
+child sends ``Progress`` and ``Alive``, and at the end ``Report`` or ``Failed``. A child
+that ends itself in order to be restarted sends ``Dying``. A child that leaves sends
+``Saved`` before it closes external code, such as that of an environment. Before
+``Saved`` the child has no deadline; after it, the child's exit status is ignored.
 
-When one side closes the connection, the other one ends too, so that no process is left
-over: a child whose runner is gone stops its turn, saves and ends, and is ended by
-``_core.Lifeline`` if it does not.
+When one side closes the connection, the other side ends too, so that no orphan process
+remains. A child whose runner is gone stops its turn, saves and exits; otherwise
+``_core.Lifeline`` ends it.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ __all__ = [
 ]
 
 MOST_BYTES = 4 << 20
-"""The most bytes of a message."""
+"""The maximum size of a message in bytes."""
 
 
 @dataclass(frozen=True)
 class Turn:
-    """To the child: take a turn."""
+    """Requests a turn from the child."""
 
     role: str
     """One of the roles of the process."""
@@ -54,27 +54,27 @@ class Turn:
 
 @dataclass(frozen=True)
 class Stop:
-    """To the child: end the turn, save and leave."""
+    """Tells the child to end its turn, save and exit."""
 
 
 @dataclass(frozen=True)
 class Begun:
-    """The process is there and takes turns."""
+    """The first message of a process, which is now ready for turns."""
 
     process: int = 0
-    """Its number on its host."""
+    """The process ID."""
     host: str = ""
-    """Its host's name."""
+    """The host name."""
     place: str = ""
-    """Where a cluster has put it, in the cluster's words."""
+    """The cluster's description of the process's location."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What a turn has done so far.
+    """A progress report during a turn.
 
-    ``cpu_s`` has the CPU-seconds of the child and its descendants since the message
-    before, ``starting`` what the child does before a turn's own work.
+    ``cpu_s`` has the CPU-seconds of the child and its descendants since the previous
+    message. ``starting`` describes work that precedes the turn's own work.
     """
 
     report: dict[str, Any]
@@ -82,12 +82,10 @@ class Progress:
 
 @dataclass(frozen=True)
 class Alive:
-    """A promise: the next sign of life, or the turn's end, comes in time.
-
-    If it does not, the runner kills the child.
-    """
+    """A heartbeat; the runner kills a child whose next message is late."""
 
     within_s: float
+    """Seconds in which the next heartbeat, or the end of the turn, must arrive."""
     otherwise: str
     """The reason to report if the child is killed."""
 
@@ -97,14 +95,14 @@ class Report:
     """The end of a turn."""
 
     report: dict[str, Any] | None
-    """What the turn did; None if there was nothing to do. See ``Progress``."""
+    """The turn's report; None if there was nothing to do. See ``Progress``."""
     is_saved: bool = True
-    """Whether all that the process learned is on the disk."""
+    """Whether the process has no unsaved training."""
 
 
 @dataclass(frozen=True)
 class Failed:
-    """The role or the process failed; a new process would fail too."""
+    """The role or process failed with an error that a restart would not fix."""
 
     error: str
     exit_code: int
@@ -112,22 +110,22 @@ class Failed:
 
 @dataclass(frozen=True)
 class Dying:
-    """The process ends itself, and is to be started again."""
+    """The process ends itself and requests a restart."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class Saved:
-    """A process that leaves saves nothing more."""
+    """The process is exiting and has finished saving."""
 
     is_saved: bool
-    """Whether all that it learned is on the disk; False after an error."""
+    """Whether everything was saved; False after an error."""
 
 
 @dataclass(frozen=True)
 class Note:
-    """What a launcher and a process that starts others for it tell each other."""
+    """A message between the MPI launcher and a rank that starts processes for it."""
 
     details: dict[str, Any]
 
@@ -158,10 +156,10 @@ def encode(message: Message) -> bytes:
 
 
 def decode(data: bytes) -> Message:
-    """Returns the message of some bytes.
+    """Decodes a message.
 
     Raises:
-        RunError: They are none.
+        RunError: ``data`` is not a valid message.
     """
     try:
         found = json.loads(data)

@@ -1,19 +1,18 @@
-"""The MPI launcher: every role at once, beside the ranks of ``mpirun``.
+"""The MPI launcher, which starts all roles concurrently on the hosts of ``mpirun``.
 
 ::
 
     mpirun -n 8 tengen train go/9 --launch mpi
 
-All ranks make the same call. The first rank is the runner, and holds the roles that
-learn and judge. Each of the other ranks holds one acting process, by the table of
-``launch.ranks``. All processes join the runner over the hosts' network.
-A host needs tengen, and the run directory under the same path. If a rank dies,
-``mpirun`` ends the call, and the same command resumes the run. A rank whose host
-is cut off also ends the call. Once training has ended, a match has what acting
-processes and learners had.
+All ranks execute the same command. The first rank is the runner and starts the roles
+that learn, gate and rate. Each of the other ranks starts one acting process, as planned
+by ``launch.ranks.table``. All processes join the runner over the hosts' network. A host
+needs tengen, and the run directory under the same path. If a rank dies or its host is
+disconnected, the call ends, and the same command resumes the run. A match after
+training uses the cores and GPUs of acting processes and learners.
 
-MPI only brings the ranks together: each tells the first one what it has, and gets a
-ticket to join it. From then on they speak over the hosts' network.
+MPI is used only for the start: each rank sends its resources to the first rank and
+receives a ticket to join it. All later messages use the hosts' network.
 
 Source: MPI 3.1, section 5.12 (nonblocking collective operations); Open MPI 4,
 ``mpirun(1)``, "Process Termination / Signal Handling".
@@ -70,30 +69,30 @@ from tengen.run import RunDirectory, available_cores, lock_holder
 
 __all__ = ["MpiLauncher"]
 
-# Variables that Open MPI's mpirun, Slurm's srun, and mpirun of MPICH and Intel set.
+# Environment variables set by Open MPI, by Slurm's srun, and by MPICH and Intel MPI.
 _STARTED = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
 _LEFT_S = 600.0
-"""Seconds for processes of an earlier call to end, after their ranks were killed. They
-end within seconds of their own CPU time, and may get few on a busy host."""
+"""Seconds for processes of an earlier call to exit after their ranks were killed. They
+need only seconds of CPU time, but may get little on a busy host."""
 _LOOK_S = 0.05
 _HELLO_S = 600.0
-"""Seconds for all ranks to begin: they start together, on hosts that may be slow. If
-one dies, ``mpirun`` ends the call."""
+"""Seconds for all ranks to start, on hosts that may be slow. If a rank dies, ``mpirun``
+ends the call."""
 _SAY_S = 10.0
-"""Seconds after which it is said that ranks are waited for."""
+"""Seconds between messages that the runner is waiting for ranks."""
 _POLL_S = 0.025
 _MOST_BYTES = 1 << 14
-"""Bytes of a message between two ranks, at most."""
+"""The size of a padded message between ranks."""
 
 _met: tuple[Runner, Hub] | None = None
 
 
 class MpiLauncher(Launcher):
-    """Starts processes beside the ranks; see ``Launcher``.
+    """Starts processes on the hosts of the ranks; see ``Launcher``.
 
     Args:
-        runner: Speaks with the other ranks.
-        table: The rank of each process.
+        runner: Communicates with the other ranks.
+        table: The processes with their ranks.
     """
 
     package = "mpi4py"
@@ -106,15 +105,15 @@ class MpiLauncher(Launcher):
 
     @classmethod
     def join(cls, threads: int | None) -> None:
-        """Makes this process take its part among the ranks of ``mpirun``.
+        """Joins this process to the ranks of ``mpirun``.
 
-        The first rank returns once all ranks have begun. The other ranks never return:
-        they hold roles until the first rank ends, and then end their process.
+        The first rank returns when all ranks have started. The other ranks never
+        return: they host roles until the first rank ends, and then exit.
 
         Raises:
-            UsageError: The command was not started by ``mpirun``, MPI cannot be loaded,
-                or the ranks run different versions.
-            RunError: A rank does not begin.
+            UsageError: The command was not started with ``mpirun``, MPI cannot be
+                loaded, or the ranks run different versions.
+            RunError: A rank does not start.
         """
         global _met
         if _met is not None:
@@ -142,11 +141,11 @@ class MpiLauncher(Launcher):
 
     @classmethod
     def fit(cls, config: RunConfig, *, keeps_count: bool) -> RunConfig:
-        """See ``Launcher.fit``; there is an acting process for each rank that is left.
+        """See ``Launcher.fit``. Each rank without another role gets an acting process.
 
         Raises:
-            UsageError: The roles need more ranks or fewer, or no rank has what a role
-                asks for or a GPU that the config names.
+            UsageError: The number of ranks does not match the roles, or no rank has the
+                cores or GPUs that a role requests or the config names.
         """
         ranks = _joined()[0].ranks
         config = config if keeps_count else filled(config, ranks)
@@ -180,9 +179,9 @@ class MpiLauncher(Launcher):
         log = HostsLog(run, call, process, [_place(one) for one in table])
 
         def tell(loss: str) -> None:
-            with contextlib.suppress(RunError):  # the disk refuses
+            with contextlib.suppress(RunError):  # the disk may be full
                 log.lost(loss)
-            # mpirun does not say why it ends the call, by the signal of Ctrl-C.
+            # mpirun ends the call with the signal of Ctrl-C, without giving a reason.
             print("tengen:", loss, file=sys.stderr, flush=True)
 
         runner.watch(tell)
@@ -226,12 +225,12 @@ def _joined() -> tuple[Runner, Hub]:
 
 
 def _addresses(ranks: Sequence[RankInfo]) -> list[str]:
-    """Returns the numbers by which the hosts of the ranks may reach this one."""
+    """Returns the IP addresses at which the ranks' hosts may reach this host."""
     others = {one.host for one in ranks} - {ranks[0].host}
     if not others:
         return ["127.0.0.1"]
     found: dict[str, None] = {}
-    # By the way that packets to each of them take; no packet is sent.
+    # Connecting a UDP socket selects the route and local address without a packet.
     for host in sorted(others):
         with contextlib.suppress(OSError):
             family, kind, _, _, where = socket.getaddrinfo(
@@ -243,7 +242,7 @@ def _addresses(ranks: Sequence[RankInfo]) -> list[str]:
     with contextlib.suppress(OSError):
         for *_, where in socket.getaddrinfo(ranks[0].host, 9):
             number = ipaddress.ip_address(str(where[0]).partition("%")[0])
-            # To another host these mean itself, or an interface of its own.
+            # Other hosts cannot reach this host at loopback or link-local addresses.
             if not (number.is_loopback or number.is_link_local):
                 found[str(number)] = None
     return list(found) or [ranks[0].host]
@@ -286,10 +285,10 @@ def _load_mpi() -> Any:
 
 
 def _gathered(mpi: Any, info: RankInfo) -> list[RankInfo]:
-    """Returns the info of all ranks, in order; other ranks get none. Blocks.
+    """Returns the info of all ranks in the first rank, and [] in other ranks. Blocks.
 
     Raises:
-        RunError: A rank does not begin.
+        RunError: A rank does not start.
     """
     comm = mpi.COMM_WORLD
     found = None if info.rank else bytearray(_MOST_BYTES * comm.Get_size())
@@ -299,13 +298,13 @@ def _gathered(mpi: Any, info: RankInfo) -> list[RankInfo]:
     infos = []
     for begin in range(0, len(found or ()), _MOST_BYTES):
         told = json.loads(bytes(found or b"")[begin : begin + _MOST_BYTES])
-        # A rank of another version may tell more; the version check refuses it.
+        # A rank of another version may send more fields; check_alike rejects it later.
         infos.append(RankInfo(**{key: told[key] for key in names & told.keys()}))
     return infos
 
 
 def _scatter(mpi: Any, messages: Sequence[Mapping[str, str]] = ()) -> dict[str, str]:
-    """Sends each rank its message from the first one, and returns one's own. Blocks."""
+    """Sends one message from the first rank to each rank; returns one's own. Blocks."""
     sent = b"".join(json.dumps(one).encode().ljust(_MOST_BYTES) for one in messages)
     own = bytearray(_MOST_BYTES)
     send = [sent, mpi.BYTE] if sent else None
@@ -315,7 +314,7 @@ def _scatter(mpi: Any, messages: Sequence[Mapping[str, str]] = ()) -> dict[str, 
 
 
 def _wait(request: Any, says: bool) -> None:
-    """Waits for ranks with few looks: MPI's own wait would use a whole core."""
+    """Waits for ranks by infrequent polling; MPI's own wait would keep a core busy."""
     begun_s = said_s = time.monotonic()
     while not request.Test():
         time.sleep(_POLL_S)
@@ -331,12 +330,12 @@ def _wait(request: Any, says: bool) -> None:
 
 
 def _hold(mpi: Any, info: RankInfo) -> NoReturn:
-    """Holds roles until the runner ends; does not return."""
-    # mpirun sends signals to all ranks; only the runner decides what they mean.
+    """Starts processes for the runner until the runner ends, and then exits."""
+    # mpirun sends signals to all ranks, but only the runner acts on them.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     _gathered(mpi, info)
-    ticket = _scatter(mpi)  # mpirun ends this process with the first one
+    ticket = _scatter(mpi)  # if the first rank dies, mpirun kills this process
     why = ""
     try:
         stream = join(ticket, Begun(os.getpid(), info.host))
@@ -361,7 +360,7 @@ def _leave(mpi: Any, runner: Runner, hub: Hub) -> None:
 
 
 def _abort(mpi: Any) -> None:
-    """Ends all ranks at once: MPI would wait for lost ones."""
+    """Ends all ranks immediately; ``MPI_Finalize`` would wait for lost ranks."""
     sys.stdout.flush()
     sys.stderr.flush()
     mpi.COMM_WORLD.Abort(1)
@@ -378,7 +377,7 @@ def _place(one: Placed) -> Place:
 
 
 def _lines(ranks: Sequence[RankInfo], table: Sequence[Placed]) -> list[str]:
-    """Returns the table as text, one line for each rank."""
+    """Returns the lines of a printed table with one line per rank."""
     lines = []
     for rank in ranks:
         held = [
@@ -399,7 +398,7 @@ def _gpus(one: Placed) -> str:
 def _await_earlier(
     run: RunDirectory, table: Sequence[Placed], stop: StopListener
 ) -> None:
-    """Waits while processes of an earlier call, whose ranks were killed, save."""
+    """Waits for processes of an earlier call that still save after their ranks died."""
     locks = []
     for one in table:
         for role in one.worker.roles:

@@ -1,4 +1,4 @@
-"""A supervised role process, which gets turns and is started again when it dies."""
+"""Supervised role processes, which execute turns and are restarted when they die."""
 
 from __future__ import annotations
 
@@ -42,55 +42,55 @@ __all__ = [
 OnProgress = Callable[[dict[str, Any]], None]
 """Called with a role's progress report during a turn."""
 OnDeath = Callable[[str, str], None]
-"""Called with a role, and how its process died, before it is started again."""
+"""Called with a role and how its process died, before the process is restarted."""
 
 _MAX_DEATHS = 5
-"""Deaths in a row that end the run; see ``RoleProcess``."""
+"""The number of consecutive deaths that ends the run; see ``RoleProcess``."""
 _HEALTHY_S = 60.0
-"""Seconds after which a process that finished a turn ends the row; longer than any
-pause."""
+"""Seconds after which a finished turn resets the number of deaths; longer than any
+pause before a restart."""
 _KILLED = ("signal 9", "its actor's ")
-"""The beginning of ``Poll.end`` if the process was ended from outside: by SIGKILL, or
-with its actor on a cluster, for example because the host was lost."""
+"""Prefixes of ``Poll.end`` for an external cause: SIGKILL, or the death of the Ray
+actor that started the process, for example because the host was lost."""
 _EXITED = "exit code"
-"""The beginning of those words if the process ended by itself."""
+"""The prefix of ``Poll.end`` if the process was not killed by a signal."""
 _FIRST_BACKOFF_S = 0.5
 _FAIL_S = 30.0
-"""Seconds for a process to end that failed, after which it is started again. It has
-nothing to save, and sends what it has from a mirror."""
+"""Seconds for a failed process to end before it is killed and restarted. It has nothing
+to save, but may still send files of a mirror."""
 _LEAVE_S = 5.0
-"""Seconds for a process to end once it has saved: what it still does, such as closing
-an environment, may hang and loses nothing."""
+"""Seconds for a process to end after it has saved. The rest of its work, such as
+closing an environment, may hang and can be aborted without loss."""
 
 _processes: weakref.WeakSet[RoleProcess] = weakref.WeakSet()
 
 
 def kill_stopping() -> None:
-    """Kills the processes of this program's runs that were told to stop. Any thread."""
+    """Kills all role processes of this program that were told to stop. Thread-safe."""
     for process in list(_processes):
         if process.is_stopping:
             process.kill()
 
 
 class RoleProcess:
-    """A process with some roles, which is started again when it dies.
+    """A process that hosts roles and is restarted when it dies.
 
-    A child that dies is started again with growing pauses and its turn is redone, which
-    is safe for a role. After five deaths in a row the run ends and names the role. Two
-    kinds of death begin a new row: that of a process that finished a turn a minute or
-    more after its start, and that of a process that had finished a turn and was then
-    ended from outside, by SIGKILL or with its host. So a process that fails by itself
-    soon after each start ends the run, even if it finishes turns in between. A role may
-    ask to be watched (``messages.Alive``): if it is then silent for too long it is
-    killed, and the reason that the role gave is reported.
+    A child that dies is restarted after a growing pause, and its turn is redone, which
+    is safe for all roles. After five consecutive deaths the run ends with an error that
+    names the role. The count restarts at a death if the process finished a turn a
+    minute or more after its start, or if it finished any turn and was then ended
+    externally, by SIGKILL or with its host. So a process that fails soon after each
+    start ends the run, even if it finishes turns in between. A role may send heartbeats
+    (``messages.Alive``). If they then stop, the process is killed and the reason that
+    the role gave is reported.
 
-    A process that ends is waited for until it says that it has saved, however slow the
-    machine is, and then for some seconds. How it ends after that is no error.
+    Closing waits without a deadline until the process has saved, and then for some
+    seconds. The way in which the process ends after that is not an error.
 
     Args:
-        roles: What it hosts.
-        start: Starts a child. Returns soon.
-        logs: Text that says where to read why it died.
+        roles: The roles that the process hosts.
+        start: Starts a child without waiting for it.
+        logs: A string that names the process's logs, for error messages.
     """
 
     def __init__(
@@ -99,17 +99,16 @@ class RoleProcess:
         self.roles = roles
         self._start = start
         self._logs = logs
-        # So that a child either exists when the stop comes and is told, or never
-        # starts.
+        # Ensures that a stop either reaches an existing child or prevents its start.
         self._lock = threading.Lock()
         self._child: Child | None = None
         self._is_stopping = threading.Event()
         self._deaths = 0
-        # Whether all that the child learned is on the disk, and how the last one ended.
+        # Whether the child has no unsaved training, and how the previous child ended.
         self._is_saved = True
         self._how = ""
         _processes.add(self)
-        # The living child's start, and the end of its last finished turn.
+        # When the living child started, and when its most recent turn ended.
         self._started_s = 0.0
         self._finished_s: float | None = None
 
@@ -120,9 +119,7 @@ class RoleProcess:
         on_death: OnDeath,
         details: Mapping[str, Any],
     ) -> dict[str, Any] | None:
-        """Runs one turn to its end and returns its report; None: nothing to do. Blocks.
-
-        Used by one thread.
+        """Runs one turn to completion. Blocks. Used by one thread.
 
         Args:
             role: One of ``roles``.
@@ -130,14 +127,17 @@ class RoleProcess:
             on_death: Called for each death of the process.
             details: As for ``RoleHost.turn``; the same when the turn is redone.
 
+        Returns:
+            The turn's report, or None if there was nothing to do.
+
         Raises:
-            RunError: The role failed, or died again and again.
-            UsageError: The role refused its config or its files.
+            RunError: The role failed or died repeatedly.
+            UsageError: The role rejected its config or files.
         """
         if self._child is None:
             on_progress({"starting": f"process {role}"})
         while (child := self._living()) is not None:
-            # A role that does not learn has nothing to lose.
+            # Only the role learn has training that could be lost.
             self._is_saved = self._is_saved and role != "learn"
             child.send(Turn(role, details))
             silence = Silence(self.kill)
@@ -150,11 +150,11 @@ class RoleProcess:
                 self._is_saved = message.is_saved
                 return message.report
             if isinstance(message, Failed):
-                self._last_words(child)  # it still saves what it can
+                self._last_words(child)  # the process still saves if it can
                 self._ended(child, _LEAVE_S)
                 _raise(message)
             is_saved = isinstance(message, Saved) and message.is_saved
-            # One that has not joined had no turn, as where it was stopped first.
+            # A process that has not joined had no turn, so it has nothing to save.
             self._is_saved = self._is_saved or is_saved or not child.has_joined
             self._ended(child, _FAIL_S)
             how = message.reason if isinstance(message, Dying) else why or self._how
@@ -168,14 +168,14 @@ class RoleProcess:
 
     @property
     def is_stopping(self) -> bool:
-        """Whether it was told to stop."""
+        """Whether the process was told to stop."""
         return self._is_stopping.is_set()
 
     def stop(self) -> None:
-        """Asks the process to end its turn and leave. Does not block; any thread.
+        """Tells the process to end its turn and exit. Thread-safe; does not block.
 
-        A turn that goes on, or that begins later, returns ``{"stopped": True}`` unless
-        it has another report.
+        A current or later call of ``turn`` returns ``{"stopped": True}``, unless the
+        process sends another report.
         """
         with self._lock:
             self._is_stopping.set()
@@ -184,7 +184,7 @@ class RoleProcess:
             child.send(Stop())
 
     def kill(self) -> None:
-        """Kills the process at once, if there is one. Does not block; any thread."""
+        """Kills the process, if it is running. Thread-safe; does not block."""
         with self._lock:
             child = self._child
         if child is not None:
@@ -194,7 +194,7 @@ class RoleProcess:
         """Stops the process, waits until it has saved, and kills it if it lingers.
 
         Raises:
-            RunError: A role could not save, or its process ended before it had.
+            RunError: A role could not save, or the process ended before saving.
         """
         self.stop()
         with self._lock:
@@ -207,23 +207,23 @@ class RoleProcess:
         self._check_saved()
 
     def _ended(self, child: Child, timeout_s: float) -> None:
-        """Waits for the end of a process, which until then can be killed."""
+        """Waits for a process to end. ``kill`` works until then."""
         self._how = child.end(timeout_s)
         with self._lock:
             self._child = None
 
     def _check_saved(self) -> None:
         if not self._is_saved:
-            self._is_saved = True  # told once
+            self._is_saved = True  # report the loss only once
             raise RunError(
                 f"role (learn) ended before it had saved, with {self._how}; what it "
                 f"learned since its last checkpoint is lost, see {self._logs}"
             )
 
     def _last_words(self, child: Child) -> Failed | None:
-        """Waits until a process has saved or cannot; returns its first error.
+        """Waits until a process has saved or failed to; returns its first error.
 
-        Blocks without a deadline: a slow disk or a busy machine loses nothing.
+        Blocks without a deadline, so that a slow disk or a busy machine loses nothing.
         """
         error: Failed | None = None
         while (message := child.receive()) is not None:
@@ -235,7 +235,7 @@ class RoleProcess:
         return error
 
     def _living(self) -> Child | None:
-        """Returns the child, started if needed; None once the role is to stop."""
+        """Returns the child, started if needed, or None if the role must stop."""
         with self._lock:
             if self._is_stopping.is_set():
                 return None
@@ -252,7 +252,7 @@ class RoleProcess:
                 self._deaths = 0
         self._deaths += 1
         if self._deaths >= _MAX_DEATHS:
-            # A role sends its error before it ends; other code ends a process silently.
+            # A failing role sends an error, so a silent exit was caused by other code.
             whose = (
                 ", by code of its task or of a library"
                 if how.startswith(_EXITED)
@@ -269,10 +269,10 @@ class Processes:
 
     Args:
         launcher: Starts commands.
-        hub: Where the processes join.
+        hub: The hub that the processes join.
         run: The run.
-        task: The run's task, if the user typed it; None refuses a game in Python.
-        at_once: Whether the roles of different processes work at the same time.
+        task: The run's task if the user typed it; None rejects a game in Python.
+        at_once: Whether the roles of different processes work concurrently.
     """
 
     def __init__(
@@ -291,18 +291,18 @@ class Processes:
         self._at_once = at_once
 
     def start(self, worker: Worker) -> RoleProcess:
-        """Returns a new process, which begins with its first turn.
+        """Returns a new process, which is started by its first turn.
 
         Args:
-            worker: Its roles; its threads are those of its place.
+            worker: The process; its placement decides its number of threads.
 
         Raises:
-            TengenError: There is no place for it.
+            TengenError: The launcher has no placement for the process.
         """
         return self.start_at(self._launcher.placed(worker))
 
     def start_at(self, placed: Placed) -> RoleProcess:
-        """Returns a new process at a place."""
+        """Returns a new process with the given placement."""
         launcher, worker = self._launcher, placed.worker
         connect = launcher.connect if worker.roles[0] in MIRROR_ROLES else None
         command = role_command(
@@ -325,7 +325,7 @@ class Processes:
 
 
 def close_all(handles: Iterable[RoleProcess]) -> None:
-    """Closes every one, whatever one of them raises.
+    """Closes all processes, even if some of them raise errors.
 
     Raises:
         RunError: The first error, unless the caller is already raising one.
@@ -344,14 +344,14 @@ def close_all(handles: Iterable[RoleProcess]) -> None:
 def _last_message(
     child: Child, on_progress: OnProgress, silence: Silence
 ) -> Message | None:
-    """Returns the message that ends a turn; None if the process is gone without one."""
+    """Returns the message that ends a turn, or None if the process ended before."""
     while (message := child.receive()) is not None:
         if isinstance(message, Alive):
             silence.heard(message.within_s, message.otherwise)
         elif isinstance(message, Progress):
             on_progress(message.report)
         else:
-            # Return at ``Dying``: nothing else comes.
+            # After ``Dying`` no other message comes.
             return message
     return None
 

@@ -1,19 +1,19 @@
-"""The Ray launcher: every role at once, each held by an actor of a Ray cluster.
+"""The Ray launcher, which starts all roles concurrently on the hosts of a Ray cluster.
 
-An actor starts one role process, which joins the runner as on this machine, and waits
-for it. So roles have their own process environment and log into the run. A host needs
-tengen, installed or at the same path. A host with the run directory under the same path
-works in it. Another host plays or steps environments on a mirror of the run
-(``tengen.remote``), which needs ``launch.listen``.
+A Ray actor starts one role process, which joins the runner as on this machine, and
+waits for its exit. So roles have a process environment of their own and write logs to
+the run. A host needs tengen, installed or at the same path. If a host has the run
+directory under the same path, its processes work there. Otherwise it can run self-play
+and environment actors on a mirror (``tengen.remote``), which needs ``launch.listen``.
 
-Ray places the processes. Roles that learn, serve and judge ask for one placement group,
-so that either all of them have room or none begins. Acting processes ask one by one:
-self-play for the host whose share it has, actors for any host. When a host is lost, its
-processes are started again elsewhere. Once training has ended, a match has what acting
-processes and learners had.
+Ray places the processes. All non-acting roles request one placement group, so that
+either all of them start or none. Acting processes are placed individually: self-play
+prefers the host for which it was planned, actors run on any host. If a host is lost,
+its processes are restarted on other hosts. A match after training uses the cores and
+GPUs of acting processes and learners.
 
-Source: Ray 2, "Actors" (concurrency groups of threaded actors, fault tolerance),
-"Resources", "Scheduling" and "Placement Groups" of its documentation.
+Source: Ray 2 documentation, "Actors" (concurrency groups of threaded actors, fault
+tolerance), "Resources", "Scheduling" and "Placement Groups".
 """
 
 from __future__ import annotations
@@ -67,20 +67,20 @@ __all__ = ["RayLauncher"]
 
 _PROBE_S = 600.0
 _PIN = 0.001
-"""The amount asked of a host's own resource, of which the host has 1."""
+"""The requested amount of the resource that identifies a host, which has 1 unit."""
 
 
 class RayLauncher(Launcher):
-    """Starts actors of the cluster that this process is connected to; see ``Launcher``.
+    """Starts processes through actors of the connected cluster; see ``Launcher``.
 
     Args:
-        config: The run's.
+        config: The run's config.
         run: The run.
         nodes: The cluster's hosts.
 
     Raises:
-        UsageError: A host lacks the run directory, and ``launch.listen`` is not set; or
-            the only host with the run directory lacks what the run needs.
+        UsageError: A host lacks the run directory and ``launch.listen`` is not set, or
+            the only host with the run directory lacks resources that the run needs.
     """
 
     package = "ray"
@@ -89,7 +89,7 @@ class RayLauncher(Launcher):
     def __init__(
         self, config: RunConfig, run: RunDirectory, nodes: Sequence[Node]
     ) -> None:
-        # The processes of a host divide its cores.
+        # Cores of the largest host; nodes are sorted by cores.
         self.num_cores = max(1, int(nodes[0].num_cpus)) if nodes else 1
         self._config = config
         self._run = run
@@ -99,7 +99,7 @@ class RayLauncher(Launcher):
             for found in _probe(nodes, marker, text)
             if not found["has_run"]
         ]
-        # If no host needs a mirror, the certificate need not be on this host.
+        # The certificate is read only if a host needs a mirror.
         self.connect = connect_to(config.launch) if lacking else None
         if lacking and self.connect is None:
             raise UsageError(
@@ -115,7 +115,7 @@ class RayLauncher(Launcher):
                 f"launch.certificate_file and launch.key_file"
             )
         self._actor_class = holder_class(ray)
-        # If some hosts lack the run, its files are only on this host.
+        # If some hosts lack the run, only this host is assumed to have its files.
         home = ray.get_runtime_context().get_node_id() if lacking else ""
         self._home = home
         table = table_of(config, nodes, home)
@@ -136,8 +136,8 @@ class RayLauncher(Launcher):
         """Connects to the cluster; see ``Launcher.fit``.
 
         Raises:
-            UsageError: There is no such cluster, a host has another tengen, no host has
-                what a role asks for, or no host has a device of the config.
+            UsageError: The cluster cannot be reached, a host has another version of
+                tengen, or no host has the resources or GPUs that a role requests.
         """
         connect(config)
         nodes = nodes_of(ray.nodes())
@@ -179,13 +179,13 @@ class RayLauncher(Launcher):
                 self._group, placement_group_bundle_index=self._core.index(key)
             )
         elif placed.node:
-            # If that host is lost any other one will do.
+            # soft=True: if the host is lost, Ray may use any other host.
             strategy = NodeAffinitySchedulingStrategy(placed.node, soft=True)
         options = self._actor_class.options(
             num_cpus=placed.num_cpus,
             num_gpus=placed.num_gpus,
             scheduling_strategy=strategy,
-            # Restarts are done here, because a turn must be redone, not a call.
+            # RoleProcess restarts processes, because it must also redo their turns.
             max_restarts=0,
         )
         paths, folder = search_path(), os.getcwd()
@@ -194,15 +194,15 @@ class RayLauncher(Launcher):
         )
 
     def close(self) -> None:
-        """Gives back what the cluster reserves for the run."""
+        """Releases the resources that the cluster reserves for the run."""
         self._hosts.close()
         with contextlib.suppress(ray.exceptions.RayError):
             remove_placement_group(self._group)
 
     def for_match(self, config: RunConfig, num_threads: int) -> Sequence[Placed]:
-        """See ``Launcher.for_match``; only hosts with the run can play."""
+        """See ``Launcher.for_match``. Only hosts with the run directory can play."""
         with contextlib.suppress(ray.exceptions.RayError):
-            remove_placement_group(self._group)  # what learned has ended
+            remove_placement_group(self._group)  # its processes have ended
         if self._home:
             return super().for_match(config, num_threads)
         return match_places(config, self._table.values())
@@ -224,15 +224,15 @@ class RayLauncher(Launcher):
         found = self._table.get((worker.roles, worker.index))
         if found is not None:
             return found
-        # A process added by ``tengen scale`` asks for what the first of its role does,
-        # on any host.
+        # A process added by ``tengen scale`` requests the same resources as process 0
+        # of its role, on any host.
         first = self._table[worker.roles, 0]
         name = f"{worker.roles[0]}-{worker.index}"
         there = dataclasses.replace(first.worker, name=name, index=worker.index)
         return dataclasses.replace(first, worker=there, node="")
 
     def _bundles(self, resource: Sequence[str]) -> list[dict[str, float]]:
-        """Returns what the core asks for, one bundle of the group a process."""
+        """Returns the resource bundles of the placement group, one per process."""
         pinned = dict.fromkeys(resource, _PIN)
         return [
             {"CPU": one.num_cpus, **({"GPU": one.num_gpus} if one.num_gpus else {})}
@@ -242,10 +242,10 @@ class RayLauncher(Launcher):
 
 
 class RayActor:
-    """A ``Handle`` of a process that an actor holds.
+    """A ``Handle`` of a process that a Ray actor started.
 
     Args:
-        actor: The actor.
+        actor: The handle of the Ray actor.
     """
 
     def __init__(self, actor: Any) -> None:
@@ -275,13 +275,13 @@ class RayActor:
 
 
 def _is_there(ref: Any) -> bool:
-    """Returns whether an answer has come, or an error."""
+    """Returns whether a remote call has completed or failed."""
     done, _ = ray.wait([ref], timeout=0)
     return bool(done)
 
 
 def _marker(run: RunDirectory) -> tuple[str, str]:
-    """Returns a file that only hosts with this run have, and its content."""
+    """Returns the path of a file that identifies this run, and the file's content."""
     text = run_identity(run)
     (path,) = [
         path for path in run.endpoints.glob("id-*") if path.read_text().strip() == text
@@ -290,10 +290,10 @@ def _marker(run: RunDirectory) -> tuple[str, str]:
 
 
 def _probe(nodes: Sequence[Node], marker: str, text: str) -> list[dict[str, str]]:
-    """Returns each host's report of itself; see ``probe_function``.
+    """Returns the reports of ``probe_function`` on all hosts.
 
     Raises:
-        RunError: A host does not answer.
+        RunError: A host does not respond.
     """
     probe = ray.remote(num_cpus=0, max_retries=0)(probe_function())
     asked = [

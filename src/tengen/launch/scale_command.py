@@ -1,4 +1,4 @@
-"""``tengen scale RUN ROLE=N``: changes how many processes act in a run."""
+"""``tengen scale RUN ROLE=N``: changes the number of acting processes of a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WORDS = {"actors": "actor"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the arguments."""
+    """Adds the command's arguments to a parser."""
     parser.add_argument("run", metavar="RUN", type=Path, help="the run directory")
     parser.add_argument(
         "count",
@@ -28,13 +28,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def scale(args: argparse.Namespace) -> dict[str, Any]:
     """Writes the number of acting processes to ``run.json``.
 
-    A call that is running changes its processes within seconds; later calls begin with
-    the number.
+    A running call with ``local`` or ``ray`` adapts within seconds. Otherwise the number
+    takes effect in the next call.
 
     Raises:
-        UsageError: There is no run, the role does not act in it, or the number is out
-            of its range.
-        RunError: The disk refuses.
+        UsageError: The run does not exist, the role does not act in the run, or the
+            number is out of range.
+        RunError: ``run.json`` cannot be written.
     """
     word, equals, number = args.count.partition("=")
     if not equals or not number.isdecimal():

@@ -1,32 +1,31 @@
-"""The schedule of a call: when each role takes a turn.
+"""The schedule of a call, which decides when each role takes a turn.
 
 ::
 
-    at once:                              in turns:
-      a thread a process:                   while budget is left:
-        while the call goes on:               learn, export, gate
-          take a turn of each of its          act: one generation
-          roles; if none had anything         rate, now and then
-          to do, wait
+    concurrently:                         in turns:
+      in one thread per process:            while budget is left:
+        while the call runs:                  learn, export, gate
+          run a turn of each role;            act: one generation
+          if no role had work, wait           rate, occasionally
       then:
-        end acting; learn, export and
-        gate what is there, in turn
+        stop acting; learn from the
+        last games, export, gate
 
-If the run had all its models before the call, nothing works.
+If the run already has all its models, a call does nothing.
 
-Where roles work at once, a run of a board game has a process for each role, and several
-of ``selfplay`` if ``launch.roles`` says so. A run of environments has one process for
-learning, one for inference and one for each actor; actors have no network (see
-``roles.actor``). Self-play goes on with models that are published meanwhile, in the
-middle of a game. A seed does not give the same run, because the processes' speeds
-decide. A process that dies is started again and its turn is redone; if it dies again
-and again, the run ends and names it.
+If roles work concurrently, a run of a board game has one process per role, and several
+``selfplay`` processes if ``launch.roles`` says so. A run of environments has one
+process for learning, one for inference and one per actor; actors have no network (see
+``roles.actor``). Self-play switches to newly published models in the middle of a game.
+A seed does not reproduce the run, because results depend on the speeds of processes. A
+process that dies is restarted and its turn is redone. If it dies repeatedly, the run
+ends with an error that names the process's role.
 
-Where roles take turns, each turn continues from what is published, so the same loop
-resumes whatever killed the last call. In environments actor and learner are in one
-process, and the actor uses the learner's network in memory; a checkpoint and a model
-are written every few seconds, and at the end. On a CPU each turn uses all cores:
-self-play and learning never compete for caches, and a seed gives the same run.
+If roles take turns, each turn continues from published files, so the same loop resumes
+a run after any interruption. In environments, actor and learner share a process and the
+network in memory; a checkpoint and a model are written every few seconds and at the
+end. On a CPU each turn uses all cores, so self-play and learning do not compete for
+caches, and a seed reproduces the run.
 """
 
 from __future__ import annotations
@@ -72,28 +71,29 @@ def run_schedule(
     num_threads: int,
     takes_turns: bool = False,
 ) -> None:
-    """Trains until the budget is spent or ``stop`` is told to end the run. Blocks.
+    """Trains until the budget is spent or ``stop`` is set. Blocks.
 
     Args:
         processes: Starts the processes.
-        config: The run's config; its task is what the user typed.
+        config: The run's config; its task is the one that the user typed.
         run: The run; the caller holds its ``train`` lock.
         budget: The call's budget.
-        journal: Takes every report.
-        stop: Ends the present turns, with everything saved.
-        num_threads: Cores to use; see ``workers_at_once`` for who has how many.
-        takes_turns: Whether roles take turns, each on all cores; else all work at once.
+        journal: Receives every report.
+        stop: Ends the current turns after everything has been saved.
+        num_threads: Number of cores to use; ``workers_at_once`` divides them.
+        takes_turns: Whether roles take turns, each with all cores; otherwise all work
+            concurrently.
 
     Raises:
-        UsageError: A role refused its config or its files.
-        RunError: A role failed or died again and again.
+        UsageError: A role rejected its config or files.
+        RunError: A role failed or died repeatedly.
     """
     if takes_turns:
-        # Roles that worked at once may have left experience in memory when they were
-        # killed. It is older than what roles in turns write now.
+        # Killed processes of a concurrent call may have left experience in shared
+        # memory, which must not be mixed with newer experience.
         remove_services(run)
     workers_of = workers_in_turns if takes_turns else workers_at_once
-    # Read first, so that damaged files are refused before a process starts.
+    # Read first, so that damaged files raise an error before a process starts.
     spending = Spending(budget, read_spent(run), num_threads, run.models.latest)
     journal.begin(spending)
     crew = Crew(processes, config, run, workers_of(config, num_threads))
@@ -112,7 +112,7 @@ def run_schedule(
         loop.run()
     finally:
         end()
-        # A second interrupt may end this process while roles save.
+        # Recorded early, because a second interrupt may end this process during a save.
         record_spent(run, spending.core_minutes)
         crew.join()
         try:
@@ -124,19 +124,19 @@ def run_schedule(
 
 
 class _AtOnce(TurnTaker):
-    """The schedule of roles that work at the same time: a thread for each process."""
+    """The schedule of roles that work concurrently, with one thread per process."""
 
     def __init__(self, *parts: Any) -> None:
         super().__init__(*parts, at_once=True)
         self._is_over = threading.Event()
-        # Further learners take turns as long as the first one learns.
+        # Followers take turns until the leading learner has finished.
         self._is_learned = threading.Event()
         self._error: Exception | None = None
         self._is_chosen = False
 
     def run(self) -> None:
-        """Works until the budget is spent, the run is stopped, or a role fails."""
-        # Otherwise the learner would go on and make a model too many.
+        """Runs until the budget is spent, the run is stopped, or a role fails."""
+        # The learner of a fully trained run must not produce another model.
         if not self._spending.is_trained():
             self._work()
             if not self._stop.event.is_set():
@@ -164,19 +164,18 @@ class _AtOnce(TurnTaker):
             raise self._error
 
     def _finish(self) -> None:
-        """Learns from the last games while there is time, and makes a last model.
+        """Learns from the last games if there is time, and publishes a final model.
 
         Raises:
-            UsageError: A role refused its config or files.
-            RunError: A role that the run needs has no room in the cluster, or failed.
+            UsageError: A role rejected its config or files.
+            RunError: A required role failed, or the cluster has no space for it.
         """
         if not self._spending.is_trained():
             with self._lock:
                 self._waiting.check_end(self._crew.workers)
         for role in self._schedule.learning:
             worker = self._crew.of_role(role)
-            # Once a turn has made the last model, the remaining games are not learned
-            # from.
+            # After the last model has been published, the remaining games are unused.
             while not self._spending.is_trained():
                 report = self._turn(worker, role)
                 is_late = self._spending.is_late(self._publishing_s)
@@ -186,15 +185,15 @@ class _AtOnce(TurnTaker):
                     break
 
     def end(self) -> None:
-        """Makes no role take another turn. From any thread; does not block."""
+        """Prevents further turns of all roles. Thread-safe; does not block."""
         self._is_over.set()
         self._is_learned.set()
 
     def _is_ending(self, worker: Worker) -> bool:
-        """Returns whether a process ends its turn when the budget is spent.
+        """Returns whether a process must end its turn when the budget is spent.
 
-        With a budget in minutes the learner does too: the model has what it has learned
-        by then, but nothing of a pass (``store.kind=generations``) that is not over.
+        If the minutes are spent, this includes the learner. Its model then contains all
+        training so far, except an incomplete pass (``store.kind=generations``).
         """
         schedule = self._schedule
         if worker.roles[0] in (schedule.acting, schedule.rating):
@@ -219,17 +218,17 @@ class _AtOnce(TurnTaker):
         except Exception as error:
             with self._lock:
                 if self._is_over.is_set() and self._crew.is_actor(worker):
-                    # The services that it uses may end first, and it has nothing to
-                    # save.
+                    # The actor's services may have ended first, and it has nothing to
+                    # save, so its error is only logged.
                     self._journal.ended_late(worker.name, str(error))
                 else:
                     self._error = self._error or error
-                    # Stop every process, so that none waits for another.
+                    # Stops followers too, so that no process waits for another.
                     self._is_learned.set()
             self._is_over.set()
 
     def _scale(self) -> None:
-        """Starts or ends acting processes as ``run.json`` says (``tengen scale``)."""
+        """Adapts the number of acting processes to ``run.json`` (``tengen scale``)."""
         before = len(self._crew.workers)
         count, leaving, refused = self._crew.follow_config()
         if len(self._crew.workers) != before or refused:
@@ -243,12 +242,12 @@ class _AtOnce(TurnTaker):
         self._crew.start_threads(self._serve)
 
     def _is_wanted(self, worker: Worker, role: str) -> bool:
-        """Returns whether a role takes a turn now; a turn of acting then begins."""
+        """Returns whether a role may take a turn now; begins an acting turn if so."""
         if role in self._schedule.learning and self._spending.is_trained():
-            return False  # it would lead to a model too many
+            return False  # the turn would lead to an extra model
         if role in ("shuffle", "learn", "export", "follow"):
             return True
-        # Export completes the config, which the other roles read once.
+        # Export fills in the config's "auto" values, and other roles read it only once.
         if not self._is_chosen and read_config(self._run).inference.has_auto:
             return False
         self._is_chosen = True
@@ -256,15 +255,13 @@ class _AtOnce(TurnTaker):
             if role == self._schedule.acting:
                 serving = self._schedule.serving
                 if serving and not {"learn", serving} <= self._begun:
-                    return False  # the services of actors are not there yet
-                # Checked before each turn, not only now and then, so that no extra
-                # generation begins.
+                    return False  # services for actors have not started yet
+                # The loop's periodic check might not prevent an extra generation.
                 if self._spending.is_over(self._publishing_s):
                     self._is_over.set()
                 if self._is_over.is_set() or self._spending.is_taken():
                     return False
-                # Counted at once, so that no other process takes the same games of the
-                # budget.
+                # Counted now, so that no other process claims the same games.
                 num_games = self._schedule.games_per_turn
                 self._spending.begin_turn(worker.name, num_games)
                 return True
@@ -275,7 +272,7 @@ class _AtOnce(TurnTaker):
 
 
 class _InTurns(TurnTaker):
-    """The schedule of turns. Used by one thread."""
+    """The schedule of roles that take turns. Used by one thread."""
 
     def __init__(self, *parts: Any) -> None:
         super().__init__(*parts, at_once=False)
@@ -285,9 +282,9 @@ class _InTurns(TurnTaker):
         self._games_seen: set[Path] = set()
 
     def run(self) -> None:
-        """Takes turns until the budget is spent or the run is stopped."""
+        """Gives roles their turns until the budget is spent or the run is stopped."""
         if self._run.checkpoints.latest() is None:
-            # Makes the first model; imported games may be learned from before any game.
+            # Publishes the first model; the next turn may learn from imported games.
             self._learn()
         while not self._stop.event.is_set():
             self._learn()
@@ -295,7 +292,7 @@ class _InTurns(TurnTaker):
             self._rate()
             if self._is_over():
                 if self._schedule.is_shared:
-                    # What the last turns learned but did not save becomes a model.
+                    # Publishes a model with the unsaved training of recent turns.
                     self._learn(saves=True)
                 return
             if not self._schedule.acting:
@@ -313,21 +310,21 @@ class _InTurns(TurnTaker):
             if role == "learn":
                 self._count_frames(report)
                 self._learn_rest(report)
-        # The first turns of a call start processes, so their times are not typical.
+        # A call's first turns include the start of processes, so they are not timed.
         if self._has_begun:
             self._learning_s = time.monotonic() - start_s
 
     def _count_frames(self, report: dict[str, Any] | None) -> None:
-        """Sets the frames from the table: a killed process may have lost some."""
+        """Sets the frame count from the table, as a killed process may lose frames."""
         table = {} if report is None else report.get("table", {})
         if self._schedule.counts_frames and "num_rows" in table:
             self._spending.count_frames(table["num_rows"])
 
     def _learn_rest(self, report: dict[str, Any] | None) -> None:
-        """Takes turns until the whole generation is learned from, as in one turn.
+        """Repeats turns of learning until the complete generation is learned from.
 
-        If other processes play meanwhile that might never happen, so the first turn
-        that takes in new games is the last before a model is made.
+        If other processes add games meanwhile, this might never end, so it stops after
+        the first turn that includes new games.
         """
         while report is not None and report.get("steps_left"):
             report = self._take("learn")
@@ -335,7 +332,7 @@ class _InTurns(TurnTaker):
                 return
 
     def _is_over(self) -> bool:
-        # A generation is played only if it can be learned from before the end.
+        # A generation must leave enough time to learn from it.
         return self._spending.is_over(self._playing_s + self._learning_s)
 
     def _play(self) -> None:
@@ -350,7 +347,7 @@ class _InTurns(TurnTaker):
             )
 
     def _wait_for_games(self) -> None:
-        """Returns once the other run has sealed games, or this run is to end."""
+        """Waits until another run has sealed new games, or this run must end."""
         experience = with_games(self._config, self._run).experience
         self._spending.begin_work()
         start_s = time.monotonic()
@@ -363,7 +360,7 @@ class _InTurns(TurnTaker):
         self._journal.waited(time.monotonic() - start_s)
 
     def _rate(self) -> None:
-        """Rates the newest model when its share of the time allows it."""
+        """Rates the newest model if rating's share of the time allows it."""
         share, elapsed_s = self._schedule.rating_share, self._spending.elapsed_s
         if not share or self._stop.event.is_set():
             return
@@ -381,10 +378,10 @@ class _InTurns(TurnTaker):
         )
 
     def _generation_s(self) -> float | None:
-        """Returns the seconds that playing a generation may take; None for any time."""
+        """Returns the seconds for playing a generation; None means no limit."""
         whole_s = self._spending.generation_s
         total_s = self._playing_s + self._learning_s
-        # Before both are known, playing is taken to be half of a generation's time.
+        # Until both times are known, playing is assumed to take half of the total.
         is_known = self._playing_s > 0.0 and self._learning_s > 0.0
         share = self._playing_s / total_s if is_known else _PLAYING_SHARE
         return None if whole_s is None else whole_s * share

@@ -1,9 +1,8 @@
-"""Turns of a call's roles: what each is told, and what is done with what it reports.
+"""Executes the turns of a call's roles, and processes their reports.
 
-A cluster begins a process once it has room for it. That may be never, if the run is too
-large for the cluster or a host was lost. A role that the run cannot do without is
-waited for only for a limited time (``Waiting``); so are acting processes if none of
-them has room.
+A cluster may never have space for a process, if the run is too large or a host was
+lost. So ``Waiting`` limits the time for which a required role may wait, and for which
+all acting processes may wait.
 """
 
 from __future__ import annotations
@@ -39,18 +38,18 @@ _TELL_S = 2.0
 
 
 class TurnTaker:
-    """Has processes take turns, counts what they did and tells the journal.
+    """Executes turns, adds their reports to the spending, and informs the journal.
 
-    A schedule is a subclass, which decides who takes a turn when. Any thread may call.
+    Each schedule is a subclass that decides when a role takes a turn. Thread-safe.
 
     Args:
-        config: The run's.
+        config: The run's config.
         run: The run.
-        spending: The call's budget, and what of it is spent.
-        journal: Takes every report that is worth keeping.
+        spending: The call's budget and how much of it is spent.
+        journal: Receives every report that is not too frequent.
         crew: The processes.
-        stop: Ends the present turns.
-        at_once: Whether roles work at the same time.
+        stop: Ends the current turns.
+        at_once: Whether roles work concurrently.
     """
 
     def __init__(
@@ -73,46 +72,48 @@ class TurnTaker:
         self._crew = crew
         self._stop = stop
         self._at_once = at_once
-        # Guards everything below and ``spending``; no thread holds it during a turn.
+        # Guards all attributes below and ``spending``. Not held during a turn.
         self._lock = threading.RLock()
         self._waiting = Waiting(schedule, config.launch)
-        # Whether no loop tells now and then who waits.
+        # Whether reports show changes of the waiting processes. The schedule's loop
+        # shows them until the call ends.
         self._tells_at_once = False
-        # The roles that had a turn, and how long the last one took: 0 for a first one,
-        # which includes the start of its process.
+        # The roles that had a turn, and how long their latest turn took. A first turn
+        # counts as 0, because it includes the start of its process.
         self._begun: set[str] = set()
         self._last_s: dict[str, float] = {}
         self._rated_s = 0.0
         num_acting = sum(one.roles == (schedule.acting,) for one in crew.workers)
         serves = at_once and bool(schedule.serving)
         self._acting = Actors() if serves else Players(num_acting)
-        # Dozens of actors a second report; not every report of theirs is kept.
+        # Actors may send dozens of reports per second, so not every report is logged.
         self._least_s = _TELL_S if serves else 0.0
         self._told_s: dict[str, float] = {}
         self._stages: dict[str, str] = {}
-        # The roles that are to read the config again.
+        # The roles that must read the config again.
         self._changed: set[str] = set()
-        # When each role began to work, and worked, since the first turn of acting.
+        # Since the first acting turn: when each role's current turn began, and the time
+        # spans of its completed turns.
         self._since_s = time.monotonic()
         self._begun_s: dict[str, float] = {}
         self._spans: dict[str, Spans] = {}
 
     @property
     def _publishing_s(self) -> float:
-        """Seconds that the last model took from its checkpoint to its publication."""
+        """Seconds from checkpoint to publication of the most recent model."""
         return self._last_s.get("export", 0.0) + self._last_s.get("gate", 0.0)
 
     def _turn(self, worker: Worker, role: str, **more: Any) -> dict[str, Any] | None:
-        """Has a role take a turn and returns its report; None: nothing to do. Blocks.
+        """Runs a turn and returns its report; None if there was nothing to do. Blocks.
 
         Args:
             worker: The process.
-            role: One of its roles.
-            **more: What the turn is told besides; see ``RoleHost.turn``.
+            role: A role of ``worker``.
+            **more: Additional details for the turn; see ``RoleHost.turn``.
 
         Raises:
-            UsageError: The role refused its config or its files.
-            RunError: The role failed, or has had no room for too long.
+            UsageError: The role rejected its config or files.
+            RunError: The role failed, or waited too long for space in the cluster.
         """
         is_acting = role == self._schedule.acting
         writer = TRAIN_WRITER + (worker.index if is_acting else 0)
@@ -147,33 +148,33 @@ class TurnTaker:
             with self._lock:
                 self._spending.count(report or {})
                 if role == "learn" and self._at_once and not self._schedule.acting:
-                    # Another run plays, and this one waits for its games.
+                    # Another run plays the games, so work begins with learning.
                     self._spending.begin_work()
         finally:
             with self._lock:
                 self._end(worker, role, report)
-        # The leading learner reports what all learners do.
+        # The leading learner's reports include the work of its followers.
         if not worker.is_follower:
             with self._lock:
                 self._note(worker, role, report, time.monotonic() - start_s)
         fitted = (report or {}).get("fitted") if is_acting else None
         if fitted is not None and record_generation(self._run, fitted):
-            # Learning may wait for fewer rows.
+            # These roles must read the config again, to wait for fewer rows.
             with self._lock:
                 self._changed |= {"learn", "shuffle"} & {*self._schedule.learning}
         return report
 
     def _tell_who_waits(self) -> None:
-        """Shows which processes wait for room, if that changed."""
+        """Shows which processes wait for space, if they have changed."""
         with self._lock:
             if (names := self._waiting.news()) is not None:
                 self._journal.waiting(names)
 
     def _shares(self) -> dict[str, float]:
-        """Returns each role's share of time at work, the mean over its processes.
+        """Returns the share of time in which each role works, averaged over processes.
 
-        A turn in progress counts up to now, because its end is unknown; for a role that
-        only looks for work this is almost nothing.
+        A turn in progress counts up to now. If a role is only looking for work, this
+        adds almost nothing.
         """
         now_s = time.monotonic()
         shares = {
@@ -193,7 +194,7 @@ class TurnTaker:
             self._spending.count(report)
         if worker.is_follower:
             return
-        if "starting" in report:  # said before a cluster has found room
+        if "starting" in report:  # sent before the cluster has space
             with self._lock:
                 self._journal.progress(report)
             return
@@ -212,10 +213,10 @@ class TurnTaker:
             self._journal.progress({**report, "stage": stage})
 
     def _note_room(self, worker: Worker, waiting_s: float | None) -> None:
-        """Notes how long a process has waited for room; None: it has room.
+        """Records how long a process has waited for space; None: it has started.
 
         Raises:
-            RunError: The run needs the process, which has waited for too long.
+            RunError: A process that the run needs has waited too long.
         """
         with self._lock:
             self._waiting.note(worker, waiting_s)
@@ -224,29 +225,29 @@ class TurnTaker:
             if waiting_s is None:
                 return
             if worker.roles == (self._schedule.acting,):
-                # Other processes may play its games, because it may never have room.
+                # The process may never start, so other processes may play its games.
                 self._spending.drop_turn(worker.name)
             is_late = self._spending.is_late()
             if not is_late:
                 self._waiting.check(self._crew.workers)
         if is_late:
-            # The budget is spent: it need not wait for room.
+            # The budget is spent, so the process is no longer needed.
             self._crew.handle(worker).stop()
 
     def _end(self, worker: Worker, role: str, report: Mapping[str, Any] | None) -> None:
-        """Notes that a turn ended; without a report it had nothing to do, or failed."""
+        """Records the end of a turn; ``report`` is None if it did nothing or failed."""
         name = _busy_name(worker, role)
         begun_s = self._begun_s.pop(name, None)
         self._stages.pop(role, None)
         if begun_s is not None and report is not None:
-            # Waiting for others is no work.
+            # Time spent waiting for other roles does not count as work.
             ended_s = time.monotonic() - report.get("idle_s", 0.0)
             self._spans.setdefault(name, Spans()).add(begun_s, max(begun_s, ended_s))
 
     def _note(
         self, worker: Worker, role: str, report: dict[str, Any] | None, seconds: float
     ) -> None:
-        """Counts what a turn did, and keeps its report."""
+        """Adds a turn's report to the statistics and to the journal."""
         schedule = self._schedule
         is_acting = role == schedule.acting
         was_stopped = report is not None and report.keys() <= {"stopped"}
@@ -288,34 +289,34 @@ class TurnTaker:
 
 
 def _busy_name(worker: Worker, role: str) -> str:
-    """Returns the name under which the time of a process's role is kept."""
+    """Returns the key under which the working time of a process's role is stored."""
     return worker.name if role == worker.roles[0] else role
 
 
 class Waiting:
-    """Which processes wait for room in a cluster. Used by one thread at a time.
+    """Tracks processes that wait for space in a cluster. Used by one thread at a time.
 
     Args:
-        schedule: The run's.
-        launch: The run's launch config, which says how long a needed role may wait.
+        schedule: The run's schedule.
+        launch: The run's launch config with the time limit ``wait_minutes``.
     """
 
     def __init__(self, schedule: Schedule, launch: LaunchConfig) -> None:
         self._needed = {*schedule.learning, schedule.serving}
-        # One of these processes suffices while the others wait.
+        # One acting process is enough for the run to continue.
         self._acting = (schedule.acting,)
         self._most_minutes = launch.wait_minutes
-        # By process the seconds that it had waited at its last report.
+        # The seconds that each process had waited at its latest report.
         self._seconds: dict[str, float] = {}
         self._had_room: set[str] = set()
         self._told: list[str] = []
 
     def note(self, worker: Worker, seconds: float | None) -> None:
-        """Notes that a process waits, or has room.
+        """Records that a process waits, or that it has started.
 
         Args:
             worker: The process.
-            seconds: How long it has waited; None: it has room.
+            seconds: How long the process has waited; None if it has started.
         """
         if seconds is not None:
             self._seconds[worker.name] = seconds
@@ -324,11 +325,11 @@ class Waiting:
         self._had_room.add(worker.name)
 
     def forget(self, worker: Worker) -> None:
-        """Notes that a process has left."""
+        """Removes a process that has left."""
         self._seconds.pop(worker.name, None)
 
     def news(self) -> list[str] | None:
-        """Returns the names of waiting processes; None if they are as before."""
+        """Returns the names of waiting processes, or None if they have not changed."""
         names = list(self._seconds)
         if names == self._told:
             return None
@@ -336,13 +337,13 @@ class Waiting:
         return names
 
     def check(self, workers: Sequence[Worker]) -> None:
-        """Makes sure that the run can go on.
+        """Checks that the run can continue.
 
         Args:
-            workers: All processes that are to work.
+            workers: All processes of the call, except those that have left.
 
         Raises:
-            RunError: A role that the run needs has waited for too long.
+            RunError: A role that the run needs has waited too long.
         """
         needed = self._needed_of(workers)
         spans = [self._seconds[one.name] for one in needed if one.roles != self._acting]
@@ -350,7 +351,7 @@ class Waiting:
             self._seconds[one.name] for one in needed if one.roles == self._acting
         ]
         if acting:
-            # The time since none of them works: before, some may have waited for long.
+            # The minimum is the time since the last of them stopped working.
             spans.append(min(acting))
         if max(spans, default=0.0) >= 60 * self._most_minutes:
             raise RunError(
@@ -360,13 +361,13 @@ class Waiting:
             )
 
     def check_end(self, workers: Sequence[Worker]) -> None:
-        """Makes sure at the end of the budget that nothing was missing.
+        """Checks at the end of the budget that no required process is waiting.
 
         Args:
             workers: As for ``check``.
 
         Raises:
-            RunError: A role that the run needs waits, perhaps since the start.
+            RunError: A role that the run needs is waiting for space.
         """
         needed = self._needed_of(workers)
         if needed:
@@ -378,11 +379,11 @@ class Waiting:
             )
 
     def _needed_of(self, workers: Sequence[Worker]) -> list[Worker]:
-        """Returns the waiting processes that the run cannot do without."""
+        """Returns the waiting processes that the run needs."""
         waiting = [one for one in workers if one.name in self._seconds]
         needed = [one for one in waiting if self._needed & {*one.roles}]
         acting = [one for one in workers if one.roles == self._acting]
-        # While one of them works, the others may wait.
+        # Acting processes are needed only if none of them works.
         if all(one in waiting for one in acting):
             needed += acting
         return needed

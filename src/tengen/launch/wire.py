@@ -1,11 +1,11 @@
 """The connections between a runner and its role processes.
 
-The runner has a ``Hub``. It makes a ``Ticket`` for each process that it starts, and
-passes it by the process's environment. The process connects back with ``join``. Each
-line carries an authentication code that only who has the ticket's secret can make, for
-the direction, the number and the text of the line. The secret crosses no connection of
-the process. Nothing is encrypted: lines have counts and names, and what carries the
-environment to another host, Ray or MPI, must be trusted with tickets.
+The runner has a ``Hub``, which creates a ``Ticket`` for each process and passes the
+ticket in the process's environment. The process connects back with ``join``. Each line
+carries an authentication code over the direction, number and text of the line, which
+requires the ticket's secret. The secret itself is never sent over this connection.
+Lines are not encrypted, because they contain only counts and names. Ray or MPI, which
+passes environments to other hosts, must be trusted with tickets.
 
 Source: RFC 2104 (HMAC).
 """
@@ -41,23 +41,23 @@ from tengen.transport import Message as Question
 __all__ = ["TICKET_VARIABLE", "Hub", "Stream", "Ticket", "join"]
 
 TICKET_VARIABLE = "TENGEN_RUNNER_TICKET"
-"""The environment variable that tells a process how to reach its runner."""
+"""The environment variable with the ticket for connecting to the runner."""
 
-# Anybody may ask, until the proof of a ticket was read.
+# Any client may send a request of this size before its proof has been checked.
 _RUNNER = Dialect("runner", version=1, max_question_bytes=4096)
 _JOIN_S = 60.0
-"""Seconds for a process to reach a runner that does not refuse it."""
+"""Seconds for which a process tries to connect, unless it is refused."""
 _ANSWER_S = 10.0
 _RETRY_S = 0.2
 _CODE_BYTES = 32
 
 
 class Stream:
-    """Messages over a connection. Any thread may send; one thread receives.
+    """Exchanges messages over a connection. Any thread may send; one thread receives.
 
     Args:
-        connection: The connection, which the stream closes.
-        secret: The ticket's.
+        connection: The connection, which the stream owns and closes.
+        secret: The ticket's secret.
         is_runner: Whether this is the runner's side.
     """
 
@@ -72,7 +72,7 @@ class Stream:
         self._buffer = bytearray()
 
     def fileno(self) -> int:
-        """Returns the connection's descriptor."""
+        """Returns the connection's file descriptor."""
         return self._connection.fileno()
 
     def send(self, message: Message) -> None:
@@ -88,15 +88,15 @@ class Stream:
             try:
                 self._connection.sendall(code.hex().encode() + b" " + body + b"\n")
             except OSError as error:
-                # Over TCP it may also be a TimeoutError or a host without a route.
+                # Over TCP, ``error`` may also be a timeout or a missing route.
                 raise ConnectionError(f"connection ({error}) is broken") from error
 
     def receive(self, timeout_s: float | None = None) -> Message | None:
-        """Returns the next message, or None when the other side is gone. Blocks.
+        """Returns the next message, or None if the other side is gone. Blocks.
 
         Raises:
-            TimeoutError: No message came in time.
-            RunError: Somebody else speaks on the connection.
+            TimeoutError: No message arrived in time.
+            RunError: A line is too long or not authentic.
         """
         end = None if timeout_s is None else time.monotonic() + timeout_s
         while (size := self._buffer.find(b"\n")) < 0:
@@ -121,9 +121,9 @@ class Stream:
         return decode(body)
 
     def close(self) -> None:
-        """Closes the connection, which tells the other side. Any thread; idempotent."""
-        # Wakes a thread of this process that waits, too.
-        with contextlib.suppress(OSError):  # the other side was faster
+        """Closes the connection on both sides. Thread-safe; idempotent."""
+        # Unlike close, shutdown also wakes a waiting thread of this process.
+        with contextlib.suppress(OSError):  # the other side may have closed it
             self._connection.shutdown(socket.SHUT_RDWR)
         self._connection.close()
 
@@ -132,19 +132,19 @@ class Stream:
         try:
             poll.register(self._connection, select.POLLIN)
         except ValueError:
-            return True  # it is closed, which the read tells
+            return True  # the connection is closed, which recv will report
         return bool(poll.poll(1000 * max(0.0, timeout_s)))
 
 
 class Ticket:
-    """What a process needs to join. Used by one thread.
+    """The address and credentials with which a process joins. Used by one thread.
 
     Args:
-        hub: The runner's.
-        addresses: Of the hub.
+        hub: The runner's hub.
+        addresses: The hub's addresses.
 
     Attributes:
-        environment: What to add to the environment of the process.
+        environment: Environment variables for the process.
     """
 
     def __init__(self, hub: Hub, addresses: Sequence[str]) -> None:
@@ -161,28 +161,28 @@ class Ticket:
         self._connection: socket.socket | None = None
 
     def take(self, connection: socket.socket) -> None:
-        """Takes the connection of the process that has joined. Any thread."""
+        """Takes ownership of the connection of the joined process. Thread-safe."""
         self._connection = connection
         self._joined.set()
 
     def wait(self, timeout_s: float) -> Stream | None:
-        """Returns the stream of the process; None if it has not joined in time."""
+        """Returns the stream of the process, or None if it did not join in time."""
         if not self._joined.wait(timeout_s):
             return None
         assert self._connection is not None
         return Stream(self._connection, self.secret, is_runner=True)
 
     def close(self) -> None:
-        """Lets nobody join with the ticket any more. Idempotent."""
+        """Invalidates the ticket. Idempotent."""
         self._hub.forget(self)
 
 
 class Hub:
-    """Where role processes join. Any thread.
+    """The runner's server, which role processes join. Thread-safe.
 
     Args:
-        listener: Where it listens; the hub closes it.
-        addresses: Where processes may try to reach it; None: the listener's.
+        listener: The listener, which the hub closes.
+        addresses: The addresses that processes try; None means the listener's address.
     """
 
     def __init__(
@@ -197,13 +197,13 @@ class Hub:
 
     @classmethod
     def on_this_host(cls, run: RunDirectory) -> Hub:
-        """Returns a hub that only this user's processes on this host reach.
+        """Returns a hub that accepts only this user's processes on this host.
 
         Args:
             run: The run; the caller holds its ``train`` lock.
 
         Raises:
-            UsageError: The folder of the hub is another user's.
+            UsageError: The hub's folder belongs to another user.
         """
         folder = HostFolder("runner", service_folder(run, "runner"))
         made = cls(folder.listen())
@@ -212,14 +212,14 @@ class Hub:
 
     @classmethod
     def on_network(cls, hosts: Sequence[str]) -> Hub:
-        """Returns a hub that processes of other hosts reach.
+        """Returns a hub that accepts processes on other hosts.
 
         Args:
-            hosts: Numbers of this host, as other hosts know them; with several the hub
-                listens on all of this host's.
+            hosts: IP addresses or names under which other hosts reach this host. If
+                there are several, the hub listens on all network interfaces.
 
         Raises:
-            RunError: No port can be had.
+            RunError: No port is available.
         """
         has_both = socket.has_dualstack_ipv6()
         is_wide = len(hosts) > 1
@@ -250,12 +250,12 @@ class Hub:
         return ticket
 
     def forget(self, ticket: Ticket) -> None:
-        """Makes a ticket worthless."""
+        """Invalidates a ticket."""
         with self._lock:
             self._tickets.pop(ticket.name, None)
 
     def close(self) -> None:
-        """Lets nobody join any more; streams stay. Idempotent."""
+        """Stops accepting processes. Open streams are not closed. Idempotent."""
         self._server.close()
         if self._folder is not None:
             self._folder.remove()
@@ -270,24 +270,24 @@ class Hub:
                     "ticket (of this process) must be one of the runner's, and unused; "
                     "processes of a run are started by tengen train"
                 )
-            # Where no descriptor is to be had, the process may try again.
+            # If this fails for lack of descriptors, the ticket remains valid.
             joined = connection.dup()
             del self._tickets[ticket.name]
-        # Who joins speaks first, so the answer to the question comes before a turn.
+        # The process sends Begun only after the hub's response, so no turn precedes it.
         ticket.take(joined)
 
 
 def join(environment: MutableMapping[str, str], begun: Begun) -> Stream:
-    """Connects to the runner that started this process. Blocks for a minute at most.
+    """Connects to the runner that started this process. Blocks for at most a minute.
 
     Args:
-        environment: This process's; the ticket is taken out of it, so that no process
-            that an environment starts has it.
-        begun: What to tell the runner of this process.
+        environment: The environment variables of this process. The ticket is removed,
+            so that processes started by an environment do not inherit it.
+        begun: The first message to the runner.
 
     Raises:
-        UsageError: No runner started this process, or it refuses the ticket.
-        RunError: The runner has ended, or cannot be reached.
+        UsageError: No runner started this process, or the runner rejects the ticket.
+        RunError: The runner has ended or is unreachable.
     """
     addresses, name, secret = _content(environment.pop(TICKET_VARIABLE, ""))
     question = {"ask": "join", "name": name, "proof": _proof(secret)}
@@ -317,7 +317,7 @@ def join(environment: MutableMapping[str, str], begun: Begun) -> Stream:
 
 
 def _content(text: str) -> tuple[list[str], str, bytes]:
-    """Returns the addresses of the hub, and the name and the secret of a ticket."""
+    """Decodes a ticket; returns the hub's addresses, and its own name and secret."""
     try:
         content = json.loads(text)
         addresses = [str(address) for address in content["addresses"]]

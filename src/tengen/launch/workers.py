@@ -1,4 +1,4 @@
-"""Which processes a run has, and each one's cores."""
+"""The processes of a run, and the division of cores among them."""
 
 from __future__ import annotations
 
@@ -21,42 +21,42 @@ _LEARNING_PART = 4
 _LEARN, _FOLLOW = "learn", "follow"
 
 EVAL = "eval"
-"""The role that plays a run's models against its target, once training has ended."""
+"""The role that plays a run's models against its target after training has ended."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Worker:
-    """One process."""
+    """The description of a role process."""
 
     name: str
     """The process's name, such as ``actor-1``."""
     roles: tuple[str, ...]
-    """The roles that it hosts, in the order of their turns."""
+    """The roles that the process hosts, in the order of their turns."""
     index: int = 0
-    """Which of several with these roles, from 0."""
+    """The index of the process among those with the same roles."""
     num_threads: int = 1
-    """Threads that each of its roles may use."""
+    """The number of threads that each role of the process may use."""
 
     @property
     def given_as(self) -> str:
-        """The role whose entry in ``launch.roles`` holds for the process."""
+        """The role whose entry in ``launch.roles`` applies to the process."""
         return "learn" if self.is_follower else self.roles[0]
 
     @property
     def is_follower(self) -> bool:
-        """Whether it is a learner that follows another one."""
+        """Whether the process is a follower of the leading learner."""
         return self.roles == ("follow",)
 
 
 def workers_in_turns(config: RunConfig, num_threads: int) -> list[Worker]:
     """Returns the processes of a run whose roles take turns.
 
-    Torch in the learner's threads would slow OpenVINO in the same process, so self-play
-    has its own process. Roles that share experience share a process.
+    Self-play has its own process, because the threads of torch would slow down OpenVINO
+    in the learner's process. Roles that share experience in memory share a process.
 
     Args:
-        config: The run's.
-        num_threads: Cores to use, all of them in each turn.
+        config: The run's config.
+        num_threads: Number of cores, all of which each turn uses.
     """
     schedule = config.schedule
     playing = tuple(role for role in (schedule.acting, schedule.rating) if role)
@@ -71,15 +71,15 @@ def workers_in_turns(config: RunConfig, num_threads: int) -> list[Worker]:
 
 
 def workers_at_once(config: RunConfig, num_threads: int) -> list[Worker]:
-    """Returns the processes of a run whose roles all work at once.
+    """Returns the processes of a run whose roles work concurrently.
 
     Args:
-        config: The run's.
-        num_threads: Cores to use, divided as ``with_cores`` says.
+        config: The run's config.
+        num_threads: Number of cores, which ``with_cores`` divides.
     """
     schedule = config.schedule
-    # In environments the learner has the experience, and candidates become models at
-    # once.
+    # In environments, all learning roles share one process, because the learner holds
+    # the experience and candidates become models without a match.
     learning = [schedule.learning]
     if not schedule.serving:
         learning = [(role,) for role in schedule.learning]
@@ -91,12 +91,12 @@ def workers_at_once(config: RunConfig, num_threads: int) -> list[Worker]:
         if not roles[0]:
             continue
         if roles[0] in (_LEARN, _FOLLOW):
-            # The first learner leads; the others have the role ``follow``.
+            # Learner 0 is the leader. The other learners have the role ``follow``.
             count = config.launch.of(_LEARN).count
             indices = range(1, count) if roles[0] == _FOLLOW else range(1)
         else:
             indices = range(config.launch.of(roles[0]).count)
-        # Actors and servers always have a number; others if there are several.
+        # Names of actors and servers always have an index, others only if needed.
         is_numbered = len(indices) > 1 or (
             schedule.serving != "" and roles[0] in (schedule.acting, schedule.serving)
         )
@@ -111,20 +111,19 @@ def workers_at_once(config: RunConfig, num_threads: int) -> list[Worker]:
 def with_cores(
     config: RunConfig, workers: Sequence[Worker], num_cores: int
 ) -> list[Worker]:
-    """Returns processes of one machine with its cores divided among them.
+    """Returns the processes of one machine with its cores divided among them.
 
-    Processes that always work divide the cores. In board games learners have a quarter
-    of the cores, at least one, and self-play has the rest, in equal parts for several
-    processes; without self-play learners have all. In environments learners and
-    inference have half of the cores each, or all if the other ones are elsewhere, and
-    each actor has one thread. Several learners, and several inference servers, divide
-    their part. The other roles work now and then and have one thread. ``launch.roles``
-    overrides each of these numbers.
+    Only roles that are always busy divide the cores. In board games, learners get a
+    quarter of the cores, at least one, and self-play gets the rest; without self-play
+    learners get all. In environments, learners and inference get half of the cores
+    each, or all if the other role is on another machine, and each actor has one thread.
+    Processes with the same role divide its part equally. All other roles are mostly
+    idle and have one thread. ``launch.roles`` overrides each of these numbers.
 
     Args:
-        config: The run's.
-        workers: The processes of the machine, which may not be all of the run's.
-        num_cores: Of the machine.
+        config: The run's config.
+        workers: The processes on the machine, possibly only a part of the run's.
+        num_cores: The number of cores of the machine.
     """
     schedule = config.schedule
     given = [one.given_as for one in workers]
@@ -151,7 +150,7 @@ def with_cores(
 
 
 def with_count(config: RunConfig, role: str, count: int) -> RunConfig:
-    """Returns a config whose role has so many processes."""
+    """Returns a config with ``count`` processes of role ``role``."""
     given = dataclasses.replace(config.launch.of(role), count=count)
     roles = {**config.launch.roles, role: given}
     launch = dataclasses.replace(config.launch, roles=roles)

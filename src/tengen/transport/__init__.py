@@ -1,10 +1,10 @@
-"""How processes speak to a service of another: questions, and sessions.
+"""Requests and sessions between the processes of a service and its clients.
 
-A `Client` connects, greets, asks one thing by a line of JSON and is answered. Then the
-connection is closed, or it is a session's: a stream that client and service use as they
-like. A `Server` answers on a `Listener`: a socket in a `HostFolder`, for this user on
-this host, or an address, for other hosts (`NetDoor`). A service that has both has
-two servers. A service is written so::
+A `Client` connects, sends a greeting and one request as a line of JSON, and receives a
+response. Then the connection is closed, or it becomes a session: a byte stream with a
+protocol of the service. A `Server` accepts clients on a `Listener`, which is a socket
+in a `HostFolder`, for this user on this host, or a network address, for other hosts
+(`NetDoor`). A service on both has two servers. For example::
 
     ECHO = Dialect("echo", version=1)
 
@@ -24,9 +24,9 @@ two servers. A service is written so::
     client = Client(ECHO, far.address)  # or Client(ECHO, "/dev/shm/echo")
     client.ask({"ask": "say", "text": "hello"})  # "hello", or the service's error
     stream, _ = client.open({"ask": "pipe"})
-    stream.sendall(b"the session speaks from here on, as it likes")
+    stream.sendall(b"bytes in the session's own protocol")
 
-To end it: ``near.close()``, ``far.close()``, the sessions, ``folder.remove()``.
+To shut down: ``near.close()``, ``far.close()``, close sessions, ``folder.remove()``.
 """
 
 from tengen.transport.address import NetAddress, is_loopback, is_net

@@ -1,4 +1,4 @@
-"""Addresses of servers that other hosts may reach, and the rule of loopback."""
+"""Network addresses of servers, loopback checks, and TCP options."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _GONE_S = 25.0
 
 @dataclass(frozen=True)
 class NetAddress:
-    """Where a server listens: a host's name or number, and a port."""
+    """A network address: a host name or IP address, and a port."""
 
     host: str
     port: int
 
     @classmethod
     def parse(cls, text: str) -> NetAddress:
-        """Reads ``HOST:PORT``, with or without ``tcp://``; IPv6 in brackets.
+        """Parses ``HOST:PORT`` with or without ``tcp://``; IPv6 addresses in brackets.
 
         Raises:
-            UsageError: The text is no address.
+            UsageError: ``text`` is not an address.
         """
         host, colon, port = text.removeprefix(_SCHEME).rpartition(":")
         if host.startswith("[") and host.endswith("]"):
@@ -44,20 +44,20 @@ class NetAddress:
 
 
 def is_net(address: str | os.PathLike[str]) -> bool:
-    """Tells an address from the folder of a server of this host."""
+    """Returns whether ``address`` is a network address and not a server's folder."""
     return isinstance(address, str) and address.startswith(_SCHEME)
 
 
 def is_loopback(host: str) -> bool:
-    """Tells whether only this host reaches the number of a host."""
+    """Returns whether an IP address is a loopback address."""
     return ipaddress.ip_address(host.partition("%")[0]).is_loopback
 
 
 def keep_alive(connection: socket.socket) -> None:
-    """Sends small messages at once, and notices a host that is gone within 25 s.
+    """Disables Nagle's algorithm and makes TCP detect a lost host within 25 s.
 
-    That is so for a connection on which nothing is said, and for one with bytes on
-    their way, which the system would else send again for a quarter of an hour.
+    This holds for an idle connection and for one with unacknowledged bytes, which the
+    system would otherwise retransmit for a quarter of an hour.
     """
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

@@ -1,4 +1,4 @@
-"""The client's side: asks a service questions, and opens sessions of it."""
+"""The client side, which sends requests to a service and opens sessions."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ from tengen.transport.tls import client_tls
 
 __all__ = ["Client"]
 
-# Of an answer, which a client trusts more than a server trusts a question.
+# Larger than a server's limit for requests, because clients trust their servers.
 _MAX_ANSWER_BYTES = 64 << 20
-# An answer may take so long, however little time the caller has: servers are busy.
+# The minimum time for a response of a busy server, even if the caller's limit is lower.
 _LEAST_ANSWER_S = 2.0
 _CONNECT_S = 10.0
 _RETRY_S = 0.05
 
 
 class Client:
-    """Asks a service of another process; each question is a connection of its own.
+    """Sends requests to a service of another process, each on its own connection.
 
-    Thread-safe. Nothing is sent before the first question.
+    Thread-safe. The client connects only when a request is sent.
 
     Args:
-        dialect: The service's.
-        address: The folder of a server of this host, or ``tcp://HOST:PORT`` of any.
-        patience_s: How long an answer is waited for, 0 or more; 2 s are the least. For
-            a folder, also how long a question waits for another server where the one
-            that it was sent to was killed.
-        token: For ``tcp``, what the server wants to be told; None: that of the
-            environment.
-        ca_file: For ``tcp``, PEM of who vouches for the server's certificate, for TLS.
-        fingerprint: For ``tcp``, SHA-256 of the certificate in hex, instead.
+        dialect: The service's dialect.
+        address: The folder of a server on this host, or ``tcp://HOST:PORT``.
+        patience_s: Seconds to wait for a response, 0 or more; at least 2 s are waited.
+            For a folder, also the seconds in which a new server may replace a killed
+            one.
+        token: The token for ``tcp``; None reads the token from the environment.
+        ca_file: For ``tcp`` with TLS, the PEM file of the certificate authority.
+        fingerprint: For ``tcp`` with TLS, instead of ``ca_file``: the SHA-256 of the
+            server's certificate in hex.
 
     Raises:
-        UsageError: The address or an option cannot be used.
+        UsageError: The address or an option is invalid.
 
     Attributes:
-        name: The address, for errors.
+        name: The address, for error messages.
     """
 
     def __init__(
@@ -76,23 +76,23 @@ class Client:
                 )
             self.name = str(self._address)
         else:
-            # A link may lie where a socket's address would be too long.
+            # A short symbolic link may stand for a path too long for a socket address.
             self._folder = Path(address).resolve()
             self.name = str(self._folder)
 
     def ask(self, message: Message, timeout_s: float | None = None) -> Any:
-        """Returns the answer to a question.
+        """Sends a request and returns the response.
 
         Args:
-            message: The question, with what is asked as its ``ask``. A server that may
-                wait before it answers is given ``wait_s`` more.
-            timeout_s: Less patience than the client's; None: as much.
+            message: The request; its key ``ask`` is the kind of request. A key
+                ``wait_s`` extends the time limit, for a server that waits.
+            timeout_s: A time limit lower than ``patience_s``; None for ``patience_s``.
 
         Raises:
-            NoAnswer: Nobody answers, or too many ask.
-            RunError: The service has failed, or closes.
-            UsageError: The service refused the question, or the client is closed.
-            CoreError: The service's core did.
+            NoAnswer: The server does not respond, or has too many clients.
+            RunError: The service has failed or is closing.
+            UsageError: The service rejected the request, or the client is closed.
+            CoreError: The service's core raised an error.
         """
         connection, answer = self.open(message, timeout_s)
         connection.close()
@@ -104,7 +104,7 @@ class Client:
         """Opens a session; see `ask`.
 
         Returns:
-            The connection, blocking and the caller's to close, and the answer.
+            The connection, which is blocking and owned by the caller, and the response.
         """
         patience_s = self._patience_s
         if timeout_s is not None:
@@ -115,7 +115,7 @@ class Client:
             try:
                 return self.open_now(message, end - time.monotonic())
             except NoAnswer:
-                # Only to a folder, while it is there, may another server come.
+                # Only a folder that still exists may get a new server.
                 is_over = time.monotonic() >= end
                 if is_over or self._folder is None or not self._folder.exists():
                     raise
@@ -124,7 +124,7 @@ class Client:
     def open_now(
         self, message: Message, patience_s: float = 0.0
     ) -> tuple[socket.socket, Any]:
-        """Opens a session with the server that is there now, closed or not."""
+        """Opens a session without retries, even if the client is closed; see `open`."""
         answer_s = max(patience_s, _LEAST_ANSWER_S) + float(message.get("wait_s", 0.0))
         until = time.monotonic() + answer_s
         try:
@@ -135,7 +135,7 @@ class Client:
             )
             try:
                 connection.settimeout(max(0.001, until - time.monotonic()))
-                # A server that turns a client away does not read: its word is there.
+                # A server that rejects a client does not read, but sends an error.
                 with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                     send_line(connection, self._dialect.stamp(message))
                 answer = read_line(connection, until, _MAX_ANSWER_BYTES)
@@ -155,7 +155,7 @@ class Client:
             ) from error
 
     def check_open(self) -> None:
-        """Raises UsageError once the client was closed."""
+        """Raises UsageError if the client is closed."""
         if self._is_closed:
             raise UsageError(
                 f"{self._dialect.name} ({self.name}, closed) must be open; connect "
@@ -163,7 +163,7 @@ class Client:
             )
 
     def close(self) -> None:
-        """Asks no more; questions that wait for another server end. Idempotent."""
+        """Prevents further requests and ends those waiting for a server. Idempotent."""
         self._is_closed = True
 
     def _connect_net(self, until: float) -> socket.socket:
@@ -183,7 +183,7 @@ class Client:
                     f"without encryption; pass ca_file or fingerprint"
                 )
             connection.settimeout(max(0.001, until - time.monotonic()))
-            # As for a question: the word of a server that turns away is read later.
+            # As in open_now: a server that rejects a client sends an error, read later.
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 send_line(connection, self._dialect.stamp({"token": self._token or ""}))
         except BaseException:
@@ -193,7 +193,7 @@ class Client:
 
 
 def _connect_host(folder: Path, until: float) -> socket.socket:
-    # Each time: once a server's folder is gone, anybody may have its name.
+    # Checked each time, because another user may recreate a removed folder.
     check_own_folder("directory", folder)
     connection = OwnedSocket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.settimeout(max(0.001, until - time.monotonic()))
@@ -202,7 +202,7 @@ def _connect_host(folder: Path, until: float) -> socket.socket:
             connection.connect(str(folder / SOCKET_NAME))
             return connection
         except OSError as error:
-            # Where too many wait to be let in, the next one is not made to.
+            # If the listen backlog is full, connect fails instead of waiting.
             if isinstance(error, BlockingIOError) and time.monotonic() < until:
                 time.sleep(_RETRY_S)
                 continue

@@ -1,4 +1,4 @@
-"""Folders that one process at a time holds, and by which clients find its server."""
+"""Folders that belong to one process at a time, where clients find its server."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from tengen.transport.owned import OwnedSocket
 __all__ = ["LOCK_NAME", "SOCKET_NAME", "FolderLock", "HostFolder", "check_own_folder"]
 
 LOCK_NAME = "lock"
-# Folders that this process has. The lock keeps other processes out, but not a second
-# holder in this one; and the first holder that closed the file would let all in.
+# Folders held by this process. POSIX locks exclude only other processes, and closing
+# any descriptor of the file would release the lock of this process.
 _claimed: set[Path] = set()
 SOCKET_NAME = "socket"
-# What a socket's address holds on Linux and, with a few bytes less, on macOS.
+# The maximum length of a socket's path on Linux and, a few bytes less, on macOS.
 _MAX_SOCKET_PATH = 100
 
 
 class HostFolder:
-    """Holds a folder for this process until `leave`, or the process's end.
+    """A folder that this process holds exclusively until `leave`, or until it ends.
 
     Args:
-        service: Name of the service, for errors.
-        directory: The folder; made when absent, for this user alone.
-        own: What names of the service's files begin with, beside the socket's.
+        service: The name of the service, for error messages.
+        directory: The folder; created if missing, accessible only to this user.
+        own: Prefixes of file names that belong to the service, besides the socket.
 
     Raises:
-        UsageError: The folder is a live server's, holds other things, or may be another
-            user's.
+        UsageError: A live server holds the folder, it has unrelated files, or another
+            user may be able to change it.
 
     Attributes:
-        path: Its absolute path.
+        path: The folder's absolute path.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class HostFolder:
                 f"directory ({directory}) must have at most {_MAX_SOCKET_PATH - 7} "
                 f"bytes; choose a shorter one"
             )
-        # A folder that cannot be made or looked at is refused by the lock.
+        # If the folder cannot be created or read, FolderLock raises the error.
         with contextlib.suppress(OSError):
             with contextlib.suppress(FileExistsError):
                 os.mkdir(self.path, 0o700)
@@ -59,7 +59,7 @@ class HostFolder:
         self._lock = FolderLock(service, "directory", directory, (SOCKET_NAME, *own))
 
     def listen(self) -> Listener:
-        """Returns a socket in the folder, in the place of one that is there."""
+        """Returns a listener with a new socket in the folder; replaces an old one."""
         self._socket_path.unlink(missing_ok=True)
         bound = OwnedSocket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -76,23 +76,23 @@ class HostFolder:
         self.leave()
 
     def leave(self) -> None:
-        """Lets the next server have what lies in the folder. Idempotent."""
+        """Releases the folder with its files to the next server. Idempotent."""
         self._lock.leave()
 
 
 def check_own_folder(name: str, folder: Path) -> None:
-    """Refuses a folder that another user may have made, or may change.
+    """Checks that a folder belongs to this user and is not writable by others.
 
-    A name below ``/dev/shm`` is anybody's to take; a folder that is this user's there
-    can be removed or replaced by nobody else.
+    Any user can create a new name in ``/dev/shm``, but only the owner of a folder there
+    can remove or replace it.
 
     Args:
-        name: The option that names the folder, for errors.
-        folder: The folder itself; no link to it.
+        name: The option that names the folder, for error messages.
+        folder: The folder itself, not a link to it.
 
     Raises:
-        UsageError: It is a link, no folder, or not this user's alone.
-        OSError: It is not there, or cannot be looked at.
+        UsageError: The path is a link or not a folder, or others own or can write it.
+        OSError: The folder does not exist or cannot be examined.
     """
     status = os.lstat(folder)
     if stat.S_ISLNK(status.st_mode):
@@ -112,23 +112,24 @@ def check_own_folder(name: str, folder: Path) -> None:
 
 
 class FolderLock:
-    """Has a folder of a service for this process until `leave`, or the process's end.
+    """An exclusive lock on a service's folder until `leave`, or until the process ends.
 
     Args:
-        service: Name of the service, for errors.
-        name: The option that names the folder, for errors.
-        directory: The folder; made when absent.
-        own: What names of the service's files begin with.
+        service: The name of the service, for error messages.
+        name: The option that names the folder, for error messages.
+        directory: The folder; created if missing.
+        own: Prefixes of file names that belong to the service.
 
     Raises:
-        UsageError: It holds other things, is a running server's, or cannot be made.
+        UsageError: The folder has unrelated files, belongs to a running server, or
+            cannot be created.
     """
 
     def __init__(
         self, service: str, name: str, directory: Path, own: tuple[str, ...]
     ) -> None:
-        self._descriptor: int | None = None  # while the folder is this one's
-        # Whatever links lead there, a folder is one.
+        self._descriptor: int | None = None  # set while the lock is held
+        # All links to a folder must resolve to the same path.
         self._path = Path(os.path.realpath(directory))
         try:
             self._path.mkdir(mode=0o700, exist_ok=True)
@@ -147,7 +148,7 @@ class FolderLock:
                 f"another"
             ) from error
         try:
-            # Not flock: children that a killed server forked would hold it on.
+            # Not flock, because forked children of a killed server would keep the lock.
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(descriptor)
@@ -159,9 +160,9 @@ class FolderLock:
         self.leave()
 
     def leave(self) -> None:
-        """Lets the next holder have the folder. Idempotent."""
+        """Releases the lock. Idempotent."""
         if self._descriptor is not None:
-            # Once: the path, and the number, may be another's from then on.
+            # Close only once, because path and descriptor may be reused afterwards.
             descriptor, self._descriptor = self._descriptor, None
             _claimed.remove(self._path)
             os.close(descriptor)

@@ -1,4 +1,4 @@
-"""Messages between a server and a client: lines of JSON, bounded in bytes and time."""
+"""Messages between server and client as lines of JSON, with limits on size and time."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ __all__ = [
 
 
 class NoAnswer(RunError):
-    """Nobody answers: the server has ended, or cannot be reached."""
+    """The server does not respond, because it has ended or cannot be reached."""
 
 
 class ServiceFull(NoAnswer):
-    """Too many clients ask at once; one that waits a moment may be answered."""
+    """The server has too many concurrent clients; a later retry may succeed."""
 
 
-# The client raises an error of the same kind as the server; an error of the core
-# reaches it as it would reach a caller in the server's own process.
+# Maps the kind of an error message to the exception that the client raises, which is
+# the one that the server raised.
 _ERRORS: dict[str, type[Exception]] = {
     "usage": UsageError,
     "full": ServiceFull,  # before its base class
@@ -40,19 +40,20 @@ _ERRORS: dict[str, type[Exception]] = {
 
 
 def error_answer(error: Exception) -> dict[str, Any]:
-    """Returns the answer that has `answer_of` raise an error of the same kind."""
+    """Returns a message that makes `answer_of` raise an error of the same kind."""
     kinds = (kind for kind, one in _ERRORS.items() if isinstance(error, one))
     return {"error": str(error), "kind": next(kinds, "usage")}
 
 
 def answer_of(message: Mapping[str, Any]) -> Any:
-    """Returns the answer that a server's message holds, or raises the error.
+    """Returns the response in a server's message.
 
     Raises:
-        UsageError: Or what the server's error is: there is no answer.
+        UsageError: The message has no response, or an error of this or unknown kind.
+        ServiceFull, RunError, CoreError: The message has an error of this kind.
     """
     if "error" in message:
-        # A server of another version may tell no kind.
+        # A server of another version may omit the kind.
         kind = message.get("kind")
         error = _ERRORS.get(kind if isinstance(kind, str) else "", UsageError)
         raise error(" ".join(str(message["error"]).split()))
@@ -73,38 +74,38 @@ def read_line(
     until: float,
     max_bytes: int,
 ) -> dict[str, Any] | None:
-    """Reads one message, and not a byte behind it.
+    """Reads one message without consuming any bytes after it.
 
     Args:
-        connection: Where from.
-        until: When the message must be there, by ``time.monotonic``. A message that has
-            arrived by then is still read, as the reader may have been held up.
-        max_bytes: Of the message.
+        connection: The connection to read from.
+        until: The deadline for the message, by ``time.monotonic``. A message that has
+            already arrived is read even if this process was delayed.
+        max_bytes: The maximum size of the message.
 
     Returns:
-        The message; None where the other side has closed the connection.
+        The message, or None if the other side has closed the connection.
 
     Raises:
-        UsageError: The line is no message, or is too long.
-        OSError: The connection broke.
-        TimeoutError: The message was not whole in time.
+        UsageError: The line is not a message, or too long.
+        OSError: The connection is broken.
+        TimeoutError: The message was incomplete at the deadline.
     """
     line = bytearray()
     num_bytes = 0
     while not line.endswith(b"\n"):
         left_s = until - time.monotonic()
-        # A peer that sends on and on is not waited for.
+        # The deadline also holds for a peer that keeps sending bytes.
         if num_bytes and left_s <= 0:
             raise TimeoutError("timed out")
         connection.settimeout(max(0.001, left_s))
-        # A message is one line, so that all bytes up to the line's end belong to it.
+        # Peek first, so that only bytes up to the end of the line are consumed.
         seen = connection.recv(65536, socket.MSG_PEEK)
         if not seen:
             return None
         end = seen.find(b"\n") + 1 or len(seen)
         piece = connection.recv(end)
         num_bytes += len(piece)
-        # A session that is resumed may send zero bytes before it is answered.
+        # A resumed session may send zero bytes before the response.
         line += piece if line else piece.lstrip(b"\0")
         # A peer that speaks another protocol may never end its line.
         if line and not line.startswith(b"{"):

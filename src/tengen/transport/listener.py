@@ -1,4 +1,4 @@
-"""Sockets that a server listens on: in a folder of this host, or on an address."""
+"""Sockets that a server listens on, in a folder of this host or on the network."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _MAX_HELLO_BYTES = 4096
 
 @dataclass(frozen=True)
 class Listener:
-    """A bound socket; nobody is answered before a `Server` has it.
+    """A bound socket, on which a `Server` starts to listen.
 
     Attributes:
-        bound: The socket: over TCP, or of this host.
-        address: ``tcp://HOST:PORT`` with the port that was taken, or the folder.
-        token: What clients over TCP must know; None: nothing.
-        tls: Encrypts connections over TCP; None: they are not encrypted.
+        bound: The socket, for TCP or in a folder.
+        address: ``tcp://HOST:PORT`` with the actual port, or the path of the folder.
+        token: The token required of clients over TCP; None if no token is required.
+        tls: Encrypts TCP connections; None for unencrypted connections.
     """
 
     bound: socket.socket
@@ -36,31 +36,31 @@ class Listener:
     tls: Tls | None = None
 
     def secure(self, connection: socket.socket, until: float) -> socket.socket:
-        """Returns the socket to speak on with a client that has connected."""
+        """Prepares an accepted connection; returns the socket to use instead of it."""
         if self.bound.family != socket.AF_UNIX:
             keep_alive(connection)
         return connection if self.tls is None else self.tls(connection, until)
 
     def check(self, connection: socket.socket, dialect: Dialect, until: float) -> None:
-        """Lets a client greet; raises UsageError for one that may not ask."""
-        # The folder of a socket of this host lets its own user in alone.
+        """Checks the client's greeting over TCP; see `check_hello`."""
+        # A socket in a folder needs no check, because only its own user has access.
         if self.bound.family != socket.AF_UNIX:
             check_hello(connection, dialect, self.token, until)
 
     def close(self) -> None:
-        """Listens no more. Idempotent."""
+        """Closes the socket. Idempotent."""
         self.bound.close()
 
 
 @dataclass(frozen=True, kw_only=True)
 class NetDoor:
-    """Where a service lets clients of other hosts in.
+    """Options of a service that is reachable over the network.
 
     Attributes:
-        listen: ``HOST:PORT``; port 0 takes a free one.
-        token: What clients must know; None: that of the environment, or nothing.
-        certificate_file: PEM, for TLS; None: without.
-        key_file: PEM, its key.
+        listen: ``HOST:PORT``; port 0 selects a free port.
+        token: The token required of clients; None uses that of the environment, if any.
+        certificate_file: The PEM file of the certificate for TLS; None for no TLS.
+        key_file: The PEM file of the certificate's private key.
     """
 
     listen: str
@@ -69,14 +69,14 @@ class NetDoor:
     key_file: Path | None = None
 
     def open(self, dialect: Dialect) -> Listener:
-        """Takes the address.
+        """Binds a socket to the address.
 
         Args:
-            dialect: The service's.
+            dialect: The service's dialect.
 
         Raises:
-            UsageError: The address cannot be used, or others than this host would reach
-                it without a token and TLS.
+            UsageError: The address or certificate cannot be used, or the address is not
+                a loopback address and there is no token or no TLS.
         """
         address = NetAddress.parse(self.listen)
         token = dialect.token(self.token)
@@ -113,17 +113,17 @@ class NetDoor:
 def check_hello(
     connection: socket.socket, dialect: Dialect, token: str | None, until: float
 ) -> None:
-    """Reads the first line of a client over TCP: its dialect, and the token it knows.
+    """Reads and checks a TCP client's first line, with its dialect and token.
 
     Raises:
-        UsageError: The client has another dialect, or does not know the token.
-        OSError: The connection broke, or the line was not whole in time.
+        UsageError: The dialect differs, or the token is wrong.
+        OSError: The connection is broken, or the line was incomplete at ``until``.
     """
     hello = read_line(connection, until, _MAX_HELLO_BYTES)
     if hello is None:
         raise ConnectionResetError
     dialect.check(hello)
-    # Of any characters: JSON may have halves of those that UTF-16 makes of two.
+    # JSON strings may contain lone surrogates, which strict encoding would reject.
     given = str(hello.get("token", "")).encode(errors="surrogatepass")
     if token is not None and not hmac.compare_digest(given, token.encode()):
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Sockets whose end tells the other side that this process has ended."""
+"""Sockets that forked processes do not inherit, so they close with this process."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["OwnedSocket"]
 
 
 class OwnedSocket(socket.socket):
-    """A socket that a forked process has no part in.
+    """A socket that is closed in forked processes.
 
-    Without it a process that an environment forks would keep the port of a killed
-    server, and a session of a killed client, for as long as it runs.
+    Otherwise a process forked by an environment would keep the port of a killed server,
+    or the session of a killed client, open until it exits.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class OwnedSocket(socket.socket):
 
     @classmethod
     def of(cls, plain: socket.socket) -> OwnedSocket:
-        """Takes a socket over."""
+        """Takes ownership of a plain socket, which is detached."""
         if isinstance(plain, cls):
             return plain
         timeout_s = plain.gettimeout()
@@ -44,23 +44,22 @@ class OwnedSocket(socket.socket):
         return owned
 
     def _real_close(self) -> None:
-        # Python calls this at the end of the socket and of all files made of it; until
-        # then the descriptor is open.
+        # Python calls this when the socket and all files created from it are closed.
         _core.close_owned(super().detach())
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """Takes a connection, which is owned too, as `socket.socket.accept` does."""
+        """Accepts a connection like `socket.socket.accept`; returns an OwnedSocket."""
         timeout_s = self.gettimeout()
         end = math.inf if timeout_s is None else time.monotonic() + timeout_s
         while True:
-            # Nobody can fork while the core accepts, so it does not wait there.
+            # The core blocks forks while it accepts, so its call must not wait.
             taken = _core.accept_owned(self.fileno())
             if taken >= 0:
                 connection = OwnedSocket(self.family, self.type, self.proto, taken)
                 connection.settimeout(socket.getdefaulttimeout())
                 try:
                     return connection, connection.getpeername()
-                except OSError:  # it has gone already
+                except OSError:  # the client has already disconnected
                     connection.close()
                     continue
             if self.fileno() < 0:
@@ -72,11 +71,11 @@ class OwnedSocket(socket.socket):
                 raise TimeoutError("timed out")
             poll = select.poll()
             poll.register(self.fileno(), select.POLLIN)
-            # Some systems do not tell that another thread has closed the socket.
+            # On some systems poll does not wake if another thread closes the socket.
             poll.poll(1000.0 * min(left_s, 1.0))
 
     def dup(self) -> OwnedSocket:
-        """Returns a copy, which is owned too."""
+        """Returns a duplicate, which is also an OwnedSocket."""
         copy = _core.dup_owned(self.fileno())
         if copy < 0:
             raise OSError(-copy, os.strerror(-copy))
@@ -85,14 +84,14 @@ class OwnedSocket(socket.socket):
         return owned
 
     def detach(self) -> int:
-        """Returns its descriptor, which stays owned.
+        """Detaches and returns the descriptor, which forks still do not inherit.
 
-        Pass it to a part of the core that takes it over, or to ``_core.close_owned``: a
-        process that is forked meanwhile has no part in it.
+        Pass the descriptor to code of the core that takes ownership of it, or to
+        ``_core.close_owned``.
         """
         return super().detach()
 
     def __del__(self) -> None:
-        # One that could not be made has no attributes.
+        # If the constructor failed, the socket has no attributes.
         with contextlib.suppress(AttributeError):
             self._real_close()

@@ -1,4 +1,4 @@
-"""The server's side: lets clients in, and answers the one question of a connection."""
+"""The server side, which accepts clients and handles one request per connection."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from tengen.transport.service import RESUME, Message, Service
 
 __all__ = ["Places", "Server"]
 
-# What fails for want of descriptors or memory may go again in a moment.
+# The pause before a retry if descriptors or memory are exhausted.
 _PAUSE_S = 0.1
-# Of the descriptors that a process may have: the rest is for questions and files.
+# The share of the process's descriptors for sessions; requests and files use the rest.
 _SESSIONS_SHARE = 7 / 8
 
 
-# Of the places that one peer may have: the rest is for the others.
+# The maximum share of the connection slots that one peer may occupy.
 _PEER_SHARE = 3 / 4
 
 
 class Server:
-    """A thread that accepts, and one for each client that speaks.
+    """A server with one thread that accepts clients and one thread per active client.
 
-    A connection greets, asks one thing and is answered; then it is closed, or a
-    session's, which may be silent for as long as its client lives. A client that says
-    nothing, too much or nonsense is sent away, and keeps nobody else waiting. So are
-    clients that are too many at once, of one peer or of all. Where the process has no
-    descriptors left clients wait until it has; sessions are refused before, so that
-    questions are still answered.
+    On a connection, a client sends a greeting and one request and receives a response.
+    Then the connection is closed, or becomes a session, which may be idle for any time.
+    A client that is too slow, or sends invalid or excessive data, is rejected without
+    delaying other clients. So are clients beyond the limits, which apply per peer and
+    in total. If the process has no free descriptors, clients wait. Sessions are
+    rejected earlier, so that requests can still be served.
 
     Args:
-        listener: The bound socket; listens from here on, closed by ``close``.
-        service: What clients may ask.
+        listener: The bound socket, which the server owns. Listening starts immediately.
+        service: The functions that handle requests and sessions.
     """
 
     def __init__(self, listener: Listener, service: Service) -> None:
@@ -63,13 +63,13 @@ class Server:
 
     @property
     def address(self) -> str:
-        """What a `Client` reaches the server by."""
+        """The address to pass to a `Client`."""
         return self._listener.address
 
     def close(self) -> None:
-        """Lets nobody in any more; no session is opened after it returns."""
+        """Stops accepting clients. After it returns, no more sessions are opened."""
         self._is_closing.set()
-        # Wakes the thread that accepts; some systems refuse it and wake it anyway.
+        # Wakes the accepting thread, on some systems in spite of an error.
         with contextlib.suppress(OSError):
             self._listener.bound.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -85,7 +85,7 @@ class Server:
             except (OSError, MemoryError):
                 self._is_closing.wait(_PAUSE_S)
                 continue
-            # A socket of this host has no address.
+            # Clients of a socket in a folder have no address.
             peer = address[0] if isinstance(address, tuple) else None
             if not self._hellos.take(peer):
                 full = self._full("greetings", self._limits.max_hellos)
@@ -98,15 +98,15 @@ class Server:
                     name=f"{self._name}-hello",
                     daemon=True,
                 ).start()
-            except (RuntimeError, MemoryError):  # no thread to be had
+            except (RuntimeError, MemoryError):  # no thread can be started
                 self._hellos.leave(peer)
                 self._turn_away(connection, _no_thread(self._name))
                 self._is_closing.wait(_PAUSE_S)
 
     def _turn_away(self, connection: socket.socket, error: ServiceFull) -> None:
-        """Refuses a client that there is no thread for, and waits for nothing."""
+        """Rejects a client without starting a thread. Does not block."""
         with connection:
-            # A line means nothing to a client that waits for encryption.
+            # A client that waits for a TLS handshake could not read a plain line.
             if self._listener.tls is None:
                 connection.setblocking(False)
                 _try_send(connection, error)
@@ -126,7 +126,7 @@ class Server:
             message = read_line(connection, time.monotonic() + limit_s, most)
             if message is not None:
                 connection.settimeout(limit_s)
-                # A client that has gone, or takes nothing, needs no answer.
+                # Ignores a client that has disconnected or does not read its response.
                 with contextlib.suppress(OSError):
                     self._answer(connection, message)
         except TimeoutError:
@@ -163,7 +163,7 @@ class Server:
         except MemoryError:
             _try_send(connection, _short(self._name))
         except Exception as error:
-            # Whatever a message has brought about: its sender is not left waiting.
+            # Any other error is also reported, so that the client does not wait.
             wrong = UsageError(
                 f"message ({kind}) is refused: {error!r}; send what it needs"
             )
@@ -173,7 +173,7 @@ class Server:
         connection.settimeout(None)
         with self._while_open(kind):
             try:
-                if kind != RESUME:  # which was let in before
+                if kind != RESUME:  # a resumed session has already been admitted
                     _check_descriptors(connection, self._name)
                 answer = self._service.sessions[kind](connection, message)
             except OSError as error:
@@ -205,7 +205,7 @@ class Server:
                 self._opening.notify_all()
 
     def _send_away(self, connection: socket.socket, error: Exception) -> None:
-        """Sends the last word; unread bytes do not break it off."""
+        """Sends an error, and drains the input so that no reset discards the error."""
         _try_send(connection, error)
         until = time.monotonic() + self._limits.linger_s
         with contextlib.suppress(OSError):
@@ -227,9 +227,9 @@ class Server:
 
 
 def _check_descriptors(connection: socket.socket, service: str) -> None:
-    """Refuses a session where it would take of the last descriptors."""
+    """Raises RunError if a session would use one of the last free descriptors."""
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    # A new one has the lowest number that is free.
+    # A new descriptor gets the lowest free number.
     with connection.dup() as copy:
         lowest = copy.fileno()
     if most != resource.RLIM_INFINITY and lowest >= most * _SESSIONS_SHARE:
@@ -270,10 +270,10 @@ def _try_send(connection: socket.socket, error: Exception) -> None:
 
 
 class Places:
-    """Counts who is at one thing at once. Thread-safe; never waits.
+    """Limits the number of concurrent clients in one phase. Thread-safe, non-blocking.
 
     Args:
-        most: At once, at least 1.
+        most: The maximum number of clients, at least 1.
     """
 
     def __init__(self, most: int) -> None:
@@ -284,10 +284,10 @@ class Places:
         self._lock = threading.Lock()
 
     def take(self, peer: str | None) -> bool:
-        """Takes a place; whether there was one.
+        """Takes a slot if one is free; returns whether one was.
 
         Args:
-            peer: The host that it is for; None: of this host, which is the only one.
+            peer: The client's host; None for clients on this host, which may use all.
         """
         with self._lock:
             num_own = self._by_peer[peer]
@@ -299,7 +299,7 @@ class Places:
             return True
 
     def leave(self, peer: str | None) -> None:
-        """Gives back a place that was taken for the same peer."""
+        """Releases a slot that was taken for the same peer."""
         with self._lock:
             self._num_taken -= 1
             self._by_peer[peer] -= 1

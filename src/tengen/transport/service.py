@@ -1,4 +1,4 @@
-"""What a service is to the transport: its dialect, and what it may be asked."""
+"""The definition of a service: its dialect, request handlers and limits."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from tengen.errors import UsageError
 __all__ = ["RESUME", "Dialect", "Limits", "Message", "Service"]
 
 Message = Mapping[str, Any]
-"""A JSON object; what is asked is its ``ask``."""
+"""A JSON object. In a request, the key ``ask`` is the kind of request."""
 
 RESUME = "resume"
-"""Asks to go on with a session of a server that was killed; it is not counted again."""
+"""The kind of request that resumes a killed server's session, exempt from limits."""
 
 _MIN_TOKEN = 16
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """What a server and its clients must agree on.
+    """The protocol that a server and its clients must agree on.
 
     Attributes:
-        name: The service's, as it stands in errors.
-        version: Of its messages, and of what its sessions speak.
-        max_question_bytes: The longest question that the server reads. By default
-            16,384 integers of 20 digits with floats of 24 fit.
+        name: The name of the service, also for error messages.
+        version: The version of the messages and of the session protocol.
+        max_question_bytes: The maximum size of a request. The default has space for
+            16,384 integers of 20 digits with floats of 24 characters.
     """
 
     name: str
@@ -38,10 +38,10 @@ class Dialect:
     max_question_bytes: int = 1 << 20
 
     def token(self, given: str | None) -> str | None:
-        """Returns the token to use: the one given, or that of the environment.
+        """Returns ``given``, or the token in the environment if ``given`` is None.
 
         Raises:
-            UsageError: The token is too short to be a secret.
+            UsageError: The token is shorter than 16 or longer than 1024 bytes.
         """
         token = os.environ.get(self.token_variable) if given is None else given
         if token is not None and not _MIN_TOKEN <= len(token.encode()) <= 1024:
@@ -57,11 +57,11 @@ class Dialect:
         return f"TENGEN_{self.name.upper()}_TOKEN"
 
     def stamp(self, message: Message) -> dict[str, Any]:
-        """Returns a message that tells which dialect it is in."""
+        """Returns a message with the dialect's name and version added."""
         return {"service": self.name, "version": self.version, **message}
 
     def check(self, message: Message) -> None:
-        """Raises UsageError for a message in another dialect."""
+        """Raises UsageError if the message is in another dialect."""
         service = message.get("service", self.name)
         if service != self.name:
             raise UsageError(
@@ -77,40 +77,40 @@ class Dialect:
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What the clients of a server may take of it, beside its descriptors."""
+    """Limits on the use of a server by its clients, in addition to descriptors."""
 
     hello_s: float = 10.0
-    """Seconds for a greeting, encryption included."""
+    """Seconds for the TLS handshake and the greeting."""
     question_s: float = 10.0
-    """Seconds for a question to be there, and for its answer to be taken."""
+    """Seconds for receiving a request, and for sending the response."""
     linger_s: float = 2.0
-    """Seconds for which a client that was refused may still read why."""
+    """Seconds for which a rejected client may still read the error."""
     max_hellos: int = 256
-    """Clients that greet at once."""
+    """The maximum number of clients that are connecting concurrently."""
     max_connections: int = 1024
-    """Questions that are asked and answered at once, each by a thread."""
+    """The maximum number of concurrent requests, each handled by a thread."""
     max_sessions: int = 4096
-    """Sessions, each of which may be a thread of the service."""
+    """The maximum number of sessions, each of which may have a thread."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Service:
-    """What a server does for its clients. The functions are called by many threads.
+    """The functions that a server calls for its clients, from many threads.
 
-    A function may raise; the client gets the error. One that raises neither a
-    TengenError nor a CoreError has the message refused.
+    The client raises a TengenError or CoreError that a function raises. Other
+    exceptions become a UsageError, because the message must have caused them.
 
     Attributes:
-        dialect: The service's.
-        questions: By what is asked, a function that takes the message and returns the
-            answer, a JSON value.
-        sessions: By what is asked, a function that takes the connection and the
-            message, opens a session on a duplicate of the connection, which is the
-            session's to close, and returns the answer. A session sends nothing before
-            its client does, who waits for the answer first.
-        num_sessions: Returns how many sessions there are; the server bounds them.
-        is_closing: Returns whether the service takes no more questions.
-        limits: What clients may take; the server holds them to it.
+        dialect: The service's dialect.
+        questions: Maps a kind of request to a function that takes the message and
+            returns the response, a JSON value.
+        sessions: Maps a kind of request to a function that takes the connection and the
+            message, opens a session on a duplicate of the connection, which the session
+            must close, and returns the response. The session must not send anything
+            before its client does, which first waits for the response.
+        num_sessions: Returns the number of sessions, which the server limits.
+        is_closing: Returns whether the service rejects further requests.
+        limits: The limits that the server enforces.
     """
 
     dialect: Dialect

@@ -1,7 +1,7 @@
-"""Encryption between a server and its clients: TLS outside, a plain stream inside.
+"""TLS between a server and its clients.
 
-Sessions speak over plain sockets; a thread a connection carries bytes between such a
-socket and the encrypted one.
+Sessions use plain sockets. One thread per connection copies bytes between the plain
+socket and the TLS socket.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from tengen.transport.owned import OwnedSocket
 
 __all__ = ["Tls", "client_tls", "fingerprint_of", "server_tls"]
 
-# TLS brings at most 16 KiB a record; several go on together.
+# Space for several TLS records of at most 16 KiB, which are forwarded together.
 _BUFFER_BYTES = 1 << 18
 _TLS_HANDSHAKE = 0x16
-# For the peer to take what is under way when the plain end was closed.
+# Seconds for the peer to receive buffered bytes after the plain end was closed.
 _REST_S = 10.0
 
 Tls = Callable[[socket.socket, float], socket.socket]
-"""Takes a connection and the time by which it must be done; returns a plain socket."""
+"""Function of a connection and a deadline for the handshake; returns a plain socket."""
 
 
 def fingerprint_of(certificate_file: Path) -> str:
-    """Returns the SHA-256 in hex of the first certificate of a PEM file.
+    """Returns the SHA-256 in hex of the first certificate in a PEM file.
 
     Raises:
-        UsageError: The file cannot be read, or has none.
+        UsageError: The file cannot be read or has no certificate.
     """
     end = "-----END CERTIFICATE-----"
     try:
@@ -54,15 +54,15 @@ def fingerprint_of(certificate_file: Path) -> str:
 
 
 def server_tls(service: str, certificate_file: Path, key_file: Path) -> Tls:
-    """Returns how a server takes clients in.
+    """Returns the function that encrypts a server's connections.
 
     Args:
-        service: Its name, for threads.
-        certificate_file: PEM; with what is between it and its authority, if anything.
-        key_file: PEM, its key.
+        service: The name of the service, for thread names.
+        certificate_file: The PEM file of the certificate and intermediate certificates.
+        key_file: The PEM file of the private key.
 
     Raises:
-        UsageError: One of them cannot be used.
+        UsageError: A file cannot be used.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
@@ -89,16 +89,16 @@ def server_tls(service: str, certificate_file: Path, key_file: Path) -> Tls:
 def client_tls(
     service: str, host: str, ca_file: Path | None, fingerprint: str | None
 ) -> Tls:
-    """Returns how a client reaches a server.
+    """Returns the function that encrypts a client's connections.
 
     Args:
-        service: Its name, for errors.
-        host: The name that the certificate must have, where an authority vouches.
-        ca_file: PEM of who vouches for it.
-        fingerprint: SHA-256 of the server's certificate in hex, instead.
+        service: The name of the service, for error messages.
+        host: The host name that the certificate must have if ``ca_file`` is given.
+        ca_file: The PEM file of the certificate authority.
+        fingerprint: Instead of ``ca_file``, the certificate's SHA-256 in hex.
 
     Raises:
-        UsageError: They cannot be used.
+        UsageError: Both or neither are given, or the given one cannot be used.
     """
     if (ca_file is None) == (fingerprint is None):
         raise UsageError(
@@ -181,7 +181,7 @@ def _shake_hands(
 
 
 def _pump(tls: ssl.SSLSocket, service: str) -> socket.socket:
-    """Starts the thread that carries bytes, and returns the plain end."""
+    """Starts the thread that copies bytes; returns the plain end for the session."""
     ours, theirs = (OwnedSocket.of(end) for end in socket.socketpair())
     carrier = threading.Thread(
         target=_carry, args=(tls, theirs), name=f"{service}-tls", daemon=True
@@ -199,16 +199,16 @@ def _pump(tls: ssl.SSLSocket, service: str) -> socket.socket:
 
 
 class _OwnedTls(ssl.SSLSocket):
-    """TLS over an `OwnedSocket`, whose descriptor it takes over."""
+    """TLS over an `OwnedSocket`; takes ownership of the socket's descriptor."""
 
     def _real_close(self) -> None:
-        # As there; what remains is not the system's.
+        # As in OwnedSocket; the TLS state holds no further system resources.
         _core.close_owned(self.detach())
         self._sslobj = None
 
 
 class _Way:
-    """One direction: bytes that were taken from ``source`` and wait for ``sink``."""
+    """One direction of a connection, with a buffer between ``source`` and ``sink``."""
 
     def __init__(self, source: socket.socket, sink: socket.socket) -> None:
         self._source = source
@@ -221,11 +221,11 @@ class _Way:
 
     @property
     def waits_for_sink(self) -> bool:
-        """Whether there are bytes to send; else there are some to wait for."""
+        """Whether there are buffered bytes for ``sink``; else ``source`` is awaited."""
         return self._begin < self._end
 
     def move(self) -> bool:
-        """Moves what goes without waiting; whether anything changed."""
+        """Copies bytes without blocking; returns whether anything changed."""
         moved = False
         while self._end < _BUFFER_BYTES and not self._ended:
             try:
@@ -244,13 +244,13 @@ class _Way:
             except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
                 return moved
             except OSError:
-                # Nobody takes what comes any more.
+                # The sink is closed, so the remaining bytes are discarded.
                 self._begin = self._end
                 self._ended = True
         self._begin = self._end = 0
         if self._ended and not self.is_over:
             self.is_over = moved = True
-            # Not SSLSocket's own, after which the other direction is not encrypted.
+            # SSLSocket.shutdown would end the encryption of the other direction.
             with contextlib.suppress(OSError):
                 socket.socket.shutdown(self._sink, socket.SHUT_WR)
         return moved
@@ -259,8 +259,8 @@ class _Way:
 def _carry(tls: ssl.SSLSocket, plain: socket.socket) -> None:
     plain.setblocking(False)
     out, back = _Way(plain, tls), _Way(tls, plain)
-    # Set once the plain end was closed for good, and not for one direction: then a peer
-    # that neither takes what is left nor goes must not keep the thread.
+    # A deadline, set when the plain end is closed in both directions, so that a peer
+    # that neither reads the remaining bytes nor disconnects cannot keep the thread.
     until: float | None = None
     with tls, plain:
         while not (out.is_over and (back.is_over or until is not None)):
@@ -277,7 +277,7 @@ def _carry(tls: ssl.SSLSocket, plain: socket.socket) -> None:
                     events[sink] |= select.POLLOUT
                 else:
                     events[source] |= select.POLLIN
-            # One that nothing is wanted from would tell of its end again and again.
+            # Poll only for wanted events; other sockets would report hang-ups forever.
             poll = select.poll()
             for one, wanted in events.items():
                 if wanted or (one is plain and until is None):

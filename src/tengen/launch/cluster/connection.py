@@ -24,7 +24,7 @@ __all__ = ["connect", "disconnect", "first_line"]
 
 _CONNECT_S = 5.0
 _ANSWER_S = 60.0
-"""Seconds for an address to answer as a cluster does; Ray itself would ask for ever."""
+"""Seconds in which a cluster must respond; Ray itself would retry forever."""
 _ASK = """
 import sys
 from ray._raylet import GcsClient
@@ -34,17 +34,17 @@ try:
 except Exception as error:
     sys.exit(" ".join(str(error).split()))
 """
-"""Runs in a process of its own, which can be killed, and whose log is discarded."""
+"""Code run in a separate process, which can be killed and whose log is discarded."""
 _OURS = threading.Event()
-"""Set while this process is connected by ``connect``, not by the caller itself."""
+"""Set while the connection of this process is one that ``connect`` opened."""
 
 
 def connect(config: RunConfig) -> None:
-    """Connects this process to the cluster, unless it is connected.
+    """Connects this process to the cluster, unless it is already connected.
 
     Raises:
-        UsageError: There is no such cluster, or it has another version of Ray or
-            Python.
+        UsageError: The cluster cannot be reached, or its version of Ray or Python
+            differs from this process's version.
     """
     if ray.is_initialized():
         return
@@ -54,9 +54,9 @@ def connect(config: RunConfig) -> None:
         _check_address(given, where)
     if not given and not _is_any_here():
         given = "local"
-    # A cluster that this call starts reports no usage. Roles get the usual priority, as
-    # with other launchers: by default Ray's workers, and the processes that they start,
-    # have nice 15.
+    # A cluster that this call starts sends no usage statistics. Roles run at normal
+    # priority, as with other launchers; Ray would run its workers and the processes
+    # that they start at nice 15.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_worker_niceness", "0")
     runtime_env = _runtime_env(config.launch.runtime_env)
@@ -78,16 +78,16 @@ def connect(config: RunConfig) -> None:
 
 
 def disconnect() -> None:
-    """Ends the connection of ``connect``, and the cluster if ``connect`` started it."""
+    """Closes the connection made by ``connect``, and a cluster that it started."""
     if _OURS.is_set():
         _OURS.clear()
         ray.shutdown()
 
 
 def _is_any_here() -> bool:
-    """Returns whether the cluster that began last on this host still answers.
+    """Returns whether the cluster started most recently on this host still responds.
 
-    Ray would wait for a cluster that is gone, because a file still has its address.
+    Ray itself would wait for a dead cluster whose address is still in a file.
     """
     try:
         known = Path("/tmp/ray/ray_current_cluster").read_text().strip()
@@ -99,7 +99,7 @@ def _is_any_here() -> bool:
 
 
 def _check_address(given: str, where: str) -> None:
-    """Refuses a wrong address at once; Ray would wait and print many lines."""
+    """Rejects a wrong address immediately; Ray would wait and print many lines."""
     host, _, port = given.rpartition(":")
     if "://" in given or not host or not port.isdecimal():
         raise UsageError(
@@ -119,7 +119,7 @@ def _check_address(given: str, where: str) -> None:
 
 
 def _lack(address: str) -> str:
-    """Returns why what listens there is not a Ray cluster; "" if it is one."""
+    """Returns why the server at ``address`` is not a Ray cluster; "" if it is one."""
     asking = subprocess.Popen(
         [sys.executable, "-P", "-c", _ASK, address],
         stdout=subprocess.PIPE,
@@ -128,7 +128,7 @@ def _lack(address: str) -> str:
     )
     assert asking.stdout is not None
     with asking:
-        # The import may take long on a busy host.
+        # The import of Ray may be slow on a busy host, so the timeout starts after it.
         asking.stdout.readline()
         try:
             _, errors = asking.communicate(timeout=_ANSWER_S)
@@ -154,14 +154,14 @@ def _runtime_env(path: str) -> dict[str, Any] | None:
 
 
 def first_line(error: Exception) -> str:
-    """Returns the first line of an error, without its full stop."""
+    """Returns the first line of an error message, without the final full stop."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return (lines or [type(error).__name__])[0].rstrip(".:")
 
 
 @contextlib.contextmanager
 def _signals_kept() -> Iterator[None]:
-    """Keeps this process's signal handlers: ``ray.init`` would make SIGTERM end it."""
+    """Restores this process's signal handlers, which ``ray.init`` replaces."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -172,5 +172,5 @@ def _signals_kept() -> Iterator[None]:
         yield
     finally:
         for number, handler in kept.items():
-            if handler is not None:  # C code set it, and Python cannot set it again
+            if handler is not None:  # None: set by C code, Python cannot restore it
                 signal.signal(number, handler)

@@ -1,10 +1,10 @@
-"""What each process of a run asks a cluster's hosts for. No Ray calls.
+"""The resources that each process of a run requests from a cluster. No Ray calls.
 
-Roles that learn, serve, export and judge are called the core. The core is planned for
-one host if it fits there. Self-play has one process on each host, with as many threads
-as the host has left. On hosts without the core it asks for less, so that the core has
-room there if its own host is lost. All actors of environments ask for the same, so that
-any host has room for any of them.
+The core is the set of processes for learning, inference, export, gate and rating. It is
+planned for one host if it fits there. Self-play has one process on each host, with as
+many threads as the host has cores left. On hosts without the core, self-play requests
+less, so that the core can move there if its own host is lost. All environment actors
+request the same resources, so that any actor fits on any host.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ __all__ = [
 ]
 
 _NOW_AND_THEN = 0.01
-"""Part of a core for roles that work now and then: above 0, so that a head node without
-cores for roles gets no such role."""
+"""Fraction of a core for roles that are mostly idle. It is above 0, so that Ray does
+not place them on a head node that offers no cores."""
 _LEAST = 0.5
-"""Part of a core that a host must have left for an acting process."""
+"""Fraction of a core that a host must have left for an acting process."""
 _LISTENING = ("learn", "inference")
 
 
@@ -50,23 +50,23 @@ class Node:
     """One host of a cluster."""
 
     node: str
-    """Ray's id of the host."""
+    """Ray's ID of the host."""
     host: str
     """The host's name."""
     num_cpus: float
-    """Cores that roles may have."""
+    """Cores that the host offers to Ray."""
     num_gpus: float
-    """GPUs that roles may have."""
+    """GPUs that the host offers to Ray."""
     resource: str = ""
-    """Ray's name of a resource that only this host has, by which an actor is placed
-    there."""
+    """Name of a Ray resource that only this host has; requesting it pins an actor to
+    the host."""
 
 
 def nodes_of(listed: Sequence[Mapping[str, Any]]) -> list[Node]:
-    """Returns the hosts that are alive, the largest first.
+    """Returns the live hosts, sorted by decreasing number of cores.
 
     Args:
-        listed: As ``ray.nodes()`` returns them.
+        listed: The result of ``ray.nodes()``.
     """
     nodes = [
         Node(
@@ -83,12 +83,12 @@ def nodes_of(listed: Sequence[Mapping[str, Any]]) -> list[Node]:
 
 
 def check_gpus(config: RunConfig, nodes: Sequence[Node]) -> None:
-    """Makes sure that a cluster has a GPU at all where the config names one.
+    """Checks that the cluster has at least one GPU if the config names one.
 
-    Each role checks for its own GPU on the host that it gets.
+    Each role checks for its own GPU on the host where it is placed.
 
     Args:
-        config: The run's.
+        config: The run's config.
         nodes: The cluster's hosts.
 
     Raises:
@@ -104,7 +104,7 @@ def check_gpus(config: RunConfig, nodes: Sequence[Node]) -> None:
 
 
 def _listed(nodes: Sequence[Node]) -> str:
-    """Returns the hosts of a cluster with cores and GPUs, as text."""
+    """Returns a string that lists hosts with their cores and GPUs, for messages."""
     shown = [
         f"{node.host} has {node.num_cpus:g} cores and {node.num_gpus:g} GPUs"
         for node in nodes[:4]
@@ -114,19 +114,19 @@ def _listed(nodes: Sequence[Node]) -> str:
 
 
 def is_together(config: RunConfig) -> bool:
-    """Returns whether the core must be on one host: it listens on one address."""
+    """Returns whether the core must be on one host, as it listens on one address."""
     several = max(config.launch.of(role).count for role in _LISTENING)
     return bool(config.schedule.serving) and several == 1
 
 
 def filled(config: RunConfig, nodes: Sequence[Node]) -> RunConfig:
-    """Returns a config with a self-play process for each host that has room for one.
+    """Returns a config with one self-play process per host that has space for one.
 
-    The number of environment actors stays.
+    The number of environment actors is unchanged.
 
     Args:
-        config: The run's.
-        nodes: The cluster's hosts, the largest first.
+        config: The run's config.
+        nodes: The cluster's hosts, as returned by ``nodes_of``.
     """
     schedule = config.schedule
     if schedule.serving or not schedule.acting:
@@ -137,17 +137,17 @@ def filled(config: RunConfig, nodes: Sequence[Node]) -> RunConfig:
 
 
 def table_of(config: RunConfig, nodes: Sequence[Node], home: str = "") -> list[Placed]:
-    """Returns what each process asks for, in order.
+    """Returns the processes with the resources that they request, in order.
 
-    ``launch.roles.ROLE.num_cpus`` and ``num_gpus`` are asked for as they are. Without
-    them a process that always works asks for one core for each thread, or
-    proportionally less if its host has fewer.
+    A process requests ``launch.roles.ROLE.num_cpus`` and ``num_gpus`` if they are set.
+    Otherwise a process that is always busy requests one core per thread, or
+    proportionally less if its host has fewer cores.
 
     Args:
-        config: The run's.
-        nodes: The cluster's hosts, the largest first.
-        home: Ray's id of the only host with the run's files, where the core must be;
-            empty: any host may have the core.
+        config: The run's config.
+        nodes: The cluster's hosts, as returned by ``nodes_of``.
+        home: Ray's ID of the only host with the run's files, where the core must run;
+            empty if the core may run on any host.
     """
     return _Plan(config, nodes, home).table()
 
@@ -155,17 +155,17 @@ def table_of(config: RunConfig, nodes: Sequence[Node], home: str = "") -> list[P
 def check_fits(
     config: RunConfig, table: Sequence[Placed], nodes: Sequence[Node], home: str = ""
 ) -> None:
-    """Makes sure that the cluster, if it were empty, has room for the processes.
+    """Checks that an idle cluster has enough resources for the processes.
 
     Args:
-        config: The run's.
-        table: Of ``table_of``.
+        config: The run's config.
+        table: The result of ``table_of``.
         nodes: The cluster's hosts.
         home: As for ``table_of``.
 
     Raises:
-        UsageError: There is no room for a process, or for the group that must be on one
-            host, together with the others.
+        UsageError: A process, or the core if it must be on one host, does not fit
+            beside the other processes.
     """
     acting = (config.schedule.acting,)
     core = [one for one in table if one.worker.roles != acting]
@@ -198,7 +198,7 @@ def _free(nodes: Sequence[Node]) -> dict[str, list[float]]:
 def _first_fit(
     free: dict[str, list[float]], cpus: float, gpus: float, only: str = ""
 ) -> str | None:
-    """Takes so much of the first host that has it, or of the only one."""
+    """Reserves resources on the first host that has enough; returns its ID or None."""
     for node, left in free.items():
         if only in ("", node) and left[0] >= cpus and left[1] >= gpus:
             left[0] -= cpus
@@ -232,15 +232,15 @@ def _no_room(
 
 
 class _Plan:
-    """The plan of which process is on which host.
+    """Assigns processes to hosts.
 
     Args:
-        config: The run's.
-        nodes: The cluster's hosts, the largest first.
+        config: The run's config.
+        nodes: The cluster's hosts, as returned by ``nodes_of``.
         home: As for ``table_of``.
 
     Attributes:
-        hosts: The hosts that may have roles.
+        hosts: The hosts that may run roles.
     """
 
     def __init__(self, config: RunConfig, nodes: Sequence[Node], home: str) -> None:
@@ -251,7 +251,7 @@ class _Plan:
         workers = workers_at_once(config, 1)
         self._players = [one for one in workers if one.roles == (schedule.acting,)]
         self._core = [one for one in workers if one.roles != (schedule.acting,)]
-        # While there is no host yet, a process asks for one core for each thread.
+        # As long as the cluster has no host, a process requests one core per thread.
         none_yet = Node(node="", host="", num_cpus=math.inf, num_gpus=math.inf)
         self.hosts = [one for one in nodes if one.num_cpus > 0 or one.node == home]
         self.hosts = self.hosts or [none_yet]
@@ -261,7 +261,7 @@ class _Plan:
         self._cores_left: dict[str, float] = {}
 
     def has_room(self, host: Node) -> bool:
-        """Returns whether a host has room for one more acting process."""
+        """Returns whether a host has enough resources for one more acting process."""
         given = self._config.launch.of(self._players[0].given_as)
         num_here = self._num_here[host.node]
         if given.num_cpus:
@@ -273,7 +273,7 @@ class _Plan:
         return has_cores and host.num_gpus - taken >= (num_here + 1) * given.num_gpus
 
     def table(self) -> list[Placed]:
-        """Returns what each process asks for, in order, after all have a host."""
+        """Assigns the acting processes and returns all requests; see ``table_of``."""
         self._place_players()
         core_cpus = 0.0
         if self._base is not None:
@@ -286,7 +286,7 @@ class _Plan:
         return sorted(found, key=lambda one: order[one.worker.name])
 
     def _place_core(self, home: str) -> Node | None:
-        """Plans the core; returns its host, or None if no single host holds it."""
+        """Assigns the core; returns its host, or None if no single host is enough."""
         launch = self._config.launch
         given = [launch.of(one.given_as) for one in self._core]
         cpus = sum(one.num_cpus or _NOW_AND_THEN for one in given)
@@ -306,7 +306,7 @@ class _Plan:
         return None
 
     def _place_players(self) -> None:
-        """Plans the acting processes, each for the host with the most for one more."""
+        """Assigns each acting process to the host with the most cores left for it."""
         if not self._players:
             return
         places = [(*self._preference(one), i) for i, one in enumerate(self.hosts)]
@@ -319,7 +319,7 @@ class _Plan:
             heapq.heapreplace(places, (*self._preference(best), place))
 
     def _left(self, host: Node) -> float:
-        """Returns the cores of a host that the core leaves for acting processes."""
+        """Returns the number of a host's cores that remain for acting processes."""
         if (known := self._cores_left.get(host.node)) is not None:
             return known
         core = [one for one in self._here[host.node] if one in self._core]
@@ -333,7 +333,7 @@ class _Plan:
         return left
 
     def _preference(self, host: Node) -> tuple[bool, bool, float]:
-        """Returns a sort key: the next acting process goes to the least host."""
+        """Returns a sort key; the minimum is the host for the next acting process."""
         num_here = self._num_here[host.node]
         share = self._left(host) / (num_here + 1)
         return not self.has_room(host), num_here > 0, -share
@@ -347,12 +347,12 @@ class _Plan:
         return float(worker.num_threads) if is_busy else _NOW_AND_THEN
 
     def _of_host(self, host: Node, core_cpus: float) -> list[Placed]:
-        """Returns what the processes of one host ask for.
+        """Returns the requests of the processes on one host.
 
         Args:
             host: The host.
-            core_cpus: Cores that the host leaves free for the core, if the core is
-                elsewhere.
+            core_cpus: Number of CPU cores that a host without the run's core leaves
+                free for it.
         """
         launch = self._config.launch
         here = self._divided(host, self._here[host.node])
@@ -385,10 +385,10 @@ class _Plan:
         return found
 
     def _alike(self, found: Sequence[Placed]) -> list[Placed]:
-        """Returns the same, but all actors ask for the same amount on any host.
+        """Returns the requests, changed so that all actors request the same amount.
 
-        Ray places actors by itself: if they asked for different amounts, the last one
-        might find no host with room.
+        Ray decides where actors run. If they requested different amounts, the last
+        actor might fit on no host.
         """
         shares = [one for one in found if not self._is_core(one) and not one.is_given]
         least = min((one.num_cpus for one in shares), default=0.0)
@@ -404,5 +404,5 @@ class _Plan:
 
 
 def _cut(num_cpus: float) -> float:
-    """Returns a share rounded down to a thousandth of a core, so that the sum fits."""
+    """Rounds down to a thousandth of a core, so that the sum does not exceed a host."""
     return math.floor(1000 * num_cpus) / 1000

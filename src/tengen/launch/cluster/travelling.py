@@ -1,8 +1,8 @@
 """Code that is sent by value to the hosts of a Ray cluster.
 
-Ray puts the working directory into its workers' search path, so code that runs in a
-worker imports only Python's standard library. A role's own process imports tengen, and
-looks in the working directory only for a typed game.
+Ray adds the working directory to the module search path of its workers, so code that
+runs in a worker imports only Python's standard library. A role's own process imports
+tengen, and searches the working directory only for a task that the user typed.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ __all__ = ["holder_class", "probe_function", "search_path"]
 
 
 def search_path() -> list[str]:
-    """Returns the folder of tengen, and the folders of PYTHONPATH."""
+    """Returns the folder that contains tengen, and the folders in PYTHONPATH."""
     named = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     home = Path(__file__).resolve().parents[3]
     return [str(home), *(os.path.abspath(folder) for folder in named if folder)]
 
 
 def probe_function() -> Any:
-    """Returns a function that reports what a host has.
+    """Returns a function that reports the software of the host on which it runs.
 
-    It reports the versions ``tengen`` and ``python``, and whether ``marker``, a file of
-    the run, has the expected text.
+    It reports the versions of tengen and Python, an import error if there is one, and
+    whether the run's file ``marker`` contains ``text``.
     """
 
     def probe(paths: list[str], marker: str, text: str) -> dict[str, str]:
@@ -59,14 +59,14 @@ def probe_function() -> Any:
 
 
 def holder_class(ray: Any) -> Any:
-    """Returns the actor class that holds a role process.
+    """Returns the class of a Ray actor that starts a role process.
 
     Args:
-        ray: The package.
+        ray: The imported package ``ray``.
     """
 
     class Holder:
-        """Starts a role process on its own host, and waits for it."""
+        """Starts a role process on the actor's host, and waits for its exit."""
 
         def __init__(
             self,
@@ -91,13 +91,13 @@ def holder_class(ray: Any) -> Any:
                     "PYTHONPATH": search,
                     "TENGEN_PLACE": place,
                 },
-                # A typed game may be in this folder.
+                # A Python file named as the task may be in this folder.
                 cwd=directory if os.path.isdir(directory) else None,
             )
 
         @ray.method(concurrency_group="tell")  # type: ignore[untyped-decorator]
         def begun(self) -> None:
-            """Returns once the actor is there."""
+            """Returns when the actor is running."""
 
         @ray.method(concurrency_group="tell")  # type: ignore[untyped-decorator]
         def kill(self) -> None:

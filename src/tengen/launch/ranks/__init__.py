@@ -1,1 +1,1 @@
-"""The ranks of ``mpirun``: which role is where, and the ranks' messages."""
+"""The placement of roles on the ranks of ``mpirun``, and the ranks' messages."""

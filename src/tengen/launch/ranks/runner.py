@@ -1,20 +1,20 @@
-"""How the first rank of ``mpirun`` has the other ranks start processes.
+"""The protocol with which the first rank of ``mpirun`` starts processes on other ranks.
 
-Each other rank joins the runner as a role process does. Notes tell it what to start:
+Each other rank joins the runner as a role process does. The runner sends it notes:
 
-    {"begin": ID, "words": [...],      starts Python with these arguments, and adds to
-     "environment": {...},             its environment; it sees only these GPUs, null:
-     "devices": [...] | null}          those of the rank
-    {"kill": ID}
-    {"look": FILE, "call": CALL}       does this host see the file of this call?
-    {"over": true}                     the rank ends
+    {"begin": ID, "words": [...],      start Python with these arguments, additional
+     "environment": {...},             environment variables and visible GPUs; null
+     "devices": [...] | null}          means those of the rank
+    {"kill": ID}                       kill the process
+    {"look": RUN, "call": CALL}        check that RUN has the hosts file of this call
+    {"over": true}                     end the rank
 
-It answers with ``{"ended": ID, "how": TEXT}``, as ``Poll.end``, and ``{"looked": CALL,
-"found": BOOL}``.
+The rank sends ``{"ended": ID, "how": TEXT}``, with the text of ``Poll.end``, and
+``{"looked": CALL, "found": BOOL}``.
 
-The processes are in sessions of their own: ``mpirun`` kills a rank together with its
-group a second after a signal, and a role needs longer to save. A process ends by itself
-once the runner closes its connection, also where the runner ends.
+Each process has its own session, because ``mpirun`` kills a rank's process group a
+second after a signal and a role needs longer to save. A process exits when the runner
+ends or closes the connection.
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ from tengen.run import RunDirectory
 __all__ = ["Held", "Holder", "Runner"]
 
 _JOIN_S = 600.0
-"""Seconds for all ranks to begin: they start together, on hosts that may be slow. If
-one dies, ``mpirun`` ends the call."""
+"""Seconds for all ranks to join from hosts that may be slow. If a rank dies,
+``mpirun`` ends the call."""
 _SAY_S = 10.0
-"""Seconds after which it is said which ranks are waited for."""
+"""Seconds between messages that name the missing ranks."""
 _LOOK_S = 10.0
-"""Seconds for a file of another host to be seen: a network filesystem may be late."""
+"""Seconds for a file to become visible on another host over a network filesystem."""
 _PAUSE_S = 0.25
 _POLL_S = 0.05
 
 
 class Runner:
-    """Has the other ranks start processes; see ``Launcher``. Any thread.
+    """Starts processes through the other ranks; see ``Launcher``. Thread-safe.
 
     Args:
         ranks: The info of all ranks, in order.
-        tickets: By rank the ticket that it joins with; not of this rank.
+        tickets: The tickets of the other ranks, by rank.
 
     Attributes:
         ranks: The info of all ranks, in order.
@@ -82,7 +82,7 @@ class Runner:
             threading.Thread(target=self._hear, args=args, daemon=True).start()
 
     def begin(self) -> None:
-        """Waits until every rank has joined. Blocks for ten minutes at most.
+        """Waits until all ranks have joined. Blocks for at most ten minutes.
 
         Raises:
             RunError: A rank has not joined.
@@ -101,13 +101,13 @@ class Runner:
             )
 
     def look(self, run: RunDirectory, call: str) -> None:
-        """Makes sure that every rank sees the run directory, with its hosts file.
+        """Checks that the run directory and its hosts file are visible on every rank.
 
-        Blocks until every rank has answered or is lost; says which are waited for, such
-        as one whose file server does not answer.
+        Blocks until every rank has responded or is lost. Prints the names of missing
+        ranks, for example if a file server does not respond.
 
         Raises:
-            UsageError: A rank's host does not see it.
+            UsageError: A rank's host does not have the run directory.
         """
         path = str(run.path.absolute())
         for rank in self._tickets:
@@ -126,17 +126,17 @@ class Runner:
             )
 
     def know(self, table: Sequence[Placed]) -> None:
-        """Takes the table of processes, to name those of a rank that is lost."""
+        """Sets the processes of all ranks, which messages about lost ranks name."""
         with self._changed:
             for one in table:
                 self._holds.setdefault(one.rank, []).append(one.worker.name)
 
     def start(self, command: Command, placed: Placed) -> Held:
-        """Starts a command beside a rank. Does not block.
+        """Starts a command on a rank's host. Does not block.
 
         Args:
             command: The command.
-            placed: Its rank is the one that is to hold the process.
+            placed: The placement, with the rank that starts the process.
 
         Raises:
             RunError: The rank is lost.
@@ -161,10 +161,10 @@ class Runner:
         self._send(held.rank, {"kill": held.number})
 
     def watch(self, on_loss: Callable[[str], None] | None) -> None:
-        """Has a function called with a line for each rank that is lost, also before.
+        """Sets a callback for lost ranks, and calls it for ranks that are already lost.
 
         Args:
-            on_loss: The function, which any thread calls; None: no more.
+            on_loss: Called from any thread with an error message; None removes it.
         """
         with self._changed:
             self._on_loss = on_loss
@@ -174,15 +174,15 @@ class Runner:
 
     @property
     def losses(self) -> list[str]:
-        """A line for each rank that is lost."""
+        """The error messages about lost ranks."""
         with self._changed:
             return [self._loss(rank) for rank in sorted(self._lost)]
 
     def end(self) -> bool:
-        """Makes every rank end. Does not block.
+        """Tells all ranks to end. Does not block.
 
         Returns:
-            Whether all ranks were told to end, so that MPI can end too.
+            Whether no rank is lost, so that MPI can be finalized.
         """
         with self._changed:
             self._is_over = True
@@ -195,20 +195,20 @@ class Runner:
         with self._changed:
             stream = self._streams.get(rank)
         if stream is not None:
-            with contextlib.suppress(OSError):  # who hears it notices the end
+            with contextlib.suppress(OSError):  # the receiving thread detects the loss
                 stream.send(Note(details))
 
     def _hear(self, rank: int, ticket: Ticket) -> None:
         stream = ticket.wait(_JOIN_S)
         if stream is None:
             return
-        with contextlib.suppress(RunError):  # somebody else speaks: as an end
+        with contextlib.suppress(RunError):  # invalid data is handled like an end
             while (message := stream.receive()) is not None:
                 with self._changed:
                     if isinstance(message, Note):
                         self._take(rank, message.details)
                     else:
-                        self._streams[rank] = stream  # it has begun
+                        self._streams[rank] = stream  # Begun: the rank has joined
                     self._changed.notify_all()
         stream.close()
         with self._changed:
@@ -234,7 +234,7 @@ class Runner:
     def _wait_for(
         self, known: Callable[[], Container[int]], what: str, until: float = math.inf
     ) -> None:
-        """Waits until every rank is known, and says which are not.
+        """Waits until ``known`` returns all ranks; prints the missing ones meanwhile.
 
         The caller holds the lock.
         """
@@ -259,12 +259,12 @@ class Runner:
 
 
 class Held:
-    """A ``Handle`` of a process beside another rank.
+    """A ``Handle`` of a process started by another rank.
 
     Args:
-        runner: Speaks with the rank.
-        rank: The rank that holds the process.
-        number: The process's number, unique in this call.
+        runner: Communicates with the rank.
+        rank: The rank that starts the process.
+        number: The ID of the process, unique in this call.
     """
 
     def __init__(self, runner: Runner, rank: int, number: int) -> None:
@@ -274,7 +274,7 @@ class Held:
         self._end = ""
 
     def end(self, how: str) -> None:
-        """Notes how the process ended, or that its rank is lost. Any thread."""
+        """Records how the process ended, or that its rank is lost. Thread-safe."""
         self._end = self._end or how
 
     def poll(self) -> Poll:
@@ -290,7 +290,7 @@ class Holder:
     """Starts the processes of one rank.
 
     Args:
-        stream: To the runner.
+        stream: The connection to the runner.
     """
 
     def __init__(self, stream: Stream) -> None:
@@ -300,14 +300,14 @@ class Holder:
         self._watching: list[threading.Thread] = []
 
     def run(self) -> bool:
-        """Does what the runner says until the rank is to end. Blocks.
+        """Executes the runner's notes until the rank must end. Blocks.
 
         Returns:
-            Whether the runner said so; else it is lost. In both cases the processes
-            have ended: without its runner a process saves and ends, or ends itself.
+            True if the runner ended the rank, False if the runner is lost. In both
+            cases the rank's processes have ended.
         """
         is_over = False
-        with contextlib.suppress(RunError):  # somebody else speaks: as an end
+        with contextlib.suppress(RunError):  # invalid data is handled like an end
             while not is_over and (message := self._stream.receive()) is not None:
                 if isinstance(message, Note):
                     is_over = "over" in message.details

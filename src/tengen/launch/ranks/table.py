@@ -1,16 +1,16 @@
-"""Which rank of ``mpirun`` has which role; the run's roles decide.
+"""The placement of a run's roles on the ranks of ``mpirun``.
 
-The table ``launch.roles`` of ``run.json`` says which processes a run has and what each
-asks for. The first rank is the runner's and has the roles that learn, judge and rate. A
-role that asks for cores or GPUs that the first rank's host lacks is on the first rank
-whose host has them, and has that rank for itself. Each of the other ranks has one
-acting process: a self-play process, or an actor of environments.
+The table ``launch.roles`` of ``run.json`` defines the run's processes and the resources
+that they request. The first rank is the runner and hosts the roles that learn, gate and
+rate. A role whose requested cores or GPUs the first rank's host lacks is placed on the
+first rank whose host has them, and that rank gets no acting process. Each of the other
+ranks has one acting process: a self-play process or an environment actor.
 
-A role that asks for GPUs has exactly these, and no other process has them. A process
-that asks for none sees the GPUs of its host that are left.
+A role that requests GPUs has exclusive use of them. A process that requests none can
+use the remaining GPUs of its host.
 
 Source: CUDA C++ Programming Guide, "CUDA Environment Variables", CUDA_VISIBLE_DEVICES:
-numbers of devices or their UUIDs; those before the first invalid one are seen.
+a list of device indices or UUIDs; only those before the first invalid one are visible.
 """
 
 from __future__ import annotations
@@ -46,30 +46,30 @@ _LEARNING = ("learn", "follow")
 
 @dataclass(frozen=True, kw_only=True)
 class RankInfo:
-    """What a rank says of itself."""
+    """A rank's description of its host and software."""
 
     rank: int
-    """The rank's number, from 0."""
+    """The index of the rank."""
     host: str
-    """Its host's name."""
+    """The host name."""
     cores: int
-    """Cores that the rank's processes may use; ranks that may use the same cores share
-    them."""
+    """The number of cores available to the rank's processes, possibly shared with
+    other ranks."""
     bound_to: str = ""
-    """Which cores these are, in words; the same text for ranks that share them."""
+    """The list of these cores as text; equal for ranks that share cores."""
     devices: Sequence[str] = ()
-    """GPUs that its processes may use, as CUDA_VISIBLE_DEVICES names them."""
+    """GPUs that the rank's processes may use, in the format of CUDA_VISIBLE_DEVICES."""
     version: str = ""
     """The version of tengen."""
     python: str = ""
-    """The first two numbers of Python's version."""
+    """The major and minor version of Python."""
 
 
 def check_alike(ranks: Sequence[RankInfo]) -> None:
-    """Makes sure that all ranks run the same tengen and the same Python.
+    """Checks that all ranks run the same version of tengen and of Python.
 
     Raises:
-        UsageError: A rank runs another version than the first one.
+        UsageError: A rank's version differs from the first rank's version.
     """
     first = ranks[0]
     for name, what in (("version", "tengen"), ("python", "Python")):
@@ -84,10 +84,10 @@ def check_alike(ranks: Sequence[RankInfo]) -> None:
 
 
 def filled(config: RunConfig, ranks: Sequence[RankInfo]) -> RunConfig:
-    """Returns a config with one acting process for each rank that is left.
+    """Returns a config with one acting process per rank that has no other role.
 
     Raises:
-        UsageError: No rank is left, or no rank has what a role asks for.
+        UsageError: No rank is left, or no rank has the resources that a role requests.
     """
     acting = config.schedule.acting
     if not acting:
@@ -100,16 +100,16 @@ def filled(config: RunConfig, ranks: Sequence[RankInfo]) -> RunConfig:
 
 
 def place(config: RunConfig, ranks: Sequence[RankInfo]) -> list[Placed]:
-    """Returns every process of a run with its rank.
+    """Returns all processes of a run with their ranks.
 
     Args:
-        config: The run's.
-        ranks: All, in order.
+        config: The run's config.
+        ranks: All ranks, in order.
 
     Raises:
-        UsageError: The roles need more ranks or fewer, or no rank has what a role asks
-            for; or actors or further learners are on other hosts than the learner, and
-            ``launch.listen`` is not set.
+        UsageError: The number of ranks does not match the roles, no rank has the
+            resources that a role requests, or actors or followers are on hosts other
+            than the learner's and ``launch.listen`` is not set.
     """
     acting = config.schedule.acting
     workers = workers_at_once(config, 1)
@@ -124,7 +124,7 @@ def place(config: RunConfig, ranks: Sequence[RankInfo]) -> list[Placed]:
         room.take(config, worker, rank)
         where[worker.name] = rank
     _check_doors(config, ranks, workers, where)
-    # Ranks that may use the same cores divide them among all their processes.
+    # Ranks with the same cores divide these cores among all their processes.
     placed = []
     shares = dict.fromkeys((one.host, one.bound_to) for one in ranks)
     for share in shares:
@@ -170,7 +170,7 @@ def _check_doors(
     workers: Sequence[Worker],
     where: dict[str, int],
 ) -> None:
-    """Makes sure that processes can reach the learner and inference."""
+    """Checks that processes can connect to the learner and to inference."""
     schedule = config.schedule
     hosts = {one.roles[0]: ranks[where[one.name]].host for one in workers}
     home = hosts["learn"]
@@ -193,7 +193,7 @@ def _hosts(
     where: dict[str, int],
     role: str,
 ) -> set[str]:
-    """Returns the hosts that have a role's processes."""
+    """Returns the hosts of a role's processes."""
     return {ranks[where[one.name]].host for one in workers if one.roles[0] == role}
 
 
@@ -208,7 +208,7 @@ def _check_listens(config: RunConfig, home: str, who: str, hosts: set[str]) -> N
 
 
 class _Room:
-    """The cores and GPUs of hosts that no role has yet."""
+    """The cores and GPUs of hosts that are not yet assigned to a role."""
 
     def __init__(self, ranks: Sequence[RankInfo]) -> None:
         self._ranks = ranks
@@ -217,7 +217,7 @@ class _Room:
         self._kept_on: dict[str, list[str]] = {one.host: [] for one in ranks}
 
     def place(self, config: RunConfig, workers: Sequence[Worker]) -> dict[str, int]:
-        """Returns the rank of each process that does not act, by its name."""
+        """Assigns processes to ranks; returns the ranks by process name."""
         found: dict[str, int] = {}
         for worker in workers:
             lacks = [self._lack(config, worker, one.rank) for one in self._ranks]
@@ -227,10 +227,10 @@ class _Room:
         return found
 
     def take(self, config: RunConfig, worker: Worker, rank: int) -> None:
-        """Gives a process what it asks for.
+        """Reserves the resources that a process requests.
 
         Raises:
-            UsageError: The rank's host has less left.
+            UsageError: The rank's host does not have enough left.
         """
         lack = self._lack(config, worker, rank)
         if lack:
@@ -242,13 +242,13 @@ class _Room:
         self._kept_on[one.host] += kept
 
     def devices_of(self, worker: Worker, rank: int) -> tuple[str, ...] | None:
-        """Returns a process's GPUs once all are placed; see ``Placed.devices``."""
+        """Returns a process's GPUs after all are placed; see ``Placed.devices``."""
         if not self._kept_on[self._ranks[rank].host]:
             return None
         return self._kept[worker.name] or self._free_devices(rank)
 
     def _free_devices(self, rank: int) -> tuple[str, ...]:
-        """Returns the GPUs that a rank sees and that no process has asked for."""
+        """Returns the GPUs visible to a rank that no process has reserved."""
         one = self._ranks[rank]
         kept = self._kept_on[one.host]
         return tuple(name for name in one.devices if name not in kept)
@@ -274,11 +274,11 @@ class _Room:
 
 
 def visible_devices(environment: Mapping[str, str], folder: Path) -> tuple[str, ...]:
-    """Returns the GPUs that a process may use, as CUDA_VISIBLE_DEVICES names them.
+    """Returns the GPUs visible to a process, in the format of CUDA_VISIBLE_DEVICES.
 
     Args:
-        environment: The process's.
-        folder: The folder with a file for each GPU of the host.
+        environment: The environment variables of the process.
+        folder: The folder of the GPUs' device files, normally ``/dev``.
     """
     count = len(list(folder.glob("nvidia[0-9]*")))
     given = environment.get(_VARIABLE)
@@ -296,25 +296,25 @@ def visible_devices(environment: Mapping[str, str], folder: Path) -> tuple[str, 
 def check_named_gpus(
     config: RunConfig, ranks: Sequence[RankInfo], table: Sequence[Placed]
 ) -> None:
-    """Makes sure that processes have the GPUs that they are to compute on.
+    """Checks that processes have the GPUs that the config names.
 
-    Imports torch if a process on this host, the first rank's, needs a GPU. Other ranks
-    are judged by what they report. If no rank reports a GPU, as on machines that show
-    GPUs in another way, each process checks when it begins.
+    Imports torch if a process of the first rank needs a GPU. Other ranks are checked
+    with the GPUs that they report. If no rank reports a GPU, because the machine has no
+    device files for GPUs, each process checks when it starts.
 
     Args:
-        config: The run's.
-        ranks: All, in order.
-        table: Of ``place``.
+        config: The run's config.
+        ranks: All ranks, in order.
+        table: The result of ``place``.
 
     Raises:
-        UsageError: A GPU is not there.
+        UsageError: A GPU is missing.
     """
     named = gpus_named(config)
     if not named:
         return
     is_known = any(one.devices for one in ranks)
-    # Actors that ask an inference server use no GPU.
+    # Actors that use an inference server need no GPU.
     schedule = config.schedule
     idle = schedule.acting if schedule.serving else ""
     for one in table:

@@ -1,1 +1,1 @@
-"""Combines the reports of all roles into the one Progress that a run shows."""
+"""Combines the reports of all roles into the ``Progress`` of a run."""

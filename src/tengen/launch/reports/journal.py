@@ -1,4 +1,4 @@
-"""Turns the roles' reports into one Progress for the view, ``status`` and events."""
+"""Combines the reports of roles into ``Progress`` for the view, status and events."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ _OF_TABLE = ("num_games", "num_rows", "num_episodes")
 
 
 class RunJournal:
-    """Takes every report of a call, in order. Used by one thread at a time.
+    """Receives all reports of a call, in order. Used by one thread at a time.
 
-    A rate times the elapsed time is what the call has done: what ended turns of acting
-    report, and of the turn in progress its evaluations.
+    Rates are averages over the call: rows and evaluations of completed acting turns,
+    plus the evaluations of the turn in progress, divided by the elapsed time.
 
     Args:
         view: Shows progress.
-        events: Keeps every report and, after each generation, the progress.
+        events: Stores every report and, after each generation, the progress.
         acting: The role that acts, for the verdict.
-        last: The progress of the call before, whose counts are continued.
+        last: The last progress of the previous call, whose counts are continued.
         lighter: The advice of ``observe.lighter_learning``, for the verdict in
             environments.
-        clock: Returns seconds that never go back.
+        clock: Returns monotonic time in seconds.
     """
 
     def __init__(
@@ -77,40 +77,40 @@ class RunJournal:
             acting_evaluations_per_s=None,
         )
         self._lighter = lighter
-        # Whether any process works, and what was shown before that.
+        # Whether any process has begun its work, and the start-up steps shown so far.
         self._has_begun = False
         self._told_starting: set[str] = set()
         self._spans: dict[str, float] = {}
         self._servers = Servers(clock)
-        # The report of the last turn of acting.
+        # The report of the most recent acting turn.
         self._played: Mapping[str, Any] = {}
         self._has_learned = False
         self._lacks = ""
-        # Processes without room in the cluster.
+        # Names of processes for which the cluster has no space.
         self._waiting: list[str] = []
-        # Games that the learner counts, and by generation games sealed since then;
-        # games of the generation in progress are added.
+        # Games in the learner's table, and per generation the games sealed since its
+        # last report. Games of the generation in progress are added when shown.
         self._games = self._state.num_games or 0
         self._unlearned: dict[int, int] = {}
-        # Of this call only; a resumed run first shows its earlier value.
+        # The mean return in this call; None until an episode ends.
         self.mean_return: float | None = None
 
     def begin(self, spending: Spending) -> None:
-        """Takes what counts the call's time and experience, before any report.
+        """Sets the counter of the call's time and experience, before any report.
 
         Args:
-            spending: The call's; only read.
+            spending: The call's spending, which the journal does not modify.
         """
         self._spending = spending
 
     @property
     def progress_now(self) -> Progress:
-        """The newest progress."""
+        """The current progress."""
         return self._stamped()
 
     @property
     def unlearned(self) -> str:
-        """What the learner lacks, if it reported no step in this call; else ""."""
+        """Why the learner made no step in this call, or "" if it made one."""
         if self._has_learned:
             return ""
         if self._in_environments and not self._lacks:
@@ -118,9 +118,9 @@ class RunJournal:
         return self._lacks
 
     def progress(self, report: Mapping[str, Any]) -> None:
-        """Takes counts during a turn and shows them; cheap.
+        """Shows the counts of a turn in progress. Cheap.
 
-        A report with ``starting`` says what a process does before its work.
+        A report with ``starting`` describes a start-up step of a process.
         """
         if "starting" in report:
             self._show_start(report["starting"])
@@ -140,63 +140,63 @@ class RunJournal:
         self._view.update(self._stamped(**changes))
 
     def _show_start(self, what: str) -> None:
-        stage = what  # models are compiled and environments made later, too
+        stage = what  # models are compiled and environments created later, too
         if not self._has_begun:
             stage = f"starting: {what}"
-            # Of several processes each says it.
+            # Several processes report the same step, which is shown once.
             if what not in self._told_starting:
                 self._told_starting.add(what)
                 self._view.starting(what)
         self._view.update(self._stamped(stage=stage))
 
     def death(self, role: str, how: str) -> None:
-        """Shows and logs that a role's process died and is started again.
+        """Shows and logs that a role's process died and is being restarted.
 
         Args:
-            role: The role whose turn it was.
-            how: A signal or an exit code, in words.
+            role: The role whose turn was in progress.
+            how: A description such as ``signal 9`` or ``exit code 3``.
         """
         self._events.write("death", role=role, how=how)
         self._view.message(f"role ({role}) died, {how}; it is started again")
 
     def waiting(self, names: Sequence[str]) -> None:
-        """Shows and keeps which processes wait for room in the cluster.
+        """Shows and logs which processes wait for space in the cluster.
 
         Args:
-            names: Names of the processes; empty if all have room now.
+            names: Names of the waiting processes; empty if none waits any more.
         """
         self._waiting = list(names)
         self._events.write("waiting", names=self._waiting)
         told = room_verdict(self._waiting) if names else ""
         self._view.message(told or "every process has room in the cluster now")
-        # No generation may end while these wait, so show it as the verdict.
+        # A generation might never end while these wait, so set the verdict now.
         self._state = dataclasses.replace(self._state, verdict=told)
         self._events.write("progress", **self.progress_now.to_dict())
 
     def ended_late(self, name: str, why: str) -> None:
-        """Logs how an acting process failed after the call was to end.
+        """Logs an error of an acting process after the call had begun to end.
 
         Args:
-            name: The process.
-            why: Its error.
+            name: The name of the process.
+            why: The error message.
         """
         self._events.write("late", name=name, why=why)
 
     def scaled(self, role: str, count: int, refused: str, outgrown: str = "") -> None:
-        """Shows and keeps that a role has more processes now, or fewer.
+        """Shows and logs that the number of a role's processes has changed.
 
         Args:
             role: The role.
-            count: How many processes it has.
-            refused: Why it has fewer than wanted; empty if it has as many.
-            outgrown: What is too small for so many; empty if nothing is.
+            count: The new number of processes.
+            refused: Why there are fewer processes than requested, or empty.
+            outgrown: A warning if memory is too small for ``count``, or empty.
         """
         self._events.write("scaled", role=role, count=count, refused=refused)
         parts = (f"role ({role}) has {count} processes now", refused, outgrown)
         self._view.message("; ".join(part for part in parts if part))
 
     def report(self, role: str, report: Mapping[str, Any], seconds: float) -> None:
-        """Takes a turn's report and writes it as an event; ``told`` in it is shown."""
+        """Logs a turn's report, shows its messages, and updates the progress."""
         self._events.write("turn", role=role, turn_s=round(seconds, 3), **report)
         for gap in report.get("journal_gaps", ()):
             self._view.message(gap)
@@ -220,22 +220,22 @@ class RunJournal:
         self._view.update(self.progress_now)
 
     def waited(self, seconds: float) -> None:
-        """Takes the seconds spent waiting for new games of another run."""
+        """Adds seconds spent waiting for new games of another run."""
         self._spans[_WAIT] = self._spans.get(_WAIT, 0.0) + seconds
 
     def end_generation(self, busy: Mapping[str, float] | None = None) -> None:
-        """Shows and logs the generation that was played and learned from.
+        """Shows and logs the progress after a generation was played and learned from.
 
         Args:
-            busy: Where all roles work at once, the share of time in which each works,
-                in [0, 1]; None where roles take turns.
+            busy: The share of time in which each role works, in [0, 1], if roles work
+                concurrently; None if roles take turns.
         """
         spans, self._spans = self._spans, {}
         if busy is not None:
-            # Parts of generations may be learned from long before the first one ends.
+            # Learning may begin with parts of the first generation, before its end.
             has_played = not self._acting or bool(self._played)
             if "learn" not in busy or not (has_played or self._has_learned):
-                return  # nothing was learned, or played, in this call
+                return  # nothing was learned or played in this call
             told = room_verdict(self._waiting)
             if has_played:
                 told = told or self._at_once_verdict(busy)
@@ -253,7 +253,7 @@ class RunJournal:
             if self._in_environments:
                 self._waits(shares.get(self._acting, 0), shares.get("learn", 0))
         else:
-            return  # starting processes makes a call's first turns slow
+            return  # nothing was played, only learned, as in a call's first turns
         self._state = dataclasses.replace(self._state, stage="", verdict=told)
         cpu_s = None if self._spending is None else round(self._spending.cpu_s, 2)
         now = self._stamped(cpu_s=cpu_s)
@@ -265,7 +265,7 @@ class RunJournal:
         return "simulation_busy" in self._played
 
     def _stamped(self, **changes: Any) -> Progress:
-        """Returns the progress with changes, the elapsed time, the ETA and rates."""
+        """Returns the progress with ``changes`` and the current time, ETA and rates."""
         elapsed_s = round(self._clock() - self._start_s, 2)
         changes |= {"elapsed_s": elapsed_s, "eta_s": self._eta_s()}
         if self._spending is not None and elapsed_s > 0.0:
@@ -277,9 +277,9 @@ class RunJournal:
         return dataclasses.replace(self._state, **changes)
 
     def _eta_s(self) -> float | None:
-        """Returns the seconds until the first of the call's budgets ends.
+        """Returns the seconds until the first of the call's budgets is spent.
 
-        The rate of frames is taken to be the mean since the first turn of work.
+        Assumes the average rate of frames since the first turn of work.
         """
         spending = self._spending
         if spending is None:
@@ -292,7 +292,7 @@ class RunJournal:
         return min((end for end in ends if end is not None), default=None)
 
     def _waits(self, acting: float, learning: float) -> None:
-        """Takes the shares of time in which actors and learner work."""
+        """Sets the wait shares from the shares of time spent on acting and learning."""
         self._state = dataclasses.replace(
             self._state,
             actor_wait_share=max(0.0, 1.0 - acting),
@@ -300,7 +300,7 @@ class RunJournal:
         )
 
     def _after_serving(self, report: Mapping[str, Any]) -> dict[str, Any]:
-        """Takes a server's report: only inference knows how full batches are."""
+        """Processes a report of an inference server, the only source of batch fill."""
         self._servers.take(report)
         return {
             "batch_fill": self._servers.batch_fill,
@@ -313,23 +313,23 @@ class RunJournal:
     ) -> dict[str, Any]:
         self._has_begun = True
         self._played = report
-        # The first turn of a process includes its start, which its own seconds do not.
+        # Unlike ``seconds``, the report's own seconds exclude the process's start.
         seconds = max(report.get("seconds", seconds), 1e-9)
-        self._num_evaluating = 0  # they are in the report
+        self._num_evaluating = 0  # the report includes these evaluations
         changes = {
             f"acting_{rate}": report.get(rate, report[count] / seconds)
             for rate, count in RATES.items()
         }
         changes["cache_hit_share"] = report.get("cache_hit_share")
         changes["simulation_share"] = report.get("simulation_busy")
-        # If inference is a role of its own, an actor knows only its own rows.
+        # If inference is a separate role, an actor knows only its own rows.
         if self._servers.busy is None:
             changes["batch_fill"] = batch_fill(report)
         if "num_games" in report:
             is_stopped = bool(report.get("stopped"))
             flying = num_flying(report) if is_stopped else 0
             flying = report.get("num_flying", flying)
-            # Where roles work at once the learner may have counted it by now.
+            # If roles work concurrently, the learner may have counted it already.
             if not is_stopped and report["generation"] > self._state.generation:
                 self._unlearned[report["generation"]] = report["num_games"]
             changes["num_games"] = self._num_sealed + flying
@@ -340,8 +340,7 @@ class RunJournal:
     def _after_learning(self, report: Mapping[str, Any]) -> dict[str, Any]:
         """Takes the run's totals from the learner's table.
 
-        The table counts what is durable, whichever process made it and however often
-        processes were killed.
+        The table counts durable experience of all processes, including killed ones.
         """
         table = report.get("table", {})
         changes = {name: table[name] for name in _OF_TABLE if name in table}

@@ -1,4 +1,4 @@
-"""What several processes of a role report, combined into what all of them do."""
+"""Combines the reports of several processes of a role into totals and averages."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from tengen.observe import ServerProgress, batch_fill
 __all__ = ["RATES", "Actors", "Players", "Servers", "num_flying"]
 
 RATES = {"rows_per_s": "num_rows", "evaluations_per_s": "num_evaluations"}
-"""Rates in the reports of all processes of a role, and what each counts."""
+"""Maps a combined rate to the count in a process's report that it is computed from."""
 _RATE_S = 10.0
-# Shares of an actor's time in its reports.
+# Keys of an actor's report with shares of its time.
 _SHARES = ("simulation_busy", "answer_wait", "room_wait")
 _MEANS = ("mean_return", "mean_length")
 _LATE_S = 15.0
-"""Seconds without a report after which a server is not counted, because it is being
-started again."""
+"""Seconds without a report after which a server is ignored, because it is probably
+being restarted."""
 
 
 class Players:
-    """Reports of self-play processes. Used by one thread at a time.
+    """Combines the reports of self-play processes. Used by one thread at a time.
 
-    The report of a single process is passed on unchanged.
+    The reports of a single process are returned unchanged.
 
     Args:
-        num_players: The processes.
+        num_players: The number of processes.
     """
 
     def __init__(self, num_players: int) -> None:
         self._num_players = num_players
-        # By process its turn's last progress report, and the rates of its last turn.
+        # The latest progress report and the rates of the previous turn, by process.
         self._flying: dict[str, Mapping[str, Any]] = {}
         self._rates: dict[str, dict[str, float]] = {}
 
     def count(self, num_players: int, left: Sequence[str] = ()) -> None:
-        """Sets how many processes play from now on.
+        """Changes the number of processes.
 
         Args:
-            num_players: The processes.
-            left: Processes that no longer play.
+            num_players: The new number of processes.
+            left: Names of processes that no longer play.
         """
         self._num_players = num_players
         for name in left:
@@ -50,10 +50,10 @@ class Players:
             self._flying.pop(name, None)
 
     def progress(self, name: str, report: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Returns the progress of all processes, in place of one process's.
+        """Returns the combined progress of all processes.
 
         Args:
-            name: The process.
+            name: The name of the reporting process.
             report: The process's games, evaluations and seconds in this turn.
         """
         if self._num_players == 1 or "num_games" not in report:
@@ -68,7 +68,7 @@ class Players:
         return {
             **report,
             "num_games": self._num_flying,
-            "num_sealed": 0,  # sealed games are left out
+            "num_sealed": 0,  # num_games already excludes sealed games
             "num_evaluations": sum(one.get("num_evaluations", 0) for one in flying),
             "evaluations_per_s": sum(rates),
         }
@@ -76,19 +76,19 @@ class Players:
     def report(
         self, name: str, index: int, report: Mapping[str, Any], seconds: float
     ) -> Mapping[str, Any]:
-        """Returns one turn's report with the rates of all, and the process's index.
+        """Returns a turn's report with the process's index and the summed rates.
 
         Args:
-            name: The process.
-            index: Which process it is, from 0.
-            report: Of the turn.
-            seconds: How long the turn took.
+            name: The name of the reporting process.
+            index: The index of the process among those with its role.
+            report: The report of the turn.
+            seconds: The duration of the turn.
         """
         if self._num_players == 1 or "num_games" not in report:
             return report
         self._flying.pop(name, None)
         if report.get("stopped"):
-            self._flying[name] = report  # its unfinished games wait for the next call
+            self._flying[name] = report  # the next call continues the unfinished games
         self._rates[name] = {
             rate: report[count] / max(1e-9, seconds) for rate, count in RATES.items()
         }
@@ -99,35 +99,35 @@ class Players:
 
     @property
     def _num_flying(self) -> int:
-        """Games of the generations in progress that are not sealed yet."""
+        """The number of unsealed games of the generations in progress."""
         return sum(num_flying(one) for one in self._flying.values())
 
 
 class Actors:
-    """Reports of the actors of environments. Used by one thread at a time."""
+    """Combines the reports of environment actors. Used by one thread at a time."""
 
     def __init__(self) -> None:
-        # What each actor last reached: return and length of its episodes.
+        # The latest mean return and length of episodes, by actor.
         self._reached: dict[str, dict[str, float]] = {}
-        # What recent turns did, and when they began.
+        # The start times and totals of recent turns.
         self._done: deque[tuple[float, dict[str, float]]] = deque()
 
     def count(self, num_actors: int, left: Sequence[str] = ()) -> None:
-        """Removes actors that no longer act from the means; as of ``Players``."""
+        """Removes the actors ``left`` from the averages; see ``Players.count``."""
         for name in left:
             self._reached.pop(name, None)
 
     def progress(self, name: str, report: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Returns an actor's progress as it is."""
+        """Returns an actor's progress unchanged."""
         return report
 
     def report(
         self, name: str, index: int, report: Mapping[str, Any], seconds: float
     ) -> Mapping[str, Any]:
-        """Returns an actor's report with its figures replaced by those of all actors.
+        """Returns an actor's report, with its statistics replaced by combined ones.
 
-        These are means over actors of their last episodes' returns and lengths, and
-        rates and shares of the last ten seconds. Arguments are as of ``Players``.
+        Returns and lengths of episodes are averaged over the latest reports of actors.
+        Rates and shares cover the last ten seconds. For arguments see ``Players``.
         """
         if report["mean_return"] is not None:
             self._reached[name] = {mean: report[mean] for mean in _MEANS}
@@ -158,10 +158,10 @@ class Actors:
 
 
 class Servers:
-    """Keeps the last report of each server. Used by one thread at a time.
+    """Stores the latest report of each server. Used by one thread at a time.
 
     Args:
-        clock: Returns seconds that never go back.
+        clock: Returns monotonic time in seconds.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -170,7 +170,7 @@ class Servers:
         self._waits: dict[int, float] = {}
 
     def take(self, report: Mapping[str, Any]) -> None:
-        """Takes a report of role ``inference``."""
+        """Stores a report of role ``inference``."""
         index = report["server"]
         told = ServerProgress(
             server=index,
@@ -187,7 +187,7 @@ class Servers:
 
     @property
     def each(self) -> tuple[ServerProgress, ...]:
-        """The servers with a recent report, by number."""
+        """The servers with a recent report, sorted by index."""
         first_s = self._clock() - _LATE_S
         return tuple(
             told for _, (at_s, told) in sorted(self._told.items()) if at_s >= first_s
@@ -195,17 +195,17 @@ class Servers:
 
     @property
     def busy(self) -> float | None:
-        """The share of time in which servers evaluate; None without servers."""
+        """The average share of time spent on evaluation; None without servers."""
         return self._mean([one.busy for one in self.each])
 
     @property
     def batch_fill(self) -> float | None:
-        """Rows of the servers' batches over their capacity; None without servers."""
+        """The average batch fill of the servers; None without servers."""
         return self._mean([one.batch_fill for one in self.each])
 
     @property
     def wait_share(self) -> float | None:
-        """The share of time in which servers wait for rows; None without servers."""
+        """The average share of time spent waiting for rows; None without servers."""
         return self._mean([self._waits[one.server] for one in self.each])
 
     def _mean(self, values: list[float]) -> float | None:
@@ -213,7 +213,7 @@ class Servers:
 
 
 def num_flying(report: Mapping[str, Any]) -> int:
-    """Returns how many games of a turn are in no segment; the learner counts the rest.
+    """Returns the number of a turn's games that are not in a sealed segment yet.
 
     Args:
         report: The report or a progress report of the turn.
