@@ -1,4 +1,4 @@
-"""A target that a run trains towards: whom its models meet, in order, at the end."""
+"""The config of a run's target: the opponent that its models play after training."""
 
 from __future__ import annotations
 
@@ -13,37 +13,36 @@ __all__ = ["TargetConfig"]
 
 @dataclass(frozen=True, kw_only=True)
 class TargetConfig:
-    """Whom every model of a run plays, in order, until one passes.
+    """The opponent that a run's models play, in order, until one model passes.
 
-    The matches begin once training has ended, so they take no time from it. The result
-    is when the first model that passes was made.
+    The matches start after training has ended, so they do not slow it down. The result
+    is the time at which the first passing model was created.
 
     Source: MLPerf training v2.1, reinforcement learning (minigo), the evaluation of
     models in order.
     """
 
     opponent: str = ""
-    """RUN, ``RUN@17``, a model directory, ``onnx:FILE`` of a network with the planes of
-    the task, ``gtp:COMMAND``, ``random`` or ``mcts:N``. Empty: models are not played
-    against a target."""
+    """RUN, ``RUN@17``, a model directory, ``onnx:FILE`` with a network for the task's
+    planes, ``gtp:COMMAND``, ``random`` or ``mcts:N``. Empty for no target."""
     needs_opponent: bool = False
-    """Whether a call of a run without an opponent is refused."""
+    """Whether a run without an opponent is rejected."""
     num_games: int = bounded(256, 2, MAX_GAMES)
-    """Games of each model, at least 2; colours alternate."""
+    """Games per model, at least 2; colours alternate."""
     num_simulations: int = 100
-    """Simulations a move of the model, and of a target that is a network."""
+    """Simulations per move of the model, and of an opponent that is a network."""
     opening_plies: int = 0
-    """Random plies that each game begins with. Without any, games of two networks
-    differ by the symmetries under which positions are shown to them."""
+    """Random plies at the start of each game. With 0, games between two networks differ
+    only in the random symmetries of the networks' inputs."""
     win_rate: float = bounded(
         0.5, 0, 1, above=True, rule="must be above 0 and at most 1; use 0.5"
     )
-    """Least share of points that passes, in (0, 1]; exactly this share passes."""
+    """Minimum share of points with which a model passes, in (0, 1]."""
     chunk_games: int = bounded(16, 2, MAX_GAMES)
-    """Games of a part of a match, at least 2; each part is played by one process."""
+    """Games per part of a match, at least 2; one process plays each part."""
     confirming_games: int = bounded(512, 0, MAX_GAMES, "0 plays none")
-    """Games of a second match, with new seeds, which checks the result of the model
-    that passed; 0 for none."""
+    """Games of a second match of the passing model, with new seeds, to confirm the
+    result; 0 for none."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.

@@ -1,4 +1,4 @@
-"""Clients of the protocols of engines: GTP for Go, and Gomocup for gomoku.
+"""Engine protocol clients: GTP for Go, and Gomocup for gomoku.
 
 Source: Farneback 2002, "Specification of the Go Text Protocol, version 2"; Lastovicka,
 "Gomoku AI protocol", https://plastovicka.github.io/protocl2en.htm.
@@ -30,10 +30,10 @@ _NEEDED = ("boardsize", "clear_board", "komi", "play", "genmove")
 
 
 class GtpEngine(EngineProcess):
-    """One GTP engine, which plays Go; see ``EngineProcess``.
+    """A GTP engine, which plays Go; see ``EngineProcess``.
 
     Attributes:
-        commands: The commands that the engine lists.
+        commands: The commands that the engine supports.
     """
 
     PROTOCOL = "GTP"
@@ -42,11 +42,11 @@ class GtpEngine(EngineProcess):
     commands: frozenset[str]
 
     def ask(self, line: str) -> str:
-        """Returns the answer to a command, without its ``=`` and the spaces around it.
+        """Returns the response to a command, without ``=`` and surrounding white space.
 
         Raises:
-            EngineRefusal: The engine refuses.
-            RunError: The engine died, was too slow, or does not speak GTP.
+            EngineRefusal: The engine rejects the command.
+            RunError: The engine dies, is too slow, or does not speak GTP.
         """
         self._tell(f"{line}\n", line)
         answer = self._read_answer(line, _find_answer)
@@ -57,11 +57,11 @@ class GtpEngine(EngineProcess):
         raise self._stranger(line, answer)
 
     def open(self, game: Game) -> None:
-        """Sets the board and, in engines that know KataGo's command, the rules."""
+        """Sets the board size and, if the engine has KataGo's command, the rules."""
         self._game = game
         self._rules = _core.parse_go_name(game.name)
         self.can_score = "final_score" in self.commands
-        self._moves: list[int] | None = None  # on the engine's board; None: unknown
+        self._moves: list[int] | None = None  # on the engine's board; None if unknown
         size = f"boardsize {game.height}"
         if game.height != game.width:
             size = f"rectangular_boardsize {game.width} {game.height}"
@@ -74,10 +74,10 @@ class GtpEngine(EngineProcess):
         self._follow([])
 
     def choose(self, moves: list[int]) -> str:
-        """Returns the answer to ``genmove`` after ``moves``.
+        """Returns the engine's response to ``genmove`` after ``moves``.
 
         Raises:
-            MoveRefusedError: The engine refuses one of them.
+            MoveRefusedError: The engine rejects one of ``moves``.
         """
         self._follow(moves)
         answer = self.ask(f"genmove {self._colour(len(moves))}")
@@ -94,7 +94,7 @@ class GtpEngine(EngineProcess):
         return answer.lower() == "resign"
 
     def why_illegal(self, moves: list[int], action: int | None) -> str:
-        """Returns the rule that a move breaks, as the end of a sentence."""
+        """Returns which rule an illegal move violates, as the end of a sentence."""
         if action is None:
             return "it is no vertex"
         rules = _core.parse_go_name(self._game.name)
@@ -109,16 +109,16 @@ class GtpEngine(EngineProcess):
         return "the point is taken, or the stone would have no liberty"
 
     def score(self, moves: list[int]) -> str:
-        """Returns the answer to ``final_score``.
+        """Returns the engine's response to ``final_score``.
 
         Raises:
-            MoveRefusedError: The engine refuses one of the moves.
+            MoveRefusedError: The engine rejects one of the moves.
         """
         self._follow(moves)
         return self.ask("final_score")
 
     def num_seki(self) -> int:
-        """Returns how many stones the engine calls seki; 0 where it cannot say."""
+        """Returns the number of stones in seki; 0 if the engine cannot report it."""
         try:
             return len(self.ask("final_status_list seki").split())
         except EngineRefusal:
@@ -140,13 +140,13 @@ class GtpEngine(EngineProcess):
 
     def _follow(self, moves: list[int]) -> None:
         """Brings the engine's board to the position after ``moves``."""
-        known, self._moves = self._moves, None  # a refusal leaves the board unknown
+        known, self._moves = self._moves, None  # unknown if a move is rejected
         height, width = self._game.height, self._game.width
         if known is None or known != moves[: len(known)]:
             self.ask("clear_board")
             self.ask(f"komi {self._rules.komi:g}")
             if self._rules.handicap:
-                # As moves, since some engines give White points for handicap stones.
+                # Sent as moves, because some engines count handicap stones for White.
                 for point in _core.handicap_points(height, width, self._rules.handicap):
                     self.ask(f"play b {write_vertex(point, height, width)}")
             known = []
@@ -163,14 +163,14 @@ class GtpEngine(EngineProcess):
 
 
 def _find_answer(text: bytes) -> tuple[str | None, bytes]:
-    """Returns an answer, its lines joined by newlines, and what follows it."""
-    # Engines may send empty lines before an answer.
+    """Returns the first response in ``text``, None if incomplete, and the rest."""
+    # Engines may send empty lines before a response.
     text = text.replace(b"\r", b"").lstrip(b"\n\t ")
     answer, end, rest = text.partition(b"\n\n")
     if end:
         return answer.decode(errors="replace"), rest
     if text[:1] not in (b"", b"=", b"?") and b"\n" in text:
-        # A program that does not speak GTP may never send the empty line at the end.
+        # A program that does not speak GTP may never send the closing empty line.
         return text.decode(errors="replace"), text
     return None, text
 
@@ -182,28 +182,28 @@ _NO_LIMIT_MS = (1 << 31) - 1
 
 
 class GomocupEngine(EngineProcess):
-    """One Gomocup engine, which plays gomoku; see ``EngineProcess``.
+    """A Gomocup engine, which plays gomoku; see ``EngineProcess``.
 
     Args:
         command: The command line.
-        answer_s: Seconds that one answer may take.
-        turn_s: The time limit of a move that the engine is told, in seconds.
+        answer_s: The time limit of one response, in seconds.
+        turn_s: The time limit per move that is sent to the engine, in seconds.
     """
 
     PROTOCOL = "Gomocup protocol"
     QUIT = b"END\r\n"
 
     def __init__(self, command: str, answer_s: float, turn_s: float = 1.0) -> None:
-        """Starts the program, and asks it nothing.
+        """Starts the program. Sends no commands.
 
         Raises:
-            UsageError: The command names no program.
+            UsageError: The program cannot be started.
         """
         super().__init__(command, answer_s)
         self._turn_s = turn_s
 
     def tell(self, line: str) -> None:
-        """Sends a command that has no answer.
+        """Sends a command that has no response.
 
         Raises:
             RunError: The engine has ended.
@@ -211,21 +211,21 @@ class GomocupEngine(EngineProcess):
         self._tell(f"{line}\r\n", line)
 
     def ask(self, line: str, *more: str) -> str:
-        """Returns the answer to a command; skips messages.
+        """Returns the response to a command, without messages that precede it.
 
         Args:
-            line: The command.
+            line: The first line of the command.
             more: Further lines of the command.
 
         Raises:
-            EngineRefusal: The engine answers ERROR or UNKNOWN.
-            RunError: The engine died, or was too slow.
+            EngineRefusal: The engine responds with ERROR or UNKNOWN.
+            RunError: The engine dies, or is too slow.
         """
         self._tell("".join(f"{one}\r\n" for one in (line, *more)), line)
         answer = self._read_answer(line, _find_line)
         word, _, words = answer.partition(" ")
         if word.upper() == "SUGGEST":
-            # The manager decides; it agrees.
+            # The protocol lets the manager decide; it accepts the suggestion.
             return self.ask(f"PLAY {words}") if not line.startswith("PLAY") else answer
         if word.upper() in _REFUSALS:
             raise self._refusal(line, short(answer))
@@ -235,13 +235,13 @@ class GomocupEngine(EngineProcess):
         """Sends START, the time limits and the rule.
 
         Raises:
-            EngineRefusal: The engine has no such board.
-            RunError: The engine died, was too slow, or does not speak the protocol.
+            EngineRefusal: The engine does not support the board size.
+            RunError: The engine dies, is too slow, or does not speak the protocol.
         """
         rules = read_gomoku_name(game.name)
         assert rules is not None
         self._size = rules.size
-        self._played: list[int] = []  # with the engine's own move at the end
+        self._played: list[int] = []  # ends with the engine's own move
         line = f"START {rules.size}"
         answer = self.ask(line)
         if not answer.upper().startswith("OK"):
@@ -257,14 +257,14 @@ class GomocupEngine(EngineProcess):
             self.tell(f"INFO {key} {value}")
 
     def set_up(self) -> None:
-        """Asks for a first move."""
+        """Requests a first move."""
         self.choose([])
 
     def choose(self, moves: list[int]) -> str:
-        """Returns the engine's answer after ``moves``.
+        """Returns the engine's response after ``moves``.
 
         Raises:
-            EngineRefusal: The engine refuses them, or to move.
+            EngineRefusal: The engine rejects the moves, or refuses to move.
         """
         if self._played and moves[:-1] == self._played:
             answer = self.ask(f"TURN {write_cell(moves[-1], self._size)}")
@@ -285,11 +285,11 @@ class GomocupEngine(EngineProcess):
         return read_cell(answer, self._size)
 
     def why_illegal(self, moves: list[int], action: int | None) -> str:
-        """Returns the rule that a move breaks, as the end of a sentence."""
+        """Returns which rule an illegal move violates, as the end of a sentence."""
         return "it is no cell" if action is None else "the cell is taken"
 
     def is_free(self) -> bool:
-        """Returns whether the engine knows RESTART, which is optional."""
+        """Returns whether the engine can play another game: RESTART is optional."""
         self._played = []
         try:
             return self.ask("RESTART").upper().startswith("OK")
@@ -298,7 +298,7 @@ class GomocupEngine(EngineProcess):
 
 
 def _find_line(text: bytes) -> tuple[str | None, bytes]:
-    """Returns the first line that is not a message, and what follows it."""
+    """Returns the first line that is no message, None if incomplete, and the rest."""
     while found := _LINE_END.search(text):
         line, text = text[: found.start()], text[found.end() :]
         shown = line.decode(errors="replace").strip()
