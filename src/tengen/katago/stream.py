@@ -158,8 +158,7 @@ def check_name(path: Path) -> str:
     """Returns the file name of a network without ``.gz``, in lower case.
 
     Raises:
-        UsageError: The name does not end in ``.bin`` or ``.txt``, with or without
-            ``.gz``.
+        UsageError: The name ends neither in ``.bin`` or ``.txt``, nor in their ``.gz``.
     """
     plain = path.name.lower().removesuffix(".gz")
     if not plain.endswith((".bin", ".txt")):

@@ -52,7 +52,7 @@ class ActionAnalysis:
     standard_error: float = 0.0
     """Standard error of ``utility_to_play``; 0 if that is certain, or not visited."""
     utility_to_play: float = 0.0
-    """Mean utility, which the search maximizes: the value, and the score if weighted."""
+    """Mean utility, which the search maximizes: the value plus any weighted score."""
     variation: tuple[int, ...] = ()
     """The action and the best line of play after it; empty unless requested."""
 
