@@ -146,8 +146,7 @@ class ModelPlayer:
 
         Args:
             task: A game with the same planes and actions, or Go on the same board. With
-                ``mixed_sizes`` also Go on a smaller board; with ``boards`` on any
-                board.
+                ``mixed_sizes`` also Go on a smaller board; with ``boards`` on all.
 
         Raises:
             UsageError: The game does not exist, or the network cannot play it.
@@ -184,7 +183,7 @@ class ModelPlayer:
         return Framed.corner(game, open_game(self.frame))
 
     def to_native(self, num_simulations: int) -> Any:
-        """Returns the player for the core, by default with ``num_simulations``."""
+        """Returns the player for the core; a level overrides ``num_simulations``."""
         player = _core.MatchPlayer()
         if self.is_outside:
             player.kind = _core.PlayerKind.OUTSIDE
@@ -316,8 +315,8 @@ def open_for_play(
         outputs: The outputs to compute, as for ``open_backend``; None for all.
         devices: ``cpu`` or one GPU, for example ``cuda:0``. None for the CPU with
             OpenVINO; without OpenVINO for the first GPU, or the CPU if there is none.
-        precision: Precision of the trunk with OpenVINO on the CPU. fp32 is used instead
-            if the CPU does not support the precision, for ``run``, and with torch.
+        precision: Precision of the trunk with OpenVINO on the CPU; fp32 with torch, for
+            ``run``, and if the CPU does not support the precision.
 
     Raises:
         UsageError: The model cannot be used, or the GPU does not exist.
@@ -326,7 +325,7 @@ def open_for_play(
     # A run that computes with torch publishes no graph, so its models play with torch.
     has_openvino = is_installed() and (directory / ONNX_FILE).exists()
     if devices is None:
-        # Without OpenVINO torch is needed anyway, so it may list the devices.
+        # Without OpenVINO, torch is imported anyway, so it can detect a GPU here.
         devices = "cpu" if has_openvino else default_devices()
     else:
         _check_devices(devices)

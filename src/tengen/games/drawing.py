@@ -110,7 +110,7 @@ def table(
 _CELLS = ("cells", "cells_and_pass")
 _STONES = frozenset(".XO")
 _MOST_CELLS = 40  # in a row or a column
-_CELL = 30.0  # units of the drawing
+_CELL = 30.0  # in SVG units
 _EDGE = 8.0
 _FONT = "font-family:system-ui,sans-serif"
 _WOOD, _LINE, _INK, _HEAT, _LAST = "#e3c48d", "#a3834a", "#241a08", "#2563eb", "#d9480f"

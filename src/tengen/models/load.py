@@ -71,10 +71,10 @@ class ModelOrigin:
     pass_games: int | None = None
     """Games of ``pass_generation`` when the pass began; None without passes."""
     learned_from_at: float | None = None
-    """UNIX time in seconds at which the training of this model, after the previous
-    model, began; None up to schema 4."""
+    """UNIX time in seconds at which the learner steps since the previous model began;
+    None up to schema 4."""
     learned_to_at: float | None = None
-    """UNIX time in seconds at which this training ended; None up to schema 4."""
+    """UNIX time in seconds at which these learner steps ended; None up to schema 4."""
     learn_from: str = ""
     """The run whose games are the training data; empty for the model's own run."""
     initial_model: str = ""
@@ -213,11 +213,11 @@ def read_meta(directory: Path, *, error: type[TengenError] = UsageError) -> Mode
 
     Args:
         directory: The model directory.
-        error: As for ``load_model``.
+        error: See ``load_model``.
 
     Raises:
         TengenError: ``error``, if the file is missing or damaged.
-        UsageError: The file is foreign or has a newer schema.
+        UsageError: The file has unknown content or a newer schema.
     """
     path = directory / META_FILE
     content = read_object(

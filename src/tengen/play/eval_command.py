@@ -1,4 +1,4 @@
-"""``tengen eval``: measures an agent's return, or plays a run's models to a target."""
+"""``tengen eval``: measures an agent's return, or tests models against a target."""
 
 from __future__ import annotations
 

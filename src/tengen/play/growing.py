@@ -37,7 +37,7 @@ class ActionAnalysis:
     """The search statistics of one legal action."""
 
     action: int
-    """The action."""
+    """The number of the action."""
     visits: int
     """The number of simulations that began with the action."""
     prior: float

@@ -56,7 +56,7 @@ class Player(Closable):
         self._model: ModelPlayer | None = model
         self._draws = draws
         self._keeps_tree = model.play.keeps_tree
-        self._searchers: dict[tuple[int, int], Searcher] = {}  # by threads and rows
+        self._searchers: dict[tuple[int, int], Searcher] = {}  # by threads, rows
         self._forecaster: Forecaster | None = None
         self._lock = Lock()
 

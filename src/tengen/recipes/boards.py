@@ -50,7 +50,7 @@ GROWTH = (
     # 10x128 costs 3 times as much as 6x96, but has 10 times the minimum budget.
     NetStage(net=parse_net("10x128"), share=0.6, least=4000.0),
 )
-"""The stages of every game, by the core-minutes of a run."""
+"""The default network stages of every game, with their core-minutes."""
 
 # Slots become idle near the end of a generation, so each slot plays at least two games.
 _GAMES_A_SLOT = 2
@@ -149,7 +149,7 @@ def connect4(task: str, num_threads: int) -> RunConfig:
 
 
 def gomoku(task: str, num_threads: int) -> RunConfig:
-    """Returns a config for strong play on 9x9 after ten minutes; longer if larger.
+    """Returns a config for strong 9x9 play in ten minutes; larger boards take longer.
 
     Source: benchmarks/results/recipes.md.
     """

@@ -144,7 +144,7 @@ _RECIPES = (
     ),
     _of_environments("sac", "environments with a Box or Discrete action space"),
 )
-"""The first recipe that serves a task is the task's default."""
+"""The first recipe that supports a task is the task's default."""
 
 
 def recipes() -> tuple[Recipe, ...]:

@@ -84,8 +84,7 @@ def train_task(
         recipe: The recipe; None for the task's default.
         launch: ``inline``, ``local``, ``ray`` or ``mpi``; with ``mpi`` only the first
             rank of ``mpirun`` returns. None for ``local`` on a GPU, with ``actors``,
-            with several actors in the run, or with ``launch.listen``; otherwise
-            ``inline``.
+            several actors in the run, or ``launch.listen``; otherwise ``inline``.
         actors: Number of processes that step environments; None for the run's number,
             which is 1 in a new run.
         minutes: Wall time of this call, from its first turn of work; the recipe's if no
@@ -268,7 +267,7 @@ def _exit_code(reason: str, unlearned: str) -> int:
 def _made(
     run: RunDirectory, before: RunConfig | None, config: RunConfig
 ) -> dict[str, Any]:
-    """Prints and returns the roles of a new run, or the changes to an existing run."""
+    """Prints the roles to start, or this call's changes, and returns a report."""
     names = ", ".join(f"tengen {name}" for name in needed_roles(run.read_run()))
     report = {"out": str(run.path), "exit_code": 0}
     if before is None:

@@ -117,8 +117,7 @@ def close_generations(
             If so, the numbers of generations without games are not reused.
 
     Returns:
-        The number of files that were not valid journals; they get the suffix
-        ``.refused``.
+        The number of invalid journals, which get the suffix ``.refused``.
 
     Raises:
         RunError: A file operation fails; another call seals the rest.

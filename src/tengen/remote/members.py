@@ -192,7 +192,7 @@ class Members:
             member = self._known(mirror)
             was_evicted &= member is None
             if was_evicted and index is not None and not is_vouched:
-                # It might take the slot from the process that evicted it.
+                # An evicted mirror must not take the slot before the evicting process.
                 raise _no_place(mirror)
             if member is not None and role != member.record.role:
                 raise UsageError(
@@ -236,7 +236,7 @@ class Members:
             known = {record.mirror for record in read_mirrors(self._run)}
             for member in self._members.values():
                 if member.record.mirror not in known:
-                    late.append(member)  # evicted
+                    late.append(member)  # evicted by a process of this host
                     continue
                 silent_s = time.monotonic() - member.heard_s
                 if silent_s >= _AWAY_S and not member.record.is_away:

@@ -48,7 +48,7 @@ _LOOK_S = 1.0
 _RETRY_S = 2.0
 _PATIENCE_S = 60.0
 _PATIENCE_OF_RUN_S = 600.0
-"""The patience of a process that the run itself started, whose host may restart."""
+"""The patience of a process that the run started, in case the run's host restarts."""
 _CLOSE_S = 20.0
 _SENDING_S = 0.02
 
@@ -342,7 +342,7 @@ class Mirror:
         return newest
 
     def _take(self) -> int | None:
-        """Downloads all but models and sends an actor's counts; returns as above."""
+        """Downloads all but models, and sends an actor's counts; see ``_exchange``."""
         totals = None
         if self._games is None:
             totals = read_actor_totals(self.run, self.place.index)

@@ -62,7 +62,7 @@ _LOOK_S = 5.0
 _HERE_S = 6.0
 _LOOK_AGAIN_S = 0.1
 _MOST_MADE_ANEW = 1000
-"""How often a process may recreate its role, for example after ``run.json`` changes."""
+"""How many times a process may recreate its role, for example on config changes."""
 
 
 class RunService:

@@ -62,8 +62,7 @@ class EngineProcess(Closable, ABC):
     engine rejects the command, dies or does not respond in time.
 
     Args:
-        command: The command line, split into words like a shell does, but run without a
-            shell.
+        command: The command line, split into words as by a shell, but run without one.
         answer_s: The time limit of one response, in seconds.
     """
 

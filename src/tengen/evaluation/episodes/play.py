@@ -141,7 +141,7 @@ class EpisodesReport:
         return sum(self.lengths)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the report as JSON values; ``low`` and ``high`` bound the mean."""
+        """Returns the report as JSON; ``low`` and ``high`` are the ``interval``."""
         low, high = self.interval or (None, None)
         return {
             "episodes": len(self.returns),
@@ -201,7 +201,7 @@ def play_episodes(
     rows = EnvironmentRows(backend.signature, actions, num_envs)
     runner = backend.bind(rows.inputs, rows.outputs, rows.state)
     returns, lengths = np.zeros(num_episodes), np.zeros(num_episodes, np.int64)
-    # The current episode of each copy; from index num_episodes on, none counts.
+    # The index of each copy's current episode; from num_episodes on, none counts.
     playing = np.arange(num_envs)
     num_over = num_cut = 0
     acting, draws = acting or Acting(), Draws(seed)
@@ -241,9 +241,8 @@ _NUM_HALVINGS = 80
 def mean_interval(values: Sequence[float]) -> tuple[float, float] | None:
     """Returns the 95 % confidence interval of the mean of a distribution (Student's t).
 
-    The interval is exact for a normal distribution, and approximate for any other
-    distribution if the sample is large. For equal values its width is 0, because the
-    sample variance is 0.
+    The interval is exact for a normal distribution, and a good approximation for large
+    samples of any other. Equal values have variance 0, and so an interval of width 0.
 
     Source: Student 1908, "The probable error of a mean".
 

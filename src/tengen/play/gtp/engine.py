@@ -38,8 +38,7 @@ class Resigning:
     """Decides when to resign: after several consecutive low values of a side.
 
     Args:
-        below: The value below which a position looks lost, in [-1, 1]; None to never
-            resign.
+        below: The value below which a position looks lost, in [-1, 1]; None for never.
     """
 
     def __init__(self, below: float | None) -> None:

@@ -84,8 +84,7 @@ def answer_text(command: Command, text: str, *, ok: bool = True) -> str:
 
     Args:
         command: The command.
-        text: The lines of the response. Empty lines are removed, because an empty line
-            ends a response.
+        text: The response; its empty lines, which would end it, are removed.
         ok: Whether the command succeeded.
     """
     lines = [_CONTROL.sub("", line) for line in text.splitlines() if line.strip()]
