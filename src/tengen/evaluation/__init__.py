@@ -1,8 +1,8 @@
 """Evaluation: matches, Elo ratings over generations, the gate, and episodes.
 
-``play_match`` plays two players against each other, ``rate_generation`` rates a
-model on a ladder of fixed anchors, ``judge`` decides whether a candidate is
-published. ``play_episodes`` evaluates in environments. Importing this imports no torch.
+``play_match`` plays a match between two players, ``rate_generation`` rates a model
+against fixed anchors, and ``judge`` decides whether a candidate is published.
+``play_episodes`` evaluates an agent in an environment. The import needs no torch.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Finished games of a match: their results, their files, and their journal."""
+"""Finished games of a match: results, files, and the match's journal."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ _ADVICE = "remove it, its games are played again"
 
 @dataclass(frozen=True)
 class Dispute:
-    """A legal move that an outside engine refuses; its game then has no result."""
+    """A legal move that an external engine rejects, so that the game has no result."""
 
     side: Literal["a", "b"]
-    """The side that refuses it."""
+    """The side whose engine rejects the move."""
     move: int
-    """The number of the move, from 1, the opening counted."""
+    """The number of the move in the game, from 1, including the opening."""
     vertex: str
-    """The move as it was sent to the engine: ``D4``, ``pass``."""
+    """The move as it was sent to the engine, for example ``D4`` or ``pass``."""
     words: str
-    """What the engine said, on one line."""
+    """The engine's error message, on one line."""
 
     def text(self, name: str) -> str:
-        """Returns the dispute as text; ``name`` is the side that refuses."""
+        """Returns the dispute as text; ``name`` is the name of the rejecting side."""
         return f"{name} refuses move {self.move}, {self.vertex}: {self.words}"
 
 
@@ -54,24 +54,24 @@ class PlayedGame:
     """One finished game of a match."""
 
     index: int
-    """Its number in the match, from 0."""
+    """The index of the game in the match, from 0."""
     a_moves_first: bool
-    """Whether A moved first, in the opening too."""
+    """Whether A is the first player (Black in Go), including in the opening."""
     moves: tuple[int, ...]
-    """All actions, with the opening."""
+    """All actions, including the opening."""
     num_opening_plies: int
-    """Plies of the opening."""
+    """The number of opening plies."""
     score_a: float | None
-    """1 where A won, 0.5 drawn, 0 lost; None where the game is disputed."""
+    """A's score: 1 for a win, 0.5 for a draw, 0 for a loss; None if disputed."""
     disputed: Dispute | None = None
-    """Why the game has no result; None where it has one."""
+    """Why the game has no result; None if it has one."""
     illegal: str = ""
-    """The illegal move with which an outside engine lost; empty if there was none."""
+    """The illegal move with which an external engine lost; empty if there was none."""
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the fields as JSON values; ``from_dict`` reads them.
+        """Returns the fields as JSON values, which ``from_dict`` can read.
 
-        ``disputed`` and ``illegal`` are left out where they are empty.
+        Empty ``disputed`` and ``illegal`` are omitted.
         """
         fields = to_dict(self)
         if not self.illegal:
@@ -82,17 +82,17 @@ class PlayedGame:
 
 
 class SgfFolder:
-    """A folder for the games of one match, ``000000.sgf`` the first of them.
+    """A folder for the SGF files of one match, from ``000000.sgf``.
 
     Args:
-        path: New, or empty.
+        path: The folder; it must be new or empty.
         game: The name of a game of Go.
         a: A's name.
         b: B's name.
     """
 
     def __init__(self, path: Path, game: str, a: str, b: str) -> None:
-        """Makes the folder.
+        """Creates the folder.
 
         Raises:
             UsageError: The folder cannot be used, or the game is not Go.
@@ -115,7 +115,7 @@ class SgfFolder:
         """Writes the games. Blocks until they are durable.
 
         Raises:
-            RunError: The disk refuses.
+            RunError: The write fails.
         """
         for played in games:
             sgf = _sgf(self._game, *self._names, played)
@@ -123,7 +123,7 @@ class SgfFolder:
 
 
 def games_jsonl(games: Sequence[PlayedGame]) -> bytes:
-    """Returns one game a line, a JSON object with the fields of ``PlayedGame``."""
+    """Returns one line per game, a JSON object with the fields of ``PlayedGame``."""
     return "".join(json.dumps(game.to_json()) + "\n" for game in games).encode()
 
 
@@ -132,14 +132,14 @@ def write_games(
 ) -> None:
     """Writes games into a folder that is being published.
 
-    Games of Go become SGF files, as in ``SgfFolder``; others ``games.jsonl``.
+    Writes SGF files for Go, as ``SgfFolder`` does, and ``games.jsonl`` for other games.
 
     Args:
-        folder: Empty.
+        folder: The folder, which must be empty.
         game: The game's name.
         a: A's name.
         b: B's name.
-        games: What to write.
+        games: The games to write.
     """
     if not _is_go(game):
         (folder / "games.jsonl").write_bytes(games_jsonl(games))
@@ -161,14 +161,14 @@ def _file_name(played: PlayedGame) -> str:
 
 
 def _sgf(game: str, a: str, b: str, played: PlayedGame) -> bytes:
-    # The side with "the first move" is Black, even where White begins.
+    # The first player is Black, even with a handicap, when White moves first.
     black, white = (a, b) if played.a_moves_first else (b, a)
     disputed = played.disputed
     record = GoRecord(
         game=game,
         moves=played.moves,
         first_player=int(_core.parse_go_name(game).handicap > 0),
-        # SGF's word for a game without a result.
+        # "Void" is the SGF value for a game without a result.
         result="Void" if disputed else go_result(game, played.moves),
         black=black,
         white=white,
@@ -178,23 +178,23 @@ def _sgf(game: str, a: str, b: str, played: PlayedGame) -> bytes:
 
 
 class MatchJournal:
-    """Finished games of a match on disk: after a kill the match resumes with them.
+    """A match's finished games on disk, from which a killed match can resume.
 
-    The folder has a journal for each process that played, beginning with ``1.journal``.
-    Games are JSON, as in ``games.jsonl``. One process at a time may use it.
+    The folder has one journal per process that played, starting with ``1.journal``.
+    Games are JSON, as in ``games.jsonl``. Only one process may use it at a time.
 
     Attributes:
-        played: Games that earlier processes finished, by index.
-        gaps: Damage in the journals; games lost to it are played again.
+        played: Games that earlier processes finished, ordered by index.
+        gaps: Damaged parts of the journals; the games in them are played again.
 
     Args:
-        folder: The folder, made if it is missing.
+        folder: The folder, created if missing.
         key: Everything that the games depend on, as JSON values. Journals with another
             key belong to another match and are removed.
 
     Raises:
-        UsageError: A journal is of a newer schema.
-        RunError: A journal is damaged, or the disk refuses.
+        UsageError: A journal has a newer schema.
+        RunError: A journal is damaged, or a file operation fails.
     """
 
     def __init__(self, folder: Path, key: Mapping[str, Any]) -> None:
@@ -211,7 +211,7 @@ class MatchJournal:
             if contents.meta != key:
                 path.unlink()
                 continue
-            # A tail is a frame that a kill cut short: its game is played again.
+            # A tail is a frame that a kill truncated; its game is played again.
             self.gaps += [gap for gap in contents.gaps if not gap.is_tail]
             for frame in contents.frames:
                 game = from_dict(PlayedGame, _parse(frame, path), where=str(path))
@@ -225,7 +225,7 @@ class MatchJournal:
         """Appends games. Blocks until they are durable.
 
         Raises:
-            RunError: The disk refuses.
+            RunError: The write fails.
         """
         for game in games:
             self._segment.append(json.dumps(game.to_json()).encode())
@@ -236,13 +236,13 @@ class MatchJournal:
         """Closes the journal; the next process reads it.
 
         Raises:
-            RunError: The disk refuses.
+            RunError: The write fails.
         """
         self._segment.close()
 
     @staticmethod
     def remove(folder: Path) -> None:
-        """Removes the journals of a match that is over, if there are any."""
+        """Removes the journals of a completed match, if there are any."""
         shutil.rmtree(folder, ignore_errors=True)
 
 

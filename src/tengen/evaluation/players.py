@@ -1,4 +1,4 @@
-"""Players of a match, and the backend with which a model plays."""
+"""Match players, and the inference backend of a model that plays."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ __all__ = [
 
 @dataclass(frozen=True)
 class RandomPlayer:
-    """``random``: a uniformly random legal move."""
+    """``random``: plays uniformly random legal moves."""
 
     name: str = "random"
     """The name on the command line."""
 
     def to_native(self, num_simulations: int) -> Any:
-        """Returns the core's form; ``num_simulations`` does not apply."""
+        """Returns the player for the core; ``num_simulations`` is not used."""
         player = _core.MatchPlayer()
         player.kind = _core.PlayerKind.RANDOM
         return player
@@ -59,10 +59,10 @@ class RandomPlayer:
 
 @dataclass(frozen=True)
 class MctsPlayer:
-    """``mcts:N``: UCT with N uniform random playouts a move, no tree reuse."""
+    """``mcts:N``: UCT with N uniformly random playouts per move, without tree reuse."""
 
     num_playouts: int
-    """N, at least 1."""
+    """Playouts per move, at least 1."""
 
     @property
     def name(self) -> str:
@@ -70,7 +70,7 @@ class MctsPlayer:
         return f"mcts:{self.num_playouts}"
 
     def to_native(self, num_simulations: int) -> Any:
-        """Returns the core's form; ``num_simulations`` does not apply."""
+        """Returns the player for the core; ``num_simulations`` is not used."""
         player = _core.MatchPlayer()
         player.kind = _core.PlayerKind.MCTS
         player.num_simulations = self.num_playouts
@@ -79,15 +79,15 @@ class MctsPlayer:
 
 @dataclass(frozen=True)
 class ModelPlayer:
-    """A network with a search; it does not explore.
+    """A player that searches with a network, without exploration noise.
 
-    Thread-safe: each thread binds its own runner.
+    Thread-safe, because each thread binds its own runner.
     """
 
     name: str
     """The name in reports."""
     task: str
-    """The game it was trained for."""
+    """The game that the network was trained for."""
     backend: Backend
     """The backend of the network."""
     play: PlayConfig = field(default_factory=PlayConfig)
@@ -95,20 +95,20 @@ class ModelPlayer:
     directory: Path | None = None
     """The model directory; None if the backend serves any number of threads."""
     devices: str | None = None
-    """The device, as for ``open_for_play``."""
+    """The argument ``devices`` of ``open_for_play``."""
     num_threads: int = 1
-    """Threads that the backend serves."""
+    """The number of threads that the backend serves."""
     mixed_sizes: bool = False
-    """Whether its network was trained for games that vary (``net.mixed_sizes``, or
-    boards of all sizes)."""
+    """Whether the network was trained for several board sizes or rules
+    (``net.mixed_sizes``, or boards of all sizes)."""
     boards: Callable[[int, int], ModelDir] | None = None
-    """As ``ModelDir.boards``."""
+    """See ``ModelDir.boards``."""
     frame: str = ""
-    """The game whose planes the network reads; empty if it is the task."""
+    """The game whose planes the network reads; empty if it is ``task``."""
     tree_threads: int = 1
-    """Threads that search one tree; with several, moves are not repeatable."""
+    """Threads that search one tree; with several, moves are not reproducible."""
     level: Level | None = None
-    """The level; None for full strength."""
+    """The playing level; None for full strength."""
 
     def __post_init__(self) -> None:
         if self.play.search.score_weight > 0:
@@ -116,19 +116,19 @@ class ModelPlayer:
 
     @property
     def is_outside(self) -> bool:
-        """Whether its moves are searched outside the core's match."""
+        """Whether Python code, not the core's match, searches this player's moves."""
         draws = self.level is not None and self.level.temperature > 0
         return self.tree_threads > 1 or self.frame != "" or draws
 
     def num_simulations(self, asked: int) -> int:
-        """Returns the simulations of a move: its level's, or the requested ones."""
+        """Returns the simulations per move: the level's if set, otherwise ``asked``."""
         return asked if self.level is None else self.level.simulations
 
     def opened_for(self, num_threads: int) -> ModelPlayer:
-        """Returns the player, opened again if its backend serves fewer threads. Blocks.
+        """Returns a player whose backend serves ``num_threads`` threads. Blocks.
 
         Raises:
-            RunError: The backend refuses the model.
+            RunError: The backend cannot load the model.
         """
         if self.directory is None or num_threads <= self.num_threads:
             return self
@@ -142,14 +142,14 @@ class ModelPlayer:
         return dataclasses.replace(self, backend=backend, num_threads=num_threads)
 
     def playing(self, task: str) -> ModelPlayer:
-        """Returns the same network as a player of another game.
+        """Returns a player of another game with the same network.
 
         Args:
             task: A game with the same planes and actions, or Go on the same board. With
-                ``mixed_sizes`` also Go on a smaller board, and with ``boards`` on any.
+                ``mixed_sizes`` also Go on a smaller board; with ``boards`` on all.
 
         Raises:
-            UsageError: There is no such game, or the network cannot play it.
+            UsageError: The game does not exist, or the network cannot play it.
         """
         game, frame = open_game(task), open_game(self.frame or self.task)
         is_other = (game.height, game.width) != (frame.height, frame.width)
@@ -168,7 +168,7 @@ class ModelPlayer:
         return dataclasses.replace(self, task=task, frame=frame.name)
 
     def _on_board(self, game: Game) -> ModelPlayer:
-        """Returns the player with the model for another board."""
+        """Returns a player with the model for the board size of ``game``."""
         assert self.boards is not None
         model = self.boards(game.height, game.width)
         player = dataclasses.replace(
@@ -177,13 +177,13 @@ class ModelPlayer:
         return player.opened_for(self.num_threads)
 
     def framed(self, game: Game) -> Framed:
-        """Returns the game on the planes that the network reads."""
+        """Returns ``game``, represented by the planes that the network reads."""
         if not self.frame:
             return Framed(game, game)
         return Framed.corner(game, open_game(self.frame))
 
     def to_native(self, num_simulations: int) -> Any:
-        """Returns the core's form, with these simulations of a move."""
+        """Returns the player for the core; a level overrides ``num_simulations``."""
         player = _core.MatchPlayer()
         if self.is_outside:
             player.kind = _core.PlayerKind.OUTSIDE
@@ -197,17 +197,17 @@ class ModelPlayer:
 
 @dataclass(frozen=True)
 class EnginePlayer:
-    """A program that plays, with a protocol for engines."""
+    """An external engine; there is one subclass per engine protocol."""
 
     PREFIX: ClassVar[str] = ""
-    """The prefix of its name on the command line."""
+    """The prefix of the player's name on the command line."""
     EXAMPLE: ClassVar[str] = ""
-    """A command line."""
+    """An example of ``command``, for error messages."""
 
     command: str
-    """The command line."""
+    """The command line that starts the engine."""
     answer_s: float = 60.0
-    """Seconds that one answer may take."""
+    """The time limit of one response, in seconds."""
 
     def __post_init__(self) -> None:
         rule = f'must name a program; for example {self.PREFIX}"{self.EXAMPLE}"'
@@ -220,15 +220,15 @@ class EnginePlayer:
         return f"{self.PREFIX}{self.command}"
 
     def check_game(self, name: str) -> None:
-        """Raises UsageError unless the protocol has the game of that name."""
+        """Raises UsageError unless the protocol supports the game ``name``."""
         raise NotImplementedError
 
     def start(self, game: Game) -> EngineProcess:
-        """Starts the engine, ready for games of a kind. Blocks.
+        """Starts the engine and prepares it to play ``game``. Blocks.
 
         Raises:
-            UsageError: It cannot be started, or does not speak its protocol.
-            RunError: It does not answer, or refuses the game.
+            UsageError: The engine cannot be started, or speaks another protocol.
+            RunError: The engine does not respond, or does not support the game.
         """
         engine = self._process()
         try:
@@ -242,7 +242,7 @@ class EnginePlayer:
         raise NotImplementedError
 
     def to_native(self, num_simulations: int) -> Any:
-        """Returns the core's form; ``num_simulations`` does not apply."""
+        """Returns the player for the core; ``num_simulations`` is not used."""
         player = _core.MatchPlayer()
         player.kind = _core.PlayerKind.OUTSIDE
         return player
@@ -256,7 +256,7 @@ class GtpPlayer(EnginePlayer):
     EXAMPLE = "gnugo --mode gtp"
 
     def check_game(self, name: str) -> None:
-        """Raises UsageError unless the game of that name is Go."""
+        """Raises UsageError unless the game ``name`` is Go."""
         try:
             _core.parse_go_name(name)
         except _core.CoreError as error:
@@ -276,7 +276,7 @@ class GomocupPlayer(EnginePlayer):
     EXAMPLE = "./pbrain-rapfi"
 
     turn_s: float = 1.0
-    """The time limit of a move that it is told, in seconds."""
+    """The time limit per move that is sent to the engine, in seconds."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -285,7 +285,7 @@ class GomocupPlayer(EnginePlayer):
         check(self.turn_s < self.answer_s, "turn-seconds", self.turn_s, rule)
 
     def check_game(self, name: str) -> None:
-        """Raises UsageError unless the game of that name is gomoku."""
+        """Raises UsageError unless the game ``name`` is gomoku."""
         if read_gomoku_name(name) is None:
             raise UsageError(
                 f"player ({self.name}) plays gomoku, not {name}; choose a game "
@@ -311,21 +311,21 @@ def open_for_play(
 
     Args:
         directory: A model directory.
-        num_threads: Threads that will evaluate at the same time, at least 1.
-        outputs: What to answer with, as for ``open_backend``; None for all.
-        devices: ``cpu`` or one GPU, ``cuda:0``. None: the CPU, or the first GPU where
-            OpenVINO is not installed.
-        precision: Arithmetic of the trunk with OpenVINO on the CPU. fp32 is used
-            instead where the CPU has no such arithmetic, for ``run``, and with torch.
+        num_threads: The number of threads that evaluate concurrently, at least 1.
+        outputs: The outputs to compute, as for ``open_backend``; None for all.
+        devices: ``cpu`` or one GPU, for example ``cuda:0``. None for the CPU with
+            OpenVINO; without OpenVINO for the first GPU, or the CPU if there is none.
+        precision: Precision of the trunk with OpenVINO on the CPU; fp32 with torch, for
+            ``run``, and if the CPU does not support the precision.
 
     Raises:
-        UsageError: The model cannot be used, or the GPU is not here.
-        RunError: The backend refuses the model.
+        UsageError: The model cannot be used, or the GPU does not exist.
+        RunError: The backend cannot load the model.
     """
-    # A run that computes with torch publishes no graph; its models play with torch.
+    # A run that computes with torch publishes no graph, so its models play with torch.
     has_openvino = is_installed() and (directory / ONNX_FILE).exists()
     if devices is None:
-        # Without OpenVINO torch is imported anyway, and can say what there is.
+        # Without OpenVINO, torch is imported anyway, so it can detect a GPU here.
         devices = "cpu" if has_openvino else default_devices()
     else:
         _check_devices(devices)

@@ -1,12 +1,12 @@
-"""Boards as SVG for notebooks, drawn from a game's own text.
+"""SVG drawings of boards for notebooks, made from a game's text output.
 
-A game prints its position as rows of ``.``, ``X`` and ``O``, perhaps with a number
-before each row and the columns' names below: so every native game does, and most that
-people write. Stones are drawn where their letters stand, so that shifted rows, as of
-Hex, stay shifted. Any other text is shown as it is.
+All native games, and most user-defined ones, print a position as rows of ``.``, ``X``
+and ``O``, optionally with row numbers on the left and column names below. Stones are
+drawn at the positions of their letters, so the shifted rows of Hex stay shifted. Any
+other text is shown unchanged.
 
-``Markup`` is HTML and SVG in which text from elsewhere is escaped. A drawing has no
-scripts and fetches nothing, so it stays in the saved notebook.
+``Markup`` is HTML and SVG in which external text is escaped. A drawing has no scripts
+and loads no resources, so saved notebooks contain it completely.
 """
 
 from __future__ import annotations
@@ -32,16 +32,15 @@ __all__ = [
 ]
 
 Markup = NewType("Markup", str)
-"""Elements and escaped text. Made by the functions here alone."""
+"""Elements and escaped text. Only the functions of this module create it."""
 
 FRAGMENT_STYLE = (
     "font-family:system-ui,sans-serif;display:flex;flex-wrap:wrap;gap:1rem;"
     "align-items:flex-start"
 )
-"""The style of an element in a page of somebody else, such as a notebook's cell."""
+"""The style of an element inside an external page, such as a notebook cell."""
 
-# What HTML forbids or hides: control characters, and marks that turn the order of what
-# stands beside them.
+# Characters that HTML forbids or hides: control characters and bidirectional marks.
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 )
@@ -49,23 +48,22 @@ _SHOWN = "\N{REPLACEMENT CHARACTER}"
 
 
 def text(value: object) -> Markup:
-    """Returns any value's text, escaped for content and for attributes in quotes.
+    """Returns ``str(value)``, escaped for content and for quoted attributes.
 
-    What cannot be shown, control characters and halves of surrogate pairs, becomes the
-    replacement character.
+    Control characters become the replacement character, and unpaired surrogates ``?``.
     """
     shown = str(value).encode("utf-8", "replace").decode("utf-8")
     return Markup(html.escape(_HIDDEN.sub(_SHOWN, shown)))
 
 
 def element(name: str, /, *children: Markup, **attributes: object) -> Markup:
-    """Returns an element.
+    """Returns an HTML or SVG element.
 
     Args:
-        name: Of the element; never what came from a file.
-        children: Its content in order.
-        **attributes: Values by name; ``_`` in a name stands for ``-``, one at its end
-            for none. Numbers are rounded to two digits, None is left out.
+        name: The name of the element, which is not escaped.
+        children: The content of the element, in order.
+        **attributes: Values by name. ``_`` in a name becomes ``-``; a trailing ``_`` is
+            removed. Floats are rounded to two decimals; None omits the attribute.
     """
     written = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{text(_number(value))}"'
@@ -84,12 +82,12 @@ def _number(value: object) -> object:
 def table(
     caption: str, columns: Sequence[str], rows: Iterable[Sequence[object]]
 ) -> Markup:
-    """Returns a table that scrolls by itself where it is too wide.
+    """Returns a table that scrolls horizontally if it is too wide.
 
     Args:
-        caption: What it has.
-        columns: Their names.
-        rows: Values, the first of which names its row.
+        caption: The caption of the table.
+        columns: The column headers.
+        rows: The values of each row, starting with the row header.
     """
     head = [element("th", text(name), scope="col") for name in columns]
     body = [
@@ -112,51 +110,51 @@ def table(
 _CELLS = ("cells", "cells_and_pass")
 _STONES = frozenset(".XO")
 _MOST_CELLS = 40  # in a row or a column
-_CELL = 30.0  # units of the drawing
+_CELL = 30.0  # in SVG units
 _EDGE = 8.0
 _FONT = "font-family:system-ui,sans-serif"
 _WOOD, _LINE, _INK, _HEAT, _LAST = "#e3c48d", "#a3834a", "#241a08", "#2563eb", "#d9480f"
-# Shares below this have no number in their cell.
+# Cells with a smaller share show no number.
 _TOLD = 0.01
 _FULLEST = 0.6
 
 
 @dataclass(frozen=True)
 class Board:
-    """A position as it was read of its text."""
+    """A board, parsed from the text of a position."""
 
     rows: tuple[str, ...]
-    """Cells of each row, ``.``, ``X`` and ``O``; all rows are as long."""
+    """The cells of each row, ``.``, ``X`` or ``O``; all rows have equal length."""
     places: tuple[tuple[float, ...], ...]
-    """Where each cell stands, in cells from the left."""
+    """The horizontal offset of each cell, in cell widths."""
     row_labels: tuple[str, ...]
-    """Names of the rows; empty where they have none."""
+    """The labels of the rows; empty if there are none."""
     column_labels: tuple[str, ...]
-    """Names of the columns; empty where they have none."""
+    """The labels of the columns; empty if there are none."""
     below: str
-    """The text below the board: who is to move, or who won."""
+    """The text below the board: the side to move, or the winner."""
 
     @property
     def width(self) -> int:
-        """Cells of a row."""
+        """The number of cells per row."""
         return len(self.rows[0])
 
 
 @dataclass(frozen=True)
 class Heat:
-    """What is told of one cell, or of one column."""
+    """The highlight of one cell or column."""
 
     share: float
-    """How much, in [0, 1]."""
+    """The intensity, in [0, 1]."""
     told: str
-    """The whole of it, shown where the pointer is."""
+    """The tooltip text."""
 
 
 def read_board(shown: str) -> Board | None:
-    """Returns the board of a position's text; None where it shows none.
+    """Returns the board in the text of a position; None if the text contains none.
 
     Args:
-        shown: As ``str`` of a state gives it.
+        shown: The text, ``str(state)``.
     """
     lines = shown.splitlines()[: _MOST_CELLS + 8]
     first = next((i for i, line in enumerate(lines) if _cells(line)), None)
@@ -200,14 +198,14 @@ def board_svg(
     cells: Mapping[tuple[int, int], Heat] | None = None,
     columns: Mapping[int, Heat] | None = None,
 ) -> Markup:
-    """Returns the board, with a title and its text for those who do not see it.
+    """Returns an SVG drawing of a board, with a title and text for screen readers.
 
     Args:
-        board: What lies where.
-        title: What it is, a phrase.
-        last: Row and column of the last move, which is ringed.
-        cells: What is told of cells, by row and column.
-        columns: What is told of columns, in a row above the board.
+        board: The board.
+        title: The title of the drawing, a phrase.
+        last: Row and column of the last move, which gets a ring.
+        cells: The highlights of cells, by row and column.
+        columns: The highlights of columns, drawn in a row above the board.
     """
     margin = _CELL * 0.8 if board.row_labels else 0.0
     top = _EDGE + (_CELL if columns else 0.0)
@@ -267,15 +265,15 @@ def position_figure(
     last: int | None = None,
     heats: Mapping[int, Heat] | None = None,
 ) -> Markup:
-    """Returns a position as a figure: drawn where its text shows a board, else as text.
+    """Returns a position as a figure: a drawing if its text has a board, or the text.
 
     Args:
-        shown: The position's text.
-        title: What it is, a phrase.
-        layout: How actions lie on the board, a game's ``policy_layout``; where it is
-            flat neither of the others is drawn.
-        last: The last action, which is ringed; None for none.
-        heats: What is told of actions.
+        shown: The text of the position.
+        title: The title of the figure, a phrase.
+        layout: The game's ``policy_layout``, which maps actions to cells or columns;
+            if it is flat, ``last`` and ``heats`` are not drawn.
+        last: The last action, whose stone gets a ring; None for none.
+        heats: The highlights of actions.
     """
     board = read_board(shown)
     if board is None:
@@ -294,18 +292,18 @@ def position_figure(
 
 
 def _last_cell(board: Board, layout: str, action: int) -> tuple[int, int] | None:
-    """Returns where the stone of an action lies; None where it set none."""
+    """Returns row and column of an action's stone; None if it has none."""
     if layout in _CELLS:
         return divmod(action, board.width)
     if layout != "columns" or not 0 <= action < board.width:
         return None
-    # The stone that fell last lies on top of its column.
+    # The last stone of a column is its topmost one.
     rows = enumerate(board.rows)
     return next(((i, action) for i, row in rows if row[action] != "."), None)
 
 
 def _cells(line: str) -> list[re.Match[str]] | None:
-    """Returns where the cells of a row stand; None for a line that is none."""
+    """Returns the matches of the cells in a line; None if the line is not a row."""
     tokens = list(re.finditer(r"\S+", line))
     if tokens and tokens[0][0].isdecimal():
         tokens = tokens[1:]

@@ -1,4 +1,4 @@
-"""Presents a game written in Python through the interface of a native one."""
+"""Adapts a game written in Python to the interface of native games."""
 
 from __future__ import annotations
 
@@ -39,28 +39,28 @@ def state_html(state: Any) -> str:
 
 
 def pretty_state(state: Any, printer: _Printer, cycle: bool) -> None:
-    """Prints a position as its own text.
+    """Prints the text of a position.
 
     Args:
-        state: As for ``state_html``.
+        state: A ``tengen.games.State``.
         printer: IPython's printer.
-        cycle: Whether the value contains itself; never here.
+        cycle: Whether the value contains itself; always False for a position.
     """
     printer.text(str(state))
 
 
 def show_native_states() -> None:
-    """Adds the methods for notebooks to the core's positions."""
+    """Adds IPython's display methods to the core's ``State``."""
     shown: Any = _core.State
     shown._repr_html_ = state_html
     shown._repr_pretty_ = pretty_state
 
 
 class PythonGame:
-    """A `tengen.games.Game` over an `OwnGame`, which it does not check.
+    """A `tengen.games.Game` that wraps an `OwnGame`, without checking it.
 
     Args:
-        own: The game.
+        own: The wrapped game.
         name: The name given to `tengen.games.make`.
     """
 
@@ -76,27 +76,27 @@ class PythonGame:
         self.num_planes, self.height, self.width = shape
 
     def new_state(self, variant: str = "") -> PythonState:
-        """Returns the position before the first move; there are no variants."""
+        """Returns the initial position; ``variant`` must be empty."""
         check(not variant, "variant", variant, "must be empty here; leave it out")
         return PythonState(self, self.call(0, "initial_state"), 0)
 
     def transform_action(self, action: int, symmetry: int) -> int:
-        """Returns the action that a symmetry maps ``action`` to."""
+        """Returns the image of ``action`` under a symmetry of the board."""
         if symmetry == 0:
             return action
         return int(self.call(0, "transform_action", action, symmetry))
 
     def call(self, ply: int, method: str, *args: Any) -> Any:
-        """Calls a method of the game; ``ply`` is for messages.
+        """Calls ``method`` of the wrapped game; ``ply`` is for error messages.
 
         Raises:
-            UsageError: The method raised.
+            UsageError: The method raised an exception.
         """
         return call_method(type(self.own).__name__, self.own, ply, method, *args)
 
 
 class PythonState:
-    """A `tengen.games.State` over a state value of an `OwnGame`."""
+    """A `tengen.games.State` that wraps a state value of an `OwnGame`."""
 
     def __init__(self, game: PythonGame, value: Any, ply: int) -> None:
         self._game = game
@@ -105,12 +105,12 @@ class PythonState:
 
     @property
     def to_play(self) -> int:
-        """Side to move: 0 the first player, 1 the second."""
+        """The side to move: 0 for the first player, 1 for the second."""
         return int(self._call("to_play", self._value))
 
     @property
     def ply(self) -> int:
-        """Moves made so far."""
+        """The number of moves played so far."""
         return self._ply
 
     def legal_actions(self) -> list[int]:
@@ -120,10 +120,10 @@ class PythonState:
         return [int(action) for action in self._call("legal_actions", self._value)]
 
     def apply(self, action: int) -> None:
-        """Plays ``action`` here.
+        """Plays ``action``.
 
         Raises:
-            CoreError: It is not legal.
+            CoreError: ``action`` is not legal.
         """
         if self.is_terminal():
             raise CoreError(
@@ -139,7 +139,7 @@ class PythonState:
         self._ply += 1
 
     def clone(self) -> PythonState:
-        """Returns a copy; state values never change, so they may be shared."""
+        """Returns a copy, which shares the immutable state value."""
         return PythonState(self._game, self._value, self._ply)
 
     def is_terminal(self) -> bool:
@@ -147,7 +147,7 @@ class PythonState:
         return bool(self._call("is_terminal", self._value))
 
     def returns(self) -> tuple[float, float]:
-        """Returns each player's result, first and second, in {-1, 0, 1}.
+        """Returns the results of the first and second player, in {-1, 0, 1}.
 
         Raises:
             CoreError: The game is not finished.
@@ -161,10 +161,10 @@ class PythonState:
         return float(first), float(second)
 
     def observation(self, symmetry: int = 0) -> Planes:
-        """Returns fresh planes ``[C, H, W] float32``, as the side to move sees them.
+        """Returns new planes, ``[C, H, W]`` float32, from the side to move's view.
 
         Args:
-            symmetry: In [0, num_symmetries); transforms the board.
+            symmetry: The symmetry applied to the board, in [0, num_symmetries).
 
         Raises:
             CoreError: There is no such symmetry.
@@ -181,7 +181,7 @@ class PythonState:
         return np.array(planes, dtype=np.float32, order="C")
 
     def key(self) -> tuple[int, int]:
-        """Returns 128 bits, ``(lo, hi)``, of the planes, the same as in a search."""
+        """Returns the 128-bit hash ``(lo, hi)`` of the planes that a search uses."""
         low, high = planes_key(self.observation())
         return low, high
 

@@ -1,7 +1,7 @@
-"""Words and numbers of a network's file, one after the other.
+"""Reads the words and arrays of a KataGo network file in sequence.
 
-A file is words between white space; where the file is binary, an array is the mark
-``@BIN@`` and then its numbers, float32, little-endian.
+A file consists of words separated by white space. In a binary file, an array is the
+marker ``@BIN@`` followed by little-endian float32 numbers.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ _SPACE = b" \t\r\n\v\f"
 
 
 class NotSupportedError(OtherKindError):
-    """A network is whole, but of a kind that cannot be computed here."""
+    """A network file is valid, but tengen does not support its kind of network."""
 
     def __str__(self) -> str:
         return f"{super().__str__()}; choose a convolutional one of version 8 to 17"
 
 
 class WeightStream:
-    """Reads a file from front to back; keeps no more than it was asked for.
+    """Reads a network file sequentially, with a small buffer.
 
-    Every method raises ValueError for what cannot be there, and OSError.
+    Every method raises ValueError for invalid content, and OSError for read errors.
 
     Args:
-        file: What to read, unpacked.
+        file: The file, decompressed.
         is_binary: Whether arrays are binary.
     """
 
@@ -57,7 +57,7 @@ class WeightStream:
         """Returns the next word.
 
         Args:
-            what: What it is, for messages.
+            what: The name of the value in error messages.
         """
         self._skip_space()
         found = bytearray()
@@ -74,7 +74,7 @@ class WeightStream:
             raise ValueError(f"{what} is not plain text") from None
 
     def whole(self, what: str, low: int, high: int) -> int:
-        """Returns the next word as a whole number from ``low`` to ``high``."""
+        """Returns the next word as an integer from ``low`` to ``high``."""
         word = self.word(what)
         number = int(word) if word.removeprefix("-").isdecimal() else None
         if number is None or not low <= number <= high:
@@ -82,7 +82,7 @@ class WeightStream:
         return number
 
     def positive(self, what: str) -> float:
-        """Returns the next word as a finite number above 0."""
+        """Returns the next word as a finite positive number."""
         word = self.word(what)
         try:
             number = float(word)
@@ -93,7 +93,7 @@ class WeightStream:
         return number
 
     def numbers(self, what: str, *shape: int) -> NDArray[np.float32]:
-        """Returns an array, whose last axis lies closest in the file."""
+        """Returns the next array, stored in C order (last axis contiguous)."""
         count = math.prod(shape)
         self._num_left -= count
         if self._num_left < 0:
@@ -104,7 +104,7 @@ class WeightStream:
         return flat.reshape(shape)
 
     def end(self) -> None:
-        """Makes sure that nothing is left."""
+        """Checks that only white space is left in the file."""
         self._skip_space()
         if self._peek():
             raise ValueError("it goes on behind the network")
@@ -119,7 +119,7 @@ class WeightStream:
         return np.frombuffer(data, "<f4").astype(np.float32)
 
     def _text(self, what: str, count: int) -> NDArray[np.float32]:
-        # Grows with what is there and not with what the file says.
+        # Allocates memory only for numbers present, since the count may be wrong.
         found: list[float] = []
         for _ in range(count):
             word = self.word(what)
@@ -139,13 +139,13 @@ class WeightStream:
                 raise ValueError(f"it has more than {_MAX_SPACE} blanks in a row")
 
     def _peek(self) -> bytes:
-        """Returns the next byte, nothing at the end."""
+        """Returns the next byte without consuming it; empty at the end of the file."""
         if self._at == len(self._buffer):
             self._buffer, self._at = self._file.read(_CHUNK_BYTES), 0
         return self._buffer[self._at : self._at + 1]
 
     def _take(self, count: int) -> bytes:
-        """Returns the next bytes, fewer at the end."""
+        """Returns the next ``count`` bytes; fewer at the end of the file."""
         found = bytearray()
         while len(found) < count and self._peek():
             part = self._buffer[self._at : self._at + count - len(found)]
@@ -155,10 +155,10 @@ class WeightStream:
 
 
 def check_name(path: Path) -> str:
-    """Returns the name of a network's file without ``.gz``, in lower case.
+    """Returns the file name of a network without ``.gz``, in lower case.
 
     Raises:
-        UsageError: It is no name of such a file.
+        UsageError: The name ends neither in ``.bin`` or ``.txt``, nor in their ``.gz``.
     """
     plain = path.name.lower().removesuffix(".gz")
     if not plain.endswith((".bin", ".txt")):
@@ -171,14 +171,13 @@ def check_name(path: Path) -> str:
 
 @contextmanager
 def open_stream(path: Path) -> Iterator[WeightStream]:
-    """Opens a network's file; what goes wrong inside becomes one line.
+    """Opens a network file, and converts read errors in the block to UsageError.
 
     Args:
-        path: ``.bin.gz`` or ``.txt.gz``, or the same unpacked.
+        path: A ``.bin.gz`` or ``.txt.gz`` file, or either decompressed.
 
     Raises:
-        UsageError: It cannot be read, has another name, or what was read of it is not
-            as it should be.
+        UsageError: The file has another suffix, cannot be read, or is invalid.
     """
     plain = check_name(path)
     is_packed = path.name.lower().endswith(".gz")

@@ -1,8 +1,8 @@
-"""Models: exporting, checking, publishing, finding and verifying them.
+"""Exports, checks, publishes, finds and verifies models.
 
-A model is a directory ``{weights.safetensors, meta.json}``, immutable and numbered,
-with ``model.onnx`` where its run's backend reads it; one that plays in int8 has
-``model_int8.onnx`` too. Importing this imports no torch.
+A model is an immutable, numbered directory ``{weights.safetensors, meta.json}``. It
+also has ``model.onnx`` if its run's backend reads that, and ``model_int8.onnx`` if it
+can play in int8. Importing this package does not import torch.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""KataGo's networks as models, made from their files once and cached.
+"""KataGo networks as models, which are created on first use and cached.
 
-A model is for one board size, and a network for all sizes. So each requested size has
-its own model directory in the user's cache folder, with the same weights. It can be
-removed at any time.
+A model supports one board size, but a KataGo network supports all. So each requested
+size gets its own model directory in the user's cache folder, with the same weights. The
+directory can be removed at any time.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from tengen.run import file_sha256
 __all__ = ["add_int8_graph", "katago_model"]
 
 _FOLDER = "tengen/katago"
-# A part of the folder's name; raise it when the way of making models changes.
+# A version in the folder's name; increment it when the conversion changes.
 _FORMAT = 1
 _USUAL_SIDE = 19
 
 
 def katago_model(path: Path) -> ModelDir:
-    """Returns the model of a network's file for a board of 19x19.
+    """Returns the model of a network file for the 19x19 board.
 
-    Its ``boards`` makes models for other sizes. Models are in ``tengen/katago`` of the
-    user's cache folder (``XDG_CACHE_HOME``, else ``~/.cache``). Blocks for some seconds
-    the first time, to make the model and to try the network in int8.
+    The model's ``boards`` creates models for other board sizes. Models are stored in
+    ``tengen/katago`` of the user's cache folder (``XDG_CACHE_HOME``, or ``~/.cache``).
+    The first call for a file blocks for some seconds, to convert and calibrate it.
 
     Args:
-        path: ``.bin.gz`` or ``.txt.gz``, as KataGo publishes them.
+        path: A ``.bin.gz`` or ``.txt.gz`` file, as published by KataGo.
 
     Raises:
-        UsageError: The file cannot be read, is damaged, or of an unsupported kind.
-        RunError: The disk fails.
+        UsageError: The file cannot be read, is damaged, or is not supported.
+        RunError: A file operation fails.
     """
     check_name(path)
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -103,17 +103,17 @@ def _make(network: KatagoNetwork, kept: Path, task: str) -> None:
     try:
         publish_model(kept, meta, network.tensors, ModelExporter(), complete)
     except RunError:
-        # Another process may have made it in the meantime.
+        # Another process may have created the model in the meantime.
         if not (kept / META_FILE).exists():
             raise
 
 
-# Number of games, moves of the network in each, and the first of these moves whose
-# positions are not used, because random moves came before.
+# Number of games, network moves per game, and the number of first network moves whose
+# positions are not used, because they follow random moves.
 _NUM_GAMES = 24
 _NUM_MOVES = 6
 _NUM_FIRST = 2
-# Small boards have too few positions to calibrate.
+# Smaller sets, which small boards yield, do not suffice for calibration.
 _LEAST_POSITIONS = 30
 # The maximum share of the board's points that random moves fill.
 _MOST_FILLED = 0.6
@@ -121,12 +121,12 @@ _FLOAT = InferenceConfig(backend="openvino", precision="fp32", batch_shape="dyna
 
 
 def add_int8_graph(directory: Path, game: Game) -> None:
-    """Writes ``model_int8.onnx`` if the CPU has int8 and the errors are small. Blocks.
+    """Writes ``model_int8.onnx`` if the CPU supports int8 and errors are small. Blocks.
 
     The graph is calibrated on positions of games that the network plays.
 
     Args:
-        directory: A model directory that is not published yet.
+        directory: A model directory that is not yet published.
         game: The game whose planes the network reads.
     """
     if not can_quantise():
@@ -146,7 +146,7 @@ def add_int8_graph(directory: Path, game: Game) -> None:
 def _positions(
     directory: Path, game: Game
 ) -> tuple[list[NDArray[np.float32]], list[NDArray[np.bool_]]]:
-    """Returns the planes ``[C, H, W]`` of each, and its legal actions ``[A]``."""
+    """Returns planes ``[C, H, W]`` and legal actions ``[A]`` of sample positions."""
     backend = open_backend(directory, _FLOAT, 1, outputs=("policy",))
     inputs = allocate(backend.signature.inputs, _NUM_GAMES)
     outputs = allocate(backend.signature.outputs, _NUM_GAMES)
@@ -156,7 +156,7 @@ def _positions(
     num_points = game.height * game.width
     for index, state in enumerate(states):
         for _ in range(int(index / _NUM_GAMES * _MOST_FILLED * num_points)):
-            # Without the pass, which is the last action.
+            # The last action is the pass, which is excluded.
             stones = np.asarray(state.legal_actions())[:-1]
             if len(stones) == 0:
                 break

@@ -1,4 +1,4 @@
-"""Model directories: their metadata, and verifying them."""
+"""Model directories: metadata, loading and verification."""
 
 from __future__ import annotations
 
@@ -37,89 +37,89 @@ __all__ = [
 ]
 
 MODEL_SCHEMA = 5
-"""The schema of model directories that is written, and the newest that can be read."""
+"""The schema of new model directories, and the newest schema that can be read."""
 
 META_FILE = "meta.json"
 WEIGHTS_FILE = "weights.safetensors"
-"""The weights, which every model has. ``meta.json`` has the file's sha256."""
+"""The weights, which every model has. ``meta.json`` contains the file's SHA-256."""
 GRAPH_FILES = (ONNX_FILE, INT8_FILE)
-"""Graphs that a model may have: in floats if its run uses graphs, and in int8.
-``meta.json`` has the sha256 of each."""
+"""The optional graphs of a model, in floating point and in int8. ``meta.json`` contains
+the SHA-256 of each existing graph."""
 
 _ADVICE = "restore it from a copy, or remove its folder to do without this model"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelOrigin:
-    """The data that a model was trained on, as known at its export."""
+    """The training data of a model, as known when the model was exported."""
 
     run: str
-    """The run's folder, as given to export."""
+    """The path of the run, as given to the role export."""
     seed: int
     """Seed of the run."""
     checkpoint: int
-    """Number of the checkpoint with its weights."""
+    """The number of the checkpoint that the weights come from."""
     num_games: int | None = None
-    """Games in the run at that time; None for environments."""
+    """Games in the run at the checkpoint; None for environments."""
     num_rows: int | None = None
     """Training rows of these games; None for environments."""
     window_rows: int | None = None
-    """Rows in the learner's window at that time; None for environments."""
+    """Rows in the learner's window at the checkpoint; None for environments."""
     pass_generation: int | None = None
-    """The newest generation in its training data: the number of the model that the
-    games ended on, or below 0 for imported games. None without passes over
-    generations."""
+    """The newest generation in the training data: the number of the model that finished
+    its games, or negative for imported games. None without passes over generations."""
     pass_games: int | None = None
-    """Games of this generation when it was learned from; None without passes."""
+    """Games of ``pass_generation`` when the pass began; None without passes."""
     learned_from_at: float | None = None
-    """When its own training steps began, UNIX seconds; None up to schema 4."""
+    """UNIX time in seconds at which the learner steps since the previous model began;
+    None up to schema 4."""
     learned_to_at: float | None = None
-    """When its own training steps ended, UNIX seconds; None up to schema 4."""
+    """UNIX time in seconds at which these learner steps ended; None up to schema 4."""
     learn_from: str = ""
-    """The run whose games it learned from; empty for its own."""
+    """The run whose games are the training data; empty for the model's own run."""
     initial_model: str = ""
-    """The model whose weights the run began with; empty for random weights."""
+    """The model with the initial weights of the run; empty for random weights."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelMeta:
-    """Metadata of a model: its origin, and its network."""
+    """Metadata of a model, such as its task, network and training data."""
 
     schema: int = MODEL_SCHEMA
-    """Schema of the directory."""
+    """The schema of the directory."""
     task: str
-    """The game or environment, as on the command line."""
+    """The game or environment, as named on the command line."""
     agent: str
-    """The agent that trained it."""
+    """The agent that trained the model."""
     net: NetConfig
     """The network's size."""
     signature: Signature
     """The network's inputs, outputs and state."""
     generation: int
-    """Generation of self-play of its newest training data."""
+    """The self-play generation of the newest training data."""
     num_steps: int
-    """Learner steps so far, over the whole run."""
+    """The number of learner steps since the start of the run."""
     num_samples: int
-    """Training rows so far, over the whole run; repeated rows count again."""
+    """The number of sampled training rows since the start of the run."""
     origin: ModelOrigin | None = None
-    """Its training data; None in schema 1, and for models without a run."""
+    """The training data; None in schema 1, and for models without a run."""
     made_at: float | None = None
-    """When it was exported, UNIX seconds; None up to schema 4."""
+    """UNIX time of the export, in seconds; None up to schema 4."""
     play: PlayConfig | None = None
-    """How it plays; None in older models, and for environments."""
+    """Settings for play; None in older models, and for environments."""
     sha256: dict[str, str]
-    """Lower-case hexadecimal sha256 of each other file of the directory."""
+    """The SHA-256 of every other file of the directory, in lower-case hexadecimal."""
 
 
 @dataclass(frozen=True)
 class ModelDir:
-    """A model directory that was verified when this was made.
+    """A verified model directory.
 
     Attributes:
-        path: The directory.
-        meta: Its ``meta.json``.
-        boards: Makes the model for another board from height and width; None unless the
-            network plays on boards of all sizes.
+        path: The path of the directory.
+        meta: The content of ``meta.json``.
+        boards: Creates the model for a board of given height and width; None unless the
+            network supports all board sizes.
     """
 
     path: Path
@@ -134,20 +134,20 @@ def load_model(
     *,
     error: type[TengenError] = UsageError,
 ) -> ModelDir:
-    """Returns the model directory at ``path`` after reading every byte of it.
+    """Returns the model directory at ``path``, after verifying its files' SHA-256.
 
     Args:
         path: The directory.
-        task: The task that the model must have; None for any.
-        wanted: Inputs and outputs that it must have; it may have more outputs. None for
+        task: The required task of the model; None for any.
+        wanted: The required inputs and outputs; further outputs are allowed. None for
             any.
         error: The exception for a missing or damaged file; ``RunError`` if the user did
             not name the model.
 
     Raises:
-        TengenError: ``error``, if a file is missing, truncated, changed or foreign.
-        UsageError: The schema is newer than this code, or the model is of another task
-            or shape.
+        TengenError: ``error``, if a file is missing, damaged or has no SHA-256.
+        UsageError: The schema is newer than this version of tengen supports, or the
+            model has another task or signature.
     """
     meta = read_meta(path, error=error)
     wrong = differences(meta.signature, wanted) if wanted is not None else ""
@@ -164,7 +164,7 @@ def load_model(
         if name in meta.sha256:
             _verify(path / name, meta.sha256[name], error)
         elif (path / name).exists():
-            # A backend would use it.
+            # A backend would use the unverified file.
             raise error(
                 f"model file ({path / name}) has no sha256 in meta.json; remove it"
             )
@@ -172,9 +172,9 @@ def load_model(
 
 
 def read_weights(directory: Path) -> dict[str, NDArray[np.generic]]:
-    """Returns a network's whole state, by its own names.
+    """Returns all tensors of a network's state, by the network's parameter names.
 
-    Half precision, which bundled players have, becomes float32.
+    Half-precision tensors, which bundled players have, are converted to float32.
 
     Args:
         directory: The directory of a verified model.
@@ -187,9 +187,9 @@ def read_weights(directory: Path) -> dict[str, NDArray[np.generic]]:
 
 
 def differences(found: Signature, wanted: Signature) -> str:
-    """Describes how a network differs from the wanted signature; empty if it fits.
+    """Returns how ``found`` differs from ``wanted`` as text; empty if it is compatible.
 
-    It may have more outputs than wanted, and any state.
+    A compatible network may have further outputs, and any state.
     """
     theirs, ours = _described(found), _described(wanted)
     names = {**ours, **{name: None for name in theirs if name not in found.outputs}}
@@ -213,11 +213,11 @@ def read_meta(directory: Path, *, error: type[TengenError] = UsageError) -> Mode
 
     Args:
         directory: The model directory.
-        error: As for ``load_model``.
+        error: See ``load_model``.
 
     Raises:
         TengenError: ``error``, if the file is missing or damaged.
-        UsageError: The file is foreign or has a newer schema.
+        UsageError: The file has unknown content or a newer schema.
     """
     path = directory / META_FILE
     content = read_object(
@@ -228,7 +228,7 @@ def read_meta(directory: Path, *, error: type[TengenError] = UsageError) -> Mode
         error=error,
     )
     if "signature" not in content:
-        # Up to schema 2 there are features instead, which determine the signature.
+        # Up to schema 2, the metadata has features, which determine the signature.
         signature = parse_architecture(content, str(path)).signature
         content["signature"] = to_dict(signature)
         content.pop("features", None)

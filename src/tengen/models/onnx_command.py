@@ -1,4 +1,4 @@
-"""``tengen data export-onnx``: a model as a graph that other programs run."""
+"""``tengen data export-onnx``: exports a model as an ONNX graph for other programs."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def export_onnx(args: argparse.Namespace) -> dict[str, Any]:
     """Writes the graph; returns ``model``, ``onnx``, ``task``, ``inputs``, ``outputs``.
 
-    ``inputs`` and ``outputs`` have ``dtype`` and ``shape`` of one row, by name. The
-    graph accepts any number of rows.
+    ``inputs`` and ``outputs`` map the name of each tensor to the ``dtype`` and
+    ``shape`` of one row. The graph accepts any number of rows.
 
     Raises:
-        UsageError: There is no such model, its network keeps state, or the folder of
+        UsageError: The model does not exist, its network is recurrent, or the folder of
             the file does not exist.
-        RunError: The network cannot be traced, or the disk fails.
+        RunError: The network cannot be traced, or the write fails.
     """
     path = Path(args.onnx)
     check_new_file("onnx", path)

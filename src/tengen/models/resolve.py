@@ -1,4 +1,4 @@
-"""Finds a model by its name: of a run, in a directory, bundled, or of KataGo."""
+"""Finds a model by name: in a run, in a directory, bundled, or in a KataGo file."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from tengen.run import RunDirectory
 __all__ = ["KATAGO", "resolve_model"]
 
 KATAGO = "katago:"
-"""The prefix of a name for one of KataGo's networks, by its file."""
+"""The name prefix for the file of a KataGo network."""
 
 
 def resolve_model(source: str | Path) -> ModelDir:
-    """Returns the model that ``source`` names, verified.
+    """Returns the verified model with the name ``source``.
 
     Args:
         source: A RUN (its newest model), ``RUN@17``, a model directory,
-            ``katago:FILE`` with a network of KataGo's, or a bundled player,
-            ``bundled:go/9`` or ``go/9``. An existing path takes precedence over the
-            meanings with ``@`` and as a bundled player.
+            ``katago:FILE`` with a KataGo network, or a bundled player as
+            ``bundled:go/9`` or ``go/9``. The path of an existing file or directory
+            takes precedence over ``RUN@17`` and bundled players.
 
     Raises:
-        UsageError: There is no such model, or it is damaged, foreign or newer than
-            this code; the message names the file and the reason.
+        UsageError: The model does not exist, is damaged, does not fit, or has a newer
+            schema; the message contains the file and the reason.
     """
     word = str(source)
     if word.startswith(KATAGO):

@@ -1,4 +1,4 @@
-"""A trained agent that acts in an environment, one observation at a time."""
+"""A player that acts in an environment with a trained agent."""
 
 from __future__ import annotations
 
@@ -23,39 +23,39 @@ __all__ = ["AgentModel", "AgentPlayer", "open_agent"]
 
 @dataclass(frozen=True)
 class AgentModel:
-    """A model of an environment, and the agent that acts by it."""
+    """A model for an environment, with its agent and backend."""
 
     name: str
-    """The word by which it was opened."""
+    """The name with which the model was opened."""
     directory: ModelDir
-    """The model."""
+    """The model directory."""
     agent: EnvironmentAgent
-    """The agent, which turns the network's answers into actions."""
+    """The agent, which chooses actions from the network's outputs."""
     backend: Backend
     """The backend, which evaluates the network."""
 
     @property
     def task(self) -> str:
-        """The environment that it was trained for."""
+        """The environment that the model was trained for."""
         return self.directory.meta.task
 
 
 def open_agent(
     model: ModelDir, name: str, *, task: str | None = None, devices: str | None = None
 ) -> AgentModel:
-    """Returns an environment's model, ready to act. Blocks while it is compiled.
+    """Opens a model for an environment. Blocks while the model is compiled.
 
     Args:
         model: The model.
         name: The model's name in messages.
-        task: The model's task, if the user typed it in this call; without it no model
-            of an environment in Python is opened.
-        devices: As for ``open_for_play``; None: the CPU.
+        task: The model's task, if the user typed it in this call. It is required for an
+            environment defined by external Python code.
+        devices: See ``open_for_play``; None for the CPU.
 
     Raises:
         UsageError: The model plays a board game or was trained for another task, or its
-            environment cannot be made or has changed since.
-        RunError: The backend refuses the model.
+            environment cannot be created or has changed since.
+        RunError: The backend cannot load the model.
     """
     meta = model.meta
     if meta.signature.board is not None:
@@ -76,12 +76,12 @@ def open_agent(
 
 
 class AgentPlayer(Closable):
-    """An agent that takes the greedy action, as ``tengen eval --act greedy`` does.
+    """A player that takes greedy actions, as ``tengen eval --act greedy`` does.
 
-    ``tengen eval`` is greedy by default, except in Atari: there it draws actions from a
-    policy, and a Q agent takes a random action in one of a thousand steps.
+    ``tengen eval`` is greedy by default, except for Atari, where agents with a policy
+    sample actions from it, and Q agents are epsilon-greedy with epsilon 0.001.
 
-    Made by ``tengen.load``::
+    ``tengen.load`` returns a player::
 
         player = tengen.load("runs/CartPole-v1")
         observation, _ = env.reset()
@@ -89,26 +89,26 @@ class AgentPlayer(Closable):
         while not is_over:
             observation, reward, *_ = env.step(player.act(observation))
 
-    The player keeps the recurrent state and the last step of the episode itself. Used
-    by one thread.
+    The player stores the recurrent state and the last step of the episode. Used by one
+    thread.
 
     Args:
-        model: The model that acts.
+        model: The model.
 
     Attributes:
-        name: The word that it was loaded by.
-        spec: The environment's observations and actions.
+        name: The name with which the model was loaded.
+        spec: The environment's observation and action spaces.
     """
 
     def __init__(self, model: AgentModel) -> None:
         """Begins an episode.
 
         Raises:
-            UsageError: The environment cannot be made.
+            UsageError: The environment cannot be created.
         """
         self.name = model.name
         self._model: AgentModel | None = model
-        # Only for the forms of observations and actions; it is never stepped.
+        # Only its spec and conversions are used; it is never stepped.
         self._env = envs.make(model.task, 1, 0)
         self._env.close()
         self.spec = self._env.spec
@@ -120,7 +120,7 @@ class AgentPlayer(Closable):
         self.reset()
 
     def close(self) -> None:
-        """Releases the model. A second call does nothing."""
+        """Releases the model. Idempotent."""
         self._model = None
 
     @property
@@ -129,26 +129,26 @@ class AgentPlayer(Closable):
         return LAST_REWARD in self._rows.inputs
 
     def reset(self) -> None:
-        """Begins an episode, and forgets the one before."""
+        """Begins a new episode."""
         self._last_action: Any = None
 
     def act(self, observation: Any, reward: float | None = None) -> Any:
         """Returns the action to take.
 
         Args:
-            observation: As ``reset`` or ``step`` of the environment returned it,
-                perhaps nested; for a suite that is not Gymnasium's, as its own package
-                returns it.
-            reward: The reward of the last action. Needed if ``needs_rewards``, except
-                at an episode's first step; ignored otherwise.
+            observation: The observation that the environment's ``reset`` or ``step``
+                returned, possibly nested. For suites other than Gymnasium, in the form
+                that the suite's own package returns.
+            reward: The reward of the last action. Required if ``needs_rewards``, except
+                at an episode's first step; otherwise ignored.
 
         Returns:
-            The action as the environment's ``step`` takes it: an int, or an array.
+            The action, an int or an array, for the environment's ``step``.
 
         Raises:
-            UsageError: The player was closed, the observation does not fit the
+            UsageError: The player is closed, the observation does not fit the
                 environment, or the reward is missing.
-            RunError: The network's answer is not finite.
+            RunError: A network output is not finite.
         """
         if self._model is None:
             raise UsageError(f"player ({self.name}) is closed; load it again")

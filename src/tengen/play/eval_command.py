@@ -1,4 +1,4 @@
-"""``tengen eval``: an agent's return in its environment, or its target's result."""
+"""``tengen eval``: measures an agent's return, or tests models against a target."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tengen.play.agent_player import AgentModel, open_agent
 __all__ = ["add_arguments", "evaluate"]
 
 _MAX_EPISODES = 1_000_000
-# A batch that a CPU evaluates fast. Another number would change the episodes.
+# A batch size that is fast on a CPU. The result depends on the number of copies.
 _MAX_COPIES = 16
 _OF_EPISODES = (
     "episodes",
@@ -113,21 +113,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def evaluate(args: argparse.Namespace) -> dict[str, Any]:
-    """Plays whole episodes and prints their mean return with its confidence interval.
+    """Plays complete episodes and prints their mean return with a confidence interval.
 
-    For a run with a target see ``evaluate_models``.
+    For a run with a target, see ``evaluate_models``.
 
     Returns:
-        ``model`` (its directory), ``task``, ``seed``, ``protocol`` and ``acting`` in
-        words, and what ``EpisodesReport.to_json`` has; with ``--video`` also
-        ``films``, of ``FilmFile.to_json``. ``exit_code`` 1 if closing the environment
-        fails.
+        ``model`` (its directory), ``task``, ``seed``, ``protocol``, ``acting`` (as
+        text), and the fields of ``EpisodesReport.to_json``; with ``--video`` also
+        ``films``, a list of ``FilmFile.to_json``. ``exit_code`` is 1 if closing the
+        environment fails.
 
     Raises:
-        UsageError: The model cannot be used or plays a board game, a number is
-            refused, or the environment cannot be filmed.
-        RunError: The environment fails or hangs, an answer is not finite, or a film
-            cannot be written.
+        UsageError: The model cannot be used or plays a board game, a number is out of
+            range, or the environment cannot be filmed.
+        RunError: The environment fails or hangs, a network output is not finite, or a
+            film cannot be written.
     """
     if has_target(args.model):
         rule = "is for runs without a target, and this run has one; leave it out"
@@ -161,7 +161,7 @@ def evaluate(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _check_left_out(args: argparse.Namespace, names: Sequence[str], rule: str) -> None:
-    """Raises UsageError for options that do not apply."""
+    """Raises UsageError if an option in ``names`` does not have its default value."""
     usual = argparse.ArgumentParser()
     add_arguments(usual)
     for name in names:
@@ -189,7 +189,7 @@ def _evaluate(
     except RunError as error:
         if not result:
             raise
-        # The environment is closed last, so that its failure does not lose the result.
+        # Closing the environment failed after the evaluation; keep the result.
         print(f"tengen: {error}", file=sys.stderr)
         result["exit_code"] = RunError.exit_code
     return result
@@ -236,7 +236,7 @@ def _played(
 
 
 def _acting(args: argparse.Namespace, model: AgentModel, spec: envs.EnvSpec) -> Acting:
-    """Returns how actions are chosen: from the options, or as the protocol says.
+    """Returns how to choose actions, from the options or from the task's protocol.
 
     Raises:
         UsageError: An option is invalid, or would have no effect.

@@ -1,4 +1,4 @@
-"""The result of a search, how it is shown, and searches that grow in slices."""
+"""Search results, their display, and searches that grow incrementally."""
 
 from __future__ import annotations
 
@@ -34,62 +34,59 @@ Draw: TypeAlias = Callable[[Sequence[int], Sequence[float], int], int]
 
 @dataclass(frozen=True)
 class ActionAnalysis:
-    """What a search found of one legal action."""
+    """The search statistics of one legal action."""
 
     action: int
-    """The action."""
+    """The number of the action."""
     visits: int
-    """Simulations that began with the action."""
+    """The number of simulations that began with the action."""
     prior: float
     """The network's probability of the action among the searched actions, in [0, 1]."""
     value_to_play: float
-    """Mean value of the side to move after it, in [-1, 1]; 0 where not visited."""
+    """Mean value of the action for the side to move, in [-1, 1]; 0 if not visited."""
     policy: float
-    """The search's probability of the action, in [0, 1]; the sum over all actions is
-    1."""
+    """The search's probability of the action, in [0, 1]. The probabilities sum to 1."""
     score_to_play: float | None = None
-    """Mean final score of the side to move after it, in points; None where not visited
-    or the network does not estimate it."""
+    """Mean final score after the action for the side to move, in points; None if the
+    action is not visited or the network does not estimate scores."""
     standard_error: float = 0.0
-    """Standard error of ``utility_to_play``; 0 where that is certain, or not
-    visited."""
+    """Standard error of ``utility_to_play``; 0 if that is certain, or not visited."""
     utility_to_play: float = 0.0
-    """Mean of what the search maximised: the value, unless the score counts too."""
+    """Mean utility, which the search maximizes: the value plus any weighted score."""
     variation: tuple[int, ...] = ()
-    """The action and what both sides would play after it; empty unless asked for."""
+    """The action and the best line of play after it; empty unless requested."""
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """What a search found of a position."""
+    """The result of searching a position."""
 
     value_to_play: float
-    """Value of the position to the side to move, in [-1, 1]: 1 is a sure win."""
+    """Value of the position for the side to move, in [-1, 1]; 1 is a certain win."""
     best_action: int
-    """The strongest action found; what ``Player.choose`` returns."""
+    """The strongest action found."""
     num_simulations: int
-    """Simulations made; fewer than asked for where the result became certain."""
+    """Simulations run; fewer than requested if the result became certain."""
     is_proven: bool
-    """Whether ``value_to_play`` is certain, because the actions that were not left out
+    """Whether ``value_to_play`` is certain, because all actions that were not excluded
     were searched to the end of the game."""
     actions: tuple[ActionAnalysis, ...]
-    """Every legal action that the search did not leave out, the best first, then by
-    visits."""
+    """All legal actions except excluded ones: the best first, the others by visits."""
     network_value_to_play: float = 0.0
-    """The network's own estimate of the position, without a search."""
+    """The network's value estimate for the position, without a search."""
     score_to_play: float | None = None
-    """Mean final score of the side to move, in points; None where the network does not
-    estimate it."""
+    """Mean final score for the side to move, in points; None if the network does not
+    estimate scores."""
     task: str = field(default="", repr=False, compare=False)
-    """The game's name, by which notebooks draw the position; empty for none."""
+    """The game's name, with which notebooks draw the position; empty for no drawing."""
     moves: tuple[int, ...] = field(default=(), repr=False, compare=False)
     """The actions that led to the position."""
     drawn_action: int | None = None
-    """The action that a player of a weak level draws; None for other players."""
+    """The action sampled by a player of a weak level; None for other players."""
 
     @property
     def action_to_play(self) -> int:
-        """The action that the player plays: the best, or the one its level draws."""
+        """The action that ``Player.choose`` returns: the best or the sampled action."""
         return self.best_action if self.drawn_action is None else self.drawn_action
 
     def __str__(self) -> str:
@@ -104,29 +101,29 @@ class Analysis:
 
 @dataclass(frozen=True)
 class Contest:
-    """The two moves that a search has visited most."""
+    """A comparison of the two most visited moves of a search."""
 
     most_visits: int
-    """Visits of the first."""
+    """Visits of the most visited move."""
     second_visits: int
-    """Visits of the second; 0 if there is none."""
+    """Visits of the second most visited move; 0 if there is none."""
     is_best: bool
-    """Whether the first is what the search would play."""
+    """Whether the most visited move is the best move of the search."""
     has_best_value: bool
-    """Whether the first has at least the value of the second."""
+    """Whether the most visited move has at least the value of the second."""
 
 
 class GrowingSearch:
     """One search of one position; see ``Player.begin``. Used by one thread.
 
     Args:
-        searcher: A searcher that nothing else uses meanwhile; its search without
-            simulations has run.
+        searcher: A searcher for exclusive use, which has run a search without
+            simulations.
         result: The core's result of that search.
-        lock: Held while the model is used.
-        framed: The game that is searched.
+        lock: The lock to hold while the model is used.
+        framed: The game to search.
         moves: The actions that led to the position.
-        draw: As for ``to_analysis``.
+        draw: See ``to_analysis``.
     """
 
     def __init__(
@@ -147,16 +144,16 @@ class GrowingSearch:
 
     @property
     def num_simulations(self) -> int:
-        """Simulations made so far."""
+        """The number of simulations run so far."""
         return int(self._result.num_simulations)
 
     @property
     def is_proven(self) -> bool:
-        """Whether the result is certain, so that the search does not grow further."""
+        """Whether the result is certain, so that further simulations are useless."""
         return bool(self._result.proof != 0)
 
     def contest(self) -> Contest:
-        """Returns how the two most visited moves compare; cheap."""
+        """Returns a comparison of the two most visited moves, without an analysis."""
         first, *others = sorted(self._result.actions, key=lambda row: -row.visits)[:2]
         is_best = self._result.best_action == first.action
         if not others:
@@ -166,23 +163,23 @@ class GrowingSearch:
         return Contest(first.visits, second.visits, is_best, has_best_value)
 
     def grow(self, num_simulations: int) -> None:
-        """Makes so many more simulations, fewer if the result becomes certain.
+        """Runs ``num_simulations`` more, or fewer if the result becomes certain.
 
         Blocks, without the GIL.
 
         Raises:
-            CoreError: There would be more than 2**24 simulations in all.
-            Exception: What the backend raised; the search is ended.
+            CoreError: The total would exceed 2**24 simulations.
+            Exception: An exception of the backend, which ends the search.
         """
         with self._lock:
             total = self.num_simulations + num_simulations
             self._result = self._searcher.extend(total)
 
     def analysis(self, variation_length: int = 0) -> Analysis:
-        """Returns what was found so far.
+        """Returns the current result.
 
         Args:
-            variation_length: The longest variation of an action, 0 for none.
+            variation_length: The maximum length of each variation, 0 for none.
         """
         return to_analysis(
             self._result,
@@ -200,15 +197,15 @@ def to_analysis(
     variation_of: Callable[[int], Sequence[int]] = lambda action: (),
     draw: Draw | None = None,
 ) -> Analysis:
-    """Returns the core's result of a search as an ``Analysis``.
+    """Converts the core's search result to an ``Analysis``.
 
     Args:
-        result: The core's result, with actions as the frame numbers them.
-        framed: The game that was searched.
+        result: The core's result, with the action numbers of the frame.
+        framed: The searched game.
         moves: The actions that led to the position.
-        variation_of: Gives an action's variation.
-        draw: Draws the action to play from the actions, their priors and the best one;
-            None to play the best.
+        variation_of: Returns the variation of an action.
+        draw: Samples the action to play from the actions, their priors and the best
+            action; None to play the best action.
     """
     best = framed.from_frame(result.best_action)
     actions = [
@@ -250,7 +247,7 @@ _COLUMNS = ("move", "visits", "policy", "prior", "value")
 
 
 def analysis_text(found: Analysis) -> str:
-    """Returns the verdict and the best moves as lines."""
+    """Returns a text summary of the search and a table of the best moves."""
     write = _writer(found)
     rows = [_COLUMNS, *(_row(action, write) for action in found.actions[:_MOST_ROWS])]
     widths = [max(len(row[i]) for row in rows) for i in range(len(_COLUMNS))]
@@ -262,7 +259,7 @@ def analysis_text(found: Analysis) -> str:
 
 
 def analysis_html(found: Analysis) -> str:
-    """Returns the board, coloured where the search would move, and a table."""
+    """Returns HTML: a board coloured by the search's policy, and a table of moves."""
     write = _writer(found)
     verdict = _verdict(found, write)
     rows = [_row(action, write) for action in found.actions[:_MOST_ROWS]]
@@ -325,5 +322,5 @@ def _told(action: ActionAnalysis, write: _Write) -> str:
 
 
 def _writer(found: Analysis) -> _Write:
-    """Returns a function that writes an action as people do."""
+    """Returns a function that formats actions in the usual notation of the game."""
     return make_board_text(open_game(found.task)).write if found.task else str

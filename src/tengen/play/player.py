@@ -1,4 +1,4 @@
-"""A trained agent that chooses moves and says why."""
+"""A player that chooses moves and analyses positions with a trained model."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ _USUAL_SIMULATIONS = 64
 
 
 class Player(Closable):
-    """A model that plays one game. Made by ``tengen.load``.
+    """A model that plays one game, as returned by ``tengen.load``.
 
-    Threads: calls from several threads wait for each other.
+    Thread-safe; calls from several threads run one after another.
 
     Args:
-        model: The model, its level if it has one, and whether trees are kept between
-            calls. With kept trees a search's result depends on earlier calls.
-        draws: Seed of the moves that a weak level draws, combined with each call's
-            seed.
+        model: The model with its settings, such as the level and tree reuse. With tree
+            reuse, a search's result depends on earlier calls.
+        draws: Seed for sampling the moves of a weak level, combined with the seed of
+            each call.
 
     Attributes:
-        name: The word that it was loaded by.
-        game: The game that it plays.
+        name: The name with which the model was loaded.
+        game: The game.
     """
 
     def __init__(self, model: ModelPlayer, draws: int = 0) -> None:
         """Opens the game.
 
         Raises:
-            UsageError: There is no such game, or the model's search is only for
+            UsageError: The game does not exist, or the model's search is only for
                 self-play and matches.
         """
         model.play.search.check_single()
@@ -56,12 +56,12 @@ class Player(Closable):
         self._model: ModelPlayer | None = model
         self._draws = draws
         self._keeps_tree = model.play.keeps_tree
-        self._searchers: dict[tuple[int, int], Searcher] = {}  # by threads and rows
+        self._searchers: dict[tuple[int, int], Searcher] = {}  # by threads, rows
         self._forecaster: Forecaster | None = None
         self._lock = Lock()
 
     def close(self) -> None:
-        """Releases the model; waits for a search in progress. Idempotent."""
+        """Waits for a search in progress and releases the model. Idempotent."""
         with self._lock:
             self._model = None
             self._searchers = {}
@@ -76,26 +76,26 @@ class Player(Closable):
     ) -> int:
         """Returns the strongest action in the position after ``moves``.
 
-        A player of a weak level draws an action instead.
+        A player of a weak level samples an action instead.
 
-        With one thread and no kept trees the same arguments give the same action, if
-        evaluation is deterministic. Several threads search one tree together, which is
-        faster, but results may differ from call to call. Blocks while it searches,
-        without the GIL.
+        With one thread and no tree reuse, the same arguments return the same action, if
+        network evaluation is deterministic. Several threads search the same tree, which
+        is faster, but not reproducible. Blocks during the search, without the GIL.
 
         Args:
-            moves: Actions from the first move of the game; empty for its start.
-            simulations: How long to search, 1 to 2**24; visits of a kept tree count.
-                None: the number of the player's level, or 64 without a level.
-            seed: Seed of what the search draws at random, below 2**63.
-            threads: Threads that search one tree, 1 to 1024; more than the cores are
-                cut to the cores with a TengenWarning. The first call with more threads
+            moves: The actions from the start of the game; empty for the initial
+                position.
+            simulations: Number of simulations, 1 to 2**24, including the visits of a
+                reused tree. None for the player's level, or for 64 without a level.
+            seed: Seed of the search's random numbers, below 2**63.
+            threads: Number of threads that search the tree, 1 to 1024. Limited to the
+                number of cores, with a TengenWarning. The first call with more threads
                 than before compiles the model again.
 
         Raises:
-            UsageError: The player was closed, a number is out of its range, or several
-                threads are asked for in a game in Python.
-            CoreError: A move is not legal, or the game is over (a ``ValueError``).
+            UsageError: The player is closed, a number is out of its range, or
+                ``threads`` is above 1 for a game written in Python.
+            CoreError: A move is not legal, or the game has ended (a ``ValueError``).
         """
         return self.analyse(moves, simulations, seed, threads).action_to_play
 
@@ -106,9 +106,9 @@ class Player(Closable):
         seed: int = 0,
         threads: int = 1,
     ) -> Analysis:
-        """Returns what a search finds of the position after ``moves``.
+        """Searches the position after ``moves`` and returns the complete result.
 
-        Args and errors are those of ``choose``.
+        Arguments and errors are those of ``choose``.
         """
         key, request = self._request(moves, simulations, seed, threads)
         with self._lock:
@@ -134,20 +134,22 @@ class Player(Closable):
                     search.grow(16)
                 print(search.analysis())
 
-        Grown slice by slice to so many simulations, it is the same search as that of
-        ``analyse``. Blocks for one evaluation.
+        A search that grows in slices returns the same result as ``analyse`` with the
+        same number of simulations. Blocks for one evaluation.
 
         Args:
-            moves: As for ``choose``.
-            simulations: About how many simulations it may grow to.
-            seed: As for ``choose``.
-            threads: As for ``choose``.
-            left_out: (player, action, depth): actions that a player does not take
-                within so many moves from here, unless there is no other.
+            moves: See ``choose``.
+            simulations: The approximate number of simulations to which the search will
+                grow.
+            seed: See ``choose``.
+            threads: See ``choose``.
+            left_out: Tuples (player, action, depth): excludes an action of a player
+                within ``depth`` plies from this position, unless no other action is
+                legal.
 
         Raises:
-            UsageError: As for ``choose``, or the search's policy is not PUCT.
-            CoreError: As for ``choose``.
+            UsageError: See ``choose``; or the search's policy is not PUCT.
+            CoreError: See ``choose``.
         """
         key, request = self._request(moves, simulations, seed, threads)
         request.num_simulations = 0
@@ -164,35 +166,35 @@ class Player(Closable):
             result = self._run(searcher, moves, request)
         draw = self._draw(seed, len(moves))
         yield GrowingSearch(searcher, result, self._lock, self._framed, moves, draw)
-        # A searcher whose search was interrupted cannot begin another: it is dropped.
+        # Not reached after an exception, because an interrupted searcher is unusable.
         with self._lock:
             if self._model is not None:
                 self._put_searcher(key, searcher)
 
     def playing(self, task: str) -> Player:
-        """Returns a player of the same model in another game.
+        """Returns a player with the same model for another game.
 
         Args:
-            task: A game whose planes and actions are those of this one: Go on the same
-                board with another komi, for example. For a network of
-                ``net.mixed_sizes`` also Go on any board that the task's planes hold.
+            task: A game with the same planes and actions as this player's game, for
+                example Go on the same board with another komi. For a network with
+                ``net.mixed_sizes`` also Go on any board up to the task's size.
 
         Raises:
-            UsageError: There is no such game, the network cannot play it, or the player
-                was closed.
+            UsageError: The game does not exist, the network cannot play it, or the
+                player is closed.
         """
         other = Player(self._open_model().playing(task), self._draws)
         other._forecaster = self._forecaster
         return other
 
     def at_level(self, level: Level | None) -> Player:
-        """Returns a player with the same model and another level.
+        """Returns a player with the same model at another level.
 
         Args:
-            level: How strong; None: as strong as the simulations make it.
+            level: The playing level; None for full strength.
 
         Raises:
-            UsageError: The player was closed.
+            UsageError: The player is closed.
         """
         other = Player(dataclasses.replace(self._open_model(), level=level))
         other._forecaster = self._forecaster
@@ -200,23 +202,23 @@ class Player(Closable):
 
     @property
     def level(self) -> Level | None:
-        """The player's level; None: as strong as the simulations make it."""
+        """The player's level; None for full strength."""
         return self._open_model().level
 
     def usual_threads(
         self, asked: int | None = None, *, is_repeatable: bool = False
     ) -> int:
-        """Returns how many threads are to search one tree.
+        """Returns the number of threads to use for searching one tree.
 
         Args:
-            asked: The number that a person asked for; a TengenWarning says if there are
-                fewer cores. None: as many as there are cores, but one in a game in
-                Python, or if the search's policy is not PUCT.
-            is_repeatable: Whether None always means one thread, so that searches are
-                repeatable.
+            asked: The number that the user requested, limited to the number of cores
+                with a TengenWarning. None for the number of cores, or for one if the
+                game is written in Python or the search's policy is not PUCT.
+            is_repeatable: Whether to return one thread if ``asked`` is None, so that
+                searches are reproducible.
 
         Raises:
-            UsageError: The number is out of its range.
+            UsageError: ``asked`` is out of its range.
         """
         if asked is not None:
             return usable_threads(asked)
@@ -225,16 +227,16 @@ class Player(Closable):
         return available_cores()
 
     def forecast(self, moves: Sequence[int]) -> Forecast | None:
-        """Returns how the network expects a game to end; None where it cannot say.
+        """Returns the network's prediction of the game's end; None if it has none.
 
-        Only a network that was trained with auxiliary heads, in a game with a score,
-        can. Blocks; the first call reads the network's weights again.
+        This requires a network trained with auxiliary heads, in a game with a score.
+        Blocks; the first call reads the network's weights again.
 
         Args:
-            moves: As for ``choose``; the game may be over.
+            moves: See ``choose``; the game may have ended.
 
         Raises:
-            UsageError: The player was closed, or the model is gone.
+            UsageError: The player is closed, or the model no longer exists.
             CoreError: A move is not legal.
         """
         with self._lock:
@@ -245,12 +247,12 @@ class Player(Closable):
 
     @property
     def can_grow(self) -> bool:
-        """Whether ``begin`` works for this player: its search's policy is PUCT."""
+        """Whether ``begin`` is available, which requires the search policy PUCT."""
         return self._open_model().play.search.policy == "puct"
 
     @property
     def mixed_sizes(self) -> bool:
-        """Whether the network was trained for games that vary, as on smaller boards."""
+        """Whether the network was trained for several board sizes or rules."""
         return self._open_model().mixed_sizes
 
     def _open_model(self) -> ModelPlayer:
@@ -260,7 +262,7 @@ class Player(Closable):
 
     def _take_searcher(self, threads: int, rows: int) -> Searcher:
         model = self._open_model()
-        # A searcher whose search was interrupted cannot begin another.
+        # Taken out during the search, because an interrupted searcher is unusable.
         if searcher := self._searchers.pop(self._place(threads, rows), None):
             return searcher
         self._model = model = model.opened_for(threads)
@@ -271,8 +273,7 @@ class Player(Closable):
         self._searchers[self._place(*key)] = searcher
 
     def _place(self, threads: int, rows: int) -> tuple[int, int]:
-        # The kept tree is in one searcher, whatever the later requests' simulations
-        # are.
+        # With tree reuse, one searcher holds the tree for any number of simulations.
         return threads, 0 if self._keeps_tree else rows
 
     def _run(self, searcher: Searcher, moves: Sequence[int], request: Any) -> Any:
@@ -285,7 +286,7 @@ class Player(Closable):
         )
 
     def _draw(self, seed: int, ply: int) -> Draw | None:
-        """Returns a function that draws a ply's move; None to play the best."""
+        """Returns a function that samples a ply's move; None to play the best."""
         level = self._open_model().level
         if level is None or level.temperature == 0:
             return None
@@ -295,7 +296,7 @@ class Player(Closable):
     def _request(
         self, moves: Sequence[int], simulations: int | None, seed: int, threads: int
     ) -> tuple[tuple[int, int], Any]:
-        """Returns (threads, rows of each) of a searcher, and what is asked of it."""
+        """Returns a searcher's threads and rows per thread, and the search request."""
         if simulations is None:
             simulations = self._open_model().num_simulations(_USUAL_SIMULATIONS)
         check_range("simulations", simulations, 1, MAX_SIMULATIONS)

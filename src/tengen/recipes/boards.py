@@ -1,16 +1,16 @@
-"""Recipes for board games by self-play, tuned by the sweeps of benchmarks/results.
+"""Recipes for self-play in board games, tuned with the sweeps in benchmarks/results.
 
-A run begins with a small network, which evaluates fast and so plays many games, and
-takes a larger one once there are enough games.
+A run starts with a small network, which evaluates fast and so plays many games. The run
+switches to a larger network when it has enough games.
 
-Measured, on two cores of a CPU and for 10 to 60 minutes (benchmarks/results/recipes.md
-and strength.md): a 2x32 network to the end below 40 core-minutes; growth to 4x64 in
-longer runs; and the games of a generation, slots and shards that the recipes give,
-which do not change on two threads.
+Some settings were measured on two CPU cores for 10 to 60 minutes (recipes.md and
+strength.md in benchmarks/results): a 2x32 network for runs below 40 core-minutes; a
+switch to 4x64 in longer runs; and for two threads the games per generation, slots and
+shards.
 
-Reasoned from the rates in docs/explanation/performance_inference.md, and not measured:
-longer runs with larger networks, and more threads. A GPU changes nothing, because its
-rate is not known.
+Other settings were not measured, but derived from the speeds in
+docs/explanation/performance_inference.md: larger networks in longer runs, and more than
+two threads. GPUs do not change a recipe, because their speed is not known.
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ __all__ = [
 ]
 
 GROWTH = (
-    # With less time the small network is stronger to the end, because it plays many
-    # games. It grows once there are many games; earlier growth is worse.
+    # In shorter runs the small network stays stronger, because it plays more games. In
+    # longer runs, growth before there are many games makes the agent weaker.
     NetStage(net=parse_net("4x64"), share=0.4, least=40.0, latest=80.0),
-    # 6x96 costs 3.4 times as much as 4x64, which learns for at least 24 core-minutes.
-    # In half of its own least budget 6x96 makes twice as many evaluations.
+    # 6x96 costs 3.4 times as much as 4x64. In half of its minimum budget, 6x96 still
+    # evaluates twice as many positions as 4x64 in its minimum of 24 core-minutes.
     NetStage(net=parse_net("6x96"), share=0.5, least=400.0, latest=1200.0),
-    # 10x128 costs three times as much as 6x96, and has ten times the time.
+    # 10x128 costs 3 times as much as 6x96, but has 10 times the minimum budget.
     NetStage(net=parse_net("10x128"), share=0.6, least=4000.0),
 )
-"""The larger networks of every game, by the core-minutes of a run."""
+"""The default network stages of every game, with their core-minutes."""
 
-# The last games of a generation leave slots empty, so each slot plays at least two.
+# Slots become idle near the end of a generation, so each slot plays at least two games.
 _GAMES_A_SLOT = 2
-# A step keeps one thread busy for each shard. Each shard has its own norm statistics,
-# which need at least so many rows.
+# A learner step uses one thread per shard. Each shard has its own normalization
+# statistics, which need at least this many rows.
 _MIN_SHARD_ROWS = 16
 
 
@@ -64,7 +64,7 @@ def fill_threads(config: RunConfig, num_threads: int) -> RunConfig:
 
     Args:
         config: A config for self-play, tuned on two cores.
-        num_threads: Threads of the CPU, at least 1.
+        num_threads: The number of CPU threads, at least 1.
     """
     agent, learner = AlphaZero.of(config.agent, "selfplay"), config.learner
     actor = agent.actor
@@ -83,14 +83,14 @@ def fill_threads(config: RunConfig, num_threads: int) -> RunConfig:
     )
 
 
-# Each setting was measured (benchmarks/results/strength.md). Together they make 3.6
-# times the simulations per CPU-second of fp32 with one leaf at a time, and choose moves
-# by LCB. The score, cPUCT by the spread of values and root symmetries did not pay.
+# Measured in benchmarks/results/strength.md: these settings give 3.6 times the
+# simulations per CPU-second of fp32 with one leaf per batch, and choose moves by LCB.
+# Score utility, variance-scaled cPUCT and root symmetries brought no improvement.
 _PLAY = PlayConfig(search=SearchConfig(lcb_stdevs=5.0), precision="run", batch_rows=8)
 
 
 def tictactoe(task: str, num_threads: int) -> RunConfig:
-    """A perfect player in well under a minute, on any machine."""
+    """Returns a config that trains a perfect player in well under a minute."""
     _serves(task, "tictactoe", task == "tictactoe")
     return RunConfig(
         task=task,
@@ -115,7 +115,7 @@ def tictactoe(task: str, num_threads: int) -> RunConfig:
 
 
 def connect4(task: str, num_threads: int) -> RunConfig:
-    """Optimal moves in nearly every position after ten minutes.
+    """Returns a config for play that is almost always optimal after ten minutes.
 
     Source: benchmarks/results/recipes.md.
     """
@@ -149,7 +149,7 @@ def connect4(task: str, num_threads: int) -> RunConfig:
 
 
 def gomoku(task: str, num_threads: int) -> RunConfig:
-    """A strong player on 9x9 after ten minutes; larger boards take longer.
+    """Returns a config for strong 9x9 play in ten minutes; larger boards take longer.
 
     Source: benchmarks/results/recipes.md.
     """
@@ -167,7 +167,7 @@ def gomoku(task: str, num_threads: int) -> RunConfig:
 
 
 def go(task: str, num_threads: int) -> RunConfig:
-    """A player of Go on any board, whose network also learns owners and scores.
+    """Returns a config for Go, whose network also learns ownership and scores.
 
     Source: benchmarks/results/recipes.md.
     """
@@ -180,7 +180,7 @@ def go(task: str, num_threads: int) -> RunConfig:
         max(game.height, game.width),
         num_threads,
         net=dataclasses.replace(net, auxiliary=True),
-        # Without it, a side that leads may pass until it no longer leads.
+        # Without a score weight, the leading side may pass until its lead is lost.
         search=SearchConfig(policy="gumbel", score_weight=0.4),
         games_per_generation=128,
         samples_per_row=4.0,
@@ -225,13 +225,13 @@ def _board(
 
 
 def own_game(task: str, num_threads: int) -> RunConfig:
-    """A game of your own in Python; its methods set the speed."""
+    """Returns a config for a user-defined game, whose Python code limits the speed."""
     _serves(task, "own-game", ":" in task)
     return _external(task, "own-game", num_threads)
 
 
 def openspiel(task: str, num_threads: int) -> RunConfig:
-    """A game of OpenSpiel; its rules are fast, its positions pass through Python."""
+    """Returns a config for an OpenSpiel game, whose positions pass through Python."""
     _serves(task, "openspiel", task.startswith(OPENSPIEL_PREFIX))
     return _external(task, "openspiel", num_threads)
 
@@ -250,8 +250,7 @@ def _external(task: str, recipe: str, num_threads: int) -> RunConfig:
                 search=SearchConfig(policy="gumbel"),
                 max_opening_plies=2,
             ),
-            # A thousand playouts of a game in Python would take longer than the
-            # learning.
+            # With the anchor mcts:1000, matches in Python would take too long.
             rating=LadderConfig(
                 num_games=8,
                 anchors=("random", "mcts:10", "mcts:100"),

@@ -1,4 +1,4 @@
-"""One call of ``tengen train``: its arguments, and its checks of the run's config."""
+"""The arguments of a ``tengen train`` call, and the checks of its config."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from tengen.run import RunDirectory, check_no_mirror, check_writable
 
 __all__ = ["Call", "check_typed_cluster", "launch_for"]
 
-# More than any machine runs for or plays, and far below a number's limits.
+# Above any realistic budget, and far below integer overflow.
 _MAX_MINUTES = 10_000_000
 _MAX_GAMES = 1_000_000_000
 _MAX_FRAMES = 1_000_000_000_000
@@ -55,11 +55,11 @@ _MAX_FRAMES = 1_000_000_000_000
 
 @dataclass(kw_only=True)
 class Call:
-    """One call; the arguments are those of ``train_task``.
+    """A ``tengen train`` call; for the arguments see ``train_task``.
 
     Raises:
-        UsageError: A number is out of range, or the launcher does not take so many
-            actors.
+        UsageError: A number is out of range, or the launcher does not support that
+            number of actors.
     """
 
     task: str
@@ -78,12 +78,12 @@ class Call:
     known: RunConfig | None = field(init=False, default=None)
     """The run's config before this call; None for a new run."""
     told: list[str] = field(init=False, default_factory=list)
-    """Lines for the user, once the config is written."""
+    """Messages to show to the user after the config is written."""
     _book: bytes | None = field(init=False, default=None)
     _fits_generations: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
-        """Checks the numbers, and makes settings of ``actors`` and ``seed``."""
+        """Checks the numbers, and converts ``actors`` and ``seed`` to settings."""
         check(
             self.launch != "inline" or self.actors is None or self.actors == 1,
             "actors",
@@ -110,10 +110,10 @@ class Call:
         return self.games == 0 or self.frames == 0
 
     def open(self) -> RunDirectory:
-        """Returns the run, which may be new, and which this call may write.
+        """Returns the new or existing run directory, after checking that it is usable.
 
         Raises:
-            UsageError: The directory is refused.
+            UsageError: The directory cannot be used.
         """
         check(self.out != "", "out", "", "must name a directory; use . for this one")
         name = self.task.replace(":", "_")
@@ -124,13 +124,13 @@ class Call:
         return run
 
     def new_config(self, num_threads: int = USUAL_THREADS) -> RunConfig:
-        """Returns the config of a new run; reads no file.
+        """Returns the config of a new run, without reading files.
 
         Args:
-            num_threads: Cores to use.
+            num_threads: The number of cores to use.
 
         Raises:
-            UsageError: The task, the agent, the recipe or a setting is refused.
+            UsageError: The task, the agent, the recipe or a setting is not valid.
         """
         fresh = fresh_config(
             *(self.task, self.agent, self.recipe, self.settings),
@@ -144,20 +144,20 @@ class Call:
         return config
 
     def changed_config(self, run: RunDirectory) -> RunConfig:
-        """Returns the config of a run that goes on, with the settings of this call.
+        """Returns the config of a resumed run, with the settings of this call.
 
         Raises:
-            UsageError: The run is of another task or agent, or a setting is refused.
+            UsageError: The run has another task or agent, or a setting is not valid.
         """
         kept = read_config(run)
         agent, recipe = self.agent, self.recipe
         if agent is None:
-            # To resume a run, its agent need not be named again.
+            # The user need not repeat the agent to resume a run.
             recipe = recipe or recipe_of(kept, self.task)
             agent = kept.agent.kind if kept.task == self.task else None
         fresh = make_config(self.task, agent, recipe)
         known = with_asked_generations(run, kept)
-        # Stages that the user sets are kept.
+        # If the user sets stages, the recipe's stages are not added.
         grown = known
         if not sets(self.settings, "agent.stages"):
             grown = grows_by_recipe(run, known, fresh)
@@ -180,7 +180,7 @@ class Call:
         return config
 
     def check_budget(self, config: RunConfig) -> None:
-        """Makes sure that the budget has the unit that the run is counted in.
+        """Checks that the unit of the budget, games or frames, fits the run.
 
         Raises:
             UsageError: The budget has another unit.
@@ -207,12 +207,12 @@ class Call:
         )
 
     def checked(self, config: RunConfig, run: RunDirectory) -> RunConfig:
-        """Returns the config after the checks of its parts; writes nothing.
+        """Checks the config for this machine and completes it; writes nothing.
 
-        Paths become full, and what was left open for this machine is filled in.
+        Paths become absolute, and unset machine-dependent settings are filled in.
 
         Raises:
-            UsageError: Something cannot work.
+            UsageError: A setting does not work on this machine.
         """
         for part in (
             self._games,
@@ -228,14 +228,14 @@ class Call:
         return config
 
     def publish(self, config: RunConfig, run: RunDirectory) -> None:
-        """Writes the config, and what the run keeps of its files.
+        """Writes the config, and a copy of its opening book, into the run.
 
         Args:
             config: The config that ``checked`` returned.
             run: The run; the caller holds its locks.
 
         Raises:
-            RunError: The disk refuses.
+            RunError: A file operation fails.
         """
         if self._book is not None and config.games is not None:
             keep_book(run, self._book, config.games.book)
@@ -252,7 +252,7 @@ class Call:
         )
         run.write_code()
         run.clear_stop()
-        # Also where only the config is written, which roles by themselves train by.
+        # Also if the call only writes the config, because standalone roles use that.
         num_models = config.schedule.num_models
         if num_models or has_calls(run):
             note_call(run, to_dict(config), trains=not self.only_makes)
@@ -263,7 +263,7 @@ class Call:
             )
 
     def budget(self, config: RunConfig) -> Budget:
-        """Returns the call's budget, or the recipe's minutes where none is given."""
+        """Returns the call's budget, or the recipe's minutes if the call has none."""
         models = config.schedule.num_models or None
         given = (self.minutes, self.games, self.frames, models)
         is_open = all(limit is None for limit in given)
@@ -289,7 +289,7 @@ class Call:
         return dataclasses.replace(config, store=config.store.checked(config.task))
 
     def _devices(self, config: RunConfig, run: RunDirectory) -> RunConfig:
-        # On a cluster each role looks for its GPUs when it begins.
+        # On a cluster, each role detects its GPUs when it starts.
         is_on_cluster = self.launch is not None and launcher_of(self.launch).package
         is_here = not (self.only_makes or is_on_cluster)
         config = move_run(run, config, self.devices, is_here=is_here)
@@ -326,11 +326,11 @@ class Call:
         if self.only_makes:
             return config
         launcher = launcher_of(self.launch)
-        # With a cluster the learner looks for its room where it begins.
+        # On a cluster, the learner checks the space on its own host.
         if not launcher.package:
             room = check_room(config, run, at_once=not launcher.takes_turns)
             self.told.extend([room] if room else [])
-        # A run that trains already uses its ports; taking its lock names it.
+        # A training run uses its ports; taking its lock later reports the conflict.
         if run.is_new or run.lock_holder("train") is None:
             check_doors(self.launch, config)
         return config
@@ -339,10 +339,10 @@ class Call:
 def check_typed_cluster(
     known: RunConfig, settings: Sequence[str], source: object
 ) -> None:
-    """Refuses a cluster of Ray, or its environment, that only a run's file names.
+    """Rejects a Ray cluster address or runtime environment that the user did not type.
 
-    A run may come from anyone. Processes of a cluster run what the cluster sends, and
-    an environment names programs and packages.
+    A run may come from an untrusted source. A process that joins a cluster runs the
+    cluster's code, and a runtime environment can start programs and install packages.
 
     Args:
         known: The run's config before this call.
@@ -350,7 +350,7 @@ def check_typed_cluster(
         source: The run, for the message.
 
     Raises:
-        UsageError: ``run.json`` has one of the two, and this call does not set it.
+        UsageError: The config has such a setting, and this call does not set it.
     """
     for name in ("launch.address", "launch.runtime_env"):
         kept = getattr(known.launch, name.removeprefix("launch."))
@@ -363,20 +363,20 @@ def check_typed_cluster(
 
 
 def launch_for(config: RunConfig, *, has_actors: bool = False) -> str:
-    """Returns the launcher of a run for which none is named.
+    """Returns the default launcher of a run.
 
-    ``local`` in three cases. If acting has a device of its own, the learner need not
-    wait for it. If actors are asked for, or there are several, they are processes that
-    work at the same time. If ``launch.listen`` is set, other machines join while all
-    roles run. Else ``inline``.
+    This is ``local`` if acting uses a GPU, because the learner can then work
+    concurrently; if the number of actors is given or above 1, because actors are
+    concurrent processes; or if ``launch.listen`` is set, because other machines can
+    only join while all roles run. Otherwise it is ``inline``.
 
     Args:
-        config: The run's.
-        has_actors: Whether the call gives the number of actors.
+        config: The run's config.
+        has_actors: Whether the call sets the number of actors.
     """
     schedule = config.schedule
     has_many = has_actors or config.launch.of(schedule.acting).count > 1
-    # A new run's devices are auto; torch, which can tell, is slow to import.
+    # Detecting a GPU imports torch, which is slow, so check for a driver first.
     may_choose = config.inference.devices == "auto" and has_driver()
     is_on_gpu = config.inference.is_on_gpu or (
         may_choose and devices_of(config.inference) != "cpu"

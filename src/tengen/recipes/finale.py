@@ -1,4 +1,4 @@
-"""The end of ``tengen train``: a match that measures the agent, and the last lines."""
+"""The end of ``tengen train``: the final match, and the final messages."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ __all__ = [
 ]
 
 _FIRST_GAMES = 8
-"""Games after which the length of the match is decided."""
+"""The number of games whose speed determines the length of the match."""
 _MATCH_SHARE = 0.2
-"""Share of a call's minutes that the match may take beyond its first games."""
+"""The maximum duration of the match, as a share of a call's minutes."""
 
 
 def has_learned(config: RunConfig, run: RunDirectory) -> bool:
-    """Returns whether the newest model has learned anything, in this run or before it.
+    """Returns whether the newest model is trained, in this run or in an earlier one.
 
     Raises:
         RunError: The model is damaged.
@@ -67,27 +67,27 @@ def final_match(
 ) -> MatchReport | None:
     """Plays the newest model against a fixed opponent and publishes the match.
 
-    The result is written to ``RUN/eval/final-<n>.json``, which counts for the model's
-    rating, and the games to ``RUN/games/final-<n>.jsonl``. Blocks. Colours alternate,
-    and every pair of games has an opening of its own. Where the machine is slow, the
-    match of a call by minutes has fewer games: as many as its first ones say will end
-    within a fifth of the minutes.
+    Blocks. Writes the result to ``RUN/eval/final-<n>.json``, from which the model is
+    rated, and the games to ``RUN/games/final-<n>.jsonl``. Colours alternate, and every
+    pair of games has its own opening. If the budget is in minutes, the match is limited
+    to about a fifth of them, estimated from the speed of the first eight games, which
+    are always played.
 
     Args:
         config: The run's config.
         run: The run.
-        num_threads: Threads that play.
+        num_threads: The number of threads that play.
         progress: Called with the ``stage``, ten times a second.
-        stop: Called ten times a second; True ends the match and nothing is published.
-        minutes: The call's budget; None plays all games, however long they take.
-        clock: Returns seconds that never go back.
+        stop: Called ten times a second; returning True ends the match unpublished.
+        minutes: The call's budget; None to play all games without a time limit.
+        clock: Returns the time of a monotonic clock, in seconds.
 
     Returns:
-        The match; None if the config asks for none, the model has learned nothing, or
-        it was stopped.
+        The match; None if the config disables it, the model is not trained, or the
+        match was stopped.
 
     Raises:
-        RunError: The disk refuses.
+        RunError: A write fails.
     """
     agent = config.games
     if agent is None or agent.rating.final_games == 0:
@@ -134,7 +134,7 @@ def final_match(
             start_s = clock()
             first = played(_FIRST_GAMES).games
             each_s = max(1e-9, (clock() - start_s) / _FIRST_GAMES)
-            # Whole pairs, so that both players begin equally often.
+            # Complete pairs, so that both players move first equally often.
             fitting = 2 * int(60 * minutes * _MATCH_SHARE / each_s / 2)
             num_games = max(_FIRST_GAMES, min(num_games, fitting))
         report = played(num_games, first)
@@ -162,12 +162,12 @@ def final_match(
 def match_line(
     report: MatchReport, rating: LadderConfig, minutes: float | None = None
 ) -> str:
-    """Returns the result as one line of text.
+    """Returns the result of the final match as one line of text.
 
     Args:
         report: The match.
-        rating: The run's.
-        minutes: The call's budget, as for ``final_match``.
+        rating: The run's rating config.
+        minutes: The call's budget, as in ``final_match``.
     """
     tally = report.tally
     fewer = ""
@@ -185,11 +185,11 @@ def match_line(
 
 
 def why_unlearned(budget: Budget, journal: RunJournal, reason: str) -> str:
-    """Returns why a call has learned nothing, as far as that is known.
+    """Returns the most likely reason why a call ran no optimizer step.
 
     Args:
-        budget: The call's.
-        journal: The call's, which knows what the learner lacked.
+        budget: The call's budget.
+        journal: The call's journal, which may contain the reason.
         reason: Why the call ended.
     """
     if journal.unlearned:
@@ -214,14 +214,14 @@ def farewell(
     journal: RunJournal,
     unlearned: str,
 ) -> str:
-    """Returns the last lines of a call, which say what there is now and what to do.
+    """Returns the final messages of a call: its result, and suggested commands.
 
     Args:
         config: The run's config.
         run: The run.
         reason: Why the call ended.
-        journal: The call's.
-        unlearned: Why the call has learned nothing; empty if it has learned.
+        journal: The call's journal.
+        unlearned: Why the call ran no optimizer step; empty if it ran some.
 
     Raises:
         RunError: The newest model is damaged.
@@ -241,7 +241,7 @@ def farewell(
         goes_on = "" if target["has_result"] else "; the same command goes on"
         lines.append(f"{target_line(target)}{goes_on}")
     words = f"{run.path}{task_words(config.task)}"
-    # Nobody wants a player with random weights.
+    # Do not suggest playing against random weights.
     is_learned = has_learned(config, run)
     if is_learned and config.games is not None:
         lines.append(f"play against it: tengen play {words}")

@@ -1,4 +1,4 @@
-"""Which recipe serves a task: the first that fits the task and the agent."""
+"""The table of recipes; the first recipe that fits the task and the agent is used."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ __all__ = [
 ]
 
 USUAL_THREADS = 2
-"""The cores that recipes are tuned on. A run by ``--games`` has the config for this
-many, so that the config is the same on every machine."""
+"""The number of cores that recipes are tuned for. With ``--games``, a run always uses
+the config for this number, so that it is the same on every machine."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """One row of the table."""
+    """One row of the table of recipes."""
 
     name: str
     """The recipe's name, for ``--recipe``."""
     agent: str
-    """The agent that it trains."""
+    """The agent that the recipe trains."""
     tasks: str
-    """The tasks that the recipe serves, in words."""
+    """A description of the supported tasks."""
     build: Callable[[str, int], RunConfig]
-    """Returns the config of a task for so many threads of the CPU."""
+    """Returns the config for a task and a number of CPU threads."""
     serves: Callable[[str], bool]
-    """Whether the recipe serves a task that its agent can train."""
+    """Returns whether the recipe supports a task that its agent can train."""
 
 
 def _family(name: str) -> Callable[[str], bool]:
@@ -53,12 +53,12 @@ def _family(name: str) -> Callable[[str], bool]:
 
 
 def environment(agent: str, task: str, num_threads: int) -> RunConfig:
-    """Returns the config for any environment; observations decide the network.
+    """Returns the config for any environment; the observations determine the network.
 
     Args:
         agent: The agent's kind.
         task: The environment.
-        num_threads: Threads of the CPU, which change nothing.
+        num_threads: The number of CPU threads, which is not used.
     """
     spec = envs.env_spec(task)
     made = Agent.kinds()[agent]().for_environment(spec)
@@ -70,7 +70,7 @@ def environment(agent: str, task: str, num_threads: int) -> RunConfig:
         net=made.default_net(spec),
         learner=made.default_learner(spec),
         store=made.default_store(spec),
-        # Small networks gain nothing from OpenVINO, and only torch runs recurrent ones.
+        # OpenVINO does not speed up small networks, and does not run recurrent ones.
         inference=InferenceConfig(
             devices="cpu",
             backend="torch",
@@ -81,7 +81,7 @@ def environment(agent: str, task: str, num_threads: int) -> RunConfig:
 
 
 def _of_environments(agent: str, tasks: str) -> Recipe:
-    """Returns the row of an agent that acts in environments."""
+    """Returns the recipe of an agent that acts in environments."""
     return Recipe(agent, agent, tasks, partial(environment, agent), lambda task: True)
 
 
@@ -144,14 +144,14 @@ _RECIPES = (
     ),
     _of_environments("sac", "environments with a Box or Discrete action space"),
 )
-"""The first recipe that serves a task is the task's default."""
+"""The first recipe that supports a task is the task's default."""
 
 
 def recipes() -> tuple[Recipe, ...]:
-    """Returns every recipe, and rows for agents that have none in the table.
+    """Returns the table's recipes, followed by recipes for agents not in the table.
 
-    An agent whose class derives from a listed agent gets that agent's rows, with its
-    own settings. Any other agent that acts in environments gets one row.
+    An agent whose class derives from a listed agent inherits that agent's recipes, with
+    its own settings. Any other unlisted agent gets one recipe for environments.
     """
     kinds = Agent.kinds()
     listed = {row.agent for row in _RECIPES}
@@ -165,7 +165,7 @@ def recipes() -> tuple[Recipe, ...]:
 
 
 def _inherited(row: Recipe, kind: str) -> Recipe:
-    """Returns the row for an agent whose class derives from the row's agent."""
+    """Returns ``row`` for the agent ``kind``, which derives from the row's agent."""
 
     def build(task: str, num_threads: int) -> RunConfig:
         config = row.build(task, num_threads)
@@ -181,18 +181,18 @@ def make_config(
     recipe: str | None,
     num_threads: int = USUAL_THREADS,
 ) -> RunConfig:
-    """Returns the config of a task.
+    """Returns the config for a task.
 
     Args:
         task: A game or an environment.
-        agent: The agent; None for the recipe's.
-        recipe: The recipe; None for the first that serves the task, with that agent if
-            one is given.
-        num_threads: Threads of the CPU, at least 1. GPUs change nothing, because their
-            speed was never measured: a run has the same config with a GPU as without.
+        agent: The agent; None for the recipe's agent.
+        recipe: The recipe; None for the first that supports the task and, if given, the
+            agent.
+        num_threads: The number of CPU threads, at least 1. The config does not depend
+            on GPUs, because recipes were not measured on them.
 
     Raises:
-        UsageError: The task, agent or recipe is unknown, or they do not fit.
+        UsageError: The task, agent or recipe is unknown, or they do not fit together.
     """
     _check_known(task)
     known = recipes()
@@ -217,16 +217,16 @@ def make_config(
 
 
 def recipe_of(config: RunConfig, task: str) -> str | None:
-    """Returns the recipe of a run, if it trains its own form of the typed task.
+    """Returns the recipe of a run if the recipe maps ``task`` to the run's task.
 
-    To resume such a run, its recipe need not be named again.
+    So the user need not repeat ``--recipe`` to resume the run.
 
     Args:
-        config: The run's.
+        config: The run's config.
         task: The task as the user typed it.
 
     Returns:
-        None if the run's task is the typed one, or the recipe makes another task of it.
+        None if the run's task equals ``task``, or the recipe maps ``task`` to another.
     """
     if config.task == task:
         return None
@@ -238,7 +238,7 @@ def recipe_of(config: RunConfig, task: str) -> str | None:
 
 
 def _check_fits(task: str, agent: str) -> None:
-    """Refuses an agent that cannot train a task, and says which agents can."""
+    """Raises UsageError if an agent cannot train a task, and lists agents that can."""
     kinds = Agent.kinds()
     if agent not in kinds:
         advice = did_you_mean(agent, kinds)
@@ -256,19 +256,19 @@ def _check_fits(task: str, agent: str) -> None:
 
 
 def _check_known(task: str) -> None:
-    """Refuses a task that is neither a game nor an environment, or that is broken."""
+    """Raises UsageError if a task is not a game or environment, or is not usable."""
     if games.is_game(task):
         games.open_game(
             task
-        )  # refuses a board size that does not exist, or a game that does not fit
+        )  # rejects an invalid board size, and a game that tengen does not support
         return
     if games.is_program(task) or envs.is_known(task):
         envs.env_spec(task)
         return
-    # Imports the package of every suite.
+    # This imports the package of every suite, so it is done only for an error message.
     environments = envs.names()
     lister = "tengen recipes lists what can be trained"
-    # Some suites need no Gymnasium, and their names all have a slash.
+    # Only Gymnasium's names have no slash; without any, Gymnasium is missing.
     if not any("/" not in name for name in environments):
         lister = (
             "environments need gymnasium, which is missing or too old; "

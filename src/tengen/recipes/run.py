@@ -1,4 +1,4 @@
-"""``tengen.train``: one call that trains an agent, or resumes its run."""
+"""``tengen.train``: trains an agent in a new run, or resumes a run."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ __all__ = [
 ]
 
 _INTERRUPTED = 130
-# A command that is refused says nothing else, as long as that is known at once.
+# Delay before a progress line, so that a command that fails fast prints only its error.
 _PATIENCE_S = 0.25
-# The live view has hidden it.
+# Shows the cursor again, which the live view hides.
 _SHOW_CURSOR = b"\033[?25h\n"
 
 
@@ -72,46 +72,46 @@ def train_task(
     devices: str | None = None,
     settings: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Trains a task and returns the result; resumes the run that ``out`` holds.
+    """Trains an agent on a task and returns the result; resumes an existing run.
 
-    Blocks until the budget is spent; Ctrl-C, SIGTERM and ``tengen stop`` end it
+    Blocks until the budget is spent. Ctrl-C, SIGTERM and ``tengen stop`` end the call
     early with everything saved. A second Ctrl-C kills the roles, saved or not, and
-    raises KeyboardInterrupt; it ends the process of ``tengen train`` at once.
+    raises KeyboardInterrupt, or ends the process of ``tengen train`` immediately.
 
     Args:
         task: A game or an environment. ``module:Class`` is imported.
-        agent: The algorithm; None for the task's own.
-        recipe: The recipe; None for the task's own.
+        agent: The algorithm; None for the task's default.
+        recipe: The recipe; None for the task's default.
         launch: ``inline``, ``local``, ``ray`` or ``mpi``; with ``mpi`` only the first
-            rank of ``mpirun`` returns. None: ``local`` on a GPU, with ``actors``, with
-            several actors in the run, or with ``launch.listen``; else ``inline``.
-        actors: Processes that step environments; None for as many as the run has, one
-            in a new run.
-        minutes: Wall time of this call from its first turn of work on; the recipe's
-            where no budget is given. The CPU time of all calls together decides when
-            the network grows. A new run's config is made for this machine's cores, and
-            where roles take turns, generations get smaller if few of them would fit.
-        games: Games of this call, in whole generations. A new run's config is then the
-            same on any machine. 0 writes the config and starts nothing, for roles that
-            are started one by one.
-        frames: Environment steps of this call, in whole turns of the actors. 0 writes
-            the config and starts nothing, as with games.
+            rank of ``mpirun`` returns. None for ``local`` on a GPU, with ``actors``,
+            several actors in the run, or ``launch.listen``; otherwise ``inline``.
+        actors: Number of processes that step environments; None for the run's number,
+            which is 1 in a new run.
+        minutes: Wall time of this call, from its first turn of work; the recipe's if no
+            budget is given. The network grows by the CPU time of all calls of the run.
+            A new run's config is adapted to this machine's cores; if roles take turns,
+            generations get smaller if only few would fit the budget.
+        games: Games of this call, in complete generations. A new run's config is then
+            the same on any machine. 0 only writes the config, for roles that are
+            started individually.
+        frames: Environment steps of this call, in complete turns of the actors. 0 only
+            writes the config, as with ``games``.
         out: The run directory, ``runs/TASK`` by default.
         seed: Seed of a new run.
-        threads: Cores to use, at most those of the machine; all by default.
-        devices: ``cpu`` or GPUs such as ``cuda:0,cuda:1``: self-play uses all of
-            them, then the learner the first. By default the run's devices, or a GPU
-            where there is one.
-        settings: ``a.b=v`` changes of the config.
+        threads: Number of cores to use, at most those of the machine; all by default.
+        devices: ``cpu`` or GPUs such as ``cuda:0,cuda:1``. Self-play uses all of them,
+            and the learner then uses the first. By default the run's devices, or a GPU
+            if there is one.
+        settings: Changes of the config, as ``a.b=v``.
 
     Returns:
-        ``out``, ``reason`` (why it ended), ``exit_code`` (1 where the budget ended
-        before the learner made a step) and the last progress.
+        ``out``, ``reason`` (why the call ended), ``exit_code`` (1 if the budget ended
+        before the first learner step) and the latest progress.
 
     Raises:
-        UsageError: An argument, the config or the directory is refused.
-        RunError: A role failed for good, or the disk refuses.
-        KeyboardInterrupt: A second Ctrl-C.
+        UsageError: An argument, the config or the directory is not valid.
+        RunError: A role failed permanently, or a file operation fails.
+        KeyboardInterrupt: The user pressed Ctrl-C twice.
     """
     if launch is not None:
         launcher_of(launch).join(threads)
@@ -133,7 +133,7 @@ def train_task(
     with ExitStack() as locks:
         view = locks.enter_context(make_view(f"tengen train {task}", sys.stdout))
         allow(task)
-        # What cannot work is refused before anything is written.
+        # Invalid arguments are rejected before anything is written.
         with _telling(call, view), ExitStack() as changing:
             num_threads = usable_threads(threads)
             run = call.open()
@@ -157,9 +157,9 @@ def train_task(
 
 @contextmanager
 def _telling(call: Call, view: View) -> Iterator[None]:
-    """Shows what a call does while it looks at its config, unless that is quick."""
+    """Shows a progress message during the config checks, unless they are quick."""
     is_of_game = is_game(call.task)
-    # An environment's spaces are asked for.
+    # The checks create an environment to read its spaces.
     what = "checking the config" if is_of_game else "making the environment"
     checking = Timer(_PATIENCE_S, view.starting, [what])
     checking.daemon = True
@@ -212,16 +212,16 @@ def _train(
             reason = stop.reason or "budget"
     except TengenError as error:
         if stop.is_urgent:
-            raise KeyboardInterrupt from error  # it tells of a role that was killed
+            raise KeyboardInterrupt from error  # from a killed role
         raise
     finally:
         events.close()
     if stop.is_urgent:
         raise KeyboardInterrupt
-    # A live view draws its panel once more as it closes; print these lines below it.
+    # A live view draws its panel again when it closes, so print the messages after it.
     if match is not None and config.games is not None:
         view.message(match_line(match, config.games.rating, budget.minutes))
-    # As saved: the report of the last turn may not have come.
+    # Read from the checkpoint, because the last turn's report may be missing.
     unlearned = ""
     if not _has_models(run, budget) and learned_steps(run) <= steps_before:
         unlearned = why_unlearned(budget, journal, reason)
@@ -236,18 +236,18 @@ def _train(
 
 
 def _has_models(run: RunDirectory, budget: Budget) -> bool:
-    """Returns whether the run has all the models that it is to have."""
+    """Returns whether the run has reached its budget of models."""
     return budget.models is not None and (run.models.latest() or 0) >= budget.models
 
 
 def _leave() -> None:
-    """Ends this process at once, for a role that hangs before it has saved.
+    """Ends this process immediately, in case a role hangs before it has saved.
 
-    The roles notice that: each saves what it can, and ends within seconds. The process
-    of somebody's program is not ended, so there the roles are killed.
+    The roles detect the end of the process, save what they can, and end within seconds.
+    If this is a user's own process, the roles are killed instead.
     """
     if not is_own_process():
-        from tengen.launch.process import kill_stopping  # it runs them, so it is here
+        from tengen.launch.process import kill_stopping  # already imported if roles run
 
         kill_stopping()
         return
@@ -258,7 +258,7 @@ def _leave() -> None:
 
 
 def _exit_code(reason: str, unlearned: str) -> int:
-    """Returns the call's: 1 where its budget ended before an optimizer step."""
+    """Returns 130 if interrupted, 1 without an optimizer step in the budget, else 0."""
     if reason == "interrupted":
         return _INTERRUPTED
     return int(reason == "budget" and bool(unlearned))
@@ -267,7 +267,7 @@ def _exit_code(reason: str, unlearned: str) -> int:
 def _made(
     run: RunDirectory, before: RunConfig | None, config: RunConfig
 ) -> dict[str, Any]:
-    """Tells the roles of a new run, or what this call changed in an existing run."""
+    """Prints the roles to start, or this call's changes, and returns a report."""
     names = ", ".join(f"tengen {name}" for name in needed_roles(run.read_run()))
     report = {"out": str(run.path), "exit_code": 0}
     if before is None:
@@ -286,7 +286,7 @@ def _made(
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the arguments of ``tengen train``."""
+    """Adds the arguments of ``tengen train``."""
     parser.add_argument(
         "task",
         help="what to train: gomoku/9, connect4, openspiel/hex, CartPole-v1, ..., or "
@@ -371,7 +371,7 @@ def train(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _frames(text: str) -> int:
-    """Returns the number that ``10M`` or ``500k`` names."""
+    """Parses a number with an optional suffix k, M or G, such as ``500k``."""
     match = re.fullmatch("([0-9]{1,15})([kMG]?)", text)
     if match is None:
         raise argparse.ArgumentTypeError(

@@ -1,9 +1,9 @@
 """Roles on hosts that do not have the run directory.
 
-The run's host has a ``RunService``. Each far role works on a ``Mirror``: a folder on
-its own host that looks like the run directory. Files of the run come down whole
-(``downloads``); files of the role go up as they grow (``uploads``), and are durable at
-the run's host before it acknowledges them.
+The run's host has a ``RunService``. Each remote role works on a ``Mirror``, a folder on
+its own host that looks like the run directory. ``downloads`` fetches complete files of
+the run. ``uploads`` sends files of the role as they grow; the run's host makes each
+piece durable before it acknowledges the piece.
 """
 
 from tengen.remote.messages import MIRROR_ROLES, RUN

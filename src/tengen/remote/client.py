@@ -1,4 +1,4 @@
-"""The questions of a mirror to the service of its run."""
+"""The client with which a mirror sends requests to the service of its run."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ __all__ = ["Place", "RunClient"]
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """A mirror's place in its run."""
+    """The slot of a mirror in its run."""
 
     run: str
     """The run's id."""
     index: int
-    """Which self-play writer or actor the mirror is."""
+    """The index of the mirror's self-play writer or actor."""
     incarnation: int
-    """For self-play, the least incarnation that this process may write as."""
+    """For self-play, the minimum incarnation with which this process may write."""
     events: int
     """The number of this process's event file."""
     totals: tuple[int, int]
-    """The frames and finished episodes of the actor so far."""
+    """The actor's environment frames and finished episodes so far."""
 
 
 class RunClient:
-    """Asks the service of a run; thread-safe.
+    """Client of a run's service. Thread-safe.
 
     Args:
         client: A client of the run's service.
@@ -41,7 +41,7 @@ class RunClient:
 
     Attributes:
         name: The service's address, for messages.
-        deadline_s: The time, by ``time.monotonic``, after which every question raises
+        deadline_s: The ``time.monotonic`` time after which every request raises
             ``NoAnswer``; None for no deadline.
     """
 
@@ -61,13 +61,13 @@ class RunClient:
         is_vouched: bool = False,
         had_place: bool = False,
     ) -> Place | None:
-        """Takes a place in the run for this process; see ``Members.join``.
+        """Takes a slot in the run for this process; see ``Members.join``.
 
         Returns:
-            The place; None if the mirror had a place that was given up meanwhile.
+            The slot; None if the mirror had a slot and has lost it.
 
         Raises:
-            TengenError: As ``ask``.
+            TengenError: See ``ask``.
         """
         answer = self.ask(
             "join",
@@ -93,16 +93,16 @@ class RunClient:
         )
 
     def ask(self, what: str, **fields: Any) -> dict[str, Any]:
-        """Returns the answer to a question; the caller checks its values.
+        """Returns the response to a request; the caller checks its values.
 
         Args:
-            what: One of the questions of ``RunService``.
-            fields: The fields of the question.
+            what: The name of a request that ``RunService`` handles.
+            fields: The fields of the request.
 
         Raises:
-            NoAnswer: The service does not answer, or the deadline is over.
-            UsageError: The service refuses the question.
-            RunError: The service fails, as on a full disk.
+            NoAnswer: The service does not respond, or the deadline has passed.
+            UsageError: The service rejects the request.
+            RunError: The service fails, for example because its disk is full.
         """
         if self.deadline_s is not None and time.monotonic() > self.deadline_s:
             raise NoAnswer(f"{self.name} has not taken all in time")

@@ -1,8 +1,8 @@
-"""Copies of files that grow on another host and are sent piece by piece.
+"""Copies of files that grow on another host and arrive piece by piece.
 
-A copy is always a prefix of the original. Each piece comes with its offset and with the
-checksum of all bytes before it. So no piece is appended twice, after a gap, or to other
-bytes than those that it follows.
+A copy is always a prefix of the original file. Each piece comes with its offset and
+with the checksum of all bytes before it. So a piece cannot be appended twice, after a
+gap, or to a copy of another file.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ __all__ = ["CopiedFiles", "Prefix", "read_prefix"]
 
 
 class Prefix(NamedTuple):
-    """The first bytes of a file: how many they are, and their CRC-32."""
+    """Size and CRC-32 of the first bytes of a file."""
 
     size: int = 0
     crc: int = 0
 
     def plus(self, data: bytes) -> Prefix:
-        """Returns the prefix with the bytes that follow it."""
+        """Returns this prefix extended by ``data``."""
         return Prefix(self.size + len(data), zlib.crc32(data, self.crc))
 
 
 def read_prefix(path: Path, size: int) -> Prefix | None:
-    """Returns the prefix of ``size`` bytes of a file; None if the file is shorter.
+    """Returns the prefix of ``size`` bytes of a file, or None if the file is shorter.
 
     Raises:
-        OSError: The file cannot be read; a missing file counts as empty.
+        OSError: The file cannot be read. A missing file counts as empty.
     """
     prefix = Prefix()
     try:
@@ -50,9 +50,9 @@ def read_prefix(path: Path, size: int) -> Prefix | None:
 
 
 class CopiedFiles:
-    """The copies at the run's host.
+    """The copies of mirrors' files on the run's host.
 
-    Threads may append to different copies at the same time, but not to the same copy.
+    Threads may append to different copies concurrently, but not to the same copy.
     """
 
     def __init__(self) -> None:
@@ -60,21 +60,21 @@ class CopiedFiles:
         self._named: set[Path] = set()
 
     def append(self, path: Path, before: Prefix, data: bytes) -> int:
-        """Appends a piece durably if it continues the copy. Blocks.
+        """Appends a piece durably if it starts at the end of the copy. Blocks.
 
         Args:
-            path: The copy; its folder exists.
-            before: The original's bytes before the piece.
-            data: The piece; an empty piece asks for the copy's size.
+            path: The copy; its folder must exist.
+            before: The original's prefix up to the piece.
+            data: The piece; an empty piece only queries the copy's size.
 
         Returns:
-            The copy's size in bytes. If that is not the end of the piece, the piece was
-            not appended, and the sender continues from that size.
+            The copy's size in bytes. If this is not the end of the piece, the piece was
+            not appended, and the sender continues from this size.
 
         Raises:
-            UsageError: The copy has other bytes before the piece than the original, or
-                would be too large.
-            RunError: The disk refuses; the copy may end in a part of the piece.
+            UsageError: The copy differs from the original before the piece, or would
+                become too large.
+            RunError: The write fails; the copy may end with a part of the piece.
         """
         held = self.prefix(path)
         if before.size != held.size:
@@ -108,16 +108,16 @@ class CopiedFiles:
         return after.size
 
     def prefix(self, path: Path) -> Prefix:
-        """Returns the size and checksum of a copy; the file is read once.
+        """Returns the size and checksum of a copy; reads the file on first use.
 
         Raises:
-            RunError: The disk refuses.
+            RunError: A file operation fails.
         """
         try:
             size = 0
             if path.exists():
                 size = path.stat().st_size
-                # A service that was killed may not have come to it.
+                # An earlier service may have been killed before this step.
                 self._make_durable(path)
             known = self._known.get(path)
             if known is None or known.size != size:
@@ -130,14 +130,14 @@ class CopiedFiles:
         """Removes a copy.
 
         Raises:
-            OSError: The disk refuses.
+            OSError: The file cannot be removed.
         """
         path.unlink(missing_ok=True)
         self._known.pop(path, None)
         self._named.discard(path)
 
     def _make_durable(self, path: Path) -> None:
-        """Makes the names of a copy and of its folder, which may be new, durable."""
+        """Makes the directory entries of a copy and of its folder durable."""
         if path not in self._named:
             sync_directory(path.parent)
             sync_directory(path.parent.parent)

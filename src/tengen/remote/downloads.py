@@ -1,4 +1,4 @@
-"""The files of a run that come to its mirror: run.json, STOP, status and models."""
+"""Downloads of a run's files to its mirror: run.json, STOP, status and models."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _STATUS_S = 10.0
 
 
 class Downloads:
-    """Keeps the files of a mirror as they are in the run. Used by one thread.
+    """Keeps a mirror's files in sync with the run. Used by one thread.
 
     Args:
         client: A client of the run's service.
         run: The mirror's folder.
-        between: Called after each piece of a model; an error that it raises ends the
-            download until the next ``follow``.
+        between: Called after each piece of a model. An exception that it raises stops
+            the download until the next ``follow``.
     """
 
     def __init__(
@@ -51,17 +51,17 @@ class Downloads:
         self._is_checked = False
         self._sha256 = ""
         self._status_s = -math.inf
-        # A STOP that an earlier process left, wherever it was asked for, is removed.
+        # True at first, so that a STOP left by an earlier process is removed.
         self._is_stopped_there = True
 
     def take(self, totals: tuple[int, int] | None = None) -> int | None:
-        """Publishes what is new but models; returns the number of the newest model.
+        """Updates all files except models; returns the run's newest model number.
 
         Args:
-            totals: The actor's counts for the run, if they have changed.
+            totals: The actor's counts to report to the run, or None if unchanged.
 
         Raises:
-            TengenError: As ``RunClient``, or the disk refuses.
+            TengenError: See ``RunClient``; or a write fails.
         """
         asks_status = time.monotonic() - self._status_s >= _STATUS_S
         found = self._client.ask(
@@ -82,21 +82,21 @@ class Downloads:
         return None if found["model"] is None else number_in(found, "model")
 
     def follow(self, newest: int | None) -> None:
-        """Downloads a model, and removes models that the run does not have.
+        """Downloads the newest model, and removes models newer than it.
 
-        A download that was interrupted goes on where it broke off.
+        An interrupted download resumes at the byte where it stopped.
 
         Args:
-            newest: The number of the newest model of the run.
+            newest: The number of the newest model of the run; None if it has no model.
 
         Raises:
-            RunError: A file arrived damaged, the run has removed the model, or the disk
-                refuses.
-            TengenError: As ``RunClient``.
+            RunError: A file arrived damaged, the run has removed the model, or a write
+                fails.
+            TengenError: See ``RunClient``.
         """
         for number in self._models.numbers():
             if newest is None or number > newest:
-                self._models.remove(number)  # of a learner that took this for a run
+                self._models.remove(number)  # a learner may have run here
         if newest is None:
             return
         is_here = newest in self._models.numbers()
@@ -109,7 +109,7 @@ class Downloads:
             self._models.retire(_KEPT)
 
     def _take_stop(self, is_asked: bool) -> None:
-        """Asks the role to stop if the run is asked to; keeps a STOP of this host."""
+        """Mirrors the run's STOP file; keeps a STOP that was requested on this host."""
         if is_asked and not self._run.stop_requested():
             self._run.request_stop()
             self._is_stopped_there = True
@@ -118,7 +118,7 @@ class Downloads:
             self._is_stopped_there = False
 
     def _is_same(self, number: int) -> bool:
-        """Returns whether the files of a model are the same here and in the run."""
+        """Returns whether a model's files are equal in the mirror and in the run."""
         there = {
             word_in(file, "name"): word_in(file, "sha256")
             for file in self._files(number)

@@ -1,4 +1,4 @@
-"""The folder of a mirror: its record ``mirror.json``, and games that were given up."""
+"""The folder of a mirror: its record ``mirror.json``, and its abandoned games."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ _GIVEN_UP = "given-up"
 
 
 class MirrorFolder:
-    """The folder of a mirror, made when absent. Used by one thread.
+    """The folder of a mirror, created if missing. Used by one thread.
 
-    Only this user can read it, because roles trust what is in it.
+    Only this user can access the folder, because roles trust its content.
 
     Args:
         run: The folder, as a run directory.
         host: The address of the run's service, for messages.
 
     Raises:
-        UsageError: The folder is a run, its record is damaged, or it belongs to another
-            user.
-        RunError: The disk refuses.
+        UsageError: The folder is a run directory, its record is damaged, or it belongs
+            to another user.
+        RunError: The folder cannot be created.
 
     Attributes:
         mirror: The mirror's id.
         run_id: The run's id; None until it is known.
-        has_place: Whether the mirror has a place in the run that it did not give back.
+        has_place: Whether the mirror has a slot in the run that it has not given back.
     """
 
     def __init__(self, run: RunDirectory, host: str) -> None:
@@ -73,7 +73,7 @@ class MirrorFolder:
             )
 
     def write(self) -> None:
-        """Publishes the attributes; raises RunError if the disk refuses."""
+        """Writes the attributes to ``mirror.json``; raises RunError if that fails."""
         content = {
             "schema": MIRROR_SCHEMA,
             "mirror": self.mirror,
@@ -84,19 +84,19 @@ class MirrorFolder:
         publish_json(self._run.path / MIRROR_FILE, content)
 
     def give_up(self) -> str:
-        """Moves the games, which the run does not take any more, and renews the id.
+        """Sets aside the games, which the run no longer accepts, and renews the id.
 
         Returns:
-            A line for people.
+            A message for the user.
 
         Raises:
-            RunError: The disk refuses; the next call continues.
+            RunError: A file operation fails; the next call continues.
         """
         aside = self._run.path / _GIVEN_UP / self.mirror
         experience = self._run.experience
         num_generations = 0
         try:
-            # A call that was killed may have moved them.
+            # An interrupted earlier call may already have moved the games.
             if experience.exists():
                 files = experience_files(experience, "npz")
                 files += experience_files(experience, "journal")

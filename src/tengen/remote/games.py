@@ -1,4 +1,4 @@
-"""The games that arrive from a mirror: checked, then published or sealed."""
+"""Checks games that arrive from a mirror, and publishes or seals them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tengen.run import RunDirectory, find_files, storage_error, sync_directory
 
 __all__ = ["append_segment", "check_claimed", "check_segment", "close_generations"]
 
-# Magic, schema, size of the metadata, and the checksum of all of these.
+# Magic, schema, size of the metadata, and a checksum of these and the metadata.
 _HEADER = struct.Struct("<8sIII")
 
 
@@ -35,27 +35,28 @@ def append_segment(
     copies: CopiedFiles,
     check: Callable[[Path], None],
 ) -> int:
-    """Appends a piece to a segment, and publishes the segment once it is whole. Blocks.
+    """Appends a piece to a segment, and publishes the complete segment. Blocks.
 
-    A published segment is not published again, and the journals of its generation are
-    removed. So every game counts once, even if it was sent twice.
+    A segment is published only once, and the journals of its generation are then
+    removed. So every game counts once, even if the mirror sends it twice.
 
     Args:
         folder: The writer's folder, whose lock the caller holds.
-        incarnation: The folder in it that the segment is for.
+        incarnation: The writer's incarnation, which names the segment's subfolder.
         generation: The segment's generation.
         whole: The segment's size and CRC-32.
         piece: The size and CRC-32 of the bytes before the piece, and its bytes.
-        copies: The copies at this host.
-        check: Raises UsageError if a file is not a segment that may be published.
+        copies: The copies on this host.
+        check: Raises UsageError if a file is not a valid segment.
 
     Returns:
-        How many bytes of the segment are here; its size if it is published.
+        The number of the segment's bytes on this host; its size if it is published.
 
     Raises:
-        UsageError: The segment is sealed with other games, the generation was not
-            claimed for this writer or was given up, or ``check`` refuses the file.
-        RunError: The disk refuses, or the segment arrived damaged.
+        UsageError: A different segment of this generation is published, the generation
+            was not claimed for this writer or was given up, or ``check`` rejects the
+            file.
+        RunError: A file operation fails, or the segment arrived damaged.
     """
     final = folder / str(incarnation) / f"{generation:06d}.npz"
     try:
@@ -80,7 +81,7 @@ def append_segment(
             part.rename(final)
             sync_directory(final.parent)
             copies.remove(part)
-        # Last, because a generation without a file here counts as not claimed.
+        # Removed last, because a generation without any file counts as not claimed.
         found = find_files(folder, f"*/{generation:06d}.journal")
         for path in found + find_files(folder, f"*/{generation:06d}.*.part"):
             copies.remove(path)
@@ -92,7 +93,7 @@ def append_segment(
 def _append(
     part: Path, whole: Prefix, piece: tuple[Prefix, bytes], copies: CopiedFiles
 ) -> int:
-    """Appends a piece to a partial segment, which is removed if it is damaged."""
+    """Appends a piece to a partial segment; removes the segment if it is damaged."""
     before, data = piece
     held = copies.prefix(part)
     if before.size != held.size or before == held:
@@ -106,20 +107,20 @@ def _append(
 def close_generations(
     run: RunDirectory, folder: Path, task: str, *, were_begun: bool
 ) -> int:
-    """Seals the games that a writer sent before it lost its place.
+    """Seals the games that a writer sent before it lost its slot.
 
     Args:
         run: The run.
         folder: The writer's folder, whose lock the caller holds.
         task: The run's task.
         were_begun: Whether the writer may have played generations that it has not sent.
-            Then the numbers of generations without games are not used again.
+            If so, the numbers of generations without games are not reused.
 
     Returns:
-        How many files were not journals; they are renamed to ``.refused``.
+        The number of invalid journals, which get the suffix ``.refused``.
 
     Raises:
-        RunError: The disk refuses; another call seals the rest.
+        RunError: A file operation fails; another call seals the rest.
     """
     places = {int(path.stem): path for path in writer_files(folder, "journal")}
     num_games = dict.fromkeys(places, 0)
@@ -142,16 +143,16 @@ def close_generations(
     except OSError as error:
         raise storage_error(folder, error) from error
     for incarnation in folder.iterdir():
-        with suppress(OSError):  # it is not empty, or is a file
+        with suppress(OSError):  # not empty, or a file
             incarnation.rmdir()
     return num_refused
 
 
 def _read_sent(path: Path, task: str) -> JournalContents | None:
-    """Returns a journal that a peer sent; None if it is not a journal of this task.
+    """Returns a journal that a mirror sent; None if it is no valid journal of the task.
 
     Raises:
-        OSError, RunError: The disk refuses, so the journal could not be checked.
+        OSError, RunError: Reading fails, so the journal could not be checked.
     """
     generation = int(path.stem)
     data = path.read_bytes()
@@ -174,7 +175,7 @@ def _read_sent(path: Path, task: str) -> JournalContents | None:
 
 
 def _has_header(data: bytes) -> bool:
-    """Returns whether a journal's header is whole (docs/reference/store_format.md)."""
+    """Returns whether a journal's header is intact (docs/reference/store_format.md)."""
     if len(data) < _HEADER.size:
         return False
     _, _, meta_size, crc = _HEADER.unpack_from(data)
@@ -186,7 +187,7 @@ def check_claimed(folder: Path, generation: int) -> None:
     """Checks that a generation was claimed for a writer and is not sealed.
 
     Raises:
-        UsageError: It was not claimed, or the writer's place was given up.
+        UsageError: It was not claimed, or the writer has lost its slot.
     """
     if all(int(path.stem) != generation for path in writer_files(folder, "journal")):
         raise UsageError(
@@ -196,20 +197,20 @@ def check_claimed(folder: Path, generation: int) -> None:
 
 
 def check_segment(part: Path, generation: int, task: str, newest: int | None) -> None:
-    """Checks that a file is a segment, before others read it.
+    """Checks that a received file is a valid segment, before it is published.
 
-    All columns are read, so they are whole and in range. The code that replays the
-    games checks whether their moves are legal.
+    Reading all columns checks that they are complete and in range. The code that
+    replays the games checks that their moves are legal.
 
     Args:
         part: The file.
-        generation: The generation that it must be of.
+        generation: The expected generation.
         task: The run's task.
-        newest: The newest model that the run has published.
+        newest: The number of the newest model that the run has published.
 
     Raises:
-        UsageError: It is not a segment of this generation and task, or has games by
-            models that the run does not have.
+        UsageError: The file is not a segment of this generation and task, or has games
+            of models that the run does not have.
     """
     try:
         with SegmentReader(part) as reader:

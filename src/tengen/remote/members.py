@@ -1,9 +1,9 @@
-"""The mirrors of a run, as the run's service knows them.
+"""The run service's table of mirrors.
 
-A mirror is a self-play writer or an actor like any other; the service holds the lock of
-that writer or actor for it. A mirror that is cut off keeps its place for as long as the
-service waits for it. A service that starts again takes over the records in
-``RUN/mirrors/`` and waits anew.
+To the run, a mirror is an ordinary self-play writer or actor; the service holds the
+lock of that writer or actor on the mirror's behalf. A disconnected mirror keeps its
+slot until a timeout of the service. A restarted service loads the records in
+``RUN/mirrors/`` and restarts the timeouts.
 """
 
 from __future__ import annotations
@@ -36,39 +36,39 @@ from tengen.run import (
 __all__ = ["Member", "Members"]
 
 _SILENT_S = 5.0
-"""Seconds of silence after which another process may take a place. A mirror asks
-something every second."""
+"""Seconds without a request after which another process may take a mirror's slot. A
+mirror sends a request every second."""
 _AWAY_S = 60.0
-"""Seconds of silence after which a mirror is reported to be away."""
+"""Seconds without a request after which a mirror is reported as away."""
 
 
 @dataclass
 class Member:
-    """One mirror."""
+    """The state of one mirror."""
 
     record: MirrorRecord
     """Its published record."""
     lock: WriterLock
     """The lock of its writer or actor."""
     heard_s: float = field(default_factory=time.monotonic)
-    """When it last asked something."""
+    """The time of its last request, from ``time.monotonic``."""
     is_here: bool = True
-    """Whether its process has not ended."""
+    """Whether its process has not reported its end."""
     working: threading.RLock = field(default_factory=threading.RLock)
-    """Held while its files are read or written. It is taken after the lock of the
-    table, or without it, and never before it."""
+    """Held while the mirror's files are read or written. A thread that needs this lock
+    and the lock of the table must take the lock of the table first."""
 
 
 class Members:
     """The table of mirrors. Thread-safe.
 
     Args:
-        run: The run, whose service the caller is.
+        run: The run; the caller is its service.
         task: The run's task.
-        say: Takes a line for people.
+        say: Called with each log message.
 
     Raises:
-        RunError: A record is damaged, or the disk refuses.
+        RunError: A record is damaged, or a file operation fails.
     """
 
     def __init__(
@@ -84,22 +84,22 @@ class Members:
             try:
                 lock = self._hold(record.role, record.index)
             except UsageError:
-                # Another process took its place while no service held it.
+                # Another process took the slot while no service held its lock.
                 forget_mirror(run, record.mirror)
                 continue
             self._members[record.mirror] = Member(record, lock)
 
     def hear(self, mirror: str, events: int) -> Member:
-        """Returns the member that asks, and records that it was heard of.
+        """Returns the member that sent a request, and records the request's time.
 
         Args:
             mirror: The mirror's id.
-            events: The number of the event file that ``join`` gave to the process.
+            events: The number of the event file that ``join`` assigned to the process.
 
         Raises:
-            UsageError: The mirror has no place, or another process works on it, as on a
-                copy of its folder.
-            RunError: The service has just ended.
+            UsageError: The mirror has no slot, or another process uses it, for example
+                with a copy of its folder.
+            RunError: The service has ended.
         """
         with self._lock:
             member = self._known(mirror)
@@ -114,9 +114,9 @@ class Members:
 
     @contextmanager
     def working(self, mirror: str, events: int) -> Iterator[Member]:
-        """Holds the files of the member that asks; others are answered meanwhile.
+        """Locks the files of the member that sent a request, but not the table.
 
-        Args and errors are those of ``hear``.
+        Arguments and errors are those of ``hear``.
         """
         member = self.hear(mirror, events)
         with member.working:
@@ -127,16 +127,16 @@ class Members:
             yield member
 
     def end(self, mirror: str, events: int, *, keeps_place: bool) -> None:
-        """Records that a process ends.
+        """Records that a mirror's process ends.
 
         Args:
             mirror: The mirror's id.
-            events: As for ``hear``.
-            keeps_place: Whether the place is kept for the mirror's next process. If
+            events: See ``hear``.
+            keeps_place: Whether to reserve the slot for the mirror's next process. If
                 not, the mirror has sent all games of every generation that it began.
 
         Raises:
-            TengenError: As ``hear``, or the disk refuses.
+            TengenError: See ``hear``; or a file operation fails.
         """
         with self._lock:
             member = self.hear(mirror, events)
@@ -148,7 +148,7 @@ class Members:
                 self._part_with(member)
 
     def num_here(self, within_s: float) -> int:
-        """Returns how many processes were heard of in the last ``within_s`` seconds."""
+        """Returns the number of processes with a request in the last ``within_s`` s."""
         now_s = time.monotonic()
         with self._lock:
             return sum(
@@ -166,33 +166,33 @@ class Members:
         is_vouched: bool = False,
         had_place: bool = False,
     ) -> Member | None:
-        """Gives a mirror's new process its place.
+        """Assigns a slot to a mirror's new process.
 
         Args:
             mirror: The mirror's id.
-            role: The role that works on it.
-            index: Which actor or writer it is; None for the writer that the mirror was
-                before, or a free one.
+            role: The role that works on the mirror.
+            index: The index of the actor or writer; None for the mirror's previous
+                writer, or else a free one.
             process: ``PID on HOST``.
             is_vouched: Whether the run started the process, as the only one of its
-                index. Such a process takes the place of any mirror; others take only
-                the place of a mirror that has been silent for some seconds.
-            had_place: Whether the mirror has games of an earlier place.
+                index. If so, it may take the slot of any mirror; otherwise only the
+                slot of a mirror that has sent no request for some seconds.
+            had_place: Whether the mirror has games from an earlier slot.
 
         Returns:
-            The member; None if the mirror had a place and lost it. Then it must put its
-            games aside and join with a new id.
+            The member; None if the mirror had a slot and has lost it. The mirror must
+            then set its games aside and join with a new id.
 
         Raises:
-            UsageError: The place is taken, or no place is free.
-            RunError: The disk refuses, or the service has just ended.
+            UsageError: The slot is taken, or no slot is free.
+            RunError: A file operation fails, or the service has ended.
         """
         with self._lock:
             was_evicted = mirror in self._members
             member = self._known(mirror)
             was_evicted &= member is None
             if was_evicted and index is not None and not is_vouched:
-                # It might join before the process that its place is meant for.
+                # An evicted mirror must not take the slot before the evicting process.
                 raise _no_place(mirror)
             if member is not None and role != member.record.role:
                 raise UsageError(
@@ -223,19 +223,20 @@ class Members:
             return member
 
     def look(self, away_s: float) -> None:
-        """Publishes which members are away, and parts with those that lost their place.
+        """Publishes which members are away, and removes those that lost their slot.
 
-        These were silent for ``away_s`` seconds, or ``evict_mirrors`` took their place.
+        A member loses its slot if it sends no request for ``away_s`` seconds, or if
+        ``evict_mirrors`` removes its record.
 
         Raises:
-            RunError: The disk refuses, or a record is damaged.
+            RunError: A file operation fails, or a record is damaged.
         """
         late = []
         with self._lock:
             known = {record.mirror for record in read_mirrors(self._run)}
             for member in self._members.values():
                 if member.record.mirror not in known:
-                    late.append(member)  # a process of this host has its place now
+                    late.append(member)  # evicted by a process of this host
                     continue
                 silent_s = time.monotonic() - member.heard_s
                 if silent_s >= _AWAY_S and not member.record.is_away:
@@ -243,15 +244,15 @@ class Members:
                 if silent_s >= away_s:
                     late.append(member)
         for member in late:
-            # A full disk: the next look tries again.
+            # If the disk is full, the next call tries again.
             with self._lock, suppress(TengenError):
                 self._part_with(member)
 
     def close(self) -> None:
-        """Frees every lock; the records stay for the next service."""
+        """Releases every lock; the records remain for the next service."""
         with self._lock:
             members = [*self._members.values()]
-            # Before the locks are free, so that threads that wait for files see it.
+            # Set before the locks are released, so that waiting threads see it.
             self._is_closed = True
             self._members.clear()
             for member in members:
@@ -259,7 +260,7 @@ class Members:
                     member.lock.release()
 
     def _begin(self, member: Member, process: str) -> None:
-        """Gives a process its numbers and its folder."""
+        """Assigns an incarnation, an event file and a folder to a process."""
         role = member.record.role
         member.heard_s = time.monotonic()
         member.is_here = True
@@ -282,13 +283,13 @@ class Members:
         )
 
     def _part_with(self, member: Member, *, were_begun: bool = True) -> None:
-        """Seals what a mirror has sent and frees its place; see ``close_generations``.
+        """Seals a mirror's games and frees its slot; see ``close_generations``.
 
-        If this raises, the mirror keeps its place.
+        If this raises, the mirror keeps its slot.
         """
         record = member.record
         with member.working:
-            # Another mirror may have the place by now.
+            # Another mirror may hold the slot by now.
             if self._members.get(record.mirror) is not member:
                 return
             text = f"{record.role} of {record.process} has given back its place"
@@ -312,25 +313,25 @@ class Members:
             member.lock.release()
 
     def _known(self, mirror: str) -> Member | None:
-        """Returns a member; None if it has no place, or has just lost it."""
+        """Returns a member; None if the mirror has no slot, or has just lost it."""
         self._check_open()
         member = self._members.get(mirror)
         if member is not None and not has_mirror(self._run, mirror):
-            # A process of this host takes the place, so its record must not come back.
+            # A process of this host takes the slot; do not restore the mirror's record.
             self._part_with(member)
             return None
         return member
 
     def _check_open(self) -> None:
-        """Refuses a question in the last moment, which the next service answers."""
+        """Raises RunError after ``close``, so that the mirror asks the next service."""
         if self._is_closed:
             raise RunError(f"service of run ({self._run.path}) ends; ask again")
 
     def _publish(self, member: Member, **changes: object) -> bool:
-        """Changes a record and publishes it, unless the member was evicted.
+        """Changes and publishes a member's record, unless the member was evicted.
 
         Returns:
-            Whether the record is still there.
+            Whether the record still exists.
         """
         record = dataclasses.replace(member.record, **changes)  # type: ignore[arg-type]
         is_there = change_mirror(self._run, record)
@@ -340,7 +341,7 @@ class Members:
     def _place(
         self, role: str, index: int | None, silent_s: float
     ) -> tuple[WriterLock, int]:
-        """Returns the lock and index of a place; a silent member's, if need be."""
+        """Returns the lock and index of a slot, if necessary a silent member's slot."""
         now_s = time.monotonic()
         members = [one for one in self._members.values() if one.record.role == role]
         if index is not None:
@@ -350,16 +351,16 @@ class Members:
                     self._part_with(member)
             return self._hold(role, index), index
         taken = {member.record.index for member in members}
-        # From the end: the run itself has the first ones, and more when it is scaled.
+        # From the highest, because the run's own writers use the lowest indices.
         first = TRAIN_WRITER + num_trained(self._run)
         for number in reversed(range(first, MAX_WRITERS)):
             folder = writer_directory(self._run, number)
-            # Another process goes on with a writer that has unsealed games.
+            # A writer with unsealed games is left for a process that resumes it.
             if number in taken or writer_files(folder, "journal"):
                 continue
             with suppress(UsageError):
                 return self._hold(role, number), number
-        # Pods that come and go without their folders leave such places behind.
+        # Pods that end and lose their folders leave unused slots.
         gone = [
             one for one in members if not one.is_here or now_s - one.heard_s >= _AWAY_S
         ]

@@ -1,8 +1,8 @@
-"""The messages between a run's service and its mirrors, and their checks.
+"""The messages between a run's service and its mirrors, and their validation.
 
-A question is one line of JSON; a piece of a file is base64 in it. Both sides treat
-everything that arrives as data: file names are made from numbers and short words, sizes
-are bounded, and no peer sends a path.
+A request is one line of JSON; a piece of a file is encoded in it as base64. Neither
+side trusts what it receives: file names are built from numbers and short words, sizes
+are bounded, and no message contains a path.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ __all__ = [
 ]
 
 RUN = Dialect("run", version=2)
-"""The service of a run directory; its token is TENGEN_RUN_TOKEN."""
+"""The protocol of a run's service; its token is in TENGEN_RUN_TOKEN."""
 
 MIRROR_ROLES = ("selfplay", "actor")
 """The roles that can work on a mirror."""
 
 PIECE_BYTES = 512 << 10
-"""The most bytes of a file in one message; a question is at most 1 MiB."""
+"""The maximum number of file bytes in one message; a request is at most 1 MiB."""
 MAX_FILE_BYTES = 4 << 30
-"""The largest journal, segment or file of a model."""
+"""The maximum size of a journal, a segment or a model file."""
 
 MOST_AHEAD = 1024
-"""The most generation numbers that a mirror has claimed and not yet sealed."""
+"""The maximum number of generations that a mirror has claimed and not yet sealed."""
 
 PYTHON = ".".join(platform.python_version_tuple()[:2])
 """The Python version of this process, without the patch number."""
@@ -61,10 +61,10 @@ _WORDS = {
 
 
 def word_in(message: Mapping[str, Any], name: str) -> str:
-    """Returns a string of a message.
+    """Returns the string ``name`` of a message.
 
     Raises:
-        UsageError: It is missing, or does not match the pattern of that name.
+        UsageError: The string is missing, or does not match the pattern for ``name``.
     """
     value = message.get(name)
     if not isinstance(value, str) or not _WORDS[name].fullmatch(value):
@@ -78,10 +78,10 @@ def word_in(message: Mapping[str, Any], name: str) -> str:
 def number_in(
     message: Mapping[str, Any], name: str, most: int = 10**9, least: int = 0
 ) -> int:
-    """Returns an integer of a message.
+    """Returns the integer ``name`` of a message.
 
     Raises:
-        UsageError: It is missing, or out of its range.
+        UsageError: The integer is missing, or not in ``least`` to ``most``.
     """
     value = message.get(name)
     if type(value) is not int or not least <= value <= most:
@@ -93,15 +93,15 @@ def number_in(
 
 
 def encoded(data: bytes) -> str:
-    """Returns bytes as a string for a message."""
+    """Returns ``data`` as a base64 string for a message."""
     return base64.b64encode(data).decode()
 
 
 def decoded(message: Mapping[str, Any]) -> bytes:
-    """Returns the bytes in the ``data`` of a message.
+    """Returns the decoded field ``data`` of a message.
 
     Raises:
-        UsageError: They are missing, more than a piece, or not base64.
+        UsageError: The field is missing, not base64, or longer than ``PIECE_BYTES``.
     """
     text = message.get("data")
     try:
@@ -118,11 +118,11 @@ def decoded(message: Mapping[str, Any]) -> bytes:
 
 
 def log_name(role: str, index: int, events: int) -> str:
-    """Returns the file in ``logs`` of one process on a mirror.
+    """Returns the name in ``logs`` of the log file of one process on a mirror.
 
     Args:
         role: The role of the process.
-        index: Which actor or self-play writer it is.
+        index: The index of its actor or self-play writer.
         events: The number of its event file.
     """
     return f"{role}-{index}-{events}.log"

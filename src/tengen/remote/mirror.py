@@ -1,17 +1,17 @@
-"""A mirror: a folder that stands for the run directory of another host.
+"""A mirror: a local folder that stands in for the run directory of another host.
 
 ::
 
     the run's host                            this host
-    RunService   <-- questions, pieces --   Mirror: a thread
+    RunService   <-- requests, pieces ---   Mirror: a thread
                                               |  run.json, models, STOP
                                               v
                                             a folder like a run's  <-- the role
 
-The role works on the folder as on any run directory. The thread downloads what the role
-needs and uploads what the role makes. During an outage self-play goes on with the model
-that it has, until the numbers of generations that it has claimed are used up (it claims
-them for an hour ahead), or too many bytes of games wait.
+The role uses the folder like any run directory. The thread downloads the role's inputs
+and uploads its outputs. During an outage self-play continues with its current model
+until it has used up the generation numbers that it has claimed (enough for an hour), or
+until too many bytes of games wait for upload.
 """
 
 from __future__ import annotations
@@ -48,35 +48,35 @@ _LOOK_S = 1.0
 _RETRY_S = 2.0
 _PATIENCE_S = 60.0
 _PATIENCE_OF_RUN_S = 600.0
-"""For a process that the run itself started: the run's host may be restarting."""
+"""The patience of a process that the run started, in case the run's host restarts."""
 _CLOSE_S = 20.0
 _SENDING_S = 0.02
 
 
 class _Interrupted(NoAnswer):
-    """The download of a model was interrupted, because the role ends."""
+    """Raised to interrupt the download of a model when the role ends."""
 
 
 class Mirror:
     """The mirror of a run, for one role. Call ``open`` first and ``close`` last.
 
     Args:
-        path: The folder, made when absent. The folder of an earlier process continues
-            that process's work.
+        path: The folder, created if missing. With the folder of an earlier process, the
+            mirror continues that process's work.
         client: A client of the run's service.
         role: The role that works on the mirror, ``selfplay`` or ``actor``.
-        index: Which actor or writer it is; None for the writer that this mirror was
-            before, or a free one.
-        stop: Setting it ends waiting for the run's host. The mirror sets it when it
-            fails for good: then the role ends, and its caller calls ``check``.
-        say: Takes a line for people, from any thread.
+        index: The index of the actor or writer; None for this mirror's previous writer,
+            or else a free one.
+        stop: An event that stops waiting for the run's host when set. The mirror sets
+            it on a permanent error, to end the role; the caller then calls ``check``.
+        say: Called with each log message, from any thread.
         is_vouched: Whether the run started this process as the only one of its index.
-        backlog_bytes: The most bytes of games that may wait for the run's host when a
+        backlog_bytes: The maximum size of the games that wait for upload when a
             generation begins.
 
     Attributes:
         run: The folder, as the role's run directory.
-        place: This process's place in the run.
+        place: This process's slot in the run.
         waits_for: Why ``next_generation`` returned None.
     """
 
@@ -111,18 +111,18 @@ class Mirror:
         self._totals: tuple[int, int] | None = None
 
     def open(self) -> RunDirectory:
-        """Makes the folder and takes a place in the run. Blocks.
+        """Creates the folder and takes a slot in the run. Blocks.
 
-        Waits for a host that does not answer: for a minute, or for ten if the run
-        started this process.
+        If the run's host does not respond, retries for one minute, or for ten minutes
+        if the run started this process.
 
         Returns:
             The folder, as a run directory, with the run's ``run.json``.
 
         Raises:
-            UsageError: The folder is something else, the run's host does not answer, or
-                it refuses the token, the version or the index.
-            RunError: The disk refuses.
+            UsageError: The folder is not a mirror of this run, or the run's host does
+                not respond or rejects the token, the version or the index.
+            RunError: A file operation fails.
         """
         self._folder = MirrorFolder(self.run, self._service.name)
         self._held = self.run.lock("mirror")
@@ -146,14 +146,14 @@ class Mirror:
 
     @property
     def log_name(self) -> str:
-        """The file in ``logs`` that this process may print to; it is uploaded."""
+        """The name in ``logs`` of this process's log file, which is uploaded."""
         return log_name(self._role, self.place.index, self.place.events)
 
     def new_incarnation(self) -> int:
-        """Returns an incarnation for a new writer, above all others of this writer.
+        """Returns an incarnation above all that this writer has used.
 
-        A role that is made anew, for example because ``run.json`` has changed, is a new
-        writer.
+        A role needs a new incarnation whenever it is created again, for example because
+        ``run.json`` has changed.
         """
         folder = writer_directory(self.run, self.place.index)
         names = [path.name for path in find_files(folder, "*")]
@@ -161,10 +161,10 @@ class Mirror:
         return max([self.place.incarnation, *(number + 1 for number in used)])
 
     def next_generation(self) -> int | None:
-        """Returns the number of the generation to begin; None: see ``waits_for``.
+        """Returns the number of the generation to begin, or None; sets ``waits_for``.
 
         Raises:
-            TengenError: The mirror has failed for good.
+            TengenError: The mirror has failed permanently.
         """
         self.check()
         waiting = self._games.unsent_bytes() if self._games else 0
@@ -185,19 +185,19 @@ class Mirror:
         return number
 
     def check(self) -> None:
-        """Raises the error that ended the mirror for good, if there is one.
+        """Raises the permanent error of the mirror, if one has occurred.
 
         Raises:
-            TengenError: The run's host refused something, or the mirror failed.
+            TengenError: The run's host rejected a request, or the mirror failed.
         """
         if self._error is not None:
             raise self._error
 
     def wait_until_sent(self, seconds: float) -> None:
-        """Waits until the run's host has all games; returns early in an outage.
+        """Waits until all games are uploaded; returns early in an outage.
 
         Args:
-            seconds: The longest wait.
+            seconds: The maximum wait.
         """
         until = time.monotonic() + seconds
         while self._games is not None and self._games.unsent_bytes() > 0:
@@ -208,9 +208,9 @@ class Mirror:
             time.sleep(_SENDING_S)
 
     def close(self) -> None:
-        """Sends what is left, for some seconds, and ends. A second call does nothing.
+        """Uploads the remaining data for some seconds, and ends. Idempotent.
 
-        What could not be sent stays in the folder, for the next process.
+        Data that could not be uploaded stays in the folder, for the next process.
         """
         if self._is_over.is_set():
             return
@@ -235,7 +235,7 @@ class Mirror:
         self._held.release()
 
     def _end(self) -> None:
-        """Gives the place back, unless a generation is half played."""
+        """Gives the slot back, unless a generation is unfinished."""
         keeps_place = self._games is not None and self._games.has_journals
         self._client.ask("end", keeps_place=keeps_place)
         if not keeps_place:
@@ -263,7 +263,7 @@ class Mirror:
         )
 
     def _waited_for(self, ask: Callable[[], _Answer]) -> _Answer:
-        """Asks until the run's host answers; it may start after this process."""
+        """Calls ``ask`` until the run's host responds or the patience runs out."""
         patience_s = _PATIENCE_OF_RUN_S if self._is_vouched else _PATIENCE_S
         until = time.monotonic() + patience_s
         is_told = False
@@ -314,7 +314,7 @@ class Mirror:
                 self._is_away(error)
                 pause_s = _RETRY_S
             except Exception as error:
-                # Also if the host's answer is not what it should be.
+                # This includes a malformed response of the run's host.
                 kind = type(error).__name__
                 self._fail(RunError(f"mirror ({self.run.path}) failed, {kind} {error}"))
                 return
@@ -322,7 +322,7 @@ class Mirror:
             self._wake.clear()
 
     def _fail(self, error: TengenError) -> None:
-        """Ends the role, as the run would not get anything that it makes."""
+        """Ends the role, because its output would no longer reach the run."""
         self._error = error
         self._say(str(error))
         self._stop.set()
@@ -333,7 +333,7 @@ class Mirror:
             self._downloads.follow(newest)
 
     def _exchange(self) -> int | None:
-        """Exchanges everything but models; returns the number of the newest model."""
+        """Syncs everything except models; returns the number of the newest model."""
         newest = self._take()
         self._send()
         if self._games is not None:
@@ -342,7 +342,7 @@ class Mirror:
         return newest
 
     def _take(self) -> int | None:
-        """Takes all but models, sends an actor's counts; returns the newest model."""
+        """Downloads all but models, and sends an actor's counts; see ``_exchange``."""
         totals = None
         if self._games is None:
             totals = read_actor_totals(self.run, self.place.index)
@@ -358,17 +358,16 @@ class Mirror:
             upload.send()
 
     def _between_pieces(self) -> None:
-        """Exchanges the rest while a large model arrives."""
+        """Syncs the other files during the download of a large model."""
         if self._is_over.is_set() or self._stop.is_set():
             raise _Interrupted("the role ends")
         if time.monotonic() - self._exchanged_s >= _LOOK_S:
             self._exchange()
 
     def _claim(self, games: GameUploads) -> None:
-        """Claims numbers of generations, if the stock lacks some."""
+        """Claims generation numbers if the stock has too few."""
         known = self._begun_generations()
-        # Generations that are begun here are unsealed at the run's host until their
-        # segments are there.
+        # The run's host counts a generation as unsealed until its segment arrives.
         num_had = self._stock.num_free(known) + len(known - games.sent_generations())
         num_more = min(self._stock.num_lacking(known), MOST_AHEAD - num_had)
         if num_more > 0:
@@ -378,9 +377,9 @@ class Mirror:
                 self._wake.set()
 
     def _begun_generations(self) -> set[int]:
-        """Returns the generations that were begun here, sent or not."""
+        """Returns all generations begun on this mirror, sent or not."""
         folder = writer_directory(self.run, self.place.index)
-        # In this order, because the role may seal one meanwhile.
+        # Journals first, because the role may seal one between the two listings.
         files = writer_files(folder, "journal") + writer_files(folder, "npz")
         sent = self._games.sent_generations() if self._games else set()
         return {int(path.stem) for path in files} | sent

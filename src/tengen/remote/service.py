@@ -8,9 +8,9 @@
     server.close()
     service.close()
 
-It sends what a role needs (``run.json``, models, numbers of generations) and receives
-what the role makes (games, events, logs, counts), which is durable before the service
-answers. Every question may be asked twice: a mirror that was cut off asks again.
+The service sends a role its inputs (``run.json``, models, generation numbers) and
+receives its outputs (games, events, logs, counts), which are durable before the service
+responds. Requests are idempotent, because a mirror repeats a request after an outage.
 """
 
 from __future__ import annotations
@@ -56,27 +56,27 @@ from tengen.transport import Message, Service
 __all__ = ["RunService"]
 
 _AWAY_S = 7200.0
-"""Seconds for which a silent mirror keeps its place: more than an outage of an hour.
-Then the service seals the games that the mirror has sent, and accepts no more."""
+"""Seconds for which a silent mirror keeps its slot, enough for an outage of an hour.
+After that, the service seals the mirror's games and accepts no more of them."""
 _LOOK_S = 5.0
 _HERE_S = 6.0
 _LOOK_AGAIN_S = 0.1
 _MOST_MADE_ANEW = 1000
-"""How often a process may make its role anew, as when ``run.json`` has changed."""
+"""How many times a process may recreate its role, for example on config changes."""
 
 
 class RunService:
-    """Answers the mirrors of a run. Thread-safe.
+    """Serves a run's files to its mirrors. Thread-safe.
 
     Args:
         run: The run.
         task: The run's task.
         status: Returns the run's status for mirrors, as JSON values.
-        say: Takes a line for people.
+        say: Called with each log message.
 
     Raises:
-        UsageError: Another process is the run's service.
-        RunError: A record of a mirror is damaged, or the disk refuses.
+        UsageError: Another process already runs the service of this run.
+        RunError: A mirror's record is damaged, or a file operation fails.
 
     Attributes:
         service: The service for a ``Server`` of ``tengen.transport``.
@@ -122,14 +122,14 @@ class RunService:
         """Waits until all connected mirrors have sent their games and ended.
 
         Args:
-            seconds: The longest wait.
+            seconds: The maximum wait.
         """
         until = time.monotonic() + seconds
         while time.monotonic() < until and self._members.num_here(_HERE_S) > 0:
             time.sleep(_LOOK_AGAIN_S)
 
     def close(self) -> None:
-        """Ends the service; mirrors keep their places for the next one."""
+        """Ends the service; the next service continues with the same mirrors."""
         self._is_over.set()
         self._watch.join()
         self._members.close()
@@ -218,7 +218,7 @@ class RunService:
         return {"numbers": numbers}
 
     def _append(self, message: Message) -> dict[str, int]:
-        """Appends a piece to a file of a mirror; returns how much of it is here."""
+        """Appends a piece to a mirror's file; returns the file's size on this host."""
         kind, data = word_in(message, "kind"), decoded(message)
         size = number_in(message, "offset", 1 << 40)
         before = Prefix(size, number_in(message, "crc", (1 << 32) - 1))
@@ -239,7 +239,7 @@ class RunService:
     ) -> int:
         folder = self._folder(member)
         generation = number_in(message, "generation", least=1)
-        # A mirror writes as its own incarnation, or sends files of an earlier one.
+        # A recreated role uses a higher incarnation than its process joined with.
         most = member.record.incarnation + _MOST_MADE_ANEW
         incarnation = number_in(message, "incarnation", most, least=1)
         if kind == "segment":
@@ -257,7 +257,7 @@ class RunService:
             )
         before, data = piece
         if any(int(path.stem) == generation for path in writer_files(folder, "npz")):
-            return before.size + len(data)  # sealed: its journals are not needed
+            return before.size + len(data)  # sealed, so its journals are not needed
         check_claimed(folder, generation)
         place = folder / str(incarnation)
         place.mkdir(exist_ok=True)
@@ -300,11 +300,11 @@ class RunService:
         return {}
 
     def _told(self) -> Any:
-        """Returns the run's status, which is read every few seconds at most."""
+        """Returns the run's status, cached for a few seconds."""
         with self._reading:
             if time.monotonic() - self._read_s >= _LOOK_S:
                 self._read_s = time.monotonic()
-                # The run's host itself reports what cannot be read.
+                # The run's host reports read errors itself.
                 with suppress(TengenError):
                     self._report = self._status()
             return self._report
@@ -323,10 +323,10 @@ class RunService:
 
     def _watching(self) -> None:
         while not self._is_over.wait(_LOOK_S):
-            with suppress(TengenError):  # a full disk: the next look tries again
+            with suppress(TengenError):  # on a full disk, the next call tries again
                 self._members.look(_AWAY_S)
 
 
 def _asker(message: Message) -> tuple[str, int]:
-    """Returns the mirror that asks, and the number of its event file."""
+    """Returns the id of the requesting mirror, and the number of its event file."""
     return word_in(message, "mirror"), number_in(message, "events")

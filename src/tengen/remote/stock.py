@@ -1,4 +1,4 @@
-"""The numbers of generations that a mirror has claimed ahead, for an outage."""
+"""A stock of generation numbers that a mirror claims in advance, for an outage."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _OUTAGE_S = 3600.0
 _LEAST = 16
 _MEASURED = 8
 _AT_ONCE = 64
-"""The most numbers of one question. The host writes a file for each, and meanwhile no
-other writer of the run can claim a number."""
+"""The maximum number of numbers to claim per request. The run's host writes a file per
+number, and blocks other writers' claims until all are written."""
 
 
 class NumberStock:
-    """Numbers that are claimed for this mirror and not begun. Thread-safe.
+    """Generation numbers claimed for this mirror and not yet begun. Thread-safe.
 
-    The stock has room for an hour of generations, at the pace of the last one or of the
+    The stock should last for an hour, at the pace of the latest generation or of the
     last few, whichever is faster.
     """
 
@@ -30,31 +30,31 @@ class NumberStock:
         self._lock = threading.Lock()
         self._claimed: list[int] = []
         self._last: int | None = None
-        # When the last generations began.
+        # Start times of the most recent generations.
         self._begun_s: deque[float] = deque(maxlen=_MEASURED)
         self._pace_s = math.inf
 
     def put(self, claimed: Iterable[int]) -> None:
-        """Replaces the stock by all numbers that the host has for this mirror."""
+        """Replaces the stock with all numbers that the run reserves for this mirror."""
         with self._lock:
             self._claimed = sorted(claimed)
 
     def drop(self, sealed: set[int]) -> None:
-        """Removes numbers whose segments are at the host."""
+        """Removes the numbers of generations whose segments are uploaded."""
         with self._lock:
             self._claimed = [one for one in self._claimed if one not in sealed]
 
     def begin(self, known: set[int], now_s: float) -> int | None:
-        """Returns the number of the generation to begin now, or None.
+        """Returns the number of the generation to begin now, or None if none is free.
 
         Args:
-            known: Numbers that were begun here.
-            now_s: The time, by ``time.monotonic``.
+            known: The numbers of generations already begun on this mirror.
+            now_s: The current time, from ``time.monotonic``.
         """
         with self._lock:
             free = self._free(known)
             if not free:
-                # The length of an outage is not the length of a generation.
+                # Exclude the wait from the measured pace.
                 self._begun_s.clear()
                 return None
             if free[0] != self._last:
@@ -63,17 +63,17 @@ class NumberStock:
             return free[0]
 
     def pause(self) -> None:
-        """Records that the next generation begins late, for another reason."""
+        """Excludes the time until the next generation from the measured pace."""
         with self._lock:
             self._begun_s.clear()
 
     def num_free(self, known: set[int]) -> int:
-        """Returns how many of the numbers are not begun."""
+        """Returns the number of generations that are claimed and not begun."""
         with self._lock:
             return len(self._free(known))
 
     def num_lacking(self, known: set[int]) -> int:
-        """Returns how many numbers to claim now, 0 if there are enough."""
+        """Returns how many numbers to claim now; 0 if the stock is sufficient."""
         with self._lock:
             hour = max(_LEAST, math.ceil(_OUTAGE_S / max(1.0, self._pace_s)) + 1)
             wanted = min(MOST_AHEAD, hour + hour // 4)

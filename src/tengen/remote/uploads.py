@@ -1,8 +1,8 @@
-"""The files of a mirror that go to its run's host, sent until they are there.
+"""Uploads of a mirror's files to the run's host.
 
-Every file is sent in the same way, piece by piece as it grows: journals, segments, logs
-and event files. The messages of a segment also have its size and CRC-32, and the host
-publishes a segment once it has arrived whole.
+Journals, segments, logs and event files are all sent piece by piece as they grow. The
+messages of a segment also contain its size and CRC-32, and the run's host publishes a
+segment when it is complete.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from tengen.run import storage_error
 __all__ = ["GameUploads", "Upload"]
 
 _KEPT = 4
-"""Segments that stay here after they were sent, for forks and resignation."""
+"""The number of sent segments to keep locally, for forks and resignation."""
 
 
 class Upload:
-    """Sends one file. Used by one thread, except for ``num_sent``.
+    """The upload of one file. Used by one thread, except for ``num_sent``.
 
     Args:
         client: A client of the run's service.
         path: The file, which may not exist yet.
-        where: The fields of a message that say which file it is: its ``kind``, for
-            games their ``incarnation`` and ``generation``, for a segment its ``size``
-            and ``whole_crc``.
+        where: The message fields that identify the file: its ``kind``; for games also
+            ``incarnation`` and ``generation``; for a segment also ``size`` and
+            ``whole_crc``.
     """
 
     def __init__(self, client: RunClient, path: Path, where: dict[str, Any]) -> None:
@@ -43,10 +43,10 @@ class Upload:
         self._sent: Prefix | None = None
 
     def send(self) -> bool:
-        """Sends the bytes that were added; returns whether the host has all of them.
+        """Sends the file's new bytes; returns whether the run's host has all bytes.
 
         Raises:
-            TengenError: As ``RunClient``. The next call asks what the host has.
+            TengenError: See ``RunClient``. The next call queries the copy's size again.
         """
         try:
             return self._send()
@@ -60,7 +60,7 @@ class Upload:
         with open(self._path, "rb") as file:
             if self._sent is None:
                 held = self._append(Prefix(), b"")
-                # None if this host has lost the end of its file.
+                # None if the local file is shorter than the copy.
                 self._sent = read_prefix(self._path, held)
             while (sent := self._sent) is not None:
                 data = os.pread(file.fileno(), PIECE_BYTES, sent.size)
@@ -72,7 +72,7 @@ class Upload:
         return False
 
     def _append(self, before: Prefix, data: bytes) -> int:
-        """Sends a piece; returns how many bytes of the file the run's host has."""
+        """Sends a piece; returns the size of the copy on the run's host."""
         answer = self._client.ask(
             "append",
             offset=before.size,
@@ -84,14 +84,14 @@ class Upload:
 
     @property
     def num_sent(self) -> int:
-        """How many bytes the run's host has, as far as it is known. Any thread."""
+        """The last known size of the copy on the run's host. Thread-safe."""
         return 0 if (sent := self._sent) is None else sent.size
 
 
 class GameUploads:
-    """Sends a writer's journals as they grow, and its segments.
+    """The uploads of a writer's journals and segments.
 
-    Used by one thread, except where a method says otherwise.
+    Used by one thread, except for the methods marked as thread-safe.
 
     Args:
         client: A client of the run's service.
@@ -105,10 +105,10 @@ class GameUploads:
         self._is_sent: set[Path] = set()
 
     def send(self) -> None:
-        """Sends all games. The newest few segments stay here after they were sent.
+        """Sends all games, and removes all but the newest few sent segments.
 
         Raises:
-            TengenError: As ``RunClient``, or the disk refuses.
+            TengenError: See ``RunClient``; or a file operation fails.
         """
         for path in self._unsent():
             upload = self._uploads.get(path) or self._upload(path)
@@ -129,15 +129,15 @@ class GameUploads:
 
     @property
     def has_journals(self) -> bool:
-        """Whether a generation has begun here and is not sealed."""
+        """Whether the writer has an unsealed generation."""
         return bool(writer_files(self._folder, "journal"))
 
     def sent_generations(self) -> set[int]:
-        """Returns the generations whose segments are at the host. Any thread."""
+        """Returns the generations whose segments are uploaded. Thread-safe."""
         return {int(path.stem) for path in tuple(self._is_sent)}
 
     def unsent_bytes(self) -> int:
-        """Returns the bytes of games that only this host has. Any thread."""
+        """Returns the number of bytes of games not yet uploaded. Thread-safe."""
         known = dict(self._uploads)
         num_bytes = 0
         for path in self._unsent():
@@ -147,7 +147,7 @@ class GameUploads:
         return num_bytes
 
     def _unsent(self) -> list[Path]:
-        """Returns the segments that were not sent, and then the journals."""
+        """Returns the unsent segments, followed by the journals."""
         segments = writer_files(self._folder, "npz")
         unsent = [path for path in segments if path not in self._is_sent]
         return unsent + writer_files(self._folder, "journal")

@@ -1,4 +1,4 @@
-"""What an installation can be tried by: ``pytest --pyargs tengen``, half a minute.
+"""Tests of an installation: run ``pytest --pyargs tengen``, which takes half a minute.
 
-It needs pytest and nothing of the source, whose own tests are in its ``tests``.
+They need pytest, but not the source tree, whose own tests are in ``tests``.
 """

@@ -1,4 +1,4 @@
-"""The parts of an installation: the core, a run, a match, a store, the page."""
+"""Tests the parts of an installation: core, training, match, store and web page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tengen.play import Player
 from tengen.store import Column, Selector, Store, StoreConfig, TableConfig
 
 TIMEOUT_S = 300
-# A few seconds of training, without what a run measures first.
+# Settings for a few seconds of training, without initial measurements.
 BRIEF = (
     "agent.actor.games_per_generation=24",
     "agent.actor.full_simulations=8",
@@ -34,7 +34,7 @@ BRIEF = (
 
 
 def command(*words: str) -> list[str]:
-    # -P: of what is installed, whatever lies in the folder.
+    # -P imports the installed package, not a package in the current folder.
     return [sys.executable, "-P", "-m", "tengen", *words]
 
 

@@ -1,4 +1,4 @@
-"""A program that plays: its process, its lines, and the games that it plays."""
+"""Base class for external engines: process, line I/O and the interface for games."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _CHUNK_BYTES = 1 << 16
 
 
 class EngineRefusal(RunError):
-    """The engine refuses what it was asked.
+    """The engine rejects a command.
 
     Attributes:
-        words: What it said, on one line.
+        words: The engine's error message, on one line.
     """
 
     def __init__(self, message: str, words: str) -> None:
@@ -38,12 +38,12 @@ class EngineRefusal(RunError):
 
 
 class MoveRefusedError(Exception):
-    """An engine refuses a legal move of its game.
+    """An engine rejects a legal move of its game.
 
     Attributes:
-        ply: The number of moves before it.
-        vertex: The move as it was sent to the engine.
-        words: What the engine said, on one line.
+        ply: The number of moves before the rejected move.
+        vertex: The rejected move, as it was sent to the engine.
+        words: The engine's error message, on one line.
     """
 
     def __init__(self, ply: int, vertex: str, words: str) -> None:
@@ -54,32 +54,32 @@ class MoveRefusedError(Exception):
 
 
 class EngineProcess(Closable, ABC):
-    """An engine in a process group of its own; a subclass for each protocol.
+    """An engine in its own process group, with one subclass per protocol.
 
-    It plays one game after the other. One thread uses it, but any thread may call
-    ``kill``: a call that waits for an answer then raises RunError. Every method that
-    asks the engine blocks up to ``answer_s`` an answer, and raises RunError where the
-    engine refuses, has died or is too slow.
+    It plays one game at a time. Only one thread may use it, but any thread may call
+    ``kill``, which makes a blocked call raise RunError. Methods that send commands to
+    the engine block for up to ``answer_s`` per command, and raise RunError if the
+    engine rejects the command, dies or does not respond in time.
 
     Args:
-        command: The command line, words as a shell splits them; no shell runs it.
-        answer_s: How long one answer may take, in seconds.
+        command: The command line, split into words as by a shell, but run without one.
+        answer_s: The time limit of one response, in seconds.
     """
 
     PROTOCOL = ""
-    """The protocol's name, for people."""
+    """The protocol's name in messages."""
     QUIT = b""
-    """The line that asks the engine to quit."""
+    """The command that makes the engine quit."""
 
     can_score = False
-    """Whether ``score`` works."""
+    """Whether ``score`` is available."""
 
     def __init__(self, command: str, answer_s: float) -> None:
-        """Starts the program. Blocks until the protocol's first questions are answered.
+        """Starts the program. Blocks until the handshake is complete.
 
         Raises:
-            UsageError: The command names no program, or one of another protocol.
-            RunError: The program does not answer.
+            UsageError: The program does not exist, or speaks another protocol.
+            RunError: The program does not respond.
         """
         self._command = command
         self._answer_s = answer_s
@@ -115,12 +115,12 @@ class EngineProcess(Closable, ABC):
 
     @property
     def pid(self) -> int:
-        """The number of the process."""
+        """The process ID."""
         return self._process.pid
 
     @abstractmethod
     def open(self, game: Game) -> None:
-        """Prepares the engine for games of one kind; call it once, before any game."""
+        """Prepares the engine to play ``game``. Call this once, before ``set_up``."""
 
     @abstractmethod
     def set_up(self) -> None:
@@ -128,34 +128,34 @@ class EngineProcess(Closable, ABC):
 
     @abstractmethod
     def choose(self, moves: list[int]) -> str:
-        """Returns the engine's move after ``moves``, as it answers.
+        """Returns the engine's move after ``moves``, in the protocol's notation.
 
         Raises:
-            MoveRefusedError: The engine refuses one of them.
+            MoveRefusedError: The engine rejects one of ``moves``.
         """
 
     @abstractmethod
     def read(self, answer: str) -> int | None:
-        """Returns the action of such an answer; None if it is not on the board."""
+        """Returns the action of a move from ``choose``; None if it is off the board."""
 
     def resigns(self, answer: str) -> bool:
-        """Returns whether such an answer resigns."""
+        """Returns whether ``answer``, a move from ``choose``, resigns."""
         return False
 
     @abstractmethod
     def why_illegal(self, moves: list[int], action: int | None) -> str:
-        """Returns the rule that a move breaks, as the end of a sentence."""
+        """Returns which rule an illegal move violates, as the end of a sentence."""
 
     def score(self, moves: list[int]) -> str:
         """Returns the engine's score of a finished game; see ``can_score``.
 
         Raises:
-            MoveRefusedError: The engine refuses one of the moves.
+            MoveRefusedError: The engine rejects one of the moves.
         """
         raise NotImplementedError
 
     def num_seki(self) -> int:
-        """Returns how many stones the engine calls seki; 0 where it cannot say."""
+        """Returns the number of stones in seki; 0 if the engine cannot report it."""
         return 0
 
     def is_free(self) -> bool:
@@ -163,20 +163,20 @@ class EngineProcess(Closable, ABC):
         return True
 
     def kill(self) -> None:
-        """Kills the engine and its children at once. Idempotent."""
+        """Kills the engine's process group immediately. Idempotent."""
         if self._is_closed:
-            return  # its number may be another's by now
+            return  # the process ID may have been reused
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
 
     def close(self) -> None:
-        """Asks the engine to quit, waits a moment and kills it. Idempotent."""
+        """Tells the engine to quit, waits up to one second and kills it. Idempotent."""
         if self._is_closed:
             return
         with contextlib.suppress(OSError, ValueError):
             self._stdin.write(self.QUIT)
         self._stdin.close()
-        # Not by wait(), which would let go of the group's number before it is killed.
+        # wait() would free the process ID before the process group is killed.
         until = time.monotonic() + _QUIT_S
         while time.monotonic() < until and not self._has_ended():
             time.sleep(_QUIT_S / 100)
@@ -188,14 +188,14 @@ class EngineProcess(Closable, ABC):
         self._stderr.close()
 
     def _shake_hands(self) -> None:
-        """Asks the protocol's first questions, if there are any."""
+        """Performs the protocol's handshake, if it has one."""
 
     def _tell(self, text: str, line: str) -> None:
         """Sends lines.
 
         Args:
-            text: The lines, each with its end.
-            line: What an error says that it was asked.
+            text: The lines, with line ends.
+            line: The command as shown in an error message.
 
         Raises:
             RunError: The engine has ended.
@@ -208,15 +208,15 @@ class EngineProcess(Closable, ABC):
     def _read_answer(
         self, line: str, find_answer: Callable[[bytes], tuple[str | None, bytes]]
     ) -> str:
-        """Returns the next answer. Blocks up to ``answer_s``.
+        """Returns the next response. Blocks for up to ``answer_s``.
 
         Args:
-            line: What was asked.
-            find_answer: Takes what has been written and not read yet; returns the
-                answer in it, None where it is not whole, and what to keep.
+            line: The command as shown in an error message.
+            find_answer: Receives the unread output; returns the response in it, or None
+                if the response is incomplete, and the remaining output.
 
         Raises:
-            RunError: The engine died, was too slow, or comes to no end.
+            RunError: The engine dies, is too slow, or sends an overlong response.
         """
         until = time.monotonic() + self._answer_s
         while True:
@@ -281,6 +281,6 @@ class EngineProcess(Closable, ABC):
 
 
 def short(text: str) -> str:
-    """Returns a text on one line, cut where it is long."""
+    """Returns ``text`` on one line, truncated to 60 characters."""
     text = " ".join(text.split())
     return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 3] + "..."

@@ -1,4 +1,4 @@
-"""Clients of the protocols of engines: GTP for Go, and Gomocup for gomoku.
+"""Engine protocol clients: GTP for Go, and Gomocup for gomoku.
 
 Source: Farneback 2002, "Specification of the Go Text Protocol, version 2"; Lastovicka,
 "Gomoku AI protocol", https://plastovicka.github.io/protocl2en.htm.
@@ -33,7 +33,7 @@ class GtpEngine(EngineProcess):
     """A GTP engine that plays Go; see ``EngineProcess``.
 
     Attributes:
-        commands: The commands that the engine lists.
+        commands: The commands that the engine supports.
     """
 
     PROTOCOL = "GTP"
@@ -170,7 +170,7 @@ def _find_answer(text: bytes) -> tuple[str | None, bytes]:
     if end:
         return answer.decode(errors="replace"), rest
     if text[:1] not in (b"", b"=", b"?") and b"\n" in text:
-        # A program that does not speak GTP may never send the empty line at the end.
+        # A program that does not speak GTP may never send the closing empty line.
         return text.decode(errors="replace"), text
     return None, text
 
@@ -182,28 +182,28 @@ _NO_LIMIT_MS = (1 << 31) - 1
 
 
 class GomocupEngine(EngineProcess):
-    """One Gomocup engine, which plays gomoku; see ``EngineProcess``.
+    """A Gomocup engine, which plays gomoku; see ``EngineProcess``.
 
     Args:
         command: The command line.
-        answer_s: Seconds that one answer may take.
-        turn_s: The time limit of a move that the engine is told, in seconds.
+        answer_s: The time limit of one response, in seconds.
+        turn_s: The time limit per move that is sent to the engine, in seconds.
     """
 
     PROTOCOL = "Gomocup protocol"
     QUIT = b"END\r\n"
 
     def __init__(self, command: str, answer_s: float, turn_s: float = 1.0) -> None:
-        """Starts the program, and asks it nothing.
+        """Starts the program. Sends no commands.
 
         Raises:
-            UsageError: The command names no program.
+            UsageError: The program cannot be started.
         """
         super().__init__(command, answer_s)
         self._turn_s = turn_s
 
     def tell(self, line: str) -> None:
-        """Sends a command that has no answer.
+        """Sends a command that has no response.
 
         Raises:
             RunError: The engine has ended.
@@ -211,21 +211,21 @@ class GomocupEngine(EngineProcess):
         self._tell(f"{line}\r\n", line)
 
     def ask(self, line: str, *more: str) -> str:
-        """Returns the answer to a command; skips messages.
+        """Returns the response to a command, without messages that precede it.
 
         Args:
-            line: The command.
+            line: The first line of the command.
             more: Further lines of the command.
 
         Raises:
-            EngineRefusal: The engine answers ERROR or UNKNOWN.
-            RunError: The engine died, or was too slow.
+            EngineRefusal: The engine responds with ERROR or UNKNOWN.
+            RunError: The engine dies, or is too slow.
         """
         self._tell("".join(f"{one}\r\n" for one in (line, *more)), line)
         answer = self._read_answer(line, _find_line)
         word, _, words = answer.partition(" ")
         if word.upper() == "SUGGEST":
-            # The manager decides; it agrees.
+            # The protocol lets the manager decide; it accepts the suggestion.
             return self.ask(f"PLAY {words}") if not line.startswith("PLAY") else answer
         if word.upper() in _REFUSALS:
             raise self._refusal(line, short(answer))
@@ -235,13 +235,13 @@ class GomocupEngine(EngineProcess):
         """Sends START, the time limits and the rule.
 
         Raises:
-            EngineRefusal: The engine has no such board.
-            RunError: The engine died, was too slow, or does not speak the protocol.
+            EngineRefusal: The engine does not support the board size.
+            RunError: The engine dies, is too slow, or does not speak the protocol.
         """
         rules = read_gomoku_name(game.name)
         assert rules is not None
         self._size = rules.size
-        self._played: list[int] = []  # with the engine's own move at the end
+        self._played: list[int] = []  # ends with the engine's own move
         line = f"START {rules.size}"
         answer = self.ask(line)
         if not answer.upper().startswith("OK"):
@@ -257,14 +257,14 @@ class GomocupEngine(EngineProcess):
             self.tell(f"INFO {key} {value}")
 
     def set_up(self) -> None:
-        """Asks for a first move."""
+        """Requests a first move."""
         self.choose([])
 
     def choose(self, moves: list[int]) -> str:
-        """Returns the engine's answer after ``moves``.
+        """Returns the engine's response after ``moves``.
 
         Raises:
-            EngineRefusal: The engine refuses them, or to move.
+            EngineRefusal: The engine rejects the moves, or refuses to move.
         """
         if self._played and moves[:-1] == self._played:
             answer = self.ask(f"TURN {write_cell(moves[-1], self._size)}")
@@ -285,11 +285,11 @@ class GomocupEngine(EngineProcess):
         return read_cell(answer, self._size)
 
     def why_illegal(self, moves: list[int], action: int | None) -> str:
-        """Returns the rule that a move breaks, as the end of a sentence."""
+        """Returns which rule an illegal move violates, as the end of a sentence."""
         return "it is no cell" if action is None else "the cell is taken"
 
     def is_free(self) -> bool:
-        """Returns whether the engine knows RESTART, which is optional."""
+        """Returns whether the engine can play another game: RESTART is optional."""
         self._played = []
         try:
             return self.ask("RESTART").upper().startswith("OK")
@@ -298,7 +298,7 @@ class GomocupEngine(EngineProcess):
 
 
 def _find_line(text: bytes) -> tuple[str | None, bytes]:
-    """Returns the first line that is not a message, and what follows it."""
+    """Returns the first line that is no message, None if incomplete, and the rest."""
     while found := _LINE_END.search(text):
         line, text = text[: found.start()], text[found.end() :]
         shown = line.decode(errors="replace").strip()

@@ -1,10 +1,10 @@
-"""Evaluation of an agent in an environment, with whole episodes.
+"""Evaluation of an agent in an environment, with complete episodes.
 
-Copies of the environment are stepped together, so that the network has a batch. The
-episodes that count are fixed in advance: with C copies, episode i is number ``i // C``
-of copy ``i % C``. Counting the first N that end would favour short episodes, which are
-bad in some environments and good in others. A copy that has played its episodes is
-stepped on, but its steps do not count.
+The environment is vectorized, so that the network evaluates batches. The episodes to
+count are fixed in advance: with C copies, episode i is the episode ``i // C`` of copy
+``i % C``. Counting the first N episodes to end would bias the result to short episodes,
+which are bad in some environments and good in others. A copy that has played its
+episodes still steps, but these steps do not count.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ ActingMode = Literal["greedy", "sampled", "epsilon"]
 
 @dataclass(frozen=True, kw_only=True)
 class Acting:
-    """How an agent turns a network's answers into actions in evaluation."""
+    """How an agent chooses actions from a network's outputs in evaluation."""
 
     mode: ActingMode = "greedy"
-    """``greedy``: the best action. ``sampled``: drawn from the policy, as in training;
-    not for agents without a policy. ``epsilon``: epsilon-greedy."""
+    """``greedy``: the best action. ``sampled``: sampled from the policy, as in
+    training; not for agents without a policy. ``epsilon``: epsilon-greedy."""
     epsilon: float = 0.001
-    """Probability of a random action with ``epsilon``, in [0, 1]. Continuous actions
-    are always greedy."""
+    """Probability of a random action in mode ``epsilon``, in [0, 1]. Continuous actions
+    are always greedy in this mode."""
 
     def __post_init__(self) -> None:
         """Checks the fields.
 
         Raises:
-            UsageError: One is out of its range.
+            UsageError: A field is out of its range.
         """
         check_literals(self)
         rule = "must be in [0, 1]; use 0.001"
@@ -68,9 +68,9 @@ class Acting:
 
         Args:
             policy: The agent.
-            outputs: The network's answers, ``[N, ...]`` each.
+            outputs: The network's outputs, arrays of shape ``[N, ...]``.
             actions: The action space.
-            draw: The random numbers.
+            draw: The random number generator.
         """
         if self.mode == "sampled":
             num_rows = len(next(iter(outputs.values())))
@@ -93,7 +93,7 @@ class Acting:
 
 
 class Draws:
-    """Uniform random numbers, a function of a seed and the number of the call.
+    """Uniform random numbers, determined by a seed and the index of the call.
 
     Args:
         seed: 0 to 2^64 - 1.
@@ -104,7 +104,7 @@ class Draws:
         self._step = 0
 
     def uniforms(self, num_rows: int, num_each: int) -> NDArray[np.float64]:
-        """Returns ``[num_rows, num_each]`` float64 in [0, 1), new ones at each call."""
+        """Returns new random numbers in [0, 1), ``[num_rows, num_each]`` float64."""
         self._step += 1
         stream = np.random.Philox(key=self._seed, counter=[0, self._step, 0, 0])
         return np.random.Generator(stream).random((num_rows, num_each))
@@ -116,14 +116,14 @@ MAX_STEPS = 108_000
 
 @dataclass(frozen=True)
 class EpisodesReport:
-    """Returns and lengths of episodes, in order of their index."""
+    """Returns and lengths of episodes, ordered by episode index."""
 
     returns: tuple[float, ...]
     """The undiscounted return of each episode."""
     lengths: tuple[int, ...]
-    """Steps of each episode."""
+    """The number of steps of each episode."""
     num_cut: int = 0
-    """Episodes that were cut; their returns count, too."""
+    """Episodes that were cut at ``max_steps``; their returns are included."""
 
     @property
     def mean_return(self) -> float:
@@ -137,11 +137,11 @@ class EpisodesReport:
 
     @property
     def num_frames(self) -> int:
-        """Steps of all episodes."""
+        """The total number of steps of all episodes."""
         return sum(self.lengths)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the report as JSON values; ``low`` and ``high`` are the interval."""
+        """Returns the report as JSON; ``low`` and ``high`` are the ``interval``."""
         low, high = self.interval or (None, None)
         return {
             "episodes": len(self.returns),
@@ -170,26 +170,26 @@ def play_episodes(
 ) -> EpisodesReport:
     """Plays episodes and returns their report. Blocks.
 
-    The returns depend only on the model, the seeds, the environment's copies and the
-    number of episodes; the module's docstring says which episodes count.
+    The returns depend only on the model, the seeds, the number of vectorized copies and
+    the number of episodes. The module's docstring defines which episodes count.
 
     Args:
-        env: C copies of the environment, at most as many as episodes; it is reset
-            first, and not closed.
+        env: The environment, with at most ``num_episodes`` vectorized copies. It is
+            reset first, and not closed.
         policy: The agent, which chooses the actions.
         backend: The backend of the network.
         num_episodes: Number of episodes, at least 1.
         model: The model's name in messages.
-        max_steps: Steps after which an episode is cut, at least 1. The copy then plays
-            no other episode, because it cannot be reset alone, and the report has fewer
-            episodes.
-        acting: How actions are chosen; None for greedy.
+        max_steps: Steps after which an episode is cut, at least 1. Its copy then plays
+            no further episode, because a copy cannot be reset individually, so the
+            report has fewer episodes.
+        acting: How to choose actions; None for greedy.
         seed: Seed of ``acting``, 0 to 2^64 - 1.
-        watch: Called with the number of finished episodes after each of them.
+        watch: Called after each episode, with the number of finished episodes.
 
     Raises:
         UsageError: There are more copies than episodes.
-        RunError: An answer is not finite, or the environment fails.
+        RunError: A network output is not finite, or the environment fails.
     """
     num_envs, actions = env.num_envs, env.spec.actions
     check(
@@ -201,7 +201,7 @@ def play_episodes(
     rows = EnvironmentRows(backend.signature, actions, num_envs)
     runner = backend.bind(rows.inputs, rows.outputs, rows.state)
     returns, lengths = np.zeros(num_episodes), np.zeros(num_episodes, np.int64)
-    # The episode that each copy plays; beyond the last one nothing counts.
+    # The index of each copy's current episode; from num_episodes on, none counts.
     playing = np.arange(num_envs)
     num_over = num_cut = 0
     acting, draws = acting or Acting(), Draws(seed)
@@ -234,15 +234,15 @@ def play_episodes(
 
 
 _CONFIDENCE = 0.95
-# More halvings than a float has bits change nothing.
+# More bisection steps than this exceed the precision of a float.
 _NUM_HALVINGS = 80
 
 
 def mean_interval(values: Sequence[float]) -> tuple[float, float] | None:
     """Returns the 95 % confidence interval of the mean of a distribution (Student's t).
 
-    It is exact for normal distributions, and nearly exact for many values of any other.
-    Equal values give an interval of width 0, because the sample shows no variance.
+    The interval is exact for a normal distribution, and a good approximation for large
+    samples of any other. Equal values have variance 0, and so an interval of width 0.
 
     Source: Student 1908, "The probable error of a mean".
 
@@ -250,7 +250,7 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float] | None:
         values: The sample, at least one value.
 
     Returns:
-        The lower and the upper end; None for one value, which has no variance.
+        The lower and upper bounds; None for a single value, which has no variance.
     """
     if len(values) < 2:
         return None
@@ -261,8 +261,8 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float] | None:
 
 
 def _t_quantile(freedom: int) -> float:
-    """Returns what Student's t exceeds in absolute value with probability 5 %."""
-    low, high = 1.0, 16.0  # 12.7 with one degree of freedom, 1.96 with very many
+    """Returns the two-sided 95 % quantile of Student's t distribution."""
+    low, high = 1.0, 16.0  # from 12.7 for 1 degree of freedom to 1.96 in the limit
     for _ in range(_NUM_HALVINGS):
         middle = (low + high) / 2
         if _probability_within(middle, freedom) < _CONFIDENCE:
@@ -273,14 +273,14 @@ def _t_quantile(freedom: int) -> float:
 
 
 def _probability_within(t: float, freedom: int) -> float:
-    """Returns the probability that Student's variable lies in [-t, t].
+    """Returns the probability that a Student's t variable lies in [-t, t].
 
     Source: Abramowitz and Stegun 1964, 26.7.3 and 26.7.4.
     """
     angle = math.atan(t / math.sqrt(freedom))
     sine, cosine = math.sin(angle), math.cos(angle)
     is_odd = freedom % 2
-    # Each term of the series is the one before by a fraction of cosine squared.
+    # Each term is the previous term times a fraction of cosine squared.
     terms = np.arange(1, (freedom - is_odd) // 2)
     fractions = cosine**2 * (2 * terms - 1 + is_odd) / (2 * terms + is_odd)
     series = 1.0 + float(np.cumprod(fractions).sum())

@@ -1,4 +1,4 @@
-"""Results of matches in ``RUN/eval``, an immutable file each."""
+"""Match results in ``RUN/eval``, one immutable file per match."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 RECORD_SCHEMA = 3
-"""The version of records written here, and the newest that is read."""
+"""The schema of new records, and the newest schema that can be read."""
 
 _FILE = re.compile(r"(.+)-(\d+)\.json")
 
@@ -31,45 +31,45 @@ class MatchRecord:
     """The result of one match."""
 
     schema: int = RECORD_SCHEMA
-    """Version of the record."""
+    """The record's schema."""
     task: str
     """The game."""
     a: str
-    """One player: ``random``, ``mcts:N`` or a model's number, six digits."""
+    """Player A: ``random``, ``mcts:N`` or the number of a model, six digits."""
     b: str
-    """The other."""
+    """Player B, in the same form."""
     wins_a: int
     """Games that A won."""
     draws: int
-    """Games drawn."""
+    """Drawn games."""
     wins_b: int
     """Games that B won."""
     num_simulations: int
-    """Simulations of a move of models."""
+    """Simulations per move for players that are models."""
     play: PlayConfig = field(default_factory=PlayConfig)
-    """How models play; the defaults in records of schema 1, which do not have it."""
+    """Search settings of models; the defaults in schema 1, which lacks this field."""
     opening_plies: int
     """Random plies at the start of each game."""
     book: str = ""
-    """The digest of the book whose openings came before them; empty for none."""
+    """Digest of the opening book, played before the random plies; empty for none."""
     seed: int
     """Seed of the match."""
 
     def to_pairing(self) -> Pairing:
-        """Returns the result for ``fit_ratings``."""
+        """Returns the result as input for ``fit_ratings``."""
         return Pairing(self.a, self.b, Tally(self.wins_a, self.draws, self.wins_b))
 
 
 def publish_record(run: RunDirectory, name: str, record: MatchRecord) -> Path:
-    """Writes ``RUN/eval/<name>-<n>.json`` with the next n, from 1.
+    """Writes ``RUN/eval/<name>-<n>.json`` with the next free n, starting at 1.
 
-    Blocks until the file is durable. Only one process may write records of a name.
+    Blocks until the file is durable. For each ``name``, only one process may write.
 
     Returns:
-        The file.
+        The path of the file.
 
     Raises:
-        RunError: The disk refuses.
+        RunError: The write fails.
     """
     make_directory(run.eval)
     taken = [number for found, number, _ in _files(run) if found == name]
@@ -79,7 +79,7 @@ def publish_record(run: RunDirectory, name: str, record: MatchRecord) -> Path:
 
 
 def read_records(run: RunDirectory) -> list[MatchRecord]:
-    """Returns every record of a run, by name and then by number.
+    """Returns all records of a run, sorted by name and number.
 
     Raises:
         UsageError: A record has a newer schema.
@@ -100,7 +100,7 @@ def _files(run: RunDirectory) -> list[tuple[str, int, Path]]:
 
 
 def read_record(path: Path) -> MatchRecord:
-    """Returns one record.
+    """Returns the record in the file ``path``.
 
     Raises:
         UsageError: The record has a newer schema.

@@ -1,4 +1,4 @@
-"""A Gomocup session: a model plays on a board as a manager commands."""
+"""A Gomocup session, in which a model plays under the control of a manager."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ __all__ = [
     "ManagerLimits",
 ]
 
-# Managers send this if the time of a match is unlimited.
+# The value that managers send for an unlimited match time.
 _UNLIMITED_MS = (1 << 31) - 1
-# Overhead of a move on top of its search, if no manager reports the time.
+# Overhead per move in addition to the search, if the manager does not report times.
 _LAG_S = 0.02
-# The share of the board's cells that a usual game fills.
+# The share of the board's cells that a typical game fills.
 _PLAYED_PART = 0.4
-# A reused tree is copied at each move: for a moment there are two.
+# A reused tree is copied at each move, so two trees exist for a moment.
 _NUM_TREES = 2
 _LEAST_TREE_BYTES = 1 << 20
-# Memory of searches beside their trees.
+# Memory of searches in addition to their trees.
 _SPARE_BYTES = 16 << 20
-# Bits of the rule.
+# Bits of the value of INFO rule.
 _EXACTLY_FIVE = 1
 _OTHER_RULES = {2: "continuous games", 4: "renju", 8: "caro"}
 _NUMBER = re.compile(r"[+-]?[0-9]{1,15}")
@@ -53,13 +53,13 @@ _NUMBER = re.compile(r"[+-]?[0-9]{1,15}")
 class ManagerLimits:
     """The limits that INFO has set so far. Used by one thread.
 
-    A limit that cannot be kept is reported by ``problem``, once a command comes that
-    has an answer.
+    INFO has no response, so the next command that has one reports a limit that cannot
+    be met; see ``problem``.
 
     Args:
         rules: The rules that the model plays.
-        begun_s: When the process started, by the clock of ``start``.
-        own_bytes: Memory of the process without any tree.
+        begun_s: When the process started, on the same clock as ``now_s`` of ``start``.
+        own_bytes: The memory of the process without search trees.
     """
 
     def __init__(self, rules: GomokuRules, begun_s: float, own_bytes: int) -> None:
@@ -69,14 +69,14 @@ class ManagerLimits:
         self._turn_s: float | None = None
         self._match_s = math.inf
         self._told_left_s: float | None = None
-        self._used_s = 0.0  # of what was told to be left, else of the match
+        self._used_s = 0.0  # since the last time_left, else in the match
         self._rule = _EXACTLY_FIVE if rules.exactly_five else 0
         self._max_memory = 0
         self._notes: list[str] = []
 
     @property
     def tree_bytes(self) -> int | None:
-        """The maximum bytes of a tree; None for no limit."""
+        """The maximum size of a tree, in bytes; None for no limit."""
         if self._max_memory == 0:
             return None
         left = self._max_memory - self._own_bytes - _SPARE_BYTES
@@ -84,7 +84,7 @@ class ManagerLimits:
 
     @property
     def problem(self) -> str | None:
-        """The limit that cannot be kept, as a message; None if all can."""
+        """A message about a limit that cannot be met; None if all can be met."""
         rule = self._rule_problem()
         if rule is not None:
             return f"rule ({self._rule}) {rule}; the model plays {self._rules.text}"
@@ -97,12 +97,12 @@ class ManagerLimits:
         return None
 
     def take_notes(self) -> list[str]:
-        """Returns the messages for the next answer, and forgets them."""
+        """Returns and clears the messages to send with the next response."""
         notes, self._notes = self._notes, []
         return notes
 
     def set(self, text: str) -> None:
-        """Takes the arguments of INFO. Unknown keys are ignored."""
+        """Applies ``text``, the arguments of INFO. Unknown keys are ignored."""
         key, _, value = text.partition(" ")
         key, value = key.lower(), value.strip()
         setters: dict[str, Callable[[int], None]] = {
@@ -120,22 +120,22 @@ class ManagerLimits:
         setters[key](int(value))
 
     def start(self, now_s: float) -> None:
-        """Begins a match. The time of the first one runs from the start of the process.
+        """Begins a match. The first match's clock starts with the process.
 
         Args:
-            now_s: The time.
+            now_s: The current time.
         """
         if self._told_left_s is None:
             self._used_s = 0.0 if self._begun_s is None else now_s - self._begun_s
         self._begun_s = None
 
     def budget(self, ply: int) -> tuple[float | None, float | None]:
-        """Returns the seconds for a move that is clear, and for one that is not.
+        """Returns the normal and the maximum time for a move, in seconds.
 
         Both are None without a limit.
 
         Args:
-            ply: Moves made so far.
+            ply: The number of moves played so far.
         """
         all_s = self._match_s if self._told_left_s is None else self._told_left_s
         if self._turn_s is None and all_s == math.inf:
@@ -150,7 +150,7 @@ class ManagerLimits:
         return clock.budget_s(*where), clock.most_s(*where)
 
     def spend(self, seconds: float) -> None:
-        """Subtracts the time of a move from the match's time."""
+        """Subtracts the time of a move from the remaining time of the match."""
         self._used_s += seconds + _LAG_S
 
     def _set_turn(self, milliseconds: int) -> None:
@@ -189,7 +189,7 @@ class Engine(Session):
 
     Args:
         player: The player; its game must be gomoku.
-        handlers: Answer commands, by name.
+        handlers: The command handlers, by command name.
         begun_s: When the process started, by ``time.monotonic``; None for now.
         settings: The other arguments of ``Session``.
 
@@ -230,7 +230,7 @@ class Engine(Session):
 
     @property
     def about(self) -> str:
-        """The answer to ABOUT."""
+        """The response to ABOUT."""
         name = self._player.name.replace('"', "'")
         return (
             f'name="tengen", version="{__version__}", author="tengen", model="{name}", '
@@ -244,11 +244,11 @@ class Engine(Session):
 
     @property
     def tree_bytes(self) -> int | None:
-        """The memory limit of a tree, which the manager sets."""
+        """The manager's memory limit for a tree, in bytes; None for no limit."""
         return self.limits.tree_bytes
 
     def begin_match(self) -> None:
-        """Clears the board for a match."""
+        """Clears the board and begins a match."""
         self.stones = Stones()
         self.limits.start(time.monotonic())
 
@@ -265,20 +265,20 @@ class Engine(Session):
         return self.stones
 
     def check_limits(self) -> None:
-        """Raises GomocupError if a limit of the manager cannot be kept."""
+        """Raises GomocupError if a limit of the manager cannot be met."""
         problem = self.limits.problem
         if problem is not None:
             raise GomocupError(problem)
 
     def think(self, stones: Stones, begun_s: float) -> Analysis:
-        """Returns the analysis of a board within the limits. Blocks.
+        """Searches the position within the limits and returns the analysis. Blocks.
 
         Args:
             stones: The board, with the engine to move.
             begun_s: When the move was requested, by ``time.monotonic``.
 
         Raises:
-            GomocupError: It is not the engine's turn, or the game is over.
+            GomocupError: It is not the engine's turn, or the game has ended.
         """
         moves = stones.moves(self._player.game)
         limits = self.move_limits(*self.limits.budget(len(moves)))
@@ -287,7 +287,7 @@ class Engine(Session):
         return found
 
     def play(self, stones: Stones, found: Analysis) -> str:
-        """Plays the move of an analysis; returns its cell.
+        """Plays the chosen move of an analysis; returns the cell of the move.
 
         Args:
             stones: The board that was searched.
@@ -304,33 +304,33 @@ class Engine(Session):
         return self.cell(found.action_to_play)
 
     def move(self, stones: Stones, begun_s: float) -> str | None:
-        """Thinks and plays; see ``think``. Blocks.
+        """Searches and plays a move; see ``think``. Blocks.
 
         Returns:
-            The move's cell; None if the manager has quit.
+            The cell of the move; None if the manager has quit.
         """
         found = self.think(stones, begun_s)
         return None if self.is_over else self.play(stones, found)
 
     def say(self, text: str) -> None:
-        """Sends a message for people, which managers show."""
+        """Sends MESSAGE with text for the user, which managers display."""
         self._write(one_line(f"MESSAGE {text}"))
 
     def cell(self, action: int) -> str:
-        """Returns an action as the protocol writes it."""
+        """Returns an action in the protocol's notation."""
         return write_cell(action, self.rules.size)
 
     def moves_to_ponder(self) -> Sequence[int] | None:
-        """Returns the moves after which to ponder; None unless it moved last."""
+        """Returns the moves to ponder after; None unless the engine moved last."""
         if self.stones is None or self.stones is not self._moved_to:
             return None
         try:
             return self.stones.moves(self._player.game, to_move=OTHER)
         except GomocupError:
-            return None  # Its own move has ended the game.
+            return None  # The engine's move has ended the game.
 
     def answer(self, line: bytes) -> None:
-        """Runs the command of a line and writes its answer."""
+        """Runs the command in ``line`` and writes the response."""
         command = parse_line(line)
         if command is None:
             return
@@ -350,10 +350,10 @@ class Engine(Session):
         self._write(one_line(text))
 
     def is_stopped(self) -> bool:
-        """Returns whether the manager has quit, with END or at the end of its input.
+        """Returns whether the manager has quit, with END or by closing the input.
 
-        END also counts after other lines, since managers send INFO at any time. The end
-        of the input does not cancel commands that came before it.
+        END counts even if other lines precede it, because managers send INFO at any
+        time. Closing the input does not cancel commands sent before.
         """
         has_command = False
         for line in self.lines.waiting():
@@ -369,4 +369,4 @@ class Engine(Session):
 
 
 Handler: TypeAlias = Callable[[Engine, Command], str | None]
-"""Answers a command: returns the text, or None for no answer."""
+"""A command handler: returns the response, or None for no response."""

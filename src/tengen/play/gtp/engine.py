@@ -1,4 +1,4 @@
-"""A GTP 2 session: a model plays on a board as a controller commands."""
+"""A GTP 2 session, in which a model plays under the control of a controller."""
 
 from __future__ import annotations
 
@@ -30,32 +30,32 @@ from tengen.play.session.session import Session
 
 __all__ = ["Engine", "Handler", "Resigning"]
 
-# Consecutive moves of a side that must look lost, as in KataGo.
+# Consecutive lost-looking moves after which a side resigns, as in KataGo.
 _NUM_LOST = 3
 
 
 class Resigning:
-    """Counts how long a game has looked lost, separately for each side.
+    """Decides when to resign: after several consecutive low values of a side.
 
     Args:
-        below: Lower values look lost, in [-1, 1]; None to never resign.
+        below: The value below which a position looks lost, in [-1, 1]; None for never.
     """
 
     def __init__(self, below: float | None) -> None:
         self._below = below
-        # The actions before each of a side's latest consecutive moves that looked lost.
+        # Per side, the actions before each of the latest consecutive lost moves.
         self._lost_after: dict[int, list[list[int]]] = {0: [], 1: []}
 
     def resigns(
         self, player: int, actions: Sequence[int], value_to_play: float
     ) -> bool:
-        """Takes the result of a side's search; returns whether the side resigns.
+        """Records the result of a side's search; returns whether the side resigns.
 
         Args:
-            player: The side that searched.
-            actions: The actions before the search. Results from positions that are not
-                in this game, after an undo or in another game, no longer count.
-            value_to_play: The search's value for that side.
+            player: The side to move in the search.
+            actions: The actions before the search. Earlier results are discarded if
+                these actions do not continue them, as after an undo or in a new game.
+            value_to_play: The search's value for ``player``.
         """
         if self._below is None:
             return False
@@ -72,17 +72,17 @@ class Resigning:
 
 
 class Engine(Session):
-    """One session of GTP; see ``Session``.
+    """A GTP session; see ``Session``.
 
     Args:
         player: The player; its game must be Go.
-        handlers: Answer commands, by name.
-        name: The program's name for the controller.
-        resigning: When the engine resigns; None for never.
+        handlers: The command handlers, by command name.
+        name: The program's name, as sent to the controller.
+        resigning: The rule for resigning; None to never resign.
         settings: The other arguments of ``Session``.
 
     Attributes:
-        name: The program's name for the controller.
+        name: The program's name, as sent to the controller.
         position: The position on the board.
         clock: The clocks of both sides.
     """
@@ -96,7 +96,7 @@ class Engine(Session):
         resigning: Resigning | None = None,
         **settings: Any,
     ) -> None:
-        """Measures the speed, and reads the weights for forecasts: no clock runs yet.
+        """Measures the search speed and loads the weights for forecasts.
 
         Raises:
             UsageError: The game is not Go, or the search cannot grow.
@@ -127,14 +127,14 @@ class Engine(Session):
 
     @property
     def board(self) -> tuple[int, int]:
-        """Height and width."""
+        """Height and width of the board."""
         rules = self.rules
         return rules.height, rules.width
 
     def rules_on(self, height: int, width: int) -> _core.GoRules | None:
-        """Returns the rules on another board; None if the network cannot play on it.
+        """Returns the rules for a board size; None if the network does not support it.
 
-        A network trained for several boards plays on all that fit the largest.
+        A network trained for several board sizes supports all up to the largest.
         """
         frame, rules = self._trained.game, self.rules
         is_smaller = 2 <= height <= frame.height and 2 <= width <= frame.width
@@ -145,21 +145,21 @@ class Engine(Session):
         return rules
 
     def knows(self, ko: str, may_suicide: bool) -> bool:
-        """Returns whether the network was trained for these rules, or for several."""
+        """Returns whether the network was trained for these or for several rules."""
         rules = _core.parse_go_name(self._trained.game.name)
         is_trained = (ko, may_suicide) == (rules.ko, rules.may_suicide)
         return is_trained or self._trained.mixed_sizes
 
     @property
     def version(self) -> str:
-        """The program's version and its model."""
+        """The version of tengen, and the model's name."""
         return f"{__version__} {self._trained.name}"
 
     def placed(self, start: Start, moves: Iterable[tuple[int, int]] = ()) -> Position:
-        """Returns the position after moves, and prepares the player for its game.
+        """Returns the position after ``moves``, and prepares the player for its game.
 
         Raises:
-            UsageError: The stones or the komi are impossible.
+            UsageError: The initial stones or the komi are not valid.
             CoreError: A move is not legal.
         """
         name = start.record().game
@@ -171,7 +171,7 @@ class Engine(Session):
         return position
 
     def forecast(self, position: Position) -> Forecast | None:
-        """Returns the predicted end of the game; None if the network has no heads."""
+        """Returns the predicted end of the game; None without auxiliary heads."""
         return self._player.forecast(position.actions)
 
     def choose(
@@ -179,14 +179,15 @@ class Engine(Session):
         player: int,
         report: tuple[AnalysisRequest, bool] | None = None,
     ) -> tuple[int, float]:
-        """Searches a move for a side within its limits, on its clock. Blocks.
+        """Searches for a move within the limits, on the player's clock. Blocks.
 
         Args:
             player: The side to move.
-            report: What to write while it searches, and whether in KataGo's dialect.
+            report: The analyses to write during the search, and whether to write them
+                in KataGo's dialect; None to write none.
 
         Returns:
-            The action, and the value to the side to move, in [-1, 1].
+            The action, and its value for the side to move, in [-1, 1].
         """
         begun_s = time.monotonic()
         position = self.position.turn_of(player)
@@ -222,7 +223,7 @@ class Engine(Session):
         return self.vertex(action)
 
     def analyse(self, command: Command, *, kata: bool) -> None:
-        """Writes analyses of the position until the next line arrives. Blocks."""
+        """Writes analyses of the position until the next command arrives. Blocks."""
         request = parse_analysis(command.words, self.board)
         player = request.player
         position = self.position.going_on()
@@ -241,18 +242,18 @@ class Engine(Session):
         self._write("\n")
 
     def choose_aloud(self, command: Command, player: int, *, kata: bool) -> None:
-        """Plays a side's move, and writes analyses while it searches. Blocks."""
+        """Plays a move for ``player``, with analyses during the search. Blocks."""
         request = parse_analysis(command.words, self.board)
         _check_left(self.position.turn_of(player), request)
         self._write(first_line(command, ok=True) + "\n")
         self._write(f"play {self.move(player, (request, kata))}\n\n")
 
     def vertex(self, action: int) -> str:
-        """Returns an action as GTP writes it."""
+        """Returns an action in GTP's notation."""
         return write_vertex(action, *self.board)
 
     def answer(self, line: bytes) -> None:
-        """Runs the command of a line and writes its answer."""
+        """Runs the command in ``line`` and writes the response."""
         command = parse_line(line)
         if command is None:
             return
@@ -270,7 +271,7 @@ class Engine(Session):
     def is_stopped(self) -> bool:
         """Returns whether the next line is ``stop``, or GoGui's ``# interrupt``.
 
-        No other line ends the search of a move, because scripts send all lines at once.
+        Other lines do not stop a search, because scripts send all commands in advance.
         """
         line, _ = self.lines.peek()
         if line is None:
@@ -280,7 +281,7 @@ class Engine(Session):
         return is_stop or line.strip() == INTERRUPT
 
     def moves_to_ponder(self) -> Sequence[int] | None:
-        """Returns the moves after which to ponder; None unless it moved last."""
+        """Returns the moves to ponder after; None unless the engine moved last."""
         position = self.position
         is_own = position is self._moved_to and not position.state.is_terminal()
         return position.actions if is_own else None
@@ -295,15 +296,15 @@ class Engine(Session):
         *,
         stops: Callable[[], bool],
     ) -> Analysis:
-        """Searches like ``search``, and writes analyses at an interval.
+        """Searches like ``search``, and writes analyses at regular intervals.
 
         Args:
-            position: As for ``search``.
-            limits: As for ``search``.
-            begun_s: As for ``search``.
-            request: What to write.
+            position: The position to search.
+            limits: See ``search``.
+            begun_s: See ``search``.
+            request: The analyses to write.
             kata: Whether to write in KataGo's dialect.
-            stops: Called between slices; True ends the search.
+            stops: Called between slices of the search; returning True stops the search.
         """
         forecast = None
         if kata and (request.with_root or request.with_ownership):
@@ -339,4 +340,4 @@ def _check_left(position: Position, request: AnalysisRequest) -> None:
 
 
 Handler: TypeAlias = Callable[[Engine, Command], str | None]
-"""Answers a command: returns the text, or None if it has written the answer."""
+"""A command handler: returns the response, or None if it has written the response."""

@@ -1,4 +1,4 @@
-"""GTP as text: a command is a line, and an answer ends with an empty line.
+"""Parses GTP commands and formats responses, which end with an empty line.
 
 Source: Farneback 2002, "Specification of the Go Text Protocol, version 2", 2 and 3.
 """
@@ -32,16 +32,16 @@ __all__ = [
 ]
 
 INTERRUPT = b"# interrupt"
-"""The comment with which GoGui ends a search, if the program knows gogui-interrupt."""
+"""The comment with which GoGui stops a search of a program with gogui-interrupt."""
 
 PLAYERS = {"b": 0, "black": 0, "w": 1, "white": 1}
-"""Black and White, by the words for them in small letters."""
+"""The players, by their lower-case names in GTP: 0 for Black, 1 for White."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
 class GtpError(Exception):
-    """A command failed; its answer is ``?`` and the error's text."""
+    """A failed command. The response is ``?`` and the error's text."""
 
 
 @dataclass(frozen=True)
@@ -49,19 +49,19 @@ class Command:
     """A command line from a controller."""
 
     id: str
-    """The number before the command; empty if there is none."""
+    """The command's id, a number; empty if there is none."""
     name: str
-    """The command; empty if the line is only a number."""
+    """The command's name; empty if the line contains only an id."""
     words: tuple[str, ...]
     """The arguments."""
     text: str = field(default="", compare=False)
-    """The arguments as one text, with their blanks."""
+    """The arguments as one string, with the original white space."""
 
 
 def parse_line(line: bytes) -> Command | None:
-    """Returns the command of a line; None if it is empty or a comment.
+    """Returns the command in ``line``; None if the line is empty or a comment.
 
-    Control characters are dropped, tabs count as spaces, and ``#`` begins a comment.
+    Control characters are removed, tabs are white space, and ``#`` begins a comment.
     """
     text = _CONTROL.sub("", line.decode(errors="replace")).partition("#")[0]
     words = text.split()
@@ -75,16 +75,16 @@ def parse_line(line: bytes) -> Command | None:
 
 
 def first_line(command: Command, *, ok: bool) -> str:
-    """Returns the beginning of an answer: ``=`` or ``?``, and the id."""
+    """Returns the start of a response: ``=`` or ``?``, followed by the id."""
     return f"{'=' if ok else '?'}{command.id}"
 
 
 def answer_text(command: Command, text: str, *, ok: bool = True) -> str:
-    """Returns a complete answer with its empty line.
+    """Returns a complete response, including the final empty line.
 
     Args:
         command: The command.
-        text: The answer's lines; empty lines, which would end the answer, are dropped.
+        text: The response; its empty lines, which would end it, are removed.
         ok: Whether the command succeeded.
     """
     lines = [_CONTROL.sub("", line) for line in text.splitlines() if line.strip()]
@@ -105,15 +105,15 @@ def read_player(word: str) -> int:
 
 
 def is_whole(word: str) -> bool:
-    """Whether a word is a whole number of at most nine digits."""
+    """Returns whether ``word`` is a non-negative integer with at most nine digits."""
     return word.isascii() and word.isdecimal() and len(word) < 10
 
 
 def read_whole(word: str) -> int:
-    """Returns a whole number of at most nine digits.
+    """Returns ``word`` as an integer.
 
     Raises:
-        GtpError: The word is not such a number.
+        GtpError: ``is_whole`` is False for ``word``.
     """
     if not is_whole(word):
         raise GtpError("syntax error")
@@ -121,13 +121,13 @@ def read_whole(word: str) -> int:
 
 
 def read_number(word: str) -> float:
-    """Returns a number, which may be infinite.
+    """Returns ``word`` as a number, which may be infinite.
 
     Raises:
-        GtpError: The word is not such a number.
+        GtpError: ``word`` is not a number.
     """
     try:
-        # Python's own forms, as 1_000, are not of the protocol.
+        # Python's digit separators, as in 1_000, are not part of the protocol.
         number = float(word) if word.isascii() and "_" not in word else math.nan
     except ValueError:
         number = math.nan
@@ -137,10 +137,10 @@ def read_number(word: str) -> float:
 
 
 def words_of(command: Command, count: int) -> tuple[str, ...]:
-    """Returns the arguments of a command that needs at least ``count`` of them.
+    """Returns the arguments of a command that requires at least ``count``.
 
     Raises:
-        GtpError: There are fewer.
+        GtpError: The command has fewer arguments.
     """
     if len(command.words) < count:
         raise GtpError("syntax error")
@@ -149,7 +149,7 @@ def words_of(command: Command, count: int) -> tuple[str, ...]:
 
 _DEFAULT_INTERVAL_CS = 100
 _MAX_INTERVAL_CS = 10_000_000
-# Options of KataGo that only add output; they are accepted and ignored.
+# Options of KataGo that only add output and are therefore ignored.
 _PASSED_OVER = (
     "movesownership",
     "movesownershipstdev",
@@ -158,7 +158,7 @@ _PASSED_OVER = (
     "pvvisits",
     "pvedgevisits",
 )
-# Standard errors between a value and its lower confidence bound, as in KataGo.
+# Number of standard errors between a value and its LCB, as in KataGo.
 _LCB_STDEVS = 5.0
 
 
@@ -167,11 +167,11 @@ class AnalysisRequest:
     """The arguments of an analysis command."""
 
     player: int | None
-    """The side to move, 0 Black, 1 White; None for the side whose turn it is."""
+    """The side to analyse for, 0 Black, 1 White; None for the side to move."""
     interval_s: float
-    """Seconds between two lines."""
+    """Seconds between two output lines."""
     min_moves: int = 0
-    """Minimum number of moves to show; moves without visits fill it up."""
+    """Minimum number of moves to show, if necessary with unvisited moves."""
     max_moves: int = 1000
     """Maximum number of moves to show."""
     with_root: bool = False
@@ -179,7 +179,7 @@ class AnalysisRequest:
     with_ownership: bool = False
     """Whether to show the predicted ownership, if the network predicts it."""
     left_out: tuple[tuple[int, int, int], ...] = ()
-    """(player, action, depth): the player may not play the action for so many plies."""
+    """Tuples (player, action, depth): the action is excluded for ``depth`` plies."""
 
 
 def parse_analysis(words: tuple[str, ...], board: tuple[int, int]) -> AnalysisRequest:
@@ -187,7 +187,7 @@ def parse_analysis(words: tuple[str, ...], board: tuple[int, int]) -> AnalysisRe
 
     Args:
         words: The arguments of the command.
-        board: Height and width.
+        board: Height and width of the board.
 
     Raises:
         GtpError: An argument is invalid.
@@ -198,7 +198,7 @@ def parse_analysis(words: tuple[str, ...], board: tuple[int, int]) -> AnalysisRe
     if rest and is_whole(rest[0]):
         rest.insert(0, "interval")
     shown = {"rootinfo": False, "ownership": False}
-    kinds: dict[int, str] = {}  # avoid or allow, by player
+    kinds: dict[int, str] = {}  # "avoid" or "allow", by player
     left_out: list[tuple[int, int, int]] = []
     while rest:
         key, value = rest.pop(0), rest.pop(0) if rest else ""
@@ -209,7 +209,7 @@ def parse_analysis(words: tuple[str, ...], board: tuple[int, int]) -> AnalysisRe
         elif key in _PASSED_OVER and value in ("true", "false"):
             continue
         elif key in ("avoid", "allow") and value in PLAYERS and len(rest) >= 2:
-            # For each side avoid several times, or allow once.
+            # Each side may have several "avoid" options or one "allow" option.
             said = kinds.get(PLAYERS[value])
             if said is not None and (said, key) != ("avoid", "avoid"):
                 raise GtpError("syntax error")
@@ -232,7 +232,7 @@ def parse_analysis(words: tuple[str, ...], board: tuple[int, int]) -> AnalysisRe
 def _left_out(
     key: str, player: int, vertices: str, depth: str, board: tuple[int, int]
 ) -> list[tuple[int, int, int]]:
-    """Returns the actions that ``avoid`` or ``allow`` forbids."""
+    """Returns the actions that an option ``avoid`` or ``allow`` excludes."""
     read = [read_vertex(word, *board) for word in vertices.split(",") if word]
     actions = {action for action in read if action is not None}
     if read_whole(depth) < 1 or None in read:
@@ -250,14 +250,14 @@ def info_line(
     kata: bool,
     forecast: Forecast | None = None,
 ) -> str:
-    """Returns one line of an analysis, with the best move first.
+    """Returns one output line of an analysis, with the best move first.
 
     Args:
-        analysis: With variations.
-        request: What to show.
-        board: Height and width.
+        analysis: The analysis, with variations.
+        request: The requested contents.
+        board: Height and width of the board.
         kata: Whether to use KataGo's dialect instead of Leela Zero's.
-        forecast: The prediction for the position; None if the network makes none.
+        forecast: The forecast for the position; None if there is none.
     """
     rows = [
         row
@@ -286,7 +286,7 @@ def _info(
 ) -> str:
     vertices = [write_vertex(move, *board) for move in row.variation or (row.action,)]
     chance = _chance(row.value_to_play)
-    # Nothing is known of a move without visits.
+    # A move without visits has the lowest possible bound.
     lowest = row.value_to_play - _LCB_STDEVS * row.standard_error
     bound = _chance(lowest) if row.visits > 0 else 0.0
     if kata:
