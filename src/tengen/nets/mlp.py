@@ -25,9 +25,9 @@ class MlpConfig(MemoryConfig):
     kind: Literal["mlp"] = "mlp"
     """The kind of network."""
     num_layers: int = bounded(2, 1, 64)
-    """Hidden layers of a tower, 1 to 64."""
+    """Number of hidden layers in a tower, 1 to 64."""
     num_units: int = bounded(64, 1, MAX_UNITS)
-    """Units of each hidden layer, 1 to 16384."""
+    """Number of units in each hidden layer, 1 to 16384."""
     activation: Literal["tanh", "relu"] = "tanh"
     """Activation function after each hidden layer."""
 
@@ -41,7 +41,7 @@ class MlpConfig(MemoryConfig):
         check_literals(self)
 
     def signature(self, wanted: Signature) -> Signature:
-        """Returns ``wanted`` and the state; see ``NetConfig.signature``.
+        """Returns ``wanted`` with the state added; see ``NetConfig.signature``.
 
         Raises:
             UsageError: The task is a board game.
