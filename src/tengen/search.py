@@ -301,8 +301,8 @@ PlayPrecision = Literal["run", "fp32", "bf16", "int8"]
 class PlayConfig:
     """How a trained player searches; the caller sets the number of simulations.
 
-    The defaults are the behaviour before these settings existed, so that runs and
-    models from before play as they did. Recipes choose stronger settings.
+    With the defaults, models play as before these settings existed, so that old runs
+    and models do not change. Recipes choose stronger settings.
     """
 
     search: SearchConfig = field(default_factory=SearchConfig)

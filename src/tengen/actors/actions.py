@@ -68,7 +68,7 @@ class Policy(Protocol):
         """
 
     def act_greedily(self, outputs: Arrays, actions: ActionSpec) -> Arrays:
-        """Returns only ``action`` ``[N, ...]``, which the network ranks highest."""
+        """Returns only ``action``, ``[N, ...]``: the actions that rank highest."""
 
 
 def clip_actions(spec: ActionSpec, actions: NDArray[Any]) -> NDArray[Any]:

@@ -151,7 +151,7 @@ class EnvironmentPort:
         self.stats = stats or EnvironmentStats()
         self.stats.num_copies += env.num_envs
         self._env = env
-        # Tested here, because isinstance of a protocol looks up all of its methods.
+        # Tested once, because isinstance with a protocol looks up all of its methods.
         self._group = env if isinstance(env, GroupEnv) else None
         self._alone = None if isinstance(env, GroupEnv) else env
         # Columns and model version of a step sent to the group and not yet received.

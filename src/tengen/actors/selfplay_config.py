@@ -103,9 +103,8 @@ class SelfplayConfig:
     following fields set the openings of the other games. Book openings are only for the
     task's own board and rules, not for those of ``variety``."""
     max_opening_plies: int = bounded(0, 0, _MAX_PLIES)
-    """Maximum number of random moves at the start of a game, at least 0. Each game
-    begins with a number of uniformly random moves, sampled uniformly from 0 to this
-    maximum."""
+    """Maximum number of random moves at the start of a game, at least 0. The number is
+    sampled uniformly from 0 to this maximum, and the moves are uniformly random."""
     policy_opening_plies: float = bounded(0.0, 0, hint="raise it")
     """Mean number of opening moves sampled from the network's policy without search,
     after the random moves; at least 0, 0 for none (KataGo: 0.04 times the points of
@@ -148,7 +147,7 @@ class SelfplayConfig:
     be wrong; above 0, at most 1 (AlphaGo Zero: 0.1)."""
     resign_max_false_share: float = bounded(0.05, 0, 1)
     """Maximum share of wrong resignations at which games may be resigned, 0 to 1
-    (AlphaGo Zero: 0.05). It is measured in games that continued after the threshold: a
+    (AlphaGo Zero: 0.05). It is measured in decided games that were played to the end: a
     resignation would have been wrong if the game ended with another outcome."""
     settled_playout_share: float = bounded(0.02, 0, 1)
     """Share of games of Go that continue after every point is pass-alive; the others
@@ -199,9 +198,9 @@ class SelfplayConfig:
     """Seconds between saves of the games in flight, positive. A restart resumes the
     saved games; games in Python start over."""
     switch_models: bool = True
-    """Whether games in flight switch to a newly published model, if the self-play role
-    works concurrently; each game switches at its next full search. If not, a generation
-    ends with the model that it began with. That is also the case for minigo with
+    """Whether games in flight switch to a newly published model, if roles do not take
+    turns; each game switches at its next full search. If not, a generation ends with
+    the model that it began with. That is also the case for minigo with
     ``full_probability`` 1, and for games in Python that several processes play."""
     num_slots: int = bounded(16, 1, MAX_SLOTS, "8 to 64 suits a CPU")
     """Number of concurrent games per thread, 1 to 4096. It is the maximum number of

@@ -78,7 +78,7 @@ class AlphaZero(Agent):
     rating: LadderConfig = field(default_factory=LadderConfig)
     """Settings of ratings during training."""
     target: TargetConfig = field(default_factory=TargetConfig)
-    """The fixed player that all models play, in order, after training has ended."""
+    """The fixed player that all models play against, in order, when training ends."""
     play: PlayConfig = field(default_factory=PlayConfig)
     """Settings of play in ratings, gates and matches, and against people."""
 

@@ -53,20 +53,20 @@ class Iqn(Dqn):
     """Number K of quantiles whose mean is an action's value when acting, 1 to 1,000."""
     num_fractions: int = bounded(8, 1, 1_000)
     """Number of fractions sampled for the outputs of a transition, and again for its
-    targets: one from each of as many equal parts of (0, 1); 1 to 1,000. More fractions
-    make learning more stable, but slower to compute."""
+    targets: one from each of ``num_fractions`` equal parts of (0, 1); 1 to 1,000. More
+    fractions make learning more stable, but slower to compute."""
 
     def outputs_of(self, actions: ActionSpec) -> dict[str, TensorSpec]:
         """See ``EnvironmentAgent.outputs_of``."""
         return {QUANTILES: TensorSpec(shape=(self.num_quantiles, *actions.num_choices))}
 
     def values_of(self, outputs: Arrays) -> NDArray[np.float32]:
-        """See ``QAgent.values_of``: the mean quantiles."""
+        """See ``QAgent.values_of``: the mean of each action's quantiles."""
         values: NDArray[np.float32] = outputs[QUANTILES].mean(axis=1)
         return values
 
     def act_greedily(self, outputs: Arrays, actions: ActionSpec) -> Arrays:
-        """See ``Policy.act_greedily``: the action with the highest mean quantile."""
+        """See ``Policy.act_greedily``: the action with the highest ``values_of``."""
         return {"action": self.values_of(outputs).argmax(axis=1)}
 
     def make_update(self, task: str, net: Net, store: ExperienceConfig) -> IqnUpdate:

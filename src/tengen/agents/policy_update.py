@@ -205,9 +205,9 @@ class PolicyUpdate(Update):
         rewards. PPO instead normalises over each minibatch.
 
         Source: Schulman et al. 2017 and later work normalise advantages over a
-        minibatch. Differs from the source: the mean is not subtracted, because the
-        baseline is, and the scale is that of earlier steps, so that a batch can be
-        split among threads.
+        minibatch. Differs from the source: the mean is not subtracted, because
+        advantages are relative to a baseline already, and the scale is that of earlier
+        steps, so that a batch can be split among threads.
         """
         return self._advantage_square.root
 

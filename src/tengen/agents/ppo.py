@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Ppo", "PpoUpdate"]
 
-# Batches: five times the usual policy lag of actors in other processes.
+# In batches; five times the usual policy lag of actors in other processes.
 _LAG_BATCHES = 25
 
 
@@ -95,7 +95,7 @@ class Ppo(PolicyAgent):
     they are those of the acting policy."""
     max_lag: int | None = bounded(None, 0, None, "use 1000")
     """Maximum policy lag of unrolls in optimizer steps, at least 0. Unrolls of older
-    policies are not learned from. None: the optimizer steps of 25 batches."""
+    policies are not learned from. None: the number of optimizer steps on 25 batches."""
 
     @property
     def lag_bound(self) -> int:

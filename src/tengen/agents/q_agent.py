@@ -90,7 +90,7 @@ class QAgent(EnvironmentAgent):
         return {"q": each}
 
     def num_uniforms(self, actions: ActionSpec) -> int:
-        """See ``Policy.num_uniforms``: one to decide to explore, one for the action."""
+        """See ``Policy.num_uniforms``: whether to explore, and the random action."""
         return 2
 
     def act(

@@ -75,8 +75,8 @@ class Sac(EnvironmentAgent):
     """Update rate of the target critics towards the critics (tau), per optimizer step;
     above 0, at most 1. A smaller rate makes targets more stable and learning slower."""
     first_temperature: float = bounded(1.0, 0, above=True, rule="use 1")
-    """Initial temperature (alpha), the reward for a nat of entropy, above 0; then the
-    temperature is learned."""
+    """Initial temperature (alpha), the reward for a nat of entropy, above 0. Training
+    adapts the temperature."""
     target_entropy: float | None = None
     """Target of the policy's entropy in nats, to which the temperature is adapted.
     None: -K for an action of K real numbers; ln(A) / 2, half of the maximum entropy,
@@ -192,7 +192,7 @@ class SacUpdate(Update):
         # Critics use the actor's observation statistics and do not update them.
         self.critics.eval()
         self.target = copy.deepcopy(self.critics).requires_grad_(False)
-        # Listed here, because listing them takes as long as updating them in a step.
+        # Listed once, because listing the weights takes as long as updating them.
         self._target_weights: list[torch.Tensor] = list(self.target.parameters())
         self._critic_weights: list[torch.Tensor] = list(self.critics.parameters())
         self.log_temperature = torch.nn.Parameter(

@@ -81,9 +81,10 @@ class Vtrace(PolicyAgent):
             batch_size=4 if is_large else 16,
             num_shards=1,
             optimizer=AdamWConfig(
-                # 4e-3 learns CartPole from 200,000 frames if actor and learner take
-                # turns. But with actors in other processes, whose policy lag is eight
-                # steps, the policy collapsed to one action before it learned anything.
+                # A rate of 4e-3 learns CartPole from 200,000 frames if actor and
+                # learner take turns. But with actors in other processes, whose policy
+                # lag is eight steps, the policy collapsed to one action before it
+                # learned anything.
                 learning_rate=2.5e-4 if is_large else 1e-3,
                 weight_decay=0.0,
                 num_warmup_steps=0,

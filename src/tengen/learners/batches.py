@@ -47,7 +47,7 @@ class BatchAhead:
         return future.result()
 
     def begin(self) -> None:
-        """Starts to sample the next batch; no batch must be under way."""
+        """Starts to sample the next batch; a batch must not be under way."""
         self._next = self._pool.submit(self._sample)
 
     def settle(self) -> None:

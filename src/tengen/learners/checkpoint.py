@@ -116,7 +116,7 @@ def save_checkpoint(
     Args:
         folder: ``RunDirectory.checkpoints``.
         number: The checkpoint's number, greater than all published numbers.
-        learner: The learner to save; no batch must be in flight.
+        learner: The learner to save; a batch must not be in flight.
         extra: Any JSON value; ``load_checkpoint`` returns it.
 
     Returns:
@@ -178,7 +178,8 @@ def load_checkpoint(path: Path, learner: Learner) -> Any:
                 f"{json.dumps(saved[name])}; start a new run for another one"
             )
     try:
-        # Cloned, because the optimizer uses the moments and they must not map the file.
+        # Cloned, because the optimizer updates the moments, so they must not map the
+        # file.
         tensors = {
             name: tensor.clone()
             for name, tensor in safetensors.torch.load_file(path / _TENSORS).items()

@@ -95,7 +95,7 @@ class Optimizer:
         self._groups = _groups(config, net, self._parameters)
         self.num_steps = 0
         self.average: Net = copy.deepcopy(net).eval().requires_grad_(False)
-        # Listed here, because listing takes a tenth of a small network's step.
+        # Listed once, because listing takes a tenth of a small network's step.
         current = net.state_dict()
         averaged = self.average.state_dict()
         self._averages = list(averaged.values())
@@ -173,9 +173,8 @@ class Optimizer:
 class _Group:
     """Parameters with the same weight decay, and their moments.
 
-    It calls the functions of ``torch.optim``, because creating an object of a
-    ``torch.optim`` class imports torch's compiler, which takes as long as importing
-    torch.
+    ``step`` calls functions of ``torch.optim`` and not its classes, because creating an
+    optimizer object imports torch's compiler, which takes as long as importing torch.
     """
 
     parameters: list[Tensor]
@@ -267,7 +266,7 @@ def _groups(
     weights = [p for p in parameters if id(p) in decayed]
     others = [p for p in parameters if id(p) not in decayed]
     if config.weight_decay == 0:
-        # One group saves a call per step, and without decay all parameters are equal.
+        # Without decay all parameters are treated alike, and one group saves a call.
         weights, others = [*weights, *others], []
     groups = [_Group(weights, config.weight_decay), _Group(others, 0.0)]
     return [group for group in groups if group.parameters]

@@ -224,7 +224,7 @@ class Member:
 
 
 class Pauses:
-    """Pauses after failed attempts to form a group with a learner (backoff).
+    """Exponential backoff after failed attempts to form a group with a learner.
 
     Pauses are stored by a learner's index, because a process that failed may return, or
     another process may replace it.

@@ -107,8 +107,8 @@ class Team:
     def settle(self, learner: Learner) -> None:
         """Forms a new group unless the ready followers are exactly its members.
 
-        Blocks until all members have the leader's state or are gone. No batch must be
-        under way. If ``stop`` is set, the leader continues alone.
+        Blocks until all members have the leader's state or are gone. A batch must not
+        be under way. If ``stop`` is set, the leader continues alone.
 
         Args:
             learner: The leader.

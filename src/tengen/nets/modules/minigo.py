@@ -178,7 +178,7 @@ class MinigoNet(BoardNet):
     def fix_dtype(self, dtype: torch.dtype) -> None:
         """Permanently sets the trunk's dtype, for inference only.
 
-        The convolution weights are cast here, once, instead of at every call.
+        The convolution weights are cast once instead of at every call.
         """
         self.compute_dtype = dtype
         for module in (self.stem, self.folded_stem, *self.blocks.modules()):
@@ -203,7 +203,7 @@ class MinigoNet(BoardNet):
         hidden = self.value_hidden(self.value_head(x)).relu()
         black = self.value_out(hidden)
         is_black = planes[:, _BLACK_PLANE, 0, 0].unsqueeze(1)
-        # Because tanh(v) = 2 sigmoid(2 v) - 1. The sign changes if White is to move.
+        # tanh(v) = 2 sigmoid(2 v) - 1, so the win logit is 2 v, or -2 v for White.
         win = black * (4.0 * is_black - 2.0)
         outcome = torch.cat(
             [win, torch.full_like(win, _NO_DRAW), torch.full_like(win, 0.0)], dim=1

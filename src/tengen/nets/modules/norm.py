@@ -1,7 +1,7 @@
 """Batch normalisation over the cells that are on the board.
 
-Source: Ioffe and Szegedy 2015, "Batch Normalization". In our measurements networks with
-it learn better at equal CPU time than with scaled residual branches and no norm.
+Source: Ioffe and Szegedy 2015, "Batch Normalization". In our measurements at equal CPU
+time, networks with it learned better than with scaled residual branches and no norm.
 
 Differs from the paper: statistics exclude cells off the board.
 """

@@ -136,8 +136,8 @@ class ResNet(BoardNet):
     def fix_dtype(self, dtype: torch.dtype) -> None:
         """Permanently sets the trunk's dtype, for inference only.
 
-        The convolution weights are cast here, once, instead of at every call, and
-        stored channels last. The outputs are the same as with ``compute_dtype``.
+        The convolution weights are cast once instead of at every call, and stored
+        channels last. The outputs are the same as with ``compute_dtype``.
         """
         self.compute_dtype = dtype
         for module in self.modules():
@@ -203,8 +203,9 @@ class ResNet(BoardNet):
 def grow_net(net: ResNet, config: NetConfig) -> ResNet:
     """Returns a larger network with the same outputs.
 
-    They are equal in training mode too, because new channels have their own statistics
-    and no old channel reads them. The larger network is on the CPU.
+    They are exactly equal in evaluation mode, and equal in training mode too, because
+    new channels have their own statistics and no old channel reads them. The larger
+    network is on the CPU.
 
     Args:
         net: The network to grow; it is not changed.

@@ -229,7 +229,7 @@ class Standard(RunningSums):
 
 
 def _first_range(rows: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns the median of the first rows, and the distance from it to clip to.
+    """Returns the median of the first rows, and the distance at which to clip them.
 
     Outliers in up to a tenth of the rows hardly change either. For an entry that rarely
     differs from its median, the deviation is taken to be 1, as without statistics.
