@@ -69,8 +69,8 @@ class Ppo(PolicyAgent):
     )
     """Settings of the actors; by default an actor produces one batch per turn."""
     trace_lambda: float = bounded(0.9, 0, 1)
-    """Lambda of GAE, in [0, 1]; 0 gives one-step advantages, 1 Monte Carlo advantages.
-    A larger value has less bias and more variance."""
+    """Lambda of GAE, in [0, 1]; 0 gives one-step advantages, 1 advantages from all
+    rewards of the unroll. A larger value has less bias and more variance."""
     clip_ratio: float = bounded(0.2, 0, above=True, rule="must be positive; use 0.2")
     """Clip range of the ratio of new to old action probability: the distance from 1
     beyond which the gradient is 0; above 0. A smaller value allows smaller changes of

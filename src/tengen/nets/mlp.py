@@ -18,8 +18,8 @@ __all__ = ["MlpConfig"]
 class MlpConfig(MemoryConfig):
     """A multi-layer perceptron for vectors; other inputs are flattened.
 
-    Each output has its own tower of hidden layers. With an LSTM all outputs share one
-    tower, the LSTM follows it, and each output is a linear layer.
+    Each output has its own tower of hidden layers. With an LSTM or stacked images, all
+    outputs share one tower and the LSTM, if any, and each output is a linear layer.
     """
 
     kind: Literal["mlp"] = "mlp"

@@ -146,7 +146,7 @@ class BoardNet(Net):
 
         Raises:
             UsageError: The task is not a board game, or ``wanted`` has outputs other
-                than policy and value.
+                than policy, value and score.
         """
         super().__init__(wanted, config)
         assert wanted.board is not None  # the config rejects other tasks

@@ -1,4 +1,4 @@
-"""The multi-layer perceptron: a tower for each output, or one before an LSTM."""
+"""The multi-layer perceptron: a tower for each output, or a shared tower."""
 
 from __future__ import annotations
 
