@@ -1,4 +1,4 @@
-"""A base class for objects that ``with`` closes."""
+"""A base class for objects that a ``with`` statement closes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ __all__ = ["Closable"]
 
 
 class Closable:
-    """Base class of what ``with`` opens and closes."""
+    """Base class of objects with ``close`` that can be used as context managers."""
 
     def close(self) -> None:
-        """Ends the use of the object. Idempotent."""
+        """Closes the object. Idempotent."""
         raise NotImplementedError
 
     def __enter__(self) -> Self:

@@ -1,7 +1,7 @@
-"""Settings of tree search, and the levels that players choose from.
+"""Settings of tree search, and levels of playing strength.
 
-The search itself is C++ (core/search) and runs inside self-play workers, matches and
-sessions. ``tests/oracle/search/`` is the same search in plain Python, to be read.
+The search is written in C++ (core/search) and runs in self-play workers, matches and
+sessions. ``tests/oracle/search/`` is a readable reference implementation in Python.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAX_SIMULATIONS = 1 << 24
 
 # The maximum of every real-valued field, far below the limit of float32.
 _MOST = 1e6
-# The policies whose self-play and matches run in a worker of their own.
+# The policies whose self-play and matches run in a dedicated worker.
 _OWN_WORKER = ("minigo",)
 # The fields that only self-play reads, because a player does not explore.
 _EXPLORING = (
@@ -54,9 +54,9 @@ _MAX_LEAVES = 256
 class SearchConfig:
     """Settings of a tree search; the caller sets the number of simulations.
 
-    ``SearchSettings`` in core/search/settings.h has the same fields.
-    `tests/oracle/search/` shows the effect of every field. A field that the policy does
-    not use must keep its default.
+    ``SearchSettings`` in core/search/settings.h has the same fields. Fields that the
+    policy does not use must keep their defaults. `tests/oracle/search/` implements all
+    fields in Python.
     """
 
     policy: Literal["puct", "gumbel", "minigo"] = "puct"
@@ -184,13 +184,13 @@ class SearchConfig:
         self._refuse_unread()
 
     def check_scores(self, has_scores: bool) -> None:
-        """Checks that evaluations have a score if the settings use the score.
+        """Checks that evaluations have a score if the settings need one.
 
         Args:
             has_scores: Whether evaluations contain the expected final score.
 
         Raises:
-            UsageError: The settings use the score, but evaluations have none.
+            UsageError: The settings need the score, but evaluations do not have it.
         """
         check(
             has_scores or self.score_weight == 0,
@@ -246,10 +246,11 @@ class SearchConfig:
 
     @property
     def has_own_worker(self) -> bool:
-        """Whether the policy's self-play and matches run in a worker of its own.
+        """Whether the policy's self-play and matches run in a dedicated worker.
 
-        Such a policy searches only native games, in self-play and in matches. It always
-        keeps its trees, and has settings of its own in the config of self-play.
+        A policy with a dedicated worker searches only native games, in self-play and in
+        matches. It always reuses its trees, and the self-play config has settings that
+        only it uses.
         """
         return self.policy in _OWN_WORKER
 
@@ -298,40 +299,40 @@ PlayPrecision = Literal["run", "fp32", "bf16", "int8"]
 
 @dataclass(frozen=True, kw_only=True)
 class PlayConfig:
-    """How a trained player searches; the caller says how long it thinks.
+    """How a trained player searches; the caller sets the number of simulations.
 
-    The defaults are what every player did before runs had these settings, so that runs
-    and models of that time still play the same. Recipes choose stronger settings.
+    With the defaults, models play as before these settings existed, so that old runs
+    and models do not change. Recipes choose stronger settings.
     """
 
     search: SearchConfig = field(default_factory=SearchConfig)
-    """How the player searches. A player does not explore, so the settings of root
-    noise, the root's temperature and forced playouts must keep their defaults."""
+    """Settings of the player's search. A player does not explore, so the settings for
+    root noise, the root temperature and forced playouts must keep their defaults."""
     precision: PlayPrecision = "fp32"
-    """Arithmetic of the trunk on a CPU. ``run``: the precision of the run's self-play,
-    which a trial and a check of the rounding chose. A model that loses too much by int8
-    plays in bf16, and a precision that this CPU does not compute natively becomes
-    fp32."""
+    """Precision of the trunk on a CPU. ``run``: the precision of the run's self-play,
+    chosen by a trial and a check of rounding errors. A model that loses too much
+    accuracy in int8 plays in bf16, and a precision that this CPU does not support
+    natively becomes fp32."""
     keeps_tree: bool = False
-    """Whether a search by PUCT in matches, ratings and gates starts from the subtree
-    that the player's last search left, whose visits count towards the simulations.
-    Against people trees are kept unless ``--fresh`` is given. A search by minigo always
-    keeps its tree, and makes all its simulations besides the kept visits: with it this
-    field stays false."""
+    """Tree reuse in matches, ratings and gates with PUCT: whether a search starts from
+    the subtree of the player's previous search, whose visits count towards the
+    simulations. Against people trees are reused unless ``--fresh`` is given. With
+    minigo, which always reuses its tree and does not count the old visits, this field
+    must be false."""
 
     batch_rows: int = bounded(0, 0, 64)
-    """Most leaves that each thread of one search gathers for the network; fewer if the
-    leaves of all threads would be more than 1/32 of the simulations. 0: 8 where several
-    threads search one tree, 1 where one thread does. A larger batch costs less time a
-    leaf, but the search goes on without the values of leaves in flight. Games in
-    Python, and games that a match plays side by side, gather 1. In matches a search by
-    minigo gathers ``search.minigo_virtual_losses``, and this field stays 0."""
+    """Maximum number of leaves that each thread of one search sends to the network
+    together; fewer if the leaves of all threads would exceed 1/32 of the simulations.
+    0: 8 if several threads search one tree, 1 for one thread. A larger batch takes less
+    time per leaf, but the search continues without the values of leaves in flight.
+    Games in Python, and concurrent games of a match, use 1. In matches minigo uses
+    ``search.minigo_virtual_losses``, and this field must be 0."""
 
     def in_precision(self, precision: str) -> PlayConfig:
         """Returns these settings with ``run`` replaced by the run's precision.
 
         Args:
-            precision: The run's precision; ``auto`` where none is chosen yet, which
+            precision: The run's precision; ``auto``, before one has been chosen,
                 becomes fp32.
         """
         if self.precision != "run":
@@ -343,8 +344,8 @@ class PlayConfig:
         """Checks the fields.
 
         Raises:
-            UsageError: A field has an unknown value, or one that only self-play reads
-                is set.
+            UsageError: A field has an unknown value, or a field that only self-play
+                uses is set.
         """
         check_fields(self)
         for name, value in self.search.exploring().items():
@@ -365,10 +366,10 @@ _MASK = (1 << 64) - 1
 
 
 def draw_seed(*numbers: int) -> int:
-    """Returns one seed made from several numbers, such as match, game and ply."""
+    """Returns a seed derived from several numbers, such as match, game and ply."""
     seed = 0
     for number in numbers:
-        # Spreads neighbouring numbers, as splitmix64 does.
+        # Mixes the bits like splitmix64, so that similar numbers give unrelated seeds.
         seed = (seed + number + 0x9E3779B97F4A7C15) & _MASK
         seed = ((seed ^ (seed >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
         seed = ((seed ^ (seed >> 27)) * 0x94D049BB133111EB) & _MASK
@@ -378,24 +379,23 @@ def draw_seed(*numbers: int) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Level:
-    """One level of strength of a model.
+    """One level of playing strength of a model.
 
-    A strong level searches and plays the best move found. A weak level draws its move
-    from the network's policy, the more evenly the higher its temperature.
+    A strong level searches and plays the best move found. A weak level samples its move
+    from the network's policy; a higher temperature makes the moves more uniform.
     """
 
     simulations: int = bounded(1, 1, MAX_SIMULATIONS)
-    """Simulations of each move."""
+    """Number of simulations per move."""
     temperature: float = bounded(0.0, 0.0, 100.0)
-    """Temperature of the policy that moves are drawn from; 0: the best move, without a
-    draw."""
+    """Temperature of the policy from which moves are sampled; 0 plays the best move."""
 
     def __post_init__(self) -> None:
         """Checks the fields.
 
         Raises:
-            UsageError: A field is out of its range, or both a search and a temperature
-                are set.
+            UsageError: A field is out of its range, or a temperature is set together
+                with more than one simulation.
         """
         check_fields(self)
         is_plain = self.temperature == 0 or self.simulations == 1
@@ -409,10 +409,9 @@ class Level:
 
         Args:
             actions: The legal actions, in any order.
-            priors: The network's probability of each, in [0, 1].
-            best: The action that a search plays, which is returned if the temperature
-                is 0.
-            seed: Seed of the draw; the same seed gives the same action.
+            priors: The network's probabilities of ``actions``, in [0, 1].
+            best: The best action of the search, returned if the temperature is 0.
+            seed: Seed of the sample; the same seed gives the same action.
         """
         if self.temperature == 0:
             return best
@@ -420,7 +419,7 @@ class Level:
         most = max(prior for _, prior in rows)
         if not most > 0:
             return best
-        # Relative to the most likely action, whose power is never 0.
+        # Relative to the most likely action, so that not all powers underflow to 0.
         weights = [(prior / most) ** (1 / self.temperature) for _, prior in rows]
         (drawn,) = random.Random(seed).choices([a for a, _ in rows], weights)
         return drawn

@@ -1,6 +1,6 @@
-"""Actors: they turn inference into actions and experience, by search or by policy.
+"""Actors, which produce experience with a search or a policy.
 
-Importing this package imports no torch.
+Importing this package does not import torch.
 """
 
 from __future__ import annotations

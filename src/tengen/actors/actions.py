@@ -1,4 +1,4 @@
-"""Actions: how a policy draws them, and how networks and environments take them."""
+"""Actions: sampling from a policy, clipping for environments, encoding for networks."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Slots:
-    """Which of the run's copies of the environment belong to an actor."""
+    """The range of an actor's copies among all copies of the run's environment."""
 
     first: int
-    """The number of the actor's first copy, counted over all actors."""
+    """Index of the actor's first copy among the copies of all actors."""
     count: int
     """Number N of the actor's copies."""
     total: int
@@ -42,10 +42,10 @@ class Slots:
 
 
 class Policy(Protocol):
-    """Turns a network's answers into actions, as pure functions, from any thread."""
+    """Maps a network's outputs to actions. The methods are pure and thread-safe."""
 
     def num_uniforms(self, actions: ActionSpec) -> int:
-        """Returns how many uniform random numbers U one row's action needs."""
+        """Returns the number U of uniform random numbers for one row's action."""
 
     def act(
         self,
@@ -57,25 +57,25 @@ class Policy(Protocol):
         """Returns the actions to take, and the columns to store with them.
 
         Args:
-            outputs: ``[N, ...]`` each, the network's answers.
+            outputs: The network's outputs, ``[N, ...]``.
             actions: The environment's action space.
             uniforms: ``[N, U]`` float64 in [0, 1).
-            slots: Which copies these rows are.
+            slots: The copies of the rows.
 
         Returns:
-            ``action`` ``[N, ...]`` as ``actions`` says, and ``[N, ...]`` each of the
-            agent's own columns.
+            ``action`` ``[N, ...]``, from the space ``actions``, and the agent's own
+            columns, ``[N, ...]``.
         """
 
     def act_greedily(self, outputs: Arrays, actions: ActionSpec) -> Arrays:
-        """Returns ``action`` ``[N, ...]`` alone: the one the network holds best."""
+        """Returns only ``action``, ``[N, ...]``: the actions that rank highest."""
 
 
 def clip_actions(spec: ActionSpec, actions: NDArray[Any]) -> NDArray[Any]:
-    """Returns real numbers clipped to their bounds, and choices as they are.
+    """Returns real numbers clipped to their bounds, and discrete choices unchanged.
 
-    A policy draws real numbers from a Gaussian, which has no bounds. The number drawn
-    is stored, in the environment's units, and the environment gets the clipped number.
+    A Gaussian policy samples unbounded numbers. The samples are stored unclipped, in
+    the environment's units, but the environment receives the clipped numbers.
 
     Args:
         spec: The environment's action space.
@@ -90,7 +90,7 @@ def clip_actions(spec: ActionSpec, actions: NDArray[Any]) -> NDArray[Any]:
 
 
 def encoded_length(spec: ActionSpec) -> int:
-    """Returns how many numbers ``encode_actions`` returns for an action."""
+    """Returns the number of entries of an action in ``encode_actions``."""
     return sum(spec.num_choices) if spec.is_discrete else len(spec.low)
 
 
@@ -102,7 +102,7 @@ def encode_actions(
     Args:
         spec: The environment's action space.
         actions: ``[N, ...]``.
-        is_scaled: Whether numbers with bounds are scaled to [-1, 1].
+        is_scaled: Whether to scale bounded numbers to [-1, 1].
     """
     num_rows = len(actions)
     if not spec.is_discrete:
@@ -116,17 +116,17 @@ def encode_actions(
     return encoded
 
 
-# As in tengen.losses.distributions.
+# Must equal the bounds in tengen.losses.distributions.
 _MIN_LOG_STD, _MAX_LOG_STD = -20.0, 2.0
 
 
 class ActionDraws(Protocol):
-    """Draws actions from the distribution that a policy's outputs parametrise.
+    """Samples actions from the distribution that a policy's outputs parametrise.
 
-    Outputs and distributions are those of ``tengen.losses.distributions``: the two
-    modules must match. A draw is computed in float64.
+    Outputs and distributions must match those of ``tengen.losses.distributions``.
+    Samples are computed in float64.
 
-    Legend: N rows, L outputs, K parts or numbers of an action.
+    Legend: N rows, L outputs, K components of an action.
     """
 
     @property
@@ -233,7 +233,7 @@ class GaussianDraws:
         radii = np.sqrt(-2.0 * np.log1p(-first))
         normals = radii * np.cos(2.0 * math.pi * second)
         actions = self._scaled(mean + np.exp(log_std) * normals)
-        # Actions are rounded to float32, so compute the density of the rounded ones.
+        # Actions are rounded to float32, so this is the density of the rounded action.
         distance = (self._scale.to_unit(actions) - mean) * np.exp(-log_std)
         log_density = -0.5 * distance**2 - log_std - 0.5 * math.log(2 * math.pi)
         log_prob = log_density.sum(axis=1)

@@ -1,8 +1,8 @@
-"""The environment actor: steps environments and makes items of their steps.
+"""The environment actor, which steps environments and turns their steps into items.
 
-The actor has no network. Its port asks inference for the answers to all copies of the
-environment at once, lets the agent's policy draw actions, steps the copies, and hands
-blocks of steps to a writer of experience::
+The actor has no network. Its port requests a batch of network outputs for all copies of
+the environment, samples actions from the agent's policy, steps the copies, and passes
+blocks of steps to an experience writer::
 
     port = EnvironmentPort(env, policy, signature, writer, ...)
     while not stopped:                             # a turn: one model, many steps
@@ -44,32 +44,32 @@ __all__ = [
 
 _Result = TypeVar("_Result")
 
-# Episodes that a mean return is taken over, as Gymnasium's reward thresholds are.
+# Number of episodes in a mean return, as for Gymnasium's reward thresholds.
 _NUM_RECENT_EPISODES = 100
-# A mean of fewer episodes is too noisy, and biased: each copy's shortest episodes end
-# first.
+# Minimum numbers of episodes for a mean. With fewer the mean is noisy, and biased
+# because each copy's shortest episodes end first.
 _LEAST_EPISODES = 10
 _LEAST_OF_A_COPY = 2
 
 
 @dataclass
 class EnvironmentStats:
-    """Counters of an actor's ports since the ports were made."""
+    """Counters of an actor's ports since their creation."""
 
     num_copies: int = 0
-    """Copies of the environment that the ports step."""
+    """Number of copies of the environment that the ports step."""
     num_frames: int = 0
-    """Environment steps; resets are not frames."""
+    """Number of environment steps, without reset steps."""
     num_episodes: int = 0
-    """Episodes that terminated or were truncated, counted where the next begins."""
+    """Number of ended episodes, each counted when the next episode begins."""
     num_items: int = 0
-    """Items inserted into the table."""
+    """Number of items inserted into the table."""
     num_batches: int = 0
-    """Batches evaluated, of N rows each."""
+    """Number of evaluated batches of N rows."""
     write_s: float = 0.0
-    """Seconds spent writing blocks, mostly waiting for room in the table."""
+    """Seconds spent writing blocks, mostly waiting for space in the table."""
     step_s: float = 0.0
-    """Seconds in which the environments stepped."""
+    """Seconds spent waiting for the environments to step."""
     recent_returns: deque[float] = field(
         default_factory=lambda: deque(maxlen=_NUM_RECENT_EPISODES)
     )
@@ -90,7 +90,7 @@ class EnvironmentStats:
 
     @property
     def mean_length(self) -> float | None:
-        """Mean of ``recent_lengths``, as ``mean_return``."""
+        """Mean of ``recent_lengths``; None under the same condition."""
         return self._mean(self.recent_lengths)
 
     def _mean(self, recent: Sequence[float]) -> float | None:
@@ -108,9 +108,8 @@ class EnvironmentPort:
     and the steps of the unfinished block are lost.
 
     All actions are a function of the environment's seed, ``seed``, the model versions
-    and the models: the action of a copy at a step is drawn from uniform numbers that
-    are a function of (seed, version, step, copy), whatever the other copies do and
-    whichever actor steps them.
+    and the models. The random numbers for a copy's action at a step are a function of
+    (seed, version, step, copy), independent of other copies and of the actor.
 
     Attributes:
         stats: Counters that the role reports.
@@ -133,26 +132,26 @@ class EnvironmentPort:
         """Resets the environments.
 
         Args:
-            env: N copies; the port does not close it. Copies of a ``GroupEnv`` step
-                while the caller is busy with the other group: ``done`` sends the
-                actions to them, and ``next`` receives the results.
-            policy: Draws the actions.
-            signature: The network's signature, its state included.
-            block: Collects the steps.
-            write: Called with a block's columns and the state before it; returns how
-                many items it inserted. Blocks while there is no room.
-            seed: Seed of the draws, 0 to 2^64 - 1.
-            turn_blocks: Blocks of a turn, at least 1.
-            slots: Which of the run's copies these are; None: they are all.
-            arrays: The rows, where inference in another process reads them; None for
-                memory of this process.
-            stats: Counters to add to, which ports of one thread may share; None: new
-                ones.
+            env: N copies; the port does not close them. For a ``GroupEnv``, ``done``
+                sends the actions and ``next`` receives the results; in between, the
+                caller can process another group.
+            policy: The policy from which actions are sampled.
+            signature: The network's signature, including its state.
+            block: The block that collects the steps.
+            write: Called with a block's columns and the state before it; returns the
+                number of inserted items. Blocks while the table is full.
+            seed: Seed of the random numbers, 0 to 2^64 - 1.
+            turn_blocks: Number of blocks in a turn, at least 1.
+            slots: The range of these copies among the run's; None if they are all.
+            arrays: The rows that inference in another process reads; None for memory of
+                this process.
+            stats: Counters to add to, which ports of one thread may share; None to
+                create them.
         """
         self.stats = stats or EnvironmentStats()
         self.stats.num_copies += env.num_envs
         self._env = env
-        # Tested once: an isinstance test of a protocol looks up all of its methods.
+        # Tested once, because isinstance with a protocol looks up all of its methods.
         self._group = env if isinstance(env, GroupEnv) else None
         self._alone = None if isinstance(env, GroupEnv) else env
         # Columns and model version of a step sent to the group and not yet received.
@@ -170,7 +169,7 @@ class EnvironmentPort:
         self._episodes = _core.EpisodeCounts(num_envs)
         self._rows = EnvironmentRows(signature, env.spec.actions, num_envs, arrays)
         self._state_before: Arrays = {}
-        # State that must be stored: past frames can be computed from the steps instead.
+        # State to store. Past frames are not stored, as the steps contain them.
         self._kept = [n for n in signature.state if not n.startswith(FRAMES)]
         self._num_moves = self._rows.arrays.num_moves
         self._has_begun = False
@@ -180,39 +179,39 @@ class EnvironmentPort:
 
     @property
     def frames_per_step(self) -> int:
-        """Emulator frames in one step; 1 where there is no emulator."""
+        """Number of emulator frames per step; 1 without an emulator."""
         return self._env.spec.frames_per_step
 
     @property
     def inputs(self) -> Arrays:
-        """The network's inputs, ``[N, ...]`` each, which inference reads."""
+        """The network's inputs, arrays ``[N, ...]``, which inference reads."""
         return self._rows.inputs
 
     @property
     def outputs(self) -> Arrays:
-        """The network's outputs, ``[N, ...]`` each, which inference fills."""
+        """The network's outputs, arrays ``[N, ...]``, which inference writes."""
         return self._rows.outputs
 
     @property
     def state(self) -> Arrays:
-        """The recurrent state, ``[N, ...]`` each, zero at an episode's first step.
+        """The recurrent state, arrays ``[N, ...]``, 0 at an episode's first step.
 
-        Inference reads and writes it.
+        Inference reads and writes the state.
         """
         return self._rows.state
 
     @property
     def is_stepping(self) -> bool:
-        """Whether a group of copies is stepping now, so that ``next`` would wait."""
+        """Whether the copies of a group are stepping, so that ``next`` may wait."""
         return self._group is not None and (
             self._sent is not None or not self._has_begun
         )
 
     @property
     def busy_s(self) -> float:
-        """Seconds of the present wait for the environments; 0 where there is none.
+        """Seconds of the current wait for the environments; 0 if there is no wait.
 
-        Callable from any thread. It keeps growing while an environment hangs.
+        Callable from any thread. The value grows while an environment hangs.
         """
         since_s = self._busy_since_s
         return 0.0 if since_s is None else time.monotonic() - since_s
@@ -223,10 +222,9 @@ class EnvironmentPort:
         """Begins a turn.
 
         Args:
-            version: The version of the turn's model, at least 0; None where inference
-                tells the version with every answer.
-            stop: Once any thread sets it, ``next`` returns 0; the next turn goes on
-                from there.
+            version: The version of the turn's model, at least 0; None if inference
+                sets the version with every batch.
+            stop: When set, ``next`` returns 0; the next turn continues from there.
         """
         if version is not None:
             self._rows.arrays.version = version
@@ -234,12 +232,12 @@ class EnvironmentPort:
         self._stop = stop or threading.Event()
 
     def next(self) -> int:
-        """Returns N, the rows of ``inputs``; 0 when the turn is over or was stopped.
+        """Returns the number N of rows of ``inputs``; 0 if the turn has ended.
 
-        Blocks while a group of copies steps, or while the experience is full.
+        Blocks while a group of copies steps, or while the table is full.
 
         Raises:
-            RunError: What the environment or the writer raised.
+            RunError: The environment or the writer failed.
         """
         if self._group is not None and not self._has_begun:
             self._begin_episodes(self._group.receive_first)
@@ -254,15 +252,14 @@ class EnvironmentPort:
         return self._slots.count
 
     def done(self) -> None:
-        """Draws an action for every row, steps, and hands on a block that is full.
+        """Samples an action for every row, steps, and writes the block if it is full.
 
-        Blocks while the environments step or the experience is full. A group is only
-        sent its actions, which does not block, except where another inference server
-        has answered and the step that records this fills the block.
+        Blocks while the environments step or the table is full. For a ``GroupEnv`` it
+        only sends the actions, which does not block, unless inference has moved to
+        another server and the step that records this fills the block.
 
         Raises:
-            RunError: An answer is not finite, or what the environment or the writer
-                raised.
+            RunError: An output is not finite, or the environment or the writer failed.
         """
         version = self._rows.arrays.version
         self._rows.check_answers(f"of version {version}")
@@ -286,7 +283,7 @@ class EnvironmentPort:
         self._has_begun = True
 
     def _timed(self, wait: Callable[[], _Result]) -> _Result:
-        """Returns the result of ``wait``; ``busy_s`` counts meanwhile."""
+        """Returns the result of ``wait``, and measures its time for ``busy_s``."""
         self._busy_since_s = time.monotonic()
         try:
             return wait()
@@ -295,7 +292,7 @@ class EnvironmentPort:
             self._busy_since_s = None
 
     def _take(self, step: Step, chosen: Arrays, version: int) -> None:
-        """Stores the result of a step, and shows it to the network."""
+        """Stores the result of a step, and fills the network's inputs with it."""
         reward = self._env.spec.learned(step.reward)
         ended = step.terminated
         if step.life_lost is not None:
@@ -308,11 +305,11 @@ class EnvironmentPort:
         self._hand_on()
 
     def _cut(self, chosen: Arrays, version: int) -> None:
-        """Records that the memory of every copy is empty from the next step on.
+        """Records that inference has zeroed the state of every copy.
 
-        The step before counts as truncated, and a step that resets leads from the state
-        reached to the same state. So nothing is learned across this point, and a
-        learner that computes the memory anew empties it where inference did.
+        Appends a reset step, and the previous step counts as truncated, although the
+        environments continue. So nothing is learned across this point, and a learner
+        that recomputes the state zeroes it where inference did.
         """
         none = np.zeros(self._slots.count, np.bool_)
         reset = Step({}, none.astype(np.float32), none, ~none, ~none)
@@ -334,8 +331,8 @@ class EnvironmentPort:
         self._blocks_left -= 1
 
     def _uniforms(self, version: int) -> NDArray[np.float64]:
-        # Philox has a block of four numbers for each value of its counter, so that each
-        # copy has its own blocks in the step's stream, whichever actor steps it.
+        # Philox yields a block of four numbers for each value of its counter, so each
+        # copy has its own blocks in a step's stream, for any division among actors.
         num_uniforms = self._policy.num_uniforms(self._env.spec.actions)
         first = self._slots.first * -(-num_uniforms // 4)
         return _core.uniforms(
@@ -359,22 +356,22 @@ class EnvironmentPort:
 
 @dataclass(frozen=True, kw_only=True)
 class EnvironmentActorConfig:
-    """How many copies of an environment an actor steps, and how long on one model."""
+    """Settings of an environment actor: its copies, their groups and its turns."""
 
     num_envs: int = bounded(16, 1, 4096, "8 to 64 suits a CPU")
-    """Number of copies of the environment that an actor steps together, 1 to 4096. Each
-    copy is a row of the inference batch: more copies make larger batches."""
+    """Number of vectorized copies of the environment per actor, 1 to 4096. Each copy is
+    a row of the inference batch, so more copies give larger batches."""
     num_groups: int = bounded(2, 1, 8, "use 2")
-    """Number of groups that an actor divides its copies into, 1 to 8, where inference
-    is in another process: one group is stepped while another waits for answers."""
+    """Number of groups of an actor's copies, 1 to 8, if inference runs in another
+    process: one group steps while another waits for inference."""
     turn_steps: int = bounded(40, 1, 1_000_000, "use 40")
-    """Steps of each copy in one turn, all by one model, 1 to 1,000,000; rounded up to
-    whole items."""
+    """Number of steps of each copy per turn, all with one model, 1 to 1,000,000;
+    rounded up to complete items."""
     step_timeout_s: float = bounded(
         120.0, 0, math.inf, "allow a few times the slowest step", above=True, below=True
     )
-    """Seconds that a step or a reset of the copies may take, above 0. An actor whose
-    environment takes longer is started again."""
+    """Maximum time of a step or a reset of the copies in seconds, above 0. An actor
+    whose environment takes longer is restarted."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -385,7 +382,7 @@ class EnvironmentActorConfig:
         check_fields(self)
 
     def group_sizes(self) -> list[int]:
-        """Returns the copies in each group, as even as possible; no group is empty."""
+        """Returns the number of copies in each group; the sizes differ by at most 1."""
         num_groups = min(self.num_groups, self.num_envs)
         return [(self.num_envs + place) // num_groups for place in range(num_groups)][
             ::-1

@@ -1,7 +1,7 @@
-"""The network's inputs and state for copies of an environment, a row for each copy.
+"""The network's inputs and state for copies of an environment, one row per copy.
 
-Actors, evaluations and players all fill a network's inputs by this module, so that
-the network sees the same everywhere.
+Actors, evaluations and players all fill a network's inputs with this module, so that
+the inputs are the same everywhere.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from tengen.tensors import SCALED_POLICY, Signature
 __all__ = ["LAST_ACTION", "LAST_REWARD", "EnvironmentRows"]
 
 LAST_ACTION = "last_action"
-"""Name of the input that holds the action before: choices one-hot, real numbers clipped
-to their bounds; zeros at the first step of an episode. With ``SCALED_POLICY`` all
-numbers that have bounds are scaled to [-1, 1]."""
+"""Name of the input with the previous action: choices one-hot, real numbers clipped to
+their bounds; zeros at an episode's first step. With ``SCALED_POLICY``, bounded numbers
+are scaled to [-1, 1]."""
 LAST_REWARD = "last_reward"
-"""Name of the input that holds the reward before; 0 at an episode's first step."""
+"""Name of the input with the previous reward; 0 at an episode's first step."""
 
 
 class EnvironmentRows:
-    """Writes N rows of inputs, and reads the answers of inference to them.
+    """Writes N rows of inputs, and reads the outputs of inference for them.
 
     Attributes:
-        arrays: The rows that inference reads and fills. The state of a row is zero
-            where its episode begins.
+        arrays: The rows that inference reads and writes. The state of a row is zero at
+            the start of an episode.
     """
 
     def __init__(
@@ -43,12 +43,12 @@ class EnvironmentRows:
         num_rows: int,
         arrays: RowArrays | None = None,
     ) -> None:
-        """Makes rows of zeros.
+        """Creates rows of zeros.
 
         Args:
-            signature: The network's signature, its state included.
+            signature: The network's signature, including its state.
             actions: The environment's action space.
-            num_rows: N, at least 1.
+            num_rows: Number N of rows, at least 1.
             arrays: Memory for the rows; None for memory of this process.
         """
         self._actions = actions
@@ -57,24 +57,24 @@ class EnvironmentRows:
 
     @property
     def inputs(self) -> Arrays:
-        """The network's inputs, ``[N, ...]`` each, which inference reads."""
+        """The network's inputs, arrays ``[N, ...]``, which inference reads."""
         return self.arrays.inputs
 
     @property
     def outputs(self) -> Arrays:
-        """The network's outputs, ``[N, ...]`` each, which inference fills."""
+        """The network's outputs, arrays ``[N, ...]``, which inference writes."""
         return self.arrays.outputs
 
     @property
     def state(self) -> Arrays:
-        """The recurrent state, ``[N, ...]`` each, which inference reads and writes."""
+        """The recurrent state, arrays ``[N, ...]``, read and written by inference."""
         return self.arrays.state
 
     def begin(self, observation: Arrays) -> None:
-        """Fills the rows with first observations: every row begins an episode.
+        """Fills the rows for the first step of an episode in every row.
 
         Args:
-            observation: ``[N, ...]`` each.
+            observation: The first observations, arrays ``[N, ...]``.
         """
         self._write(observation)
         lasts = [self.inputs[n] for n in (LAST_ACTION, LAST_REWARD) if n in self.inputs]
@@ -92,11 +92,11 @@ class EnvironmentRows:
         """Fills the rows with the results of a step.
 
         Args:
-            observation: ``[N, ...]`` each, the observations reached.
-            action: ``[N, ...]`` the actions as chosen, perhaps out of bounds.
+            observation: The observations after the step, arrays ``[N, ...]``.
+            action: ``[N, ...]``, the actions before clipping to their bounds.
             reward: ``[N]`` float32, the rewards of these actions.
-            is_first: ``[N]`` bool, rows that begin an episode: their last action, last
-                reward and state are zero.
+            is_first: ``[N]`` bool, rows that begin an episode, in which last action,
+                last reward and state are set to zero.
         """
         self._write(observation)
         if LAST_ACTION in self.inputs:
@@ -109,13 +109,13 @@ class EnvironmentRows:
         self.arrays.is_first[:] = is_first
 
     def check_answers(self, model: str) -> None:
-        """Checks that every answer is a finite number.
+        """Checks that every output is finite.
 
         Args:
-            model: The model that answered, for the message.
+            model: The model that computed the outputs, for the error message.
 
         Raises:
-            RunError: An answer is infinite or not a number.
+            RunError: An output is infinite or NaN.
         """
         place = _core.first_not_finite(list(self.outputs.values()))
         if place < len(self.outputs):

@@ -1,18 +1,18 @@
 """A2C: the advantage actor-critic, and A3C, its asynchronous form.
 
-In one process (``--launch inline``) the learner learns from the actions of the newest
-policy, as in A2C. With actors in other processes (``--actors N``) it learns from the
-actions of policies some steps old, without correction, as in A3C. The agent ``vtrace``
-is the same with a correction.
+In one process (``--launch inline``) the learner learns from actions of the newest
+policy, as in A2C. With actors in other processes (``--actors N``) it learns from
+actions of policies that are some steps old, without correction, as in A3C. The agent
+``vtrace`` adds a correction.
 
 Source: Mnih et al. 2016, "Asynchronous Methods for Deep Reinforcement Learning"
 (arXiv:1602.01783), section 4 and algorithm S3.
 
-Differs from the paper: one learner makes the optimizer steps, from unrolls of many
-actors at once, where A3C has a learner in each actor; the optimizer is AdamW without
-weight decay, not RMSProp; advantages are mixed with ``trace_lambda``, whose default 1
-is the paper's; losses are means over the transitions of a batch, not sums; a truncated
-episode bootstraps; rewards are divided by the scale of returns
+Differs from the paper: one learner makes the optimizer steps on unrolls of many actors,
+whereas A3C has a learner in each actor; the optimizer is AdamW without weight decay,
+not RMSProp; advantages are mixed with ``trace_lambda``, whose default 1 is the paper's;
+losses are averages over the transitions of a batch, not sums; a truncated episode
+bootstraps; rewards are divided by the scale of returns
 (``tengen.agents.policy_update``) and advantages by their own scale
 (``PolicyUpdate.advantage_scale``).
 """
@@ -53,8 +53,8 @@ class A2c(PolicyAgent):
     actor: EnvironmentActorConfig = field(
         default_factory=lambda: EnvironmentActorConfig(turn_steps=5)
     )
-    """How environments are stepped; by default one turn of an actor makes one batch, or
-    four for screens."""
+    """Settings of the actors; by default an actor produces one batch per turn, or four
+    for screens."""
     baseline_cost: float = bounded(0.5, 0, None, "use 0 for none")
     """Weight of the baseline loss relative to the policy loss, at least 0."""
     entropy_cost: float = bounded(0.01, 0, None, "use 0 for none")
@@ -65,9 +65,9 @@ class A2c(PolicyAgent):
         return ReplayConfig(sampler="fifo", max_items=32)
 
     def default_learner(self, spec: EnvSpec) -> LearnerConfig:
-        """See ``EnvironmentAgent.default_learner``: a batch is a turn's unrolls.
+        """See ``EnvironmentAgent.default_learner``: a batch is one turn's unrolls.
 
-        For screens, whose unrolls are long, a batch is a quarter of a turn's unrolls.
+        For screens, whose unrolls are long, a batch is a quarter of them.
         """
         is_large = shows_screens(spec)
         return LearnerConfig(
@@ -92,12 +92,12 @@ class A2c(PolicyAgent):
 class A2cUpdate(PolicyUpdate):
     """Policy gradient, baseline and entropy losses.
 
-    Columns, for B unrolls of T transitions: as ``tengen.actors.block`` lists them, each
-    ``[B, T + 1, ...]``; the last step only bootstraps. A step that resets has no loss.
+    Columns for B unrolls of T transitions: those of ``tengen.actors.block``, with shape
+    ``[B, T + 1, ...]``; the last step only bootstraps. Reset steps have no loss.
     """
 
     def __init__(self, agent: A2c, actions: envs.ActionSpec) -> None:
-        """Makes the update.
+        """Creates the update.
 
         Args:
             agent: The agent's settings.
@@ -107,7 +107,7 @@ class A2cUpdate(PolicyUpdate):
         self._agent = agent
 
     def loss(self, net: Net, columns: dict[str, Tensor]) -> LossParts:
-        """See ``Update.loss``; means over all B * T transitions."""
+        """See ``Update.loss``; losses are averages over all B * T transitions."""
         from tengen import losses
 
         agent = self._agent
@@ -125,7 +125,7 @@ class A2cUpdate(PolicyUpdate):
         log_prob = self.distribution.log_prob(policy, rows.columns["action"])
         errors = losses.baseline_loss(values[:-1], targets.returns)
         entropy = self.distribution.entropy(policy) * rows.is_live
-        # The advantage of a step that resets is 0.
+        # No mask on the advantages, because those of reset steps are 0.
         advantages, is_live = targets.advantages, rows.is_live > 0
         metrics = {
             "policy_loss": -(log_prob * advantages).mean() / self.advantage_scale,

@@ -1,8 +1,8 @@
-"""AlphaZero: a network learns from games that a tree search plays by that network.
+"""AlphaZero: a network learns from self-play games of a tree search that uses it.
 
 Source: Silver et al. 2018, "A general reinforcement learning algorithm that masters
 chess, shogi, and Go through self-play". The methods of KataGo and Gumbel AlphaZero are
-settings of the search, of self-play, of the losses and of the network.
+settings of the search, self-play, the losses and the network.
 """
 
 from __future__ import annotations
@@ -41,46 +41,46 @@ if TYPE_CHECKING:
 
 __all__ = ["AlphaZero"]
 
-# Random games that the mean length of a game is estimated from.
+# Number of random games from which the mean length of a game is estimated.
 _PLIES_GAMES = 4
 
 
 @dataclass(frozen=True, kw_only=True)
 class AlphaZero(Agent):
-    """Self-play by tree search; see the module docstring."""
+    """AlphaZero; see the module docstring."""
 
     kind: Literal["alphazero"] = "alphazero"
     """The agent's name, as in ``--agent``."""
     actor: SelfplayConfig = field(default_factory=SelfplayConfig)
-    """How games are played."""
+    """Settings of self-play."""
     bootstrap: BootstrapConfig | None = None
-    """How games are played by the first model, where its weights are random; None: as
-    by all later models."""
+    """Settings of self-play for the first model, whose weights are random; None: the
+    same as for later models."""
     iterations: int = bounded(0, 0, 1_000_000)
-    """Number of models after the first one at which training ends, whatever the call's
-    budget; 0: only the budget ends training."""
+    """Number of models after the initial one at which training ends, even if budget
+    remains; 0: only the budget ends training."""
     loss: AlphaZeroLossConfig = field(default_factory=AlphaZeroLossConfig)
     """The losses and their weights."""
     stages: tuple[NetStage, ...] = ()
     """Larger networks that the run's network grows into, in order; empty: the network
     never grows."""
     learn_from: str = ""
-    """RUN whose games this run learns from while they are played. This run then has no
-    self-play, and trains a network of its own, so that several networks can learn from
-    one run's games. Empty: the run learns from its own games."""
+    """RUN whose games this run learns from as they are played. This run then has no
+    self-play and trains its own network, so several networks can learn from the games
+    of one run. Empty: the run learns from its own games."""
     book: str = ""
-    """FILE of a book of openings, made by ``tengen book``, for self-play
+    """FILE of an opening book, created with ``tengen book``, for self-play
     (``actor.book_share``), ratings and gates (``rating.book``, ``gate.book``). The run
-    keeps a copy, and from then on this setting is the first 12 digits of the copy's
+    stores a copy, and this setting becomes the first 12 digits of the copy's
     SHA-256."""
     gate: GateConfig = field(default_factory=AcceptAllGate)
-    """Which candidates become models."""
+    """The gate, which decides which candidates become models."""
     rating: LadderConfig = field(default_factory=LadderConfig)
-    """How models are rated during training."""
+    """Settings of ratings during training."""
     target: TargetConfig = field(default_factory=TargetConfig)
-    """The fixed player that all models meet, in order, once training has ended."""
+    """The fixed player that all models play against, in order, when training ends."""
     play: PlayConfig = field(default_factory=PlayConfig)
-    """How models play in ratings, gates and matches, and against people."""
+    """Settings of play in ratings, gates and matches, and against people."""
 
     fixed: ClassVar[tuple[str, ...]] = ("stages", "learn_from")
 
@@ -100,7 +100,7 @@ class AlphaZero(Agent):
     def check(
         self, net: NetConfig, store: ExperienceConfig, learner: LearnerConfig
     ) -> None:
-        """See ``Agent.check``; a batch can be drawn from the store."""
+        """See ``Agent.check``; also checks that the store can serve a batch."""
         _check_store(store, learner.batch_size)
         self._check_book()
         check(
@@ -135,8 +135,8 @@ class AlphaZero(Agent):
 
         Raises:
             UsageError: A match would begin with more random plies than a game has; the
-                network cannot tell smaller boards, or does not predict the score or
-                the lead that the config uses; or leads are estimated in a game without
+                network does not mask smaller boards, or does not predict the score or
+                lead that the config uses; or leads are estimated in a game without
                 komi.
         """
         game = games.open_game(task)
@@ -177,16 +177,16 @@ class AlphaZero(Agent):
 
     @staticmethod
     def check_boards(net: NetConfig, task: str, game: Game, variety: GoVariety) -> None:
-        """Checks that a network masks cells off the board, if boards differ in size.
+        """Checks that a network masks cells off the board if some boards are smaller.
 
         Args:
-            net: The network.
+            net: The network's config.
             task: The task that the network learns.
             game: The game of the task.
             variety: The boards and rules of the games that the network learns from.
 
         Raises:
-            UsageError: The network does not mask, and some boards are smaller.
+            UsageError: Some boards are smaller and the network does not mask.
         """
         beyond = [
             name
@@ -213,14 +213,14 @@ class AlphaZero(Agent):
         return AlphaZeroUpdate(self.loss)
 
     def outputs(self) -> Sequence[str]:
-        """Returns the outputs that self-play needs; the score if it is searched."""
+        """Returns the outputs for self-play, with the score if the search uses it."""
         return search_outputs(scores=self.actor.search.score_weight > 0)
 
     def evaluations_per_model(self, task: str) -> float:
-        """Returns about how many positions one model evaluates, from random games.
+        """Returns the approximate number of positions that one model evaluates.
 
-        The cost of work done once for each model, such as quantising, is weighed
-        against this number.
+        The estimate uses the mean length of random games. It tells whether work per
+        model, such as quantising, is worth its cost.
         """
         actor = self.actor
         share = actor.full_probability
@@ -231,11 +231,11 @@ class AlphaZero(Agent):
         return actor.games_per_generation * num_plies * simulations
 
     def generation_sizes(self) -> dict[str, int]:
-        """Returns the settings of ``actor`` that may follow the machine's speed.
+        """Returns the settings of ``actor`` that may be adapted to the machine's speed.
 
-        Empty where the size of a generation is fixed.
+        Empty if the size of a generation is fixed.
         """
-        # The sizes of the minigo benchmark's generations are its rules.
+        # ``iterations`` is for the minigo benchmark, whose rules fix the sizes.
         if self.learn_from or self.iterations:
             return {}
         actor = self.actor
@@ -245,10 +245,10 @@ class AlphaZero(Agent):
         }
 
     def with_generation_sizes(self, sizes: Mapping[str, int]) -> Self:
-        """Returns the agent with other generations.
+        """Returns the agent with new sizes of generations.
 
         Args:
-            sizes: A value for each of ``generation_sizes``; other keys are ignored.
+            sizes: Values for the keys of ``generation_sizes``; other keys are ignored.
         """
         actor = dataclasses.replace(
             self.actor,
@@ -258,10 +258,10 @@ class AlphaZero(Agent):
         return dataclasses.replace(self, actor=actor)
 
     def play_against_target(self) -> PlayConfig:
-        """Returns how models search against the target.
+        """Returns the play settings against the target.
 
-        Where self-play is the minigo benchmark's, models search as in self-play but
-        without root noise; otherwise as ``play`` says.
+        With minigo's self-play, models search as in self-play but without root noise;
+        otherwise the settings are ``play``.
         """
         search = self.actor.search
         if not search.has_own_worker:
@@ -273,11 +273,11 @@ class AlphaZero(Agent):
         return PlayConfig(search=quiet, precision=self.play.precision)
 
     def nets(self, net: NetConfig) -> tuple[NetConfig, ...]:
-        """Returns the network that a run begins with, then that of each stage."""
+        """Returns the initial network of a run, then the network of each stage."""
         return (net, *(net.grown(stage.net) for stage in self.stages))
 
     def growing_from(self, net: NetConfig) -> Self:
-        """Returns the agent with only those stages that a network can grow into."""
+        """Returns the agent without stages into which ``net`` cannot grow."""
         return dataclasses.replace(self, stages=growing_stages(self.stages, net))
 
     def _check_book(self) -> None:
@@ -297,10 +297,10 @@ class AlphaZero(Agent):
 
 
 def _check_store(store: ExperienceConfig, batch_size: int) -> None:
-    """Checks that the store holds games and that a batch can be drawn from it.
+    """Checks that the store holds games and can serve a batch.
 
     Raises:
-        UsageError: The store is of another kind, or no batch can be drawn from it.
+        UsageError: The store is of another kind, or cannot serve a batch.
     """
     check(
         isinstance(store, WindowConfig | GenerationsConfig),

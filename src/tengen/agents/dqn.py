@@ -9,11 +9,11 @@ van Hasselt et al. 2016, "Deep Reinforcement Learning with Double Q-learning"
 As in Ape-X, every copy of the environment explores with its own probability, and the
 priority of a new item is computed from the actor's Q values.
 
-Differs from the papers: the actor's Q values are those that it acted by, so that in a
-new item's priority the greatest of them replaces the target network's value of the
-online network's choice; rewards are not clipped; a truncated episode bootstraps; the
-exponent of the importance weights is constant and not annealed to 1; the optimizer is
-AdamW without weight decay and with a falling learning rate, not RMSProp.
+Differs from the papers: a new item's priority uses the Q values from which the actor
+chose its actions, so their maximum replaces the target network's value of the online
+network's choice; rewards are not clipped; a truncated episode bootstraps; the exponent
+of the importance weights is constant and not annealed to 1; the optimizer is AdamW
+without weight decay and with a falling learning rate, not RMSProp.
 """
 
 from __future__ import annotations
@@ -59,19 +59,20 @@ class Dqn(QAgent):
     fixed: ClassVar[tuple[str, ...]] = (*QAgent.fixed, "num_steps")
     also_called: ClassVar[tuple[str, ...]] = ("apex", "ape-x", "ddqn")
     target_period: int = 50
-    """Optimizer steps between two copies of the weights to the target network, at least
-    1 (Ape-X: 2,500). The default is small because a small task is learned in a few
+    """Number of optimizer steps between updates of the target network, at least 1
+    (Ape-X: 2,500). The default is small because small tasks are learned in a few
     thousand steps."""
     actor: EnvironmentActorConfig = field(
         default_factory=lambda: EnvironmentActorConfig(turn_steps=64)
     )
-    """How environments are stepped."""
+    """Settings of the actors."""
 
     def for_environment(self, spec: EnvSpec) -> Self:
         """See ``EnvironmentAgent.for_environment``: a slower target for images.
 
-        For boards also single steps: in MinAtar's Asterix three steps, priorities or a
-        rate above 1e-4 learned hardly anything (benchmarks/results/environments.md).
+        For boards also one-step targets: on MinAtar's Asterix, three-step targets,
+        prioritized replay, or a learning rate above 1e-4 led to hardly any learning
+        (benchmarks/results/environments.md).
         """
         if shows_boards(spec):
             return dataclasses.replace(self, target_period=1_000, num_steps=1)
@@ -80,7 +81,7 @@ class Dqn(QAgent):
         return self
 
     def layout(self, state: Mapping[str, TensorSpec]) -> ItemLayout:
-        """See ``EnvironmentAgent.layout``: each transition and the n steps after it."""
+        """See ``EnvironmentAgent.layout``: a transition and the n steps after it."""
         memory = [name for name in state if not name.startswith(FRAMES)]
         if memory:
             raise UsageError(
@@ -90,14 +91,14 @@ class Dqn(QAgent):
         return ItemLayout(num_steps=self.num_steps + 1, period=1, state=dict(state))
 
     def priorities(self, steps: Arrays) -> NDArray[np.float64]:
-        """See ``EnvironmentAgent.priorities``: the TD error of the transition."""
+        """See ``EnvironmentAgent.priorities``: the absolute TD error."""
         errors = acting_errors(steps, num_steps=self.num_steps, discount=self.discount)
         return np.abs(errors[:, 0]) + LEAST_PRIORITY
 
     def default_store(self, spec: EnvSpec) -> ReplayConfig:
-        """See ``EnvironmentAgent.default_store``: prioritized replay, but for boards.
+        """See ``EnvironmentAgent.default_store``: prioritized, except for boards.
 
-        For the reason see ``for_environment``.
+        ``for_environment`` gives the reason.
         """
         is_large = shows_screens(spec)
         if shows_boards(spec):
@@ -141,29 +142,29 @@ class Dqn(QAgent):
 
 
 class TransitionEnds(NamedTuple):
-    """B transitions of n steps, or of fewer where an episode ends."""
+    """B transitions of n steps, or of fewer steps if the episode ends earlier."""
 
     first: tuple[dict[str, Tensor], dict[str, Tensor]]
-    """Inputs and state ``[B, ...]`` where the action was taken."""
+    """Inputs and state ``[B, ...]`` of the step in which the action was taken."""
     last: tuple[dict[str, Tensor], dict[str, Tensor]]
-    """Inputs and state ``[B, ...]`` of the step that the target bootstraps from."""
+    """Inputs and state ``[B, ...]`` of the step from which the target bootstraps."""
     action: Tensor
-    """``[B]`` int64."""
+    """``[B]`` int64, the action taken in ``first``."""
     reward: Tensor
     """``[B]``, the discounted sum of the rewards between ``first`` and ``last``."""
     discount: Tensor
-    """``[B]``, the factor of the bootstrap value; 0 where the episode terminated."""
+    """``[B]``, the factor of the bootstrap value; 0 if the episode terminated."""
 
 
 class DqnUpdate(TargetUpdate):
-    """The Huber loss of n-step TD errors: squared up to 1, linear beyond.
+    """The Huber loss of n-step TD errors: quadratic up to 1, linear beyond.
 
-    Columns, for B transitions and the n steps after each: as ``tengen.actors.block``
-    lists them, each ``[B, n + 1, ...]``; importance_weight ``[B]`` float32.
+    Columns for B transitions with n steps after them: those of ``tengen.actors.block``,
+    with shape ``[B, n + 1, ...]``, and importance_weight, ``[B]`` float32.
     """
 
     def __init__(self, agent: Dqn, net: Net, store: ReplayConfig) -> None:
-        """Makes the update, with a target network equal to ``net``."""
+        """Creates the update, with a target network equal to ``net``."""
         super().__init__(net, agent.target_period)
         self._agent = agent
         self.importance_exponent = store.importance_exponent_of_draws
@@ -190,11 +191,11 @@ class DqnUpdate(TargetUpdate):
         return LossParts(weighted.mean(), metrics, errors.abs() + LEAST_PRIORITY)
 
     def ends(self, net: Net, columns: dict[str, Tensor]) -> TransitionEnds:
-        """Returns both ends of each transition of n steps.
+        """Returns both ends of each n-step transition.
 
         Args:
-            net: The network; its state of past images is computed from ``columns``.
-            columns: ``[B, n + 1, ...]`` each.
+            net: The network, whose past images are computed from ``columns``.
+            columns: Tensors ``[B, n + 1, ...]``.
         """
         import torch
 
@@ -202,7 +203,7 @@ class DqnUpdate(TargetUpdate):
 
         steps = time_major(columns)
         inputs, state = network_inputs(net, columns)
-        # The step to bootstrap from: where the episode or the item ends.
+        # The target bootstraps from the step that ends the episode or the item.
         is_end = steps["is_reset"][1:].bool()
         is_end[-1] = True
         end = 1 + is_end.int().argmax(0)
@@ -230,6 +231,7 @@ class DqnUpdate(TargetUpdate):
             ),
             action=steps["action"][0],
             reward=targets(steps["reward"], nothing),
-            # Targets are linear in the bootstrap value: its factor is the target of 1.
+            # Targets are linear in the bootstrap value, so its factor is the target for
+            # rewards of 0 and a bootstrap value of 1.
             discount=targets(nothing, at_end),
         )

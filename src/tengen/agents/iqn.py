@@ -1,4 +1,4 @@
-"""IQN: DQN that learns the distribution of returns by quantiles at random fractions.
+"""IQN: DQN that learns quantiles of the return distribution at random fractions.
 
 Source: Dabney et al. 2018, "Implicit Quantile Networks for Distributional Reinforcement
 Learning" (arXiv:1806.06923), algorithm 1.
@@ -6,13 +6,13 @@ Learning" (arXiv:1806.06923), algorithm 1.
 Replay, exploration, n-step targets and double Q-learning are those of ``dqn``, with the
 differences from the papers that its module lists.
 
-Further differences from the paper: 8 fractions are drawn for learning, not 64, which
-the paper found nearly as good (figure 2); one fraction is drawn in each of 8 equal
-parts of (0, 1), so that a priority depends on the error more than on the draw; actions
-are chosen by the quantiles at the middles of 32 equal parts, not at 32 drawn fractions,
-so that a network prefers the same action whenever it sees the same, and priorities of
-new items are computed from the means of these quantiles;
-``tengen.nets.modules.layers`` lists the differences of the head.
+Further differences from the paper: learning samples 8 fractions, not 64, which the
+paper found nearly as good (figure 2); one fraction is sampled from each of 8 equal
+parts of (0, 1), so that priorities depend more on errors than on the fractions; actions
+are chosen from the quantiles at the midpoints of 32 equal parts, not at 32 sampled
+fractions, so that a network prefers the same action for equal inputs, and the means of
+these quantiles give the priorities of new items; ``tengen.nets.modules.layers`` lists
+the differences of the head.
 """
 
 from __future__ import annotations
@@ -52,21 +52,21 @@ class Iqn(Dqn):
     num_quantiles: int = bounded(32, 1, 1_000)
     """Number K of quantiles whose mean is an action's value when acting, 1 to 1,000."""
     num_fractions: int = bounded(8, 1, 1_000)
-    """Number of fractions drawn for a transition's answers, and again for its targets:
-    one in each of that many equal parts of (0, 1); 1 to 1,000. More fractions make
-    learning steadier and slower to compute."""
+    """Number of fractions sampled for the outputs of a transition, and again for its
+    targets: one from each of ``num_fractions`` equal parts of (0, 1); 1 to 1,000. More
+    fractions make learning more stable, but slower to compute."""
 
     def outputs_of(self, actions: ActionSpec) -> dict[str, TensorSpec]:
         """See ``EnvironmentAgent.outputs_of``."""
         return {QUANTILES: TensorSpec(shape=(self.num_quantiles, *actions.num_choices))}
 
     def values_of(self, outputs: Arrays) -> NDArray[np.float32]:
-        """See ``QAgent.values_of``: the means of the quantiles."""
+        """See ``QAgent.values_of``: the mean of each action's quantiles."""
         values: NDArray[np.float32] = outputs[QUANTILES].mean(axis=1)
         return values
 
     def act_greedily(self, outputs: Arrays, actions: ActionSpec) -> Arrays:
-        """See ``Policy.act_greedily``: the greatest mean of the quantiles."""
+        """See ``Policy.act_greedily``: the action with the highest ``values_of``."""
         return {"action": self.values_of(outputs).argmax(axis=1)}
 
     def make_update(self, task: str, net: Net, store: ExperienceConfig) -> IqnUpdate:
@@ -76,24 +76,24 @@ class Iqn(Dqn):
 
 
 class IqnUpdate(DqnUpdate):
-    """The quantile regression of n-step targets.
+    """The quantile Huber loss with n-step targets.
 
-    Columns are those of ``DqnUpdate``.
+    The columns are those of ``DqnUpdate``.
     """
 
     def __init__(self, agent: Iqn, net: Net, store: ReplayConfig) -> None:
-        """Makes the update, with a target network equal to ``net``."""
+        """Creates the update, with a target network equal to ``net``."""
         super().__init__(agent, net, store)
         self._num_fractions = agent.num_fractions
 
     def minibatches(
         self, net: Net, columns: dict[str, Tensor]
     ) -> Iterator[dict[str, Tensor]]:
-        """See ``Update.minibatches``: adds the fractions of answers and targets."""
+        """See ``Update.minibatches``: adds the fractions for outputs and targets."""
         import torch
 
         action = columns["action"]
-        # On the CPU, whose generator is saved in checkpoints.
+        # Sampled on the CPU, because checkpoints save the CPU's generator.
         place = self.group.place(len(action))
         places = torch.rand(place.total, 2, self._num_fractions)
         places = places[place.first :][: len(action)]

@@ -1,4 +1,4 @@
-"""The base of the updates of all agents that learn a policy."""
+"""The base class of the updates of agents that learn a policy."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ __all__ = [
     "RunningSquare",
 ]
 
-# Decay of the running average per batch: it spans about a hundred batches.
+# Decay of the running average per batch: a horizon of about a hundred batches.
 _DECAY = 0.99
-# How far a batch may be above the average: it then at most doubles the average, and a
-# new unit of rewards is followed within a few batches.
+# Batches are clipped to this multiple of the average, so that each at most doubles it,
+# yet the average follows a change in the scale of rewards within a few batches.
 _MOST_TIMES = 100.0
 
 
 class RunningSquare:
     """The running mean of squares over about a hundred batches.
 
-    A batch counts at most a hundred times the average, or times the square of the least
-    root where the average is less: an outlier is forgotten after some seventy batches.
-    Before the first batch the average is 1.
+    A batch is clipped to a hundred times the average (or ``least**2`` if the average is
+    lower), so an outlier is forgotten after about seventy batches. Before the first
+    batch the average is 1.
     """
 
     def __init__(self, least: float) -> None:
-        """Begins without batches.
+        """Creates a running mean without batches.
 
         Args:
-            least: The least root, above 0.
+            least: The minimum of ``root``, above 0.
         """
         self._least = least
         self._square = 0.0
@@ -54,20 +54,20 @@ class RunningSquare:
         return max(self._least, math.sqrt(self._mean))
 
     def observe(self, square: float) -> None:
-        """Takes in the mean square of a batch, which may be infinite or NaN."""
+        """Adds the mean square of a batch, which may be infinite or NaN."""
         most = _MOST_TIMES * max(self._least**2, self._mean)
         bounded = square if square <= most else most  # also for NaN
         self._square += (1.0 - _DECAY) * (bounded - self._square)
         self._weight += (1.0 - _DECAY) * (1.0 - self._weight)
 
     def numbers(self) -> list[float]:
-        """Returns the average so far, for a checkpoint."""
+        """Returns the state of the running mean, for a checkpoint."""
         return [self._square, self._weight]
 
     def load(self, numbers: list[float]) -> None:
-        """Restores the average from what ``numbers`` returned.
+        """Restores the result of ``numbers``.
 
-        An average of an earlier version that is not finite begins anew.
+        Resets the mean if it is not finite, which earlier versions allowed.
         """
         is_finite = all(map(math.isfinite, numbers))
         self._square, self._weight = numbers if is_finite else (0.0, 0.0)
@@ -77,31 +77,31 @@ class RunningSquare:
         return self._square / self._weight if self._weight else 1.0
 
 
-# The greatest scaled reward: greater ones are outliers, or come before the scale has
-# followed, and the square of their errors would drown all others.
+# Scaled rewards are clipped to this maximum. Larger ones are outliers, or the scale has
+# not adapted yet, and their squared errors would dominate the loss.
 _MOST = 100.0
 
 
 class ReturnScale:
     """The running root mean square of returns within unrolls, at least 1.
 
-    Losses divide rewards by this scale. A network whose policy and value share a memory
-    computes both from numbers in [-1, 1]: a value of a hundred would saturate these
-    numbers, and the value's errors would drown the policy's gradient. Small returns
-    stay small, because dividing by less than 1 would only raise their noise.
+    Updates divide rewards by this scale. A network whose policy and value share an LSTM
+    computes both from activations in [-1, 1]. A value of a hundred would saturate them,
+    and the value's errors would dominate the policy's gradient. Small returns are not
+    scaled up, because dividing by less than 1 would only amplify noise.
 
-    A return is cut off at the end of its unroll, since later rewards are unknown. The
-    scale is therefore too small for long episodes, by a constant factor that does not
-    change what is learned. In exchange, it depends on no estimate of a network.
+    A return is truncated at the end of its unroll, because later rewards are unknown.
+    The scale is therefore too small for long episodes, by a constant factor that does
+    not affect learning. In exchange, it does not depend on a network's estimates.
 
     Source: rewards divided by the scale of discounted returns, Engstrom et al. 2020,
     "Implementation Matters in Deep Policy Gradients" (arXiv:2005.12729), section 3;
-    the least scale of 1, Hafner et al. 2023, "Mastering Diverse Domains through World
+    the minimum scale of 1, Hafner et al. 2023, "Mastering Diverse Domains through World
     Models" (arXiv:2301.04104), equation 7.
     """
 
     def __init__(self, discount: float) -> None:
-        """Begins with a scale of 1.
+        """Creates a scale of 1.
 
         Args:
             discount: Discount of one step, in [0, 1].
@@ -111,11 +111,11 @@ class ReturnScale:
 
     @property
     def value(self) -> float:
-        """What to divide rewards by, at least 1."""
+        """The divisor of rewards, at least 1."""
         return self._square.root
 
     def scaled(self, reward: Tensor) -> Tensor:
-        """Returns rewards of any shape divided by the scale, at most 100 either way."""
+        """Returns rewards of any shape, divided by the scale and clipped to +-100."""
         return (reward / self.value).clamp(-_MOST, _MOST)
 
     def observe(
@@ -129,15 +129,15 @@ class ReturnScale:
 
         Args:
             reward: ``[B, T]`` float32.
-            terminated: ``[B, T]``, 1 where the action ended the task.
-            is_reset: ``[B, T]``, 1 where a step is no transition.
-            group: The learners that hold the other rows of the batch.
+            terminated: ``[B, T]``, 1 if the action led to a terminal state.
+            is_reset: ``[B, T]``, 1 for reset steps, which are not transitions.
+            group: The learners that have the other rows of the batch.
         """
         import torch
 
         is_live = is_reset == 0
         goes_on = self._discount * (terminated == 0)
-        # In float64, whose squares of float32 are finite.
+        # In float64, in which squares of float32 values are finite.
         reward = reward.double()
         following = torch.zeros_like(reward[:, 0])
         total = torch.zeros_like(following)
@@ -152,21 +152,21 @@ class ReturnScale:
         self._square.observe(mean)
 
     def state(self) -> dict[str, Tensor]:
-        """Returns the average so far, for a checkpoint."""
+        """Returns the state of the scale, for a checkpoint."""
         import torch
 
         both = torch.tensor(self._square.numbers(), dtype=torch.float64)
         return {"return_scale": both}
 
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:
-        """Restores the average from what ``state`` returned."""
+        """Restores the result of ``state``."""
         self._square.load(tensors["return_scale"].tolist())
 
 
 ADVANTAGE_SQUARE = "advantage_square"
-"""The loss metric that ``PolicyUpdate.advantage_scale`` is computed from."""
+"""The loss metric from which ``PolicyUpdate.advantage_scale`` is computed."""
 
-# The scale goes no lower: smaller advantages are noise around values already learned.
+# Minimum scale, because smaller advantages are noise around learned values.
 _LEAST_SCALE = 0.01
 
 
@@ -174,15 +174,14 @@ class PolicyUpdate(Update):
     """Base of policy updates: divides rewards by the scale of returns.
 
     Attributes:
-        distribution: The distribution of actions that the network's policy
-            parametrises.
-        policy_output: The name of that output.
+        distribution: The action distribution.
+        policy_output: The name of the network's output that parametrises it.
     """
 
     later_state = ("return_scale", "advantage_scale")
 
     def __init__(self, agent: PolicyAgent, actions: envs.ActionSpec) -> None:
-        """Makes the distribution and the running scales.
+        """Creates the distribution and the running scales.
 
         Args:
             agent: The agent's settings.
@@ -200,15 +199,15 @@ class PolicyUpdate(Update):
 
     @property
     def advantage_scale(self) -> float:
-        """What to divide advantages by: their running root mean square, 1 at first.
+        """The divisor of advantages: their running root mean square, initially 1.
 
-        With this scale the weight of the entropy bonus means the same whether rewards
-        are rare or frequent. PPO does not use it: PPO normalises over each minibatch.
+        With it, a weight of the entropy bonus has the same effect for rare and frequent
+        rewards. PPO instead normalises over each minibatch.
 
         Source: Schulman et al. 2017 and later work normalise advantages over a
-        minibatch. Differs from the source: the mean is not subtracted, since the
-        baseline does that, and the scale comes from earlier steps, so that a batch may
-        be split among threads.
+        minibatch. Differs from the source: the mean is not subtracted, because
+        advantages are relative to a baseline already, and the scale is that of earlier
+        steps, so that a batch can be split among threads.
         """
         return self._advantage_square.root
 
@@ -220,14 +219,14 @@ class PolicyUpdate(Update):
     def minibatches(
         self, net: Net, columns: dict[str, Tensor]
     ) -> Iterator[dict[str, Tensor]]:
-        """See ``Update.minibatches``: the batch, its rewards scaled."""
+        """See ``Update.minibatches``: the batch with scaled rewards."""
         yield self.scaled(columns)
 
     def scaled(self, columns: dict[str, Tensor]) -> dict[str, Tensor]:
         """Updates the scale of returns, then returns the batch with scaled rewards.
 
         Args:
-            columns: ``[B, T + 1, ...]`` each, as ``tengen.actors.block`` lists them.
+            columns: The columns of ``tengen.actors.block``, ``[B, T + 1, ...]``.
         """
         names = ("reward", "terminated", "is_reset")
         reward, terminated, is_reset = (columns[name][:, :-1] for name in names)

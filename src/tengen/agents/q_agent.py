@@ -1,4 +1,4 @@
-"""The base of agents that learn action values, and take the best or a random action."""
+"""The base class of epsilon-greedy agents, which learn action values."""
 
 from __future__ import annotations
 
@@ -37,21 +37,20 @@ __all__ = [
 _MANY_COPIES = 256
 
 LEAST_PRIORITY = 1e-6
-"""Added to every priority, so that every item can still be drawn."""
+"""Number added to every priority, so that every item can be sampled."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class QAgent(EnvironmentAgent):
-    """Base of the agents whose network answers the value of every action.
+    """Base of the agents whose network outputs the value of every action.
 
     Each copy of the environment explores with its own constant probability: copy i of
     N, counted from 0, takes a random action with probability ``epsilon ** (1 +
-    epsilon_power * i / (N - 1))``. A single copy takes the mean of the probabilities
-    that many copies would have, 0.062 by default.
+    epsilon_power * i / (N - 1))``. A single copy uses the mean of the probabilities of
+    many copies, 0.062 by default.
 
-    The actor passes to the writer the Q values of the action taken and of the best
-    action, from the answers that it acted by. Priorities of new items are computed
-    from these two.
+    The actor passes the Q values of the taken and the best action to the writer, which
+    computes the priorities of new items from them.
 
     Source: for the probabilities Horgan et al. 2018, "Distributed Prioritized
     Experience Replay" (arXiv:1803.00933), section 4; for duelling heads Wang et al.
@@ -67,14 +66,14 @@ class QAgent(EnvironmentAgent):
     epsilon: float = bounded(0.4, 0, 1)
     """Probability of a random action in the copy that explores most, in [0, 1]."""
     epsilon_power: float = bounded(7.0, 0, None, "raise it")
-    """How much less the other copies explore, at least 0: the copy that explores least
+    """Spread of exploration over the copies, at least 0: the copy that explores least
     has probability ``epsilon ** (1 + epsilon_power)``. 0: all copies explore alike."""
     num_steps: int = bounded(3, 1, 1_000)
-    """Number n of rewards that an n-step target adds up before it bootstraps, 1 to
-    1,000. A larger n spreads rewards faster, but depends more on old policies."""
+    """Number n of rewards in an n-step target before it bootstraps, 1 to 1,000. A
+    larger n propagates rewards faster, but depends more on old policies."""
     target_period: int = bounded(100, 1, None, "raise it")
-    """Optimizer steps between two copies of the weights to the target network, at least
-    1. A larger period makes targets steadier and learning slower."""
+    """Number of optimizer steps between updates of the target network, at least 1. A
+    larger period makes targets more stable and learning slower."""
 
     @classmethod
     def refusal_of(cls, actions: ActionSpec) -> str:
@@ -91,7 +90,7 @@ class QAgent(EnvironmentAgent):
         return {"q": each}
 
     def num_uniforms(self, actions: ActionSpec) -> int:
-        """See ``Policy.num_uniforms``: whether to explore, and how."""
+        """See ``Policy.num_uniforms``: whether to explore, and the random action."""
         return 2
 
     def act(
@@ -112,19 +111,20 @@ class QAgent(EnvironmentAgent):
 
     def act_greedily(self, outputs: Arrays, actions: ActionSpec) -> Arrays:
         """See ``Policy.act_greedily``."""
-        # The state's value adds the same to all actions, so it changes no argmax.
+        # The state's value is the same for all actions and does not change the argmax.
         values = outputs["advantage" if self.is_duelling else "q"]
         return {"action": values.argmax(axis=1).astype(np.int64)}
 
     def acting_to_score(self, spec: EnvSpec) -> Acting:
-        """See ``EnvironmentAgent.acting_to_score``: 1 in 1,000 actions is random.
+        """See ``EnvironmentAgent.acting_to_score``.
 
-        Only where the environment has a protocol; otherwise all actions are greedy.
+        If the environment has a protocol, 1 in 1,000 actions is random; otherwise all
+        actions are greedy.
         """
         return Acting(mode="epsilon" if spec.protocol else "greedy")
 
     def values_of(self, outputs: Arrays) -> NDArray[np.float32]:
-        """Returns the Q values ``[N, A]`` of a network's answers."""
+        """Returns the Q values ``[N, A]`` of a network's outputs."""
         if not self.is_duelling:
             return outputs["q"]
         advantage = outputs["advantage"]
@@ -148,7 +148,7 @@ class QAgent(EnvironmentAgent):
         }
 
     def epsilons(self, slots: Slots) -> NDArray[np.float64]:
-        """Returns the probability of a random action of each copy, ``[N]``."""
+        """Returns each copy's probability of a random action, ``[N]``."""
         if slots.total == 1:
             shares = np.linspace(0.0, 1.0, _MANY_COPIES)
             probabilities = self.epsilon ** (1.0 + self.epsilon_power * shares)
@@ -159,14 +159,14 @@ class QAgent(EnvironmentAgent):
 
 
 class TargetUpdate(Update):
-    """Base of the updates with a target network, an older copy of the network."""
+    """Base of updates with a target network, which has older weights of the network."""
 
     def __init__(self, net: Net, target_period: int) -> None:
-        """Makes the target network equal to the network.
+        """Creates a target network equal to ``net``.
 
         Args:
             net: The network in training.
-            target_period: Optimizer steps between two copies of the weights.
+            target_period: Number of optimizer steps between updates of the target.
         """
         self._period = target_period
         self.target = copy.deepcopy(net).eval().requires_grad_(False)
@@ -193,7 +193,7 @@ class TargetUpdate(Update):
 
 
 def q_values(outputs: dict[str, Tensor]) -> Tensor:
-    """Returns the Q values ``[..., A]`` from the outputs that a ``QAgent`` asks for."""
+    """Returns the Q values ``[..., A]`` of the outputs of a ``QAgent``'s network."""
     from tengen import losses
 
     if "q" in outputs:
@@ -202,9 +202,9 @@ def q_values(outputs: dict[str, Tensor]) -> Tensor:
 
 
 Q_TAKEN = "q_taken"
-"""Column of a step: the Q value of the action that was taken."""
+"""Name of the column with the Q value of the taken action."""
 Q_BEST = "q_best"
-"""Column of a step: the greatest Q value."""
+"""Name of the column with the maximum Q value."""
 
 
 def acting_errors(
@@ -214,30 +214,30 @@ def acting_errors(
     discount: float,
     rescaling_epsilon: float | None = None,
 ) -> NDArray[np.float64]:
-    """Returns ``[B, T - 1]``, targets minus Q values; 0 where a step resets.
+    """Returns ``[B, T - 1]``, the TD errors of the actor's Q values; 0 at reset steps.
 
-    The formulas are the learner's (``tengen.losses.n_step_targets``, ``td_errors``),
-    and must match them; the network that acted is both online and target network.
+    The formulas must match those of the learner (``tengen.losses.n_step_targets`` and
+    ``td_errors``). The acting network is both online and target network.
 
     Source: Horgan et al. 2018, "Distributed Prioritized Experience Replay"
     (arXiv:1803.00933), section 3; Espeholt et al. 2020, "SEED RL" (arXiv:1910.06591),
-    where inference gives the Q values without another pass.
+    in which inference yields the Q values without another forward pass.
 
     Legend: B items of T steps.
 
     Args:
-        steps: ``[B, T]`` each, with the columns ``q_taken`` and ``q_best``.
-        num_steps: Rewards n that a target adds up, at least 1.
+        steps: Columns ``[B, T]``, including ``q_taken`` and ``q_best``.
+        num_steps: Number n of rewards in a target, at least 1.
         discount: Discount of one step, in [0, 1].
-        rescaling_epsilon: Epsilon of ``signed_hyperbolic``, where Q values are on the
-            rescaled scale; None where they are not rescaled.
+        rescaling_epsilon: Epsilon of ``signed_hyperbolic`` if the Q values are
+            rescaled; otherwise None.
     """
     reached: NDArray[Any] = steps[Q_BEST][:, 1:].astype(np.float64)
     if rescaling_epsilon is not None:
         reached = _signed_parabolic(reached, rescaling_epsilon)
     is_live = steps["is_reset"][:, :-1] == 0
     goes_on = discount * (steps["terminated"][:, :-1] == 0)
-    # Where the next step is no transition, the target bootstraps from what was reached.
+    # If the next step is not a transition, the target bootstraps from its Q value.
     is_cut = np.ones_like(is_live)
     is_cut[:, :-1] = ~is_live[:, 1:]
     follows = reached

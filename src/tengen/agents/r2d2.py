@@ -1,14 +1,14 @@
-"""R2D2: double Q-learning of a network with memory, from sequences in replay.
+"""R2D2: double Q-learning with a recurrent network, from replayed sequences.
 
 Source: Kapturowski et al. 2019, "Recurrent Experience Replay in Distributed
 Reinforcement Learning", sections 2.3 and 3: stored state and burn-in, value rescaling,
-priorities of sequences, a new one's by the Q values that the actor acted by.
+priorities of sequences; new priorities use the Q values from which the actor acted.
 
 Differs from the paper: the loss is a mean over the steps of a sequence, not a sum;
-sequences run on across the ends of episodes, where the memory is emptied and no reward
-or value is carried over; importance weights are used, with the exponent of the store;
-the optimizer is AdamW without decay of weights, whose rate cools down, and not Adam at
-one rate.
+sequences continue across episode boundaries, at which the recurrent state is reset and
+no reward or value propagates; importance weights are used, with the store's exponent;
+the optimizer is AdamW without weight decay and with a cool-down, not Adam with a
+constant learning rate.
 """
 
 from __future__ import annotations
@@ -60,35 +60,36 @@ class R2d2(QAgent):
         "period",
     )
     sees_last_step: bool = True
-    """Whether the network is shown the last action and the last reward."""
+    """Whether the last action and the last reward are inputs of the network."""
     unroll_length: int = bounded(40, 1, 100_000, "use 40")
-    """Steps of a sequence that the learner learns from, 1 to 100,000 (the paper has
-    80). The gradient reaches further back with more of them, at more work for
-    each sequence."""
+    """Number of steps of a sequence that the learner learns from, 1 to 100,000 (the
+    paper: 80). With more steps the gradient reaches further back, but each sequence
+    takes longer."""
     burn_in: int = bounded(20, 0, 100_000, "use 20")
-    """Steps before those, 0 to 100,000 (the paper has 40): the network runs over them
-    from the stored state without learning, so that the recurrent state is nearly the
-    one that its present weights would have reached."""
+    """Number of steps before the learned ones, 0 to 100,000 (the paper: 40). The
+    network processes them from the stored state without learning, so that the recurrent
+    state is close to the one that the current weights would have produced."""
     period: int = 20
-    """Steps between the first steps of two successive sequences, 1 to ``unroll_length``
-    (the paper has 40). With half of ``unroll_length`` each step is in two sequences."""
+    """Number of steps between the starts of successive sequences, 1 to
+    ``unroll_length`` (the paper: 40). With half of ``unroll_length``, each step is in
+    two sequences."""
     num_steps: int = 5
-    """Number n of rewards that an n-step target adds up before it bootstraps, 1 to
-    1,000."""
+    """Number n of rewards in an n-step target before it bootstraps, 1 to 1,000."""
     discount: float = 0.997
     """Discount factor of one step, in [0, 1]."""
     target_period: int = 25
-    """Optimizer steps between two copies of the weights to the target network, at least
-    1 (the paper has 2,500). A small task is learned in one or two thousand steps."""
+    """Number of optimizer steps between updates of the target network, at least 1 (the
+    paper: 2,500). The default is small because small tasks are learned in one or two
+    thousand steps."""
     eta: float = bounded(0.9, 0, 1)
-    """Weight of the largest TD error in a sequence's priority, in [0, 1]; the mean TD
-    error has the rest."""
+    """Weight of the maximum TD error in a sequence's priority, in [0, 1]; the mean TD
+    error has the weight 1 - eta."""
     rescaling_epsilon: float = bounded(1e-3, 1e-9, 1)
     """Epsilon of the paper's value rescaling, above 0, at most 1."""
     actor: EnvironmentActorConfig = field(
         default_factory=lambda: EnvironmentActorConfig(turn_steps=60)
     )
-    """How environments are stepped."""
+    """Settings of the actors."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -100,7 +101,7 @@ class R2d2(QAgent):
         check_range("period", self.period, 1, self.unroll_length, "use half of it")
 
     def layout(self, state: Mapping[str, TensorSpec]) -> ItemLayout:
-        """See ``EnvironmentAgent.layout``: burn-in, the sequence, and one step more."""
+        """See ``EnvironmentAgent.layout``: burn-in, the sequence, and a last step."""
         return ItemLayout(
             num_steps=self.burn_in + self.unroll_length + 1,
             period=self.period,
@@ -108,10 +109,10 @@ class R2d2(QAgent):
         )
 
     def for_environment(self, spec: EnvSpec) -> Self:
-        """See ``EnvironmentAgent.for_environment``: for screens, short sequences.
+        """See ``EnvironmentAgent.for_environment``: short sequences for screens.
 
-        With them a run makes four times as many optimizer steps in the same environment
-        steps as with the paper's lengths, and Pong was learned much sooner
+        A run then makes four times as many optimizer steps per environment step as with
+        the paper's lengths, and learned Pong much sooner
         (benchmarks/results/environments.md).
         """
         if not shows_screens(spec):
@@ -127,7 +128,7 @@ class R2d2(QAgent):
         )
 
     def priorities(self, steps: Arrays) -> NDArray[np.float64]:
-        """See ``EnvironmentAgent.priorities``: of the steps behind the burn-in."""
+        """See ``EnvironmentAgent.priorities``: from the steps after the burn-in."""
         learned = {name: column[:, self.burn_in :] for name, column in steps.items()}
         errors = acting_errors(
             learned,
@@ -144,10 +145,10 @@ class R2d2(QAgent):
         return mixed
 
     def default_net(self, spec: EnvSpec) -> NetConfig:
-        """See ``EnvironmentAgent.default_net``: one with memory.
+        """See ``EnvironmentAgent.default_net``: a network with an LSTM.
 
-        Its forget bias is as torch draws it: with 1 added, one seed of three did not
-        learn CartPole-v1 in twice the frames.
+        Nothing is added to torch's forget bias, because with 1 added, one of three
+        seeds did not learn CartPole-v1 in twice the frames.
         """
         num_units = 256 if shows_screens(spec) else 64
         return dataclasses.replace(
@@ -156,9 +157,9 @@ class R2d2(QAgent):
 
     def default_store(self, spec: EnvSpec) -> ReplayConfig:
         """See ``EnvironmentAgent.default_store``: prioritized replay of sequences."""
-        # For screens each step is learned from four times: it is in two sequences, and
-        # each sequence is drawn twice. The paper's 0.75 times suits actors that make
-        # more steps than the learner can learn from.
+        # For screens each step is used four times, because it is in two sequences and
+        # each sequence is sampled twice. The paper's 0.75 times suits actors that
+        # produce more steps than the learner can process.
         is_large = shows_screens(spec)
         return ReplayConfig(
             sampler="prioritized",
@@ -173,13 +174,14 @@ class R2d2(QAgent):
         """See ``EnvironmentAgent.default_learner``."""
         is_large = shows_screens(spec)
         return LearnerConfig(
-            # A step costs in proportion to its batch: small ones buy more steps.
+            # A step's time is proportional to its batch, so small batches allow more
+            # steps.
             batch_size=16 if is_large else 32,
             num_shards=1,
             optimizer=AdamWConfig(
                 learning_rate=2e-4 if is_large else 1e-3,
-                # The paper's 1e-3 is for losses that are added up over 80 steps. With
-                # means it left steps a hundredth of what their rate says.
+                # The paper's 1e-3 is for losses summed over 80 steps. With averaged
+                # losses it reduced the updates to a hundredth of the learning rate.
                 epsilon=1e-8,
                 weight_decay=0.0,
                 num_warmup_steps=0,
@@ -195,15 +197,15 @@ class R2d2(QAgent):
 
 
 class R2d2Update(TargetUpdate):
-    """The squared errors of a sequence's n-step targets on the rescaled scale.
+    """The squared TD errors of rescaled n-step targets over a sequence.
 
-    Columns, B sequences: as ``tengen.actors.block`` lists them, each ``[B, burn_in +
-    unroll_length + 1, ...]``; the states before their first steps ``[B, ...]``;
-    importance_weight ``[B]`` float32. The last step only bootstraps.
+    Columns for B sequences: those of ``tengen.actors.block``, with shape ``[B, burn_in
+    + unroll_length + 1, ...]``; the states before their first steps, ``[B, ...]``; and
+    importance_weight, ``[B]`` float32. The last step only bootstraps.
     """
 
     def __init__(self, agent: R2d2, net: Net, store: ReplayConfig) -> None:
-        """Makes the update, with a target as the network is."""
+        """Creates the update, with a target network equal to ``net``."""
         super().__init__(net, agent.target_period)
         self._agent = agent
         self.importance_exponent = store.importance_exponent_of_draws
@@ -241,7 +243,7 @@ class R2d2Update(TargetUpdate):
     def _q_values(
         self, net: Net, columns: dict[str, Tensor], steps: dict[str, Tensor]
     ) -> Tensor:
-        """Returns ``[unroll_length + 1, B, A]`` after a burn-in without gradient."""
+        """Returns Q values ``[unroll_length + 1, B, A]``; burn-in has no gradient."""
         import torch
 
         from tengen.nets.modules.standard import uncounted

@@ -1,14 +1,14 @@
-"""SAC: an actor rewarded for its entropy, and critics, learned from uniform replay.
+"""SAC: an actor rewarded for its entropy, and critics, trained on uniform replay.
 
 Source: Haarnoja et al. 2018, "Soft Actor-Critic Algorithms and Applications"
 (arXiv:1812.05905), algorithm 1 with a learned temperature; for discrete actions
 Christodoulou 2019, "Soft Actor-Critic for Discrete Action Settings" (arXiv:1910.07207).
 
-Differs from the papers: one optimizer steps actor, critics and temperature at once, so
-that the actor's gradient uses the critics as they were before the step; the first
-actions are drawn from the policy, which begins broad, not uniformly; actors act by
-models that are some steps old; a truncated episode bootstraps. For discrete actions the
-target entropy is half of the greatest entropy. The paper has 0.98 of it, at which a
+Differs from the papers: one optimizer updates actor, critics and temperature together,
+so the actor's gradient uses the critics from before the step; initial actions are
+sampled from the policy, which is broad at the start, not uniformly; actors use models
+that are some steps old; a truncated episode bootstraps. For discrete actions the target
+entropy is half of the maximum entropy. The paper uses 0.98 of the maximum, with which a
 policy over few actions hardly prefers any.
 """
 
@@ -55,9 +55,8 @@ __all__ = ["Sac", "SacUpdate"]
 class Sac(EnvironmentAgent):
     """SAC; see the module docstring.
 
-    The network answers ``policy``. For real actions these are the means before
-    squashing, then the logarithms of the standard deviations; for discrete actions the
-    logits.
+    The network outputs ``policy``: for real actions the means before squashing, then
+    the logarithms of the standard deviations; for discrete actions the logits.
     """
 
     kind: Literal["sac"] = "sac"
@@ -67,22 +66,21 @@ class Sac(EnvironmentAgent):
     actor: EnvironmentActorConfig = field(
         default_factory=lambda: EnvironmentActorConfig(num_envs=4, turn_steps=16)
     )
-    """How environments are stepped. There are few copies and short turns, because the
-    learner makes an optimizer step for each step of a copy."""
+    """Settings of the actors. There are few copies and short turns, because the learner
+    makes one optimizer step per step of a copy."""
     num_critics: int = bounded(2, 1, 16)
-    """Number of critics, 1 to 16. Targets use the least of their values, so that more
+    """Number of critics, 1 to 16. Targets use the minimum of their values, so more
     critics give lower targets."""
     target_rate: float = bounded(0.005, 0, 1, above=True, rule="use 0.005")
-    """Share of the distance to the critics that the target critics move at each
-    optimizer step (tau), above 0, at most 1. A smaller share makes targets steadier and
-    learning slower."""
+    """Update rate of the target critics towards the critics (tau), per optimizer step;
+    above 0, at most 1. A smaller rate makes targets more stable and learning slower."""
     first_temperature: float = bounded(1.0, 0, above=True, rule="use 1")
-    """Reward that a nat of entropy is worth at the start of training (alpha), above 0;
-    afterwards it is learned."""
+    """Initial temperature (alpha), the reward for a nat of entropy, above 0. Training
+    adapts the temperature."""
     target_entropy: float | None = None
-    """Entropy of the policy, in nats, that the temperature is adjusted to reach. None:
-    -K for an action of K real numbers; ln(A) / 2, half of the greatest entropy, for A
-    discrete actions."""
+    """Target of the policy's entropy in nats, to which the temperature is adapted.
+    None: -K for an action of K real numbers; ln(A) / 2, half of the maximum entropy,
+    for A discrete actions."""
 
     @classmethod
     def refusal_of(cls, actions: ActionSpec) -> str:
@@ -107,20 +105,20 @@ class Sac(EnvironmentAgent):
         uniforms: NDArray[np.float64],
         slots: Slots,
     ) -> Arrays:
-        """See ``Policy.act``: draws from the policy."""
+        """See ``Policy.act``: samples from the policy."""
         chosen, _ = _draws(actions).draw(outputs["policy"], uniforms)
         return {"action": chosen}
 
     def act_greedily(self, outputs: Arrays, actions: ActionSpec) -> Arrays:
-        """See ``Policy.act_greedily``: the squashed mean, or the likeliest choice."""
+        """See ``Policy.act_greedily``: the squashed mean, or the most likely action."""
         return {"action": _draws(actions).greedy(outputs["policy"])}
 
     def acting_to_score(self, spec: EnvSpec) -> Acting:
-        """See ``EnvironmentAgent.acting_to_score``: greedily, as in the paper."""
+        """See ``EnvironmentAgent.acting_to_score``: greedy, as in the paper."""
         return Acting()
 
     def layout(self, state: Mapping[str, TensorSpec]) -> ItemLayout:
-        """See ``EnvironmentAgent.layout``: each transition and the step after it."""
+        """See ``EnvironmentAgent.layout``: a transition and the step after it."""
         memory = [name for name in state if not name.startswith(FRAMES)]
         if memory:
             raise UsageError(
@@ -134,7 +132,7 @@ class Sac(EnvironmentAgent):
         return net_for(spec, MlpConfig(num_units=256, activation="relu"))
 
     def default_store(self, spec: EnvSpec) -> ReplayConfig:
-        """See ``EnvironmentAgent.default_store``: an optimizer step for each item."""
+        """See ``EnvironmentAgent.default_store``: one optimizer step per item."""
         batch_size = self.default_learner(spec).batch_size
         return ReplayConfig(
             sampler="uniform",
@@ -146,7 +144,7 @@ class Sac(EnvironmentAgent):
     def default_learner(self, spec: EnvSpec) -> LearnerConfig:
         """See ``EnvironmentAgent.default_learner``.
 
-        The batch size is the paper's, and the learning rate is constant, as there.
+        The batch size and the constant learning rate are as in the paper.
         """
         return LearnerConfig(
             batch_size=256,
@@ -170,12 +168,12 @@ class Sac(EnvironmentAgent):
 class SacUpdate(Update):
     """The sum of the losses of critics, actor and temperature.
 
-    Columns, for B transitions: as ``tengen.actors.block`` lists them, each ``[B, 2,
-    ...]``. No loss has a gradient with respect to the weights of another part.
+    Columns for B transitions: those of ``tengen.actors.block``, with shape ``[B, 2,
+    ...]``. Each loss has a gradient only for its own part.
     """
 
     def __init__(self, agent: Sac, net: Net, actions: ActionSpec) -> None:
-        """Makes the critics, and target critics equal to them.
+        """Creates the critics, and target critics equal to them.
 
         Args:
             agent: The agent's settings.
@@ -191,10 +189,10 @@ class SacUpdate(Update):
         self._agent = agent
         self._actions = actions
         self.critics = Critics(net, agent.num_critics, actions)
-        # Critics use the actor's statistics of observations and update none.
+        # Critics use the actor's observation statistics and do not update them.
         self.critics.eval()
         self.target = copy.deepcopy(self.critics).requires_grad_(False)
-        # Listed once: finding them at each step would take as long as moving them.
+        # Listed once, because listing the weights takes as long as updating them.
         self._target_weights: list[torch.Tensor] = list(self.target.parameters())
         self._critic_weights: list[torch.Tensor] = list(self.critics.parameters())
         self.log_temperature = torch.nn.Parameter(
@@ -219,11 +217,11 @@ class SacUpdate(Update):
     def minibatches(
         self, net: Net, columns: dict[str, Tensor]
     ) -> Iterator[dict[str, Tensor]]:
-        """See ``Update.minibatches``: adds the noise of the actions to be drawn."""
+        """See ``Update.minibatches``: adds the noise for sampling actions."""
         import torch
 
         if not self._actions.is_discrete:
-            # On the CPU, whose generator is saved in checkpoints.
+            # Sampled on the CPU, because checkpoints save the CPU's generator.
             action = columns["action"]
             num_rows, *shape = action.shape
             place = self.group.place(num_rows)
@@ -278,7 +276,7 @@ class SacUpdate(Update):
         return LossParts(loss, metrics)
 
     def stepped(self, net: Net, num_steps: int, metrics: Mapping[str, float]) -> None:
-        """See ``Update.stepped``: moves the targets, copies the actor's statistics."""
+        """See ``Update.stepped``: updates targets, copies the actor's statistics."""
         import torch
 
         with torch.no_grad():
@@ -329,14 +327,14 @@ class SacUpdate(Update):
 
 @dataclass(frozen=True)
 class _Drawn:
-    """The actions that the policy has for a batch of inputs."""
+    """The policy's actions for a batch of inputs."""
 
     action: Tensor | None
-    """``[B, K]`` drawn, in [-1, 1]; None for discrete actions, of which all count."""
+    """``[B, K]``, sampled, in [-1, 1]; None for discrete actions, as all are used."""
     log_policy: Tensor
-    """``[B]`` log-density of the drawn action, or ``[B, A]`` of all discrete ones."""
+    """``[B]`` log-density of ``action``; if discrete, ``[B, A]`` log-probabilities."""
     entropy: Tensor
-    """``[B]`` in nats."""
+    """``[B]``, the policy's entropy in nats."""
 
 
 def _draws(actions: ActionSpec) -> ActionDraws:

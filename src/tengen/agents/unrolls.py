@@ -1,4 +1,4 @@
-"""Runs a network over a batch of items, as time-major tensors."""
+"""Unrolls of a network over a batch of items, as time-major tensors."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ __all__ = [
 
 
 class Unrolled(NamedTuple):
-    """A network's answers to B items of T + 1 steps, time first."""
+    """A network's outputs for B items of T + 1 steps, time-major."""
 
     outputs: dict[str, Tensor]
-    """``[T + 1, B, ...]`` each, of every step."""
+    """Outputs for all steps, ``[T + 1, B, ...]``."""
     columns: dict[str, Tensor]
-    """``[T, B, ...]`` each, of the transitions: all steps but the last."""
+    """Columns of all steps except the last, ``[T, B, ...]``."""
     is_live: Tensor
-    """``[T, B]`` float32, 1 where a step is a transition and 0 where it resets."""
+    """``[T, B]`` float32, 1 for transitions and 0 for reset steps."""
 
 
 def time_major(columns: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Returns columns ``[B, T, ...]`` as ``[T, B, ...]``; states are left out."""
+    """Returns columns ``[B, T, ...]`` as ``[T, B, ...]``, without the states."""
     return {
         name: column.transpose(0, 1)
         for name, column in columns.items()
@@ -49,7 +49,7 @@ def network_inputs(
 
     Args:
         net: The network.
-        columns: ``[B, T, ...]`` each, and the states ``[B, ...]``.
+        columns: Columns ``[B, T, ...]``, and the states ``[B, ...]``.
     """
     inputs = {name: columns[name].transpose(0, 1) for name in net.signature.inputs}
     state = {name: columns[STATE + name] for name in net.signature.state}
@@ -57,12 +57,13 @@ def network_inputs(
 
 
 def first_steps(is_reset: Tensor) -> Tensor:
-    """Returns ``[T, B]`` bool, true where an episode begins and memory must be empty.
+    """Returns ``[T, B]`` bool, true at the first step of an episode.
 
-    An item's first step is never marked, since its stored state is empty where needed.
+    There the network's state must be reset. An item's first step is never marked,
+    because its stored state is already reset if needed.
 
     Args:
-        is_reset: ``[T, B]``, 1 at steps that lead to the next episode's first step.
+        is_reset: ``[T, B]``, 1 at reset steps.
     """
     is_first = is_reset.bool().roll(1, 0)
     is_first[0] = False
@@ -70,11 +71,11 @@ def first_steps(is_reset: Tensor) -> Tensor:
 
 
 def unroll(net: Net, columns: dict[str, Tensor]) -> Unrolled:
-    """Runs a network over whole items from their stored states.
+    """Runs a network over complete items from their stored states.
 
     Args:
         net: The network.
-        columns: ``[B, T + 1, ...]`` each.
+        columns: The items' columns, ``[B, T + 1, ...]``.
     """
     steps = time_major(columns)
     inputs, state = network_inputs(net, columns)
@@ -84,16 +85,16 @@ def unroll(net: Net, columns: dict[str, Tensor]) -> Unrolled:
 
 
 def unroll_of_all(net: Net, columns: dict[str, Tensor], group: Group) -> Unrolled:
-    """Does ``unroll`` as a single learner with all items would, without gradient.
+    """Runs ``unroll`` as a single learner with all items would, without gradient.
 
-    A network in training mode updates its statistics of observations by the items that
-    it sees, and its answers depend on these statistics. So they must include the items
-    of the other learners.
+    A network in training mode updates its observation statistics with its inputs, and
+    its outputs depend on these statistics. Therefore the statistics must include the
+    items of all learners.
 
     Args:
         net: The network, in training mode.
-        columns: ``[B, T + 1, ...]`` each, this learner's items.
-        group: The learners that hold the other items.
+        columns: The columns of this learner's items, ``[B, T + 1, ...]``.
+        group: The learners that have the other items.
     """
     import torch
 

@@ -3,12 +3,12 @@
 Source: Espeholt et al. 2018, "IMPALA: Scalable Distributed Deep-RL with
 Importance Weighted Actor-Learner Architectures" (arXiv:1802.01561), section 4.
 
-Differs from the paper: losses are means over the transitions of a batch, not sums, so
-that learning rates do not depend on the size of the batch; rewards are divided by the
-scale of returns (``tengen.agents.policy_update``) and advantages by their own scale
+Differs from the paper: losses are averages over the transitions of a batch, not sums,
+so that learning rates do not depend on the batch size; rewards are divided by the scale
+of returns (``tengen.agents.policy_update``) and advantages by their own scale
 (``PolicyUpdate.advantage_scale``); termination and truncation are distinguished; the
-importance weights come from stored log-probabilities, so that actions can be of any
-kind; the optimizer is AdamW without weight decay, not RMSProp.
+importance weights come from stored log-probabilities, so actions can be of any kind;
+the optimizer is AdamW without weight decay, not RMSProp.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Vtrace(PolicyAgent):
     also_called: ClassVar[tuple[str, ...]] = ("impala",)
     clip_rho: float = bounded(1.0, 0, above=True, rule="must be positive; use 1")
     """Upper bound of the importance weights in the value targets, positive. With a
-    larger bound, the value learned is closer to the newest policy's."""
+    larger bound, the learned value is closer to that of the newest policy."""
     clip_c: float = bounded(1.0, 0, above=True, rule="must be positive; use 1")
     """Upper bound of the trace coefficients, above 0, at most ``clip_rho``. With a
     larger bound, targets look further ahead and have more variance."""
@@ -62,7 +62,7 @@ class Vtrace(PolicyAgent):
             UsageError: A field is out of its range.
         """
         super().__post_init__()
-        # The paper's proof of contraction needs this (section 4.1, below equation 1).
+        # Required by the paper's proof of contraction (section 4.1, below equation 1).
         check(
             self.clip_c <= self.clip_rho,
             "clip_c",
@@ -81,16 +81,16 @@ class Vtrace(PolicyAgent):
             batch_size=4 if is_large else 16,
             num_shards=1,
             optimizer=AdamWConfig(
-                # The policy lag of actors in other processes is eight steps. A rate of
-                # 4e-3 learns CartPole from 200,000 frames where actor and learner take
-                # turns; with actors in other processes, the policy became certain of
-                # one action before it had learned anything.
+                # A rate of 4e-3 learns CartPole from 200,000 frames if actor and
+                # learner take turns. But with actors in other processes, whose policy
+                # lag is eight steps, the policy collapsed to one action before it
+                # learned anything.
                 learning_rate=2.5e-4 if is_large else 1e-3,
                 weight_decay=0.0,
                 num_warmup_steps=0,
                 cooldown=1.0,
                 max_grad_norm=0.5 if is_large else 40.0,
-                # With an average, actors would act by weights a hundred steps old.
+                # With an average, actors would use weights a hundred steps old.
                 average_decay=0.0,
                 epsilon=1e-5 if is_large else 1e-8,
             ),
@@ -104,14 +104,14 @@ class Vtrace(PolicyAgent):
 class VtraceUpdate(PolicyUpdate):
     """Policy gradient, baseline and entropy losses with V-trace targets.
 
-    Columns, for B unrolls of T transitions: as ``tengen.actors.block`` lists them, each
-    ``[B, T + 1, ...]``; the last step only bootstraps. A step that resets has no loss,
-    and the trace ends there: a truncated episode bootstraps from its final observation,
-    and a terminated episode does not bootstrap.
+    Columns for B unrolls of T transitions: those of ``tengen.actors.block``, with shape
+    ``[B, T + 1, ...]``; the last step only bootstraps. Reset steps have no loss and end
+    the trace: a truncated episode bootstraps from its final observation, and a
+    terminated episode does not bootstrap.
     """
 
     def __init__(self, agent: Vtrace, actions: envs.ActionSpec) -> None:
-        """Makes the update.
+        """Creates the update.
 
         Args:
             agent: The agent's settings.
@@ -121,7 +121,7 @@ class VtraceUpdate(PolicyUpdate):
         self._agent = agent
 
     def loss(self, net: Net, columns: dict[str, Tensor]) -> LossParts:
-        """See ``Update.loss``; means over all B * T transitions."""
+        """See ``Update.loss``; losses are averages over all B * T transitions."""
         import torch
 
         from tengen import losses
@@ -138,7 +138,7 @@ class VtraceUpdate(PolicyUpdate):
             v_t=values[1:].detach(),
             r_t=rows.columns["reward"],
             discount_t=agent.discount * (1.0 - ended),
-            # A step that resets has ratio 0, so that its advantage and its error are 0.
+            # The ratio of reset steps is 0, so that their advantages and errors are 0.
             rho_tm1=torch.where(is_live, log_rho.exp(), 0.0),
             trace_lambda=agent.trace_lambda,
             clip_rho=agent.clip_rho,

@@ -1,7 +1,7 @@
-"""Learners: one loop for all agents, each of which defines its own update.
+"""The learner loop of all agents; each agent defines its own update.
 
 Importing this package does not import torch, because processes that only read configs
-do not need it. The first use of ``Learner`` does.
+do not need torch. The first access to ``Learner`` imports it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Batches of a learner: read ahead of the step, and the rows to learn from."""
+"""A learner's batches: sampling in advance, and selection of the rows to learn from."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ __all__ = [
 
 
 class BatchAhead:
-    """Draws batches one after the other, at most one ahead. Not thread-safe.
+    """Samples batches in sequence, at most one in advance. Not thread-safe.
 
     Args:
-        sample: Draws a batch; called on this object's own thread.
+        sample: Samples a batch; called on this object's own thread.
     """
 
     def __init__(self, sample: Callable[[], Batch]) -> None:
@@ -37,26 +37,26 @@ class BatchAhead:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether a draw has begun whose batch has not been taken."""
+        """Whether a batch is being sampled or has been sampled but not taken."""
         return self._next is not None
 
     def take(self) -> Batch:
-        """Returns the batch that is under way, or draws one. Blocks."""
+        """Returns the batch under way, or samples one if there is none. Blocks."""
         future = self._next or self._pool.submit(self._sample)
         self._next = None
         return future.result()
 
     def begin(self) -> None:
-        """Begins to draw the next batch; no draw may be under way."""
+        """Starts to sample the next batch; a batch must not be under way."""
         self._next = self._pool.submit(self._sample)
 
     def settle(self) -> None:
-        """Blocks until a draw that is under way has ended."""
+        """Blocks until the batch under way, if any, has been sampled."""
         if self._next is not None:
             wait([self._next])
 
     def close(self) -> None:
-        """Ends the thread. Blocks until a draw that is under way has ended."""
+        """Ends the thread. Blocks until the batch under way has been sampled."""
         self._pool.shutdown()
 
 
@@ -64,11 +64,11 @@ class LearnedRows(NamedTuple):
     """The rows of a batch to learn from."""
 
     arrays: dict[str, Any]
-    """The columns of this learner's rows, arrays of shape ``[rows, ...]``."""
+    """The columns of this learner's rows, arrays ``[rows, ...]``."""
     num_rows: int
-    """Number of rows of all learners."""
+    """Number of rows of all learners together."""
     metrics: dict[str, float]
-    """``lag_steps`` and ``too_old`` over all learners' rows, if rows have versions."""
+    """``lag_steps`` and ``too_old`` over the rows of all learners, if defined."""
 
 
 def rows_to_learn(
@@ -78,9 +78,9 @@ def rows_to_learn(
 
     Args:
         batch: This learner's part of the batch.
-        update: The update, whose ``max_lag`` and ``importance_exponent`` are used.
-        group: The learners that have the other parts.
-        num_steps: Number of learner steps so far.
+        update: The agent's update; defines ``max_lag`` and ``importance_exponent``.
+        group: The learners that have the other parts of the batch.
+        num_steps: Number of steps made so far.
 
     Raises:
         GroupLost: See ``Group``.
@@ -108,7 +108,7 @@ def rows_to_learn(
     if lag is not None and num_rows > 0:
         metrics["lag_steps"] = float(each[:, 2].sum() / each[:, 3].sum())
     if exponent is not None:
-        # Scaled so that the maximum weight of the complete batch is 1.
+        # Scaled so that the maximum weight is 1 over all parts of the batch.
         weights = batch.importance_weights(exponent, float(each[:, 4].max()))
         if is_new is not None:
             weights = weights[is_new]
@@ -117,11 +117,11 @@ def rows_to_learn(
 
 
 def placed(column: NDArray[np.generic], device: torch.device) -> Tensor:
-    """Returns a column on a device; on a processor it may share the column's memory."""
-    # torch warns about arrays that it could write to but may not, such as views of
-    # shared memory opened for reading.
+    """Returns a column on a device; on the CPU it may share the column's memory."""
+    # Copied if read-only, as views of shared memory are, because torch warns about
+    # read-only arrays.
     tensor = torch.from_numpy(column if column.flags.writeable else column.copy())
     if device.type != "cuda":
         return tensor.to(device)
-    # From pinned memory, so that this thread does not wait for the GPU at each column.
+    # Pinned memory, so that this thread does not wait for the GPU at each column.
     return tensor.pin_memory().to(device, non_blocking=True)

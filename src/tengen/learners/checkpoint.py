@@ -1,14 +1,14 @@
-"""Checkpoints: a learner's whole state, to resume from exactly.
+"""Checkpoints: the complete state of a learner, for exact resumption.
 
-A checkpoint is a published folder ``RUN/checkpoints/NNNNNN`` of two files:
+A checkpoint is a published folder ``RUN/checkpoints/NNNNNN`` with two files:
 
-- ``state.safetensors``: weights, averaged weights, moments and generator.
+- ``state.safetensors``: weights, averaged weights, optimizer moments, generator state.
 - ``state.json``: schema, network, counters, ``extra``, and the hashes of
-  ``state.safetensors`` and of this file's own content. ``extra`` is any JSON value that
-  the caller keeps, such as the store's manifest.
+  ``state.safetensors`` and of the content of ``state.json``. ``extra`` is any JSON
+  value that the caller saves, such as the store's manifest.
 
-Nothing is ever unpickled. Importing this imports no torch, because launchers and other
-roles read ``state.json``.
+Nothing is ever unpickled. This module does not import torch at load time, because
+launchers and other roles read ``state.json``.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 _SCHEMA = 6
-# The oldest schema that can be read; older ones have features and no signature.
+# The oldest readable schema; older ones lack the signature of the network.
 _OLDEST_SCHEMA = 5
 _JSON = "state.json"
 _JSON_HASH = "json_sha256"
@@ -54,18 +54,18 @@ CHECKPOINT_ADVICE = "remove its folder to resume from the one before"
 
 
 def write_checkpoint_json(folder: Path, content: dict[str, Any]) -> None:
-    """Writes the file into a checkpoint's folder, with its schema and its hash."""
+    """Writes ``state.json`` to a checkpoint's folder, with its schema and hash."""
     content = {"schema": _SCHEMA, **content}
     text = json.dumps({**content, _JSON_HASH: _hash(content)}, indent=2) + "\n"
     (folder / _JSON).write_text(text)
 
 
 def read_checkpoint_json(folder: Path) -> dict[str, Any]:
-    """Returns what ``write_checkpoint_json`` was given, and the schema.
+    """Returns the content that ``write_checkpoint_json`` wrote, with the schema.
 
     Raises:
-        UsageError: The checkpoint is of another schema.
-        RunError: It is absent or damaged.
+        UsageError: The checkpoint has an unsupported schema.
+        RunError: ``state.json`` is absent or damaged.
     """
     path = folder / _JSON
     content = read_object(path, "checkpoint", schema=_SCHEMA, advice=CHECKPOINT_ADVICE)
@@ -80,22 +80,22 @@ def read_checkpoint_json(folder: Path) -> dict[str, Any]:
 
 
 def read_extra(folder: Path) -> Any:
-    """Returns what ``save_checkpoint`` was given as ``extra``.
+    """Returns the value ``extra`` of ``save_checkpoint``.
 
     Raises:
-        UsageError: The checkpoint is of another schema.
-        RunError: It is absent or damaged.
+        UsageError: The checkpoint has an unsupported schema.
+        RunError: ``state.json`` is absent or damaged.
     """
     return read_checkpoint_json(folder)["extra"]
 
 
 def damaged_checkpoint(path: Path) -> RunError:
-    """Returns the error for a file that is damaged."""
+    """Returns the error for a damaged file."""
     return RunError(f"checkpoint ({path}) is damaged; {CHECKPOINT_ADVICE}")
 
 
 def _hash(content: dict[str, Any]) -> str:
-    """Returns a hash of JSON values that does not depend on their layout in a file."""
+    """Returns a hash of JSON values, independent of their formatting in a file."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
@@ -109,21 +109,21 @@ def save_checkpoint(
     learner: Learner,
     extra: Any = None,
 ) -> Path:
-    """Publishes the learner's state and keeps the newest three checkpoints.
+    """Publishes the learner's state and removes all but the newest three checkpoints.
 
-    Blocks until it is durable. Older ones are removed only after that.
+    Blocks until the new checkpoint is durable, and only then removes older ones.
 
     Args:
         folder: ``RunDirectory.checkpoints``.
-        number: The checkpoint's number, greater than every published one.
-        learner: The learner to save; no step may be in flight.
+        number: The checkpoint's number, greater than all published numbers.
+        learner: The learner to save; a batch must not be in flight.
         extra: Any JSON value; ``load_checkpoint`` returns it.
 
     Returns:
         The path of the checkpoint.
 
     Raises:
-        RunError: A batch is in flight, the number is taken, or the disk refuses.
+        RunError: A batch is in flight, the number exists, or writing fails.
     """
     import safetensors.torch
 
@@ -150,18 +150,18 @@ def save_checkpoint(
 
 
 def load_checkpoint(path: Path, learner: Learner) -> Any:
-    """Puts the state at ``path`` into ``learner``, made with the same configs.
+    """Loads the state at ``path`` into a learner with the same configs.
 
     Args:
         path: A checkpoint's folder.
-        learner: Changed only if all of the checkpoint is sound.
+        learner: The learner; it is changed only if the checkpoint is valid.
 
     Returns:
-        What was saved as ``extra``.
+        The value saved as ``extra``.
 
     Raises:
-        UsageError: The checkpoint is of another schema or of another network.
-        RunError: A file is absent, damaged or does not fit.
+        UsageError: The checkpoint has an unsupported schema or another network.
+        RunError: A file is absent, is damaged or does not match the learner.
     """
     import safetensors.torch
 
@@ -169,7 +169,7 @@ def load_checkpoint(path: Path, learner: Learner) -> Any:
 
     content = read_checkpoint_json(path)
     _verify(path, content)
-    # Fields that were added after this checkpoint have their defaults.
+    # Config fields newer than the checkpoint get their defaults.
     saved = {**content, **to_dict(parse_architecture(content, str(path)))}
     for name, value in _identity(learner).items():
         if saved[name] != value:
@@ -178,7 +178,8 @@ def load_checkpoint(path: Path, learner: Learner) -> Any:
                 f"{json.dumps(saved[name])}; start a new run for another one"
             )
     try:
-        # Cloned, because the optimizer keeps the moments and must not map the file.
+        # Cloned, because the optimizer updates the moments, so they must not map the
+        # file.
         tensors = {
             name: tensor.clone()
             for name, tensor in safetensors.torch.load_file(path / _TENSORS).items()
@@ -197,18 +198,18 @@ def load_checkpoint(path: Path, learner: Learner) -> Any:
 
 
 class SavedModel(NamedTuple):
-    """The part of a checkpoint that export needs."""
+    """The part of a checkpoint that an export needs."""
 
     net: NetConfig
-    """The network."""
+    """The network's config."""
     signature: Signature
     """The network's inputs, outputs and state."""
     tensors: dict[str, NDArray[np.generic]]
     """The network's averaged weights and norm statistics, by the network's names."""
     num_steps: int
-    """Learner steps made until then."""
+    """Number of learner steps before the checkpoint."""
     num_samples: int
-    """Rows learned from until then."""
+    """Number of rows learned from before the checkpoint."""
     extra: Any
     """The value saved as ``extra``."""
 
@@ -217,15 +218,15 @@ def read_model(path: Path) -> SavedModel:
     """Returns the averaged network of a checkpoint.
 
     Raises:
-        UsageError: The checkpoint is of another schema.
-        RunError: It is absent or damaged.
+        UsageError: The checkpoint has an unsupported schema.
+        RunError: The checkpoint is absent or damaged.
     """
     content = read_checkpoint_json(path)
     _verify(path, content)
     prefix, tensors = "average.", {}
     try:
         with safetensors.safe_open(path / _TENSORS, framework="numpy") as file:
-            for name in file.keys():  # noqa: SIM118 - it is no dict
+            for name in file.keys():  # noqa: SIM118 - not a dict
                 if name.startswith(prefix):
                     tensors[name.removeprefix(prefix)] = file.get_tensor(name)
     except (safetensors.SafetensorError, OSError) as error:
@@ -242,7 +243,7 @@ def read_model(path: Path) -> SavedModel:
 
 
 def _verify(path: Path, content: dict[str, Any]) -> None:
-    """Checks that all fields are present, and that the tensors' hash is right."""
+    """Checks that all fields are present and that the hash of the tensors matches."""
     counts = (content.get(name) for name in _COUNTS)
     has_counts = all(type(count) is int and count >= 0 for count in counts)
     if not has_counts or not {"sha256", "extra", *_IDENTITY} <= set(content):
@@ -263,7 +264,7 @@ _IDENTITY = ("net", "optimizer")
 
 
 def _identity(learner: Learner) -> dict[str, Any]:
-    """Returns what a checkpoint and a learner must agree on; the rest may change."""
+    """Returns the values that must be equal in a checkpoint and its learner."""
     return {
         "net": to_dict(learner.net.config),
         "signature": to_dict(learner.net.signature),

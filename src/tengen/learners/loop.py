@@ -1,7 +1,7 @@
 """The learner loop of every agent: sample, loss, step, average, acknowledge.
 
 A batch is always split into the same number of parts (``tengen.learners.shards``), so
-that the weights after a step are the same bits on any number of threads.
+the weights after a step are bit-identical for any number of threads.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ __all__ = ["Learner", "LearnerState", "Team"]
 
 
 class Team(Protocol):
-    """The learners that follow a leading one, as the leader's loop sees them."""
+    """The followers of a leader: the interface that the leader's loop uses."""
 
     @property
     def is_due(self) -> bool:
-        """Whether ``settle`` has something to do."""
+        """Whether ``settle`` must be called."""
 
     def settle(self, learner: Learner) -> None:
-        """Forms the group of this leader anew, if it must; see ``is_due``."""
+        """Forms a new group of ``learner`` and its followers if ``is_due``."""
 
     def order(
         self,
@@ -55,18 +55,18 @@ class Team(Protocol):
         remaining: float | None,
         asked: float | None,
     ) -> None:
-        """Tells the others to draw and learn their parts of a batch."""
+        """Orders the followers to sample and learn their parts of a batch."""
 
     def lost(self, error: GroupLost, num_applied: int = 0) -> None:
-        """Records that the group has failed, after some steps on a batch."""
+        """Records that the group failed after ``num_applied`` steps on a batch."""
 
 
 class Learner:
-    """Trains a network on experience, by an agent's update.
+    """Trains a network on experience with an agent's update.
 
     The loop that ``steps`` runs::
 
-        batch = experience.sample(batch_size)     # ahead, while the last one trains
+        batch = experience.sample(batch_size)     # while the previous batch trains
         for minibatch in update.minibatches(batch):
             for part in split(minibatch):         # on num_threads threads
                 gradients += grad(update.loss(net, part))
@@ -75,24 +75,24 @@ class Learner:
             update.stepped(metrics)
         batch.ack(priorities)
 
-    Where several learners make each step together (``join``), one of them leads. Only
-    the leader calls ``steps``, and its ``team`` tells the others what to draw; the
-    others call ``follow``.
+    If several learners compute each step together (``join``), one of them is the
+    leader. Only the leader calls ``steps``, and its ``team`` orders the followers to
+    sample their parts; the followers call ``follow``.
 
-    Use it as a context manager or call ``close``. Not thread-safe.
+    Use a learner as a context manager or call ``close``. Not thread-safe.
 
     Attributes:
-        config: As given.
-        device: As given.
+        config: The config given to the constructor.
+        device: The device given to the constructor.
         net: The network in training, on the device; its weights change in place.
-        optimizer: Holds the averaged network, which is the one to publish.
-        num_samples: Rows learned from. Those of a batch count from its first minibatch
-            on.
-        remaining: Share of the run's budget still to come, in [0, 1], for the
-            cool-down; kept up to date by the caller. None: the run has no end.
-        asked: Share of the budget that this call asks for, in (0, 1]; None for all.
-        group: The learners that make each step together, ``ALONE`` at first.
-        num_lost: Steps given up because a learner of the group was lost.
+        optimizer: Has the averaged network, which is the one to publish.
+        num_samples: Number of rows learned from. The rows of a batch are counted at its
+            first minibatch.
+        remaining: Remaining share of the run's budget, in [0, 1], for the cool-down;
+            updated by the caller. None: the run has no end.
+        asked: Share of the budget requested by this call, in (0, 1]; None for all.
+        group: The learners that compute each step together, initially ``ALONE``.
+        num_lost: Number of steps abandoned because a learner of the group was lost.
     """
 
     def __init__(
@@ -109,14 +109,14 @@ class Learner:
         """Starts the threads, which wait for work.
 
         Args:
-            config: How a step is made.
-            net: The network to train, put into training mode.
-            update: How the agent learns from a batch.
-            experience: Gives the batches; None for a learner that only follows.
-            num_threads: Parts computed at a time; more than ``config.num_shards`` do
-                not help. The result does not depend on this number.
-            device: Where to compute, as torch names devices.
-            team: The learners that follow this one; None: there are none.
+            config: The settings of a step.
+            net: The network to train; it is put into training mode.
+            update: The agent's update.
+            experience: The source of batches; None for a follower.
+            num_threads: Number of parts computed in parallel; more than
+                ``config.num_shards`` do not help. It does not affect the result.
+            device: The device that computes, as torch names it.
+            team: The followers of this learner; None if it has no followers.
         """
         self.config = config
         self.device = device
@@ -153,7 +153,7 @@ class Learner:
 
     @property
     def num_steps(self) -> int:
-        """Steps made, over all runs that this state was resumed from."""
+        """Number of steps, including those before the run was resumed."""
         return self._steps_before + self.optimizer.num_steps
 
     def step(self) -> dict[str, float]:
@@ -166,21 +166,20 @@ class Learner:
         """Makes steps and yields after each; samples exactly ``num_steps`` batches.
 
         While one batch trains, the next is sampled in the background, always in the
-        same order. No batch is sampled beyond the last, so that nothing is in flight
-        after the last step and the state can be saved. If the caller stops early, the
-        batch in flight is used by the next call.
+        same order. After the last step no batch is in flight, so the state can be
+        saved. If the caller stops early, the next call uses the batch in flight.
 
         Args:
-            num_steps: How many batches.
-            stop: Once it is set, no more batches are sampled; at most two more steps
-                follow, after which the state can be saved.
+            num_steps: Number of batches.
+            stop: When set, no more batches are sampled; at most two more steps follow,
+                after which the state can be saved.
 
         Yields:
-            Metrics of one step: ``loss`` and the parts that the loss names,
-            ``grad_norm``, ``learning_rate``, ``sample_wait_s`` and ``train_s``. For
-            environments also ``lag_steps``, the policy lag in learner steps. For agents
-            with a ``max_lag`` also ``too_old``, the share of items left out; where all
-            are left out there is no loss.
+            Metrics of one step: ``loss`` and its named parts, ``grad_norm``,
+            ``learning_rate``, ``sample_wait_s`` and ``train_s``. For environments also
+            ``lag_steps``, the policy lag in learner steps. For agents with ``max_lag``
+            also ``too_old``, the share of excluded items; if all items are excluded,
+            the loss is absent.
 
         Raises:
             RunError: Loss or gradient is not finite, or memory is too small.
@@ -192,7 +191,8 @@ class Learner:
             start_s = time.perf_counter()
             batch = self._ahead.take()
             is_stopping = stop is not None and stop.is_set()
-            # The team may change only while no batch is being drawn: so none is begun.
+            # The team must not change while a batch is being sampled, so if it is due
+            # to change, the next batch is not sampled in advance.
             is_due = self._team is not None and self._team.is_due
             if left > 1 and not is_stopping and not is_due:
                 self._ahead.begin()
@@ -206,7 +206,7 @@ class Learner:
                 if stop is not None and stop.is_set():
                     return
                 continue
-            # The next batch is always drawn by the priorities before these.
+            # Waits, so that the next batch is always sampled with the old priorities.
             self._ahead.settle()
             batch.ack(priorities)
             metrics["sample_wait_s"] = sampled_s - start_s
@@ -217,7 +217,7 @@ class Learner:
                 return
 
     def follow(self, batch: Batch) -> dict[str, float]:
-        """Makes the step of a batch of which the other learners have the other parts.
+        """Makes a step on this learner's part of a batch, together with the group.
 
         Args:
             batch: This learner's part; it is acknowledged with its own priorities.
@@ -226,7 +226,7 @@ class Learner:
             The metrics of the step, as ``steps`` yields them.
 
         Raises:
-            GroupLost: The step was given up, and the batch is not acknowledged.
+            GroupLost: The step was abandoned; the batch is not acknowledged.
             RunError: See ``steps``.
         """
         metrics, priorities = self._train_within_memory(batch)
@@ -234,10 +234,10 @@ class Learner:
         return metrics
 
     def join(self, group: Group) -> None:
-        """Makes every step from now on together with a group, or alone again.
+        """Joins a group, with which all later steps are computed.
 
         Args:
-            group: The learners of the group, whose states are equal.
+            group: The group, whose learners have equal states; or ``ALONE``.
 
         Raises:
             RunError: A batch is in flight.
@@ -253,7 +253,7 @@ class Learner:
         self._shards = self._make_shards(last - first)
 
     def check_same(self) -> None:
-        """Checks that the learners of the group have the same weights.
+        """Checks that all learners of the group have the same weights.
 
         Raises:
             GroupLost: See ``Group``.
@@ -272,10 +272,10 @@ class Learner:
         """Returns the losses of the averaged network on rows, without learning.
 
         Args:
-            columns: ``[B, ...]`` each, the columns of a batch.
+            columns: The columns of a batch, arrays ``[B, ...]``.
 
         Returns:
-            ``loss`` and the parts that the loss names.
+            ``loss`` and its named parts.
         """
         tensors = {
             name: placed(column, self._device) for name, column in columns.items()
@@ -288,10 +288,10 @@ class Learner:
         }
 
     def state(self) -> LearnerState:
-        """Returns the state; tensors are shared with the learner, not copied.
+        """Returns the state; its tensors are shared with the learner, not copied.
 
         Raises:
-            RunError: ``steps`` was left early, so a batch is in flight.
+            RunError: A batch is in flight, because ``steps`` was not run to completion.
         """
         self._check_idle()
         tensors = {"generator": torch.get_rng_state(), **self._trained.tensors()}
@@ -300,10 +300,10 @@ class Learner:
         )
 
     def load_state(self, state: LearnerState) -> None:
-        """Restores what ``state`` returned, in a learner made the same way.
+        """Restores the result of ``state`` of a learner with the same configs.
 
         Raises:
-            RunError: A tensor is missing, unknown or has another shape; nothing was
+            RunError: A tensor is missing, unknown or has the wrong shape; nothing was
                 changed.
         """
         self._trained.load(state)
@@ -313,13 +313,13 @@ class Learner:
         self._shards.spread_statistics()
 
     def close(self) -> None:
-        """Ends the threads. Blocks until a sample in flight has returned."""
+        """Ends the threads. Blocks until a batch in flight has been sampled."""
         self._ahead.close()
         self._shards.close()
 
     @property
     def _num_parts(self) -> int:
-        """Parts of a batch: the config's, or one for each learner if these are more."""
+        """Number of parts of a batch, at least one for each learner of the group."""
         return max(self.config.num_shards, self.group.size)
 
     def _make_shards(self, num_shards: int) -> Shards:
@@ -346,23 +346,23 @@ class Learner:
         assert self._team is not None
         bounds = row_bounds(num_samples, self._num_parts, self.group.size)
         divided = self._experience.divide(num_samples, *bounds[0])
-        # The followers draw their parts while this learner draws its own.
+        # The order is sent first, so that followers sample their parts in parallel.
         self._team.order(divided.order, bounds, self.remaining, self.asked)
         return divided.draw()
 
     def _give_up(self, batch: Batch, error: GroupLost, num_applied: int) -> int:
-        """Gives up the rest of a batch, and the one drawn ahead: a learner was lost.
+        """Abandons a batch, and the one sampled in advance, after losing a learner.
 
-        Optimizer steps already made stay, and every learner of the next group gets
-        their weights. For an agent with one minibatch per batch there are none.
+        Completed optimizer steps are not undone, and all learners of the next group
+        receive the resulting weights.
 
         Args:
-            batch: The batch that was being learned from.
-            error: How the group was lost.
-            num_applied: Minibatches of this batch whose steps were made.
+            batch: The batch in training.
+            error: The failure of the group.
+            num_applied: Number of completed optimizer steps on this batch.
 
         Returns:
-            How many batches count as drawn but are learned from no further: 1 or 2.
+            The number of abandoned batches, 1 or 2, which count as sampled.
         """
         assert self._team is not None
         self.num_lost += 1
@@ -387,7 +387,7 @@ class Learner:
     def _train(
         self, batch: Batch
     ) -> tuple[dict[str, float], NDArray[np.float64] | None]:
-        """Learns from a batch; returns mean metrics and the items' priorities."""
+        """Learns from a batch; returns mean metrics and the priorities of its items."""
         rows = rows_to_learn(batch, self._update, self.group, self.num_steps)
         if rows.num_rows == 0:
             return rows.metrics, None
@@ -395,8 +395,8 @@ class Learner:
             name: placed(column, self._device) for name, column in rows.arrays.items()
         }
         work = functools.partial(self._train_on, columns, rows.num_rows)
-        # A single thread makes all steps of a batch by itself: handing it each part of
-        # a step and waiting for it would take long relative to a small network's step.
+        # A single thread runs all steps of a batch in one call, because a handover for
+        # each part would take long relative to the step of a small network.
         is_one_thread = self._shards.num_threads == 1
         means, priorities = self._shards.run(work) if is_one_thread else work()
         return {**means, **rows.metrics}, priorities
@@ -404,21 +404,22 @@ class Learner:
     def _train_on(
         self, columns: dict[str, Tensor], num_rows: int
     ) -> tuple[dict[str, float], NDArray[np.float64] | None]:
-        """Makes the steps of all minibatches of a batch; returns as ``_train``.
+        """Makes the steps of all minibatches of a batch; see ``_train``.
 
         Args:
-            columns: ``[rows, ...]`` each, this learner's rows.
-            num_rows: Rows of all learners.
+            columns: This learner's rows, tensors ``[rows, ...]``.
+            num_rows: Number of rows of all learners.
         """
         totals: dict[str, float] = {}
         num_minibatches = 0
         priorities = None
         minibatches = self._update.minibatches(self.net, columns)
-        # The update's own computations run on one intra-op thread too.
+        # The update prepares minibatches on the shards' thread, with one intra-op
+        # thread.
         following = functools.partial(next, minibatches, None)
         while (minibatch := self._shards.run(following)) is not None:
             if num_minibatches == 0:
-                # The update may have counted the batch's rows.
+                # The update may have changed the network's running statistics.
                 self._shards.spread_statistics()
             parts = self._shards.compute(minibatch)
             size = len(next(iter(minibatch.values())))
@@ -434,7 +435,7 @@ class Learner:
         return means, priorities
 
     def _step(self, parts: list[Part], num_rows: int) -> dict[str, float]:
-        """Makes the optimizer step of a minibatch, from its parts."""
+        """Makes the optimizer step for a minibatch from its computed parts."""
         is_alone = self.group.size == 1
         if is_alone:
             metrics = self._shards.add(parts)

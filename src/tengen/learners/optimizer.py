@@ -1,8 +1,8 @@
-"""The optimizer with its schedule, clipping and averaged weights.
+"""The optimizer with learning-rate schedule, gradient clipping and averaged weights.
 
-Defaults were measured on a board task with a network of 4 blocks of 64 channels, at
-equal CPU time: Nesterov momentum with a clipped gradient learned more than AdamW, each
-at its best learning rate.
+The defaults were measured on a board task with a network of 4 blocks of 64 channels, at
+equal CPU time: SGD with Nesterov momentum and gradient clipping learned faster than
+AdamW, both with their best learning rates.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ def learning_rate_at(
     """Returns the learning rate of the next step.
 
     The rate rises linearly over ``num_warmup_steps``, stays constant, and falls
-    linearly to 0 over the last share ``cooldown`` of the run's budget. The fall takes
-    at most half of the budget of this call, so that a run whose budget comes in many
-    calls learns at the full rate too.
+    linearly to 0 over the last share ``cooldown`` of the run's budget. The cool-down
+    takes at most half of the budget of this call, so that a run split into many calls
+    also learns at the full rate.
 
-    Where the config has ``rates``, the rate is instead rate i while ``num_steps`` is
-    above ``boundaries[i - 1]`` and at most ``boundaries[i]``. This is TensorFlow's
+    If the config has ``rates``, the rate is ``rates[i]`` while ``num_steps`` is above
+    ``boundaries[i - 1]`` and at most ``boundaries[i]``. This is TensorFlow's
     ``piecewise_constant``, with steps numbered from 0.
 
     Args:
-        config: Settings.
-        num_steps: Steps already made.
-        remaining: Share of the run's budget still to come, in [0, 1]; None where the
-            run has no end, and then there is no cool-down.
-        asked: Share of the run's budget that this call asks for, in (0, 1]; None for
+        config: The optimizer's settings.
+        num_steps: Number of previous steps.
+        remaining: Remaining share of the run's budget, in [0, 1]; None if the run has
+            no end, which disables the cool-down.
+        asked: Share of the run's budget requested by this call, in (0, 1]; None for
             all.
     """
     if config.rates:
@@ -67,36 +67,35 @@ def learning_rate_at(
 
 
 class Optimizer:
-    """Updates a network from gradients, and updates the average of its weights.
+    """Updates a network from gradients, and maintains an average of its weights.
 
-    Not thread-safe. All arithmetic is elementwise or in a fixed order, so equal
-    gradients give equal bits on one intra-op thread.
+    Not thread-safe. All arithmetic is elementwise or in a fixed order, so on one
+    intra-op thread equal gradients give bit-identical weights.
 
     Attributes:
         average: A copy of the network in evaluation mode whose weights and norm
-            statistics are the exponential average over steps. This copy is published.
-            Early on it averages over fewer steps, so that the random first weights do
-            not linger.
-        num_steps: Steps that this optimizer has made; warm-up and average depend on
-            it.
+            statistics are an exponential moving average over steps. This copy is
+            published. In a run's first steps the average is over fewer steps, so that
+            it soon forgets the random initial weights.
+        num_steps: Number of steps of this optimizer, for the warm-up and the average.
     """
 
     def __init__(
         self, config: OptimizerConfig, net: Net, others: Sequence[Tensor] = ()
     ) -> None:
-        """Starts without momentum; the average starts at the network's weights.
+        """Creates an optimizer with zero momentum and the network as the average.
 
         Args:
-            config: Settings.
+            config: The optimizer's settings.
             net: The network.
-            others: Parameters learned with the network but not averaged.
+            others: Parameters that are learned with the network but not averaged.
         """
         self._config = config
         self._parameters = [*net.parameters(), *others]
         self._groups = _groups(config, net, self._parameters)
         self.num_steps = 0
         self.average: Net = copy.deepcopy(net).eval().requires_grad_(False)
-        # Listed once: listing them takes a tenth of a small network's step.
+        # Listed once, because listing takes a tenth of a small network's step.
         current = net.state_dict()
         averaged = self.average.state_dict()
         self._averages = list(averaged.values())
@@ -108,16 +107,16 @@ class Optimizer:
         remaining: float | None = None,
         asked: float | None = None,
     ) -> dict[str, float]:
-        """Makes one step. Blocks for its arithmetic.
+        """Makes one step. Blocks until the step is computed.
 
         Args:
-            gradients: One for each parameter, in the order of ``net.parameters()`` and
-                then of the others, contiguous; they are scaled in place.
+            gradients: Contiguous gradients of ``net.parameters()`` and then of
+                ``others``, in this order; clipping scales them in place.
             remaining: As in ``learning_rate_at``.
             asked: As in ``learning_rate_at``.
 
         Returns:
-            ``grad_norm`` before clipping and ``learning_rate``.
+            ``grad_norm``, the norm before clipping, and ``learning_rate``.
 
         Raises:
             RunError: The gradient is not finite; nothing was changed.
@@ -157,11 +156,11 @@ class Optimizer:
         return found
 
     def load_state(self, tensors: dict[str, Tensor], num_steps: int) -> None:
-        """Restores what ``state`` returned.
+        """Restores a state.
 
         Args:
-            tensors: As ``state`` returned them.
-            num_steps: The value of ``num_steps`` at that time.
+            tensors: The result of ``state``.
+            num_steps: The value of ``num_steps`` when ``state`` was called.
         """
         first = 0
         for group in self._groups:
@@ -174,21 +173,20 @@ class Optimizer:
 class _Group:
     """Parameters with the same weight decay, and their moments.
 
-    The functions of ``torch.optim`` do the arithmetic. Its classes import torch's
-    compiler when one is made, which takes as long as importing torch.
+    ``step`` calls functions of ``torch.optim`` and not its classes, because creating an
+    optimizer object imports torch's compiler, which takes as long as importing torch.
     """
 
     parameters: list[Tensor]
-    """The parameters; each has its gradient in ``grad``."""
+    """The parameters, with their gradients in ``grad``."""
     weight_decay: float
-    """The weight decay of all of them."""
+    """Weight decay of all parameters."""
     moments: dict[str, list[Any]] = field(default_factory=dict)
-    """A tensor per parameter, by the name of the moment; empty before the first
-    step."""
+    """For each moment, by name, one tensor per parameter; empty before step 1."""
 
     @torch.no_grad()
     def step(self, config: OptimizerConfig, rate: float) -> None:
-        """Makes one step at a learning rate of ``rate``."""
+        """Makes one step with the learning rate ``rate``."""
         gradients: list[Any] = [p.grad for p in self.parameters]
         if isinstance(config, SgdConfig):
             self.moments = self.moments or {
@@ -237,7 +235,7 @@ class _Group:
             first: The index of the group's first parameter.
 
         Raises:
-            RunError: A moment is missing or has another shape; nothing was changed.
+            RunError: A moment is missing or has a wrong shape; nothing was changed.
         """
         found: dict[str, list[Any]] = {}
         names = sorted({n.partition(".")[2] for n in tensors})
@@ -260,19 +258,20 @@ class _Group:
 def _groups(
     config: OptimizerConfig, net: Net, parameters: Sequence[Tensor]
 ) -> list[_Group]:
-    # Biases and norms have one axis; decaying them only counteracts the norm.
+    # Biases and norms have one axis and are not decayed, because decay only counteracts
+    # the norm.
     decayed = {id(p) for p in parameters if p.dim() > 1}
     if config.decays_scales:
         decayed |= {id(p) for name, p in net.named_parameters() if _is_scale(name)}
     weights = [p for p in parameters if id(p) in decayed]
     others = [p for p in parameters if id(p) not in decayed]
     if config.weight_decay == 0:
-        # One group, since all are treated alike: a step makes a call per group.
+        # Without decay all parameters are treated alike, and one group saves a call.
         weights, others = [*weights, *others], []
     groups = [_Group(weights, config.weight_decay), _Group(others, 0.0)]
     return [group for group in groups if group.parameters]
 
 
 def _is_scale(name: str) -> bool:
-    """Whether a parameter with one axis is a norm's scale, by its name."""
+    """Returns whether a parameter with one axis is a norm's scale, by its name."""
     return name.rpartition(".")[2] == "weight"

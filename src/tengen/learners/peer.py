@@ -1,24 +1,24 @@
 """The messages between a leading learner and a follower: lines of JSON.
 
-The follower opens a session of the leader's service (`tengen.transport`) with a
-``greeting`` and sends ``{"is": "here"}``. The messages that follow are listed here,
-where L is the leader, F the follower and E the number of a group::
+The follower opens a session with the leader's service (`tengen.transport`) with a
+``greeting`` and sends ``{"is": "here"}``. Then the following messages are exchanged; L
+is the leader, F the follower and E the number of a group::
 
     L  {"do": "prepare", "stage": K, "shared": {...}}   open the experience
     F  {"is": "ready"}
     L  {"do": "group", "group": E, "stage": K, "shared": {...}}
     F  {"is": "willing", "group": E}
     L  {"do": "meet", "group": E, "host": H, "port": P, "name": N, "rank": R, "size": S,
-        "backend": B}      all make the group, and the leader sends its state through it
+        "backend": B}         form the group; the leader then broadcasts its state to it
     L  {"do": "batch", "group": E, "order": {...}, "num_samples": B, "first": I,
         "last": J, "remaining": X, "asked": Y}                  once for each batch
     L  {"do": "check", "group": E}                              compare the weights
     L  {"do": "lost", "group": E}   the group has failed: stop waiting in it
     F  {"is": "failed", "group": E, "why": W}   the group has failed for this follower
-    F  {"is": "leaving"}    the follower will stop: the leader is to go on without it
-    L  {"do": "bye"}        the group is over, or goes on without this follower
+    F  {"is": "leaving"}    the follower will stop: continue without it
+    L  {"do": "bye"}        the group ends, or continues without this follower
 
-Either side ends the session by closing the stream, which the other side sees at once.
+Either side ends the session by closing the stream; the other side notices immediately.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ __all__ = [
     "greeting",
 ]
 
-# How long a learner still waits for the others after a stop.
+# Seconds that a learner still waits for the other learners after a stop.
 _GRACE_S = 5.0
 
 
 class Grace:
-    """The time that a step under way may still take after a stop.
+    """The grace period of a step that is under way at a stop.
 
     Args:
-        stop: The event of the stop, which is never cleared.
+        stop: The event that is set to stop; it is never cleared.
     """
 
     def __init__(self, stop: threading.Event) -> None:
@@ -64,7 +64,7 @@ class Grace:
 
     @property
     def is_over(self) -> bool:
-        """Whether the time is over; it begins with the first call after the stop."""
+        """Whether the period has ended; it starts at the first call after the stop."""
         if not self._stop.is_set():
             return False
         self._until = self._until or time.monotonic() + _GRACE_S
@@ -72,21 +72,21 @@ class Grace:
 
 
 LEARNERS = Dialect("learners", version=2)
-"""The transport's dialect that learners speak with each other."""
+"""The transport dialect of learners."""
 
 
 def greeting(index: int, gpu: str) -> dict[str, Any]:
-    """Returns the message by which a follower opens a session.
+    """Returns the message with which a follower opens a session.
 
     Args:
-        index: The follower's number among the run's learners, from 1.
-        gpu: An identifier of its GPU, unique over hosts; empty on a CPU.
+        index: The follower's index among the run's learners, from 1.
+        gpu: An identifier of its GPU, unique across hosts; empty on a CPU.
     """
     return {"ask": "follow", "index": index, "gpu": gpu, "versions": _versions()}
 
 
 def check_versions(message: Message) -> None:
-    """Checks that a follower has the software versions of this process.
+    """Checks that a follower has the same software versions as this process.
 
     Args:
         message: The follower's greeting.
@@ -105,7 +105,7 @@ def check_versions(message: Message) -> None:
 
 
 def _versions() -> dict[str, str]:
-    """Returns the versions that must be equal for steps to have the same bits."""
+    """Returns the versions that must be equal for steps to be bit-identical."""
     import torch
 
     python = ".".join(platform.python_version_tuple()[:2])
@@ -117,8 +117,8 @@ class Peer:
 
     Args:
         connection: The session's stream; closed by ``close``.
-        on_message: Called with each message, and with None at the end of the stream, by
-            the thread that reads.
+        on_message: Called on the reader thread with each message, and with None at the
+            end of the stream.
     """
 
     def __init__(
@@ -134,24 +134,24 @@ class Peer:
         )
 
     def begin(self) -> None:
-        """Starts the thread."""
+        """Starts the reader thread."""
         self._thread.start()
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """Sends a message; nothing happens where the other side is gone. Any thread."""
+        """Sends a message; does nothing if the stream is closed. Thread-safe."""
         data = json.dumps(message).encode() + b"\n"
         with self._sending, contextlib.suppress(OSError):
             self._connection.sendall(data)
 
     def close(self) -> None:
-        """Ends the stream. Any thread; a second call does nothing."""
+        """Ends the stream. Idempotent and thread-safe."""
         with contextlib.suppress(OSError):
             self._connection.shutdown(socket.SHUT_RDWR)
 
     def _read(self) -> None:
         stream = self._connection.makefile("rb")
         try:
-            # A malformed message ends the session like a closed stream.
+            # A malformed message ends the session, as a closed stream does.
             wrong = contextlib.suppress(OSError, ValueError, LookupError, TypeError)
             with wrong, stream:
                 for line in stream:
@@ -166,13 +166,13 @@ class Peer:
 
 _FIRST_PAUSE_S = 5.0
 _LONGEST_PAUSE_S = 600.0
-# Characters of a follower's reason that are shown in a line for the user.
+# Maximum number of characters of a follower's error that are shown to the user.
 _MAX_WORDS = 200
 
 
 @dataclass(eq=False)
 class Member:
-    """A follower's state, by the messages that it sent."""
+    """The leader's view of a follower, based on the messages received from it."""
 
     index: int
     gpu: str
@@ -183,19 +183,19 @@ class Member:
     is_leaving: bool = False
     is_gone: bool = False
     willing: int = -1
-    """Number of the group that it has agreed to make."""
+    """Number of the group that the follower has agreed to form."""
     failed: int = -1
-    """Number of the last group that failed for it."""
+    """Number of the last group that failed for the follower."""
     why: str = ""
-    """Why that group failed."""
+    """Reason for the failure of the group ``failed``."""
 
     @property
     def is_able(self) -> bool:
-        """Whether it may be in the next group."""
+        """Whether the follower can join the next group."""
         return self.is_ready and not self.is_leaving and not self.is_gone
 
     def why_over(self, number: int) -> str:
-        """Returns why a group with this follower is over; empty where it is not."""
+        """Returns why group ``number`` has ended for this follower, or ""."""
         if self.is_gone:
             return f"learner {self.index} is gone"
         if self.failed == number:
@@ -203,7 +203,7 @@ class Member:
         return ""
 
     def hear(self, message: dict[str, Any]) -> None:
-        """Takes a message of the follower; see `tengen.learners.peer`."""
+        """Handles a message from the follower; see `tengen.learners.peer`."""
         what = message.get("is")
         if what == "here":
             self.is_here = True
@@ -218,16 +218,16 @@ class Member:
             self.is_leaving = True
 
     def send(self, **message: Any) -> None:
-        """Sends the follower a message; nothing happens where it is gone."""
+        """Sends the follower a message; does nothing if the session has ended."""
         assert self.peer is not None
         self.peer.send(message)
 
 
 class Pauses:
-    """For how long learners are not asked to meet, after meetings that failed.
+    """Exponential backoff after failed attempts to form a group with a learner.
 
-    Pauses are kept by a learner's index, because a process that failed may come back,
-    or another process may take its place.
+    Pauses are stored by a learner's index, because a process that failed may return, or
+    another process may replace it.
     """
 
     def __init__(self) -> None:
@@ -235,17 +235,17 @@ class Pauses:
         self._ends: dict[int, float] = {}
 
     def put_off(self, index: int) -> float:
-        """Begins a pause, twice as long as the one before; returns its seconds."""
+        """Starts a pause twice as long as the previous one; returns its seconds."""
         length = self._lengths.get(index, _FIRST_PAUSE_S)
         self._lengths[index] = min(2 * length, _LONGEST_PAUSE_S)
         self._ends[index] = time.monotonic() + length
         return length
 
     def end(self, index: int) -> None:
-        """Ends a learner's pauses, after a meeting that succeeded."""
+        """Resets a learner's pauses after it has joined a group."""
         self._lengths.pop(index, None)
         self._ends.pop(index, None)
 
     def is_over(self, index: int) -> bool:
-        """Whether a learner may be asked to meet again."""
+        """Returns whether a learner's pause has ended."""
         return time.monotonic() >= self._ends.get(index, 0.0)

@@ -1,10 +1,10 @@
-"""The leading learner's side of a group: forms it and tells followers what to do.
+"""The leader's side of a group of learners: forms the group and directs followers.
 
-Followers come and go. The group is formed anew between two batches: when a follower is
-ready that is not in the group, and when one in the group is gone or wants to leave. The
-leader then sends its whole state to every follower, so that all states are equal
-whatever a lost learner had left half done. The global batch stays the same with any
-number of learners.
+Followers come and go. Between two batches the leader forms a new group if a follower
+outside the group is ready, or if a follower in the group is gone or wants to leave. The
+leader then sends its complete state to every follower, so that all states are equal,
+even if a lost learner interrupted a step. The global batch is the same for any number
+of learners.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 __all__ = ["PATIENCE_S", "Team", "gpu_name"]
 
 PATIENCE_S = 330.0
-"""The longest that learners of a group wait for each other in a step, in seconds. This
-is far more than the times of their parts of a batch differ. A process that ends is not
-waited for."""
+"""Maximum time that learners of a group wait for each other in a step, in seconds. It
+is far longer than the differences between the times of their parts. Waiting for a
+process stops when the process ends."""
 
-# Seconds between two checks for a stop while waiting for a message.
+# Seconds between checks for a stop while waiting for a message.
 _LOOK_S = 0.25
 
 
@@ -43,17 +43,17 @@ class Team:
 
     Args:
         experience: The leader's experience.
-        count: The most learners, the leader included.
-        host: The address of this host at which the group meets and communicates.
-        gpu: An identifier of the leader's GPU, unique over hosts; empty on a CPU.
-        stop: Once it is set, followers are waited for only some seconds more.
-        patience_s: The longest wait for a living follower, in seconds.
+        count: The maximum number of learners, including the leader.
+        host: The address of this host at which the group communicates.
+        gpu: An identifier of the leader's GPU, unique across hosts; empty on a CPU.
+        stop: When set, waiting for followers ends within a few seconds.
+        patience_s: The maximum wait for a living follower, in seconds.
         say: Called with each line to show to the user.
 
     Attributes:
         service: The service that followers connect to; the caller serves it.
-        stage: How many stages of the network have begun; set by the caller.
-        num_lost: Followers that were lost in a step or before it.
+        stage: Number of network stages that have begun; set by the caller.
+        num_lost: Number of groups that failed because a follower was lost.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Team:
         self._say = say
         self._changed = threading.Condition()
         self._members: list[Member] = []
-        # The followers in the group, in the order of their ranks from 1.
+        # The followers in the group, ordered by rank, from rank 1.
         self._grouped: list[Member] = []
         self._pauses = Pauses()
         self._number = 0
@@ -94,21 +94,21 @@ class Team:
 
     @property
     def size(self) -> int:
-        """Number of learners in the group, the leader included."""
+        """Number of learners in the group, including the leader."""
         return 1 + len(self._grouped)
 
     @property
     def is_due(self) -> bool:
-        """Whether ``settle`` has something to do."""
+        """Whether ``settle`` must be called."""
         with self._changed:
             is_new = any(one.is_here and not one.is_told for one in self._members)
             return is_new or not self._is_settled()
 
     def settle(self, learner: Learner) -> None:
-        """Forms the group anew, if its members are not the followers that are ready.
+        """Forms a new group unless the ready followers are exactly its members.
 
-        Blocks until all members have the leader's state or are gone. No batch may be
-        under way. Once ``stop`` is set, the leader is alone.
+        Blocks until all members have the leader's state or are gone. A batch must not
+        be under way. If ``stop`` is set, the leader continues alone.
 
         Args:
             learner: The leader.
@@ -118,7 +118,7 @@ class Team:
         """
         is_new_learner = learner is not self._learner
         if is_new_learner and self._learner is not None:
-            # The network has grown: the group belongs to the learner before.
+            # The network has grown, so the group belongs to the previous learner.
             self._learner.group.close()
         self._learner = learner
         with self._changed:
@@ -132,7 +132,7 @@ class Team:
         if is_settled:
             return
         while not self._stop.is_set():
-            # Followers that made it fail are not asked again for a while.
+            # After a failure, the next attempt excludes the followers that caused it.
             if self._form(learner):
                 return
         self._disband(learner)
@@ -145,11 +145,11 @@ class Team:
         remaining: float | None,
         asked: float | None,
     ) -> None:
-        """Tells the followers to draw and learn their parts of a batch.
+        """Orders the followers to sample and learn their parts of a batch.
 
         Args:
             order: The experience's order; see ``Divided``.
-            bounds: First and end of each learner's samples, the leader's first.
+            bounds: Start and end of each learner's samples, in the order of the ranks.
             remaining: The leader's ``remaining``.
             asked: The leader's ``asked``.
         """
@@ -166,11 +166,11 @@ class Team:
             )
 
     def lost(self, error: GroupLost, num_applied: int = 0) -> None:
-        """Records that the group has failed; the next ``settle`` forms another.
+        """Records that the group has failed; the next ``settle`` forms a new one.
 
         Args:
-            error: How the group failed.
-            num_applied: Optimizer steps already made on the batch under way.
+            error: The failure of the group.
+            num_applied: Number of completed optimizer steps on the batch under way.
         """
         assert self._learner is not None
         self._learner.group.close()
@@ -185,7 +185,7 @@ class Team:
         self._say(f"{what}: {error}")
 
     def check_same(self) -> None:
-        """Compares the weights of all learners of the group.
+        """Checks that all learners of the group have the same weights.
 
         Raises:
             RunError: The weights differ.
@@ -200,7 +200,7 @@ class Team:
             self.lost(error)
 
     def close(self) -> None:
-        """Ends every follower's session. A second call does nothing."""
+        """Ends every follower's session. Idempotent."""
         if self._learner is not None:
             self._learner.group.close()
         self._part(self._members)
@@ -212,12 +212,12 @@ class Team:
         return self._is_whole and set(self._able()) == set(self._grouped)
 
     def _able(self) -> list[Member]:
-        """Returns the followers that are to be in the next group."""
+        """Returns the followers for the next group."""
         able = [one for one in self._members if one.is_able]
         return [one for one in able if self._pauses.is_over(one.index)]
 
     def _form(self, learner: Learner) -> bool:
-        """Tries to make a group of all able followers; returns whether it succeeded."""
+        """Tries to form a group with all able followers; returns whether it did."""
         self._disband(learner)
         with self._changed:
             self._number += 1
@@ -269,7 +269,7 @@ class Team:
         size = 1 + len(asked)
         gpus = {self._gpu, *(one.gpu for one in asked)}
         has_own = "" not in gpus and len(gpus) == size
-        # The name is random: its keys in the store are unique and cannot be guessed.
+        # The name is random, so that its keys in torch's store are unique and secret.
         meeting: dict[str, Any] = {
             "host": self._host,
             "port": self._meeting.port,
@@ -287,7 +287,7 @@ class Team:
                 device=learner.device,
                 why_over=lambda: self._why_over(asked),
             )
-            # From here on the learner closes the group, whatever happens.
+            # The learner takes ownership of the group and closes it, even on errors.
             learner.join(group)
             group.broadcast(packed_state(learner.state()))
         except GroupLost:
@@ -295,7 +295,7 @@ class Team:
             raise
 
     def _why_over(self, members: Sequence[Member]) -> str:
-        """Returns why a group of these followers is over; empty where it is not."""
+        """Returns why the group with these followers has ended, or ""."""
         for one in members:
             why = one.why_over(self._number)
             if why:
@@ -305,12 +305,12 @@ class Team:
         return ""
 
     def _tell_lost(self, members: Sequence[Member]) -> None:
-        """Tells the followers of a failed group to stop waiting in it."""
+        """Notifies followers that the group has failed, so that they stop waiting."""
         for one in members:
             one.send(do="lost", group=self._number)
 
     def _put_off(self, members: Sequence[Member], why: str) -> None:
-        """Begins a pause in which these followers are not asked to meet."""
+        """Starts a pause in which these followers are not asked to join a group."""
         for one in members:
             seconds = self._pauses.put_off(one.index)
             self._say(
@@ -359,14 +359,14 @@ class Team:
         with self._changed:
             for one in self._members:
                 if one.index == member.index:
-                    # The process before is gone, which this host has not noticed yet.
+                    # The previous process has ended, but its stream is still open.
                     one.is_gone = True
             self._members.append(member)
         member.peer.begin()
         return {}
 
     def _hear(self, member: Member, message: dict[str, Any] | None) -> None:
-        """Takes a follower's message, in the thread that reads it."""
+        """Handles a message from a follower, on the thread that reads it."""
         if message is None:
             self._forget(member)
             return
@@ -376,7 +376,7 @@ class Team:
 
 
 def gpu_name(device: str) -> str:
-    """Returns an identifier of a GPU, unique in a cluster; empty for a CPU.
+    """Returns an identifier of a GPU, unique across hosts; empty for a CPU.
 
     Args:
         device: The device, as torch names it.

@@ -1,12 +1,12 @@
-"""The base of the configs of networks: which kind, and how large. Imports no torch.
+"""The base class of network configs. Does not import torch.
 
 Each kind is one file of this package (docs/tutorials/own_network.md). No code lists the
-kinds or tests for a network's class: a config says what else its network can do.
+kinds or tests for a network's class: the config declares the network's capabilities.
 
 Legend: B batch, C planes, H W board, A actions.
 
-Plane 0 of every board observation is the on-board mask (1 on the board, 0 beyond it),
-so that one network serves boards of several sizes inside one plane size.
+Plane 0 of every board observation is the on-board mask (1 on the board, 0 off it), so
+one network can play boards of several sizes within planes of one size.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NUM_HORIZONS: int = _core.NUM_HORIZONS
 
 
 class NetConfig(OpenConfig, package="tengen.nets"):
-    """A network's kind and size."""
+    """The kind and size of a network."""
 
     @property
     def mixed_sizes(self) -> bool:
@@ -37,19 +37,19 @@ class NetConfig(OpenConfig, package="tengen.nets"):
 
     @property
     def fixed_size(self) -> bool:
-        """Whether it reads boards of only one size, whatever the policy's layout."""
+        """Whether the network reads boards of only one size, for any policy layout."""
         return False
 
     @property
     def can_quantise(self) -> bool:
-        """Whether some of its layers can be computed in 8-bit integers."""
+        """Whether some layers of the network can be computed in 8-bit integers."""
         return False
 
     def signature(self, wanted: Signature) -> Signature:
-        """Returns the signature of the network for a wanted signature.
+        """Returns the signature of the network for a requested signature.
 
-        The result is ``wanted`` plus the network's own state and, where it estimates
-        one, the score of a board game. For a returned signature the result is equal.
+        The result is ``wanted`` plus the network's own state and, if the network
+        estimates it, the score of a board game. The method is idempotent.
 
         Args:
             wanted: The inputs and outputs that an agent needs.
@@ -62,24 +62,24 @@ class NetConfig(OpenConfig, package="tengen.nets"):
     def build(self, wanted: Signature) -> Any:
         """Returns a new ``Net`` with random weights from torch's generator.
 
-        The network of a kind that defines no ``build`` is what the function ``build``
-        of ``tengen.nets.modules.KIND`` returns for ``wanted`` and the config.
+        The default calls the function ``build`` of ``tengen.nets.modules.KIND`` with
+        ``wanted`` and the config.
 
         Raises:
-            UsageError: As ``signature``.
+            UsageError: See ``signature``.
         """
         module = importlib.import_module(f"tengen.nets.modules.{self.kind}")
         return module.build(wanted, self)
 
     def targets(self, board: BoardSpec) -> frozenset[str]:
-        """Returns the targets that it learns in a board game beside policy and outcome.
+        """Returns the auxiliary targets that the network learns in a board game.
 
-        They are some of ``reply``, ``horizons``, ``ownership``, ``score``, ``lead``.
+        A subset of ``reply``, ``horizons``, ``ownership``, ``score`` and ``lead``.
         """
         return frozenset()
 
     def grown(self, size: NetConfig) -> NetConfig:
-        """Returns this config with the size of another one, for a stage.
+        """Returns this config with the size of the config ``size``, for a stage.
 
         Raises:
             UsageError: The network cannot grow.
@@ -87,10 +87,10 @@ class NetConfig(OpenConfig, package="tengen.nets"):
         self._refuse_growth()
 
     def check_grows(self, new: NetConfig) -> None:
-        """Checks that the network can grow into a larger one that computes the same.
+        """Checks that the network can grow to ``new`` without changing its outputs.
 
         Raises:
-            UsageError: The network cannot grow, or not into ``new``.
+            UsageError: The network cannot grow, or cannot grow to ``new``.
         """
         self._refuse_growth()
 
@@ -113,11 +113,11 @@ def board_of(game: Game) -> BoardSpec:
 
 
 def check_board(config: NetConfig, wanted: Signature) -> BoardSpec:
-    """Returns the board in a signature that is wanted of a network for boards.
+    """Returns the board of the signature requested from a board network.
 
     Raises:
-        UsageError: The task is no board game, or other outputs than policy, value and
-            score are wanted.
+        UsageError: The task is not a board game, or ``wanted`` has outputs other than
+            policy, value and score.
     """
     if wanted.board is None:
         raise UsageError(

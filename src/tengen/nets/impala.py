@@ -22,16 +22,16 @@ __all__ = ["ImpalaConfig"]
 class ImpalaConfig(ImageConfig):
     """Sections of residual convolutions, a dense layer, and a linear layer per output.
 
-    A section is a convolution, a pooling that halves the image, and two residual
-    blocks. Images may have any size.
+    A section is a convolution, a pooling layer that halves the image's sides, and two
+    residual blocks. Images may have any size.
     """
 
     kind: Literal["impala"] = "impala"
     """The kind of network."""
     channels: tuple[int, ...] = bounded((16, 32, 32), 1, MAX_CHANNELS)
-    """Channels of each section, one number for each section, 1 to 2048."""
+    """Numbers of channels, one for each section, 1 to 2048."""
     num_units: int = bounded(256, 1, MAX_UNITS)
-    """Units of the dense layer, 1 to 16384."""
+    """Number of units of the dense layer, 1 to 16384."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -43,7 +43,7 @@ class ImpalaConfig(ImageConfig):
         check_range("number of channels", len(self.channels), 1, 16)
 
     def signature(self, wanted: Signature) -> Signature:
-        """Returns ``wanted`` and the state; see ``NetConfig.signature``.
+        """Returns ``wanted`` with the state added; see ``NetConfig.signature``.
 
         Raises:
             UsageError: No input is an image.

@@ -1,8 +1,8 @@
-"""What networks for environments share: their named inputs, past images and an LSTM.
+"""Base configs of the networks for environments: named inputs, past images, an LSTM.
 
-An input with three axes is an image. Its channels are taken to be the shorter of the
-first and the last axis, or the first where both are equal. All other inputs, such as
-vectors and the last action and reward, are flattened. Imports no torch.
+An input with three axes is an image. Its channel axis is the shorter of the first and
+the last axis, or the first if both are equal. All other inputs, such as vectors and the
+last action and reward, are flattened. Does not import torch.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ __all__ = [
     "images_of",
 ]
 
-# A network that needs more is a typing error.
+# Larger values are assumed to be typing errors.
 MAX_CHANNELS = 2048
 MAX_UNITS = 16_384
 
 MAX_UINT8 = 255.0
-"""The greatest byte, which networks see as 1."""
+"""Maximum of uint8; networks receive it as 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ class Image:
 
 
 def images_of(wanted: Signature) -> dict[str, Image]:
-    """Returns the images among the inputs, in their order."""
+    """Returns the images among the inputs by name, in the order of the inputs."""
     return {
         name: _image(*spec.shape)
         for name, spec in wanted.inputs.items()
@@ -73,10 +73,10 @@ def check_no_board(config: NetConfig, wanted: Signature) -> None:
 
 
 def check_images(config: NetConfig, wanted: Signature) -> dict[str, Image]:
-    """Returns the images among the inputs of a network for images.
+    """Returns the images among the inputs of an image network.
 
     Raises:
-        UsageError: There is no image, or the task is a board game.
+        UsageError: No input is an image, or the task is a board game.
     """
     check_no_board(config, wanted)
     images = images_of(wanted)
@@ -101,25 +101,23 @@ def _image(first: int, middle: int, last: int) -> Image:
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryConfig(NetConfig):
-    """Base of the configs of networks that may see past images and have an LSTM."""
+    """Base of the configs of networks that can stack past images and have an LSTM."""
 
     num_frames: int = bounded(1, 1, 64, "use 4 for Atari")
-    """Number S of images that the network sees at once, 1 to 64: the newest one and
-    those of the steps before. Images before an episode's first are black. A step is
-    sent and stored with only its own image."""
+    """Number S of stacked images that the network reads, 1 to 64: the newest image and
+    those of the S - 1 previous steps. Images before the start of the episode are black.
+    Each step is sent and stored with only its own image."""
     lstm_units: int = bounded(0, 0, MAX_UNITS, "use 64, or 256 for images")
-    """Units of an LSTM after the torso, 0 to 16384; 0: no LSTM. More units remember
-    more."""
+    """Number of units of an LSTM after the torso, 0 to 16384; 0: no LSTM."""
     lstm_forget_bias: float = bounded(1.0, 0, 10, "use 1, or 0")
-    """Number added to the initial bias of the LSTM's forget gate, which torch draws
-    around 0; 0 to 10. With 0 the cell loses about half of its content, and of its
-    gradient, at every step. With 1 it keeps about three quarters, so that dependencies
-    over twenty steps can be learned."""
+    """Number added to the initial bias of the LSTM's forget gate, which torch samples
+    around 0; 0 to 10. With 0 the cell loses about half of its content and of its
+    gradient at every step. With 1 it retains about three quarters, so it can learn
+    dependencies over twenty steps."""
 
     standardizes: bool = False
-    """Whether inputs that are no images are standardized: their running mean is
-    subtracted, and they are divided by their running standard deviation, over all data
-    learned from."""
+    """Whether to standardize inputs that are not images: subtract their running mean
+    and divide by their running standard deviation, over the data learned from."""
 
     def state(self, wanted: Signature) -> dict[str, TensorSpec]:
         """Returns the network's state: its past images and the LSTM's state, if any."""
@@ -142,14 +140,14 @@ class ImageConfig(MemoryConfig):
     pixel_scale: float | tuple[float, ...] = bounded(
         1.0, 0, above=True, rule="must be positive; use 255"
     )
-    """What the pixels of images that are no bytes are divided by, above 0: a number for
-    all images, or a number for each image. Bytes are divided by 255."""
+    """Divisor of the pixels of images that are not uint8, above 0: one number for all
+    images, or one for each image. Pixels in uint8 are divided by 255."""
 
     def pixel_scales(self, wanted: Signature) -> dict[str, float]:
-        """Returns what to divide the pixels of each image by, by its name.
+        """Returns the divisor of each image's pixels, by the image's name.
 
         Raises:
-            UsageError: There are fewer or more scales than images.
+            UsageError: The number of scales differs from the number of images.
         """
         images, scales = images_of(wanted), self.pixel_scale
         if not isinstance(scales, tuple):

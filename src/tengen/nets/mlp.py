@@ -18,16 +18,16 @@ __all__ = ["MlpConfig"]
 class MlpConfig(MemoryConfig):
     """A multi-layer perceptron for vectors; other inputs are flattened.
 
-    Each output has its own tower of hidden layers. With an LSTM all outputs share one
-    tower, the LSTM follows it, and each output is a linear layer.
+    Each output has its own tower of hidden layers. With an LSTM or stacked images, all
+    outputs share one tower and the LSTM, if any, and each output is a linear layer.
     """
 
     kind: Literal["mlp"] = "mlp"
     """The kind of network."""
     num_layers: int = bounded(2, 1, 64)
-    """Hidden layers of a tower, 1 to 64."""
+    """Number of hidden layers in a tower, 1 to 64."""
     num_units: int = bounded(64, 1, MAX_UNITS)
-    """Units of each hidden layer, 1 to 16384."""
+    """Number of units in each hidden layer, 1 to 16384."""
     activation: Literal["tanh", "relu"] = "tanh"
     """Activation function after each hidden layer."""
 
@@ -41,7 +41,7 @@ class MlpConfig(MemoryConfig):
         check_literals(self)
 
     def signature(self, wanted: Signature) -> Signature:
-        """Returns ``wanted`` and the state; see ``NetConfig.signature``.
+        """Returns ``wanted`` with the state added; see ``NetConfig.signature``.
 
         Raises:
             UsageError: The task is a board game.

@@ -1,4 +1,4 @@
-"""The config of the convolutional network of the first Atari agents, for images.
+"""The config of the convolutional network of the Nature DQN paper, for images.
 
 Source: Mnih et al. 2015, "Human-level control through deep reinforcement learning".
 """
@@ -30,13 +30,13 @@ class NatureConfig(ImageConfig):
     kind: Literal["nature"] = "nature"
     """The kind of network."""
     channels: tuple[int, ...] = bounded((32, 64, 64), 1, MAX_CHANNELS)
-    """Channels of each convolution, 1 to 2048."""
+    """Numbers of channels, one for each convolution, 1 to 2048."""
     kernels: tuple[int, ...] = bounded((8, 4, 3), 1, _MAX_KERNEL)
-    """Side of each convolution's kernel in pixels, one number for each convolution."""
+    """Kernel sides in pixels, one for each convolution, 1 to 64."""
     strides: tuple[int, ...] = bounded((4, 2, 1), 1, _MAX_KERNEL)
-    """Stride of each convolution in pixels, one number for each convolution."""
+    """Strides in pixels, one for each convolution, 1 to 64."""
     num_units: int = bounded(512, 1, MAX_UNITS)
-    """Units of the dense layer, 1 to 16384."""
+    """Number of units of the dense layer, 1 to 16384."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -52,7 +52,7 @@ class NatureConfig(ImageConfig):
             check(len(values) == len(self.channels), name, values, f"{rule} them")
 
     def signature(self, wanted: Signature) -> Signature:
-        """Returns ``wanted`` and the state; see ``NetConfig.signature``.
+        """Returns ``wanted`` with the state added; see ``NetConfig.signature``.
 
         Raises:
             UsageError: No input is an image, or an image is too small.

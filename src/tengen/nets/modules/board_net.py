@@ -1,4 +1,4 @@
-"""The interface of every network for boards, to search and to the loss of self-play.
+"""The interface of board networks for search and for the loss of self-play.
 
 Legend: B batch, C planes, H W board, A actions.
 """
@@ -19,51 +19,51 @@ from tengen.tensors import BoardSpec, Signature
 __all__ = ["SCORE_SCALE", "Auxiliary", "AuxiliaryHeads", "BoardNet", "score_moments"]
 
 SCORE_SCALE = 20.0
-"""Points per unit of the outputs of the layers for mean score and lead."""
+"""Points per unit of the outputs of the mean score and lead layers."""
 
 
 class Auxiliary(NamedTuple):
-    """The answers of the auxiliary heads, for the side to move."""
+    """The outputs of the auxiliary heads, from the view of the side to move."""
 
     reply: Tensor
-    """``[B, A]`` float32 logits of the opponent's policy after the move played; logits
-    of cells off the board are unspecified."""
+    """``[B, A]`` float32 logits of the opponent's policy after the played move; the
+    logits of cells off the board are unspecified."""
     horizons: Tensor
-    """``[B, NUM_HORIZONS]`` float32 logits of the values some plies ahead."""
+    """``[B, NUM_HORIZONS]`` float32 logits of the values at several plies ahead."""
     ownership: Tensor | None
-    """``[B, H, W]`` float32 logits of owning a cell at the end; None in games without a
-    score."""
+    """``[B, H, W]`` float32 logits of owning each cell at the end of the game; None in
+    games without a score."""
     score: Tensor | None
     """``[B, 2S]`` float32 logits of the final score; entry i is i - S + 0.5 points."""
     mean_score: Tensor | None
     """``[B]`` float32 expected final score in points."""
     lead: Tensor | None
-    """``[B]`` float32 points that the side to move could give away until the position
-    is even; None where there is no head for the lead."""
+    """``[B]`` float32 points that the side to move could give away to make the position
+    even; None without a head for the lead."""
 
 
 class AuxiliaryHeads(nn.Module):
     """One layer for each target, on the activations of the policy and value heads.
 
-    They are used only in training, and teach the trunk more than the result does.
+    In training they teach the trunk more than the game's result alone does.
 
     Source: Wu 2019, "Accelerating Self-Play Learning in Go", sections 3.4 and 4.1 (the
     opponent's reply, ownership and score); KataGo (lightvector/KataGo) for values at
     several horizons and the lead.
-    Differs from KataGo: a value at a horizon is one logit and not three, the
-    distribution of the score is a linear layer of one logit a point, and no head
-    estimates its own error.
+    Differs from KataGo: the value at each horizon is one logit and not three, the score
+    distribution is a linear layer with one logit per point, and no head estimates its
+    own error.
     """
 
     def __init__(
         self, board: BoardSpec, num_channels: int, asks_for_lead: bool
     ) -> None:
-        """Makes the heads.
+        """Creates the heads.
 
         Args:
-            board: Gives the layout of the policy and the points of the score.
-            num_channels: Channels inside the policy and the value head.
-            asks_for_lead: Whether there is a head for the lead, in games with a score.
+            board: Defines the policy layout and the maximum score.
+            num_channels: Number of channels inside the policy and the value head.
+            asks_for_lead: Whether to add a head for the lead, in games with a score.
         """
         super().__init__()
         self.reply = PolicyLogits(board, num_channels)
@@ -80,24 +80,23 @@ class AuxiliaryHeads(nn.Module):
     def estimate_score(self, hidden: Tensor) -> Tensor:
         """Returns ``[B, 2]`` float32, mean and standard deviation of the final score.
 
-        In points, for the side to move. Both are computed from the score's
-        distribution, so that they are bounded and consistent; two separate layers need
-        not be.
+        In points, for the side to move. Both are computed from the score distribution,
+        so they are bounded and consistent; the outputs of two layers might not be.
 
         Args:
-            hidden: ``[B, NUM_VALUE_UNITS]``, what ``ValueHead.see`` returns last; the
-                game has a score.
+            hidden: ``[B, NUM_VALUE_UNITS]``, the second result of ``ValueHead.see``;
+                the game must have a score.
         """
         return score_moments(self.score(hidden))
 
     def forward(
         self, policy: tuple[Tensor, Tensor], value: tuple[Tensor, Tensor]
     ) -> Auxiliary:
-        """Returns the answers of all heads.
+        """Returns the outputs of all heads.
 
         Args:
-            policy: What ``PolicyHead.see`` returned.
-            value: What ``ValueHead.see`` returned.
+            policy: The result of ``PolicyHead.see``.
+            value: The result of ``ValueHead.see``.
         """
         cells, hidden = value
         scored = self.has_score
@@ -117,7 +116,7 @@ class AuxiliaryHeads(nn.Module):
 
 
 def score_moments(logits: Tensor) -> Tensor:
-    """Returns ``[B, 2]`` float32, mean and standard deviation in points.
+    """Returns ``[B, 2]`` float32, the score's mean and standard deviation in points.
 
     Args:
         logits: ``[B, 2S]`` float32 of the final score; entry i is i - S + 0.5 points.
@@ -128,7 +127,7 @@ def score_moments(logits: Tensor) -> Tensor:
     share = logits.softmax(1)
     mean = (share * points).sum(1, keepdim=True)
     offset = points - mean
-    # Computed around the mean, so that digits do not cancel where the network is sure.
+    # Computed around the mean to avoid cancellation if the distribution is narrow.
     stdev = (share * (offset * offset)).sum(1, keepdim=True).sqrt()
     return torch.cat([mean, stdev], dim=1)
 
@@ -143,21 +142,21 @@ class BoardNet(Net):
     board: BoardSpec
 
     def __init__(self, wanted: Signature, config: NetConfig) -> None:
-        """Begins a network.
+        """Initializes the base of a network.
 
         Raises:
-            UsageError: The task is no board game, or other outputs than policy and
-                value are wanted.
+            UsageError: The task is not a board game, or ``wanted`` has outputs other
+                than policy, value and score.
         """
         super().__init__(wanted, config)
-        assert wanted.board is not None  # the config refuses the rest
+        assert wanted.board is not None  # the config rejects other tasks
         self.board = wanted.board
 
     def forward(self, planes: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the logits of the policy and of the outcome.
 
         Args:
-            planes: ``[B, C, H, W]`` float32, plane 0 the on-board mask.
+            planes: ``[B, C, H, W]`` float32; plane 0 is the on-board mask.
 
         Returns:
             ``[B, A]`` float32 policy logits, and ``[B, 3]`` float32 logits of win,
@@ -166,29 +165,29 @@ class BoardNet(Net):
         raise NotImplementedError
 
     def learn(self, planes: Tensor) -> tuple[Tensor, Tensor, Auxiliary | None]:
-        """Returns the answers of ``forward`` and those of the auxiliary heads."""
+        """Returns the outputs of ``forward`` and of the auxiliary heads, if any."""
         return *self(planes), None
 
     def estimate(self, planes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns the answers of ``forward`` and the score ``[B, 2]`` float32.
+        """Returns the outputs of ``forward`` and the score ``[B, 2]`` float32.
 
-        The score is its mean and standard deviation in points, for the side to move.
-        Only for networks whose signature has the score.
+        The score is given as mean and standard deviation in points, for the side to
+        move. Only for networks whose signature has the score.
         """
         raise NotImplementedError
 
     def expect(self, planes: Tensor) -> Tensors:
-        """Returns how the network expects games to end, for the side to move.
+        """Returns the network's predictions of the final position.
 
-        Only for networks whose signature has the score. The result has ``ownership``
-        ``[B, H, W]`` in [-1, 1], 1 where a cell will surely belong to the side to move;
-        ``score`` as in ``estimate``; and, where there is a head for it, ``lead``
-        ``[B]`` in points. All are float32.
+        Only for networks whose signature has the score. The result, for the side to
+        move and in float32, has ``ownership`` ``[B, H, W]`` in [-1, 1], 1 if a cell is
+        certain to belong to the side to move; ``score`` as in ``estimate``; and, if the
+        network has a head for the lead, ``lead`` ``[B]`` in points.
         """
         raise NotImplementedError
 
     def answer(self, inputs: Tensors, state: Tensors) -> tuple[Tensors, Tensors]:
-        """Returns policy logits, the value and perhaps the score; see ``Net.answer``.
+        """Returns policy logits, value and optionally the score; see ``Net.answer``.
 
         The value is p(win) - p(loss) of the side to move, in [-1, 1].
         """
@@ -197,7 +196,7 @@ class BoardNet(Net):
     def answer_some(
         self, inputs: Tensors, state: Tensors, outputs: Collection[str]
     ) -> tuple[Tensors, Tensors]:
-        """Returns the outputs of ``answer``; the score only where it is named."""
+        """Returns the outputs of ``answer``; the score only if ``outputs`` has it."""
         planes = inputs["planes"]
         answers: Tensors = {}
         if "score" in outputs:

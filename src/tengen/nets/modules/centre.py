@@ -1,4 +1,4 @@
-"""Subtraction of the mean picture from pictures.
+"""Subtraction of the mean image from images.
 
 Legend: B batch, C channels, H W image.
 """
@@ -24,12 +24,12 @@ _NAMES = re.compile(r"(.*\.)?centres\.\d+\.(total|num_rows)")
 
 
 def without_mean(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Returns the tensors that weights lack which are older than mean pictures.
+    """Returns the tensors missing from weights saved before ``Centre`` existed.
 
-    With these tensors, which stand for a mean of 0, old weights answer as before.
+    These tensors represent a mean of 0, so old weights give the same outputs as before.
 
     Args:
-        state: The state of one or several networks of today.
+        state: The state of one or several networks with ``Centre``.
     """
     return {
         name: torch.full_like(tensor, WINDOW_ROWS if found[2] == "num_rows" else 0.0)
@@ -39,51 +39,51 @@ def without_mean(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 class Centre(RunningSums):
-    """Subtracts from pictures of bytes the mean picture, rounded to whole numbers.
+    """Subtracts the mean image, rounded to integers, from uint8 images.
 
-    Screens of a game differ only by a few objects on a background. A layer's response
-    to the background is then far larger than its response to the objects. In Pong it is
-    13 times as large, by the norm of the 512 features of the untrained Nature network;
-    with the background's grey subtracted, 3 times. An optimizer step then changes the
-    answers to all screens alike more than it tells screens apart. With the grey
-    subtracted, PPO's values explained half of Pong's returns after 28,000 steps instead
-    of 58,000 (one seed).
+    The screens of a game differ only in a few objects on a background, so a layer's
+    response to the background is far larger than its response to the objects. In Pong
+    it is 13 times as large, in the norm of the 512 features of the untrained Nature
+    network; with the background's grey subtracted, 3 times. Each optimizer step then
+    changes the outputs for all screens together more than it separates them. With the
+    grey subtracted, PPO's values explained half of the variance of Pong's returns after
+    28,000 steps instead of 58,000 (one seed).
 
-    The mean is over the pictures of the batches that the network was trained on. Of
-    more than ``WINDOW_ROWS`` the older ones count less. It is rounded to whole numbers,
-    so that differences of bytes are exact in bfloat16 too.
+    The mean is over the images of the batches that the network was trained on; beyond
+    ``WINDOW_ROWS`` images, older ones have less weight. It is rounded to integers, so
+    that differences of uint8 values are exact in bfloat16 too.
 
-    Source: the means of observations that are subtracted before networks of vectors
-    see them, as in Engstrom et al. 2020, "Implementation Matters in Deep Policy
-    Gradients" (arXiv:2005.12729), section 3. Differs from it: pictures are not divided
-    by their deviation, which is 0 where nothing moves.
+    Source: subtraction of the mean observation from vectors, as in Engstrom et al.
+    2020, "Implementation Matters in Deep Policy Gradients" (arXiv:2005.12729), section
+    3. Differs from the source: images are not divided by their standard deviation,
+    which is 0 for pixels that never change.
     """
 
     total: Tensor
 
     def __init__(self, num_channels: int, height: int, width: int) -> None:
-        """Begins with a mean of 0, which changes nothing."""
+        """Creates a module with a mean of 0, which leaves images unchanged."""
         super().__init__()
         self.register_buffer("total", torch.zeros(1, num_channels, height, width))
         self.register_buffer("num_rows", torch.zeros(()))
 
     @property
     def mean(self) -> Tensor:
-        """The mean picture, ``[1, C, H, W]`` float32."""
+        """The mean image, ``[1, C, H, W]`` float32."""
         return self.total / self.num_rows.clamp(min=1.0)
 
     def forward(self, pictures: Tensor, dtype: torch.dtype) -> Tensor:
-        """Returns the pictures minus the mean; in training they enter the mean first.
+        """Returns the images minus the mean; in training, first updates the mean.
 
         Args:
             pictures: ``[B, C, H, W]`` uint8.
             dtype: Dtype of the result, float32 or bfloat16.
 
         Returns:
-            ``[B, C, H, W]`` of whole numbers, channels last in memory, by which
-            convolutions are faster on CPUs, and on GPUs in bfloat16.
+            ``[B, C, H, W]`` with integer values, channels last in memory, which makes
+            convolutions faster on CPUs, and in bfloat16 on GPUs.
         """
-        # Reordered as bytes, before they take two or four bytes each.
+        # Reordered as uint8, because the result has two or four bytes per pixel.
         pictures = pictures.contiguous(memory_format=torch.channels_last)
         in_core = _is_for_the_core(pictures, dtype)
         if self.is_counting(pictures):
@@ -110,7 +110,7 @@ class Centre(RunningSums):
     def _load_from_state_dict(
         self, state_dict: dict[str, Any], prefix: str, *args: Any
     ) -> None:
-        """Also loads older weights, which have no mean."""
+        """Loads the state; older weights without a mean are accepted too."""
         own = {prefix + name: buffer for name, buffer in self.named_buffers()}
         for name, tensor in without_mean(own).items():
             state_dict.setdefault(name, tensor)
@@ -118,10 +118,10 @@ class Centre(RunningSums):
 
 
 def _is_for_the_core(pictures: Tensor, dtype: torch.dtype) -> bool:
-    """Returns whether the core's kernels can process the pictures.
+    """Returns whether the core's kernels can process the images.
 
-    The kernels pass over the pictures once for the sum and once for the difference;
-    torch makes copies too.
+    The kernels read the images once for the sum and once for the difference, whereas
+    torch also makes copies.
     """
     return (
         pictures.device.type == "cpu"
@@ -143,11 +143,11 @@ def _centred_in_core(pictures: Tensor, mean: Tensor, dtype: torch.dtype) -> Tens
 
 
 def _beside(pictures: Tensor) -> Tensor:
-    """Returns ``[B, H, W, C]``, with channels last in memory."""
+    """Returns the images as ``[B, H, W, C]``, with channels last in memory."""
     return pictures.permute(0, 2, 3, 1)
 
 
 def _rows(pictures: Tensor) -> NDArray[np.uint8]:
-    """Returns pictures as rows of bytes, ``[B, H * W * C]``."""
+    """Returns the images as rows of bytes, ``[B, H * W * C]``."""
     beside: NDArray[np.uint8] = _beside(pictures).numpy()
     return beside.reshape(len(pictures), -1)

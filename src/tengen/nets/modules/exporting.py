@@ -1,4 +1,4 @@
-"""Whether a network runs to be exported, when its operations become a graph."""
+"""A flag that is set while a network's operations are traced for an export."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _is_exporting = False
 
 @contextlib.contextmanager
 def exporting() -> Iterator[None]:
-    """Has networks use only operations that an export can follow. One thread."""
+    """Restricts networks to operations that an export can trace. Not thread-safe."""
     global _is_exporting
     _is_exporting = True
     try:
@@ -24,5 +24,5 @@ def exporting() -> Iterator[None]:
 
 
 def is_exporting() -> bool:
-    """Returns whether operations are followed, by tengen or by torch's compiler."""
+    """Returns whether operations are traced, for an export or by torch's compiler."""
     return _is_exporting or torch.compiler.is_compiling()

@@ -26,10 +26,10 @@ __all__ = ["ImageTorso", "image_net"]
 
 
 class ImageTorso(Torso):
-    """Convolutions of each image, followed by one dense layer for all images.
+    """Convolutions for each image, followed by one dense layer for all images.
 
-    The mean picture is subtracted from pictures of bytes (``Centre``). Inputs that are
-    no images are appended to the output of the dense layer, perhaps standardized.
+    The mean image is subtracted from uint8 images (``Centre``). Inputs that are not
+    images are optionally standardized, then appended to the dense layer's output.
     """
 
     def __init__(
@@ -41,15 +41,15 @@ class ImageTorso(Torso):
         pixel_scales: Mapping[str, float],
         standardizes: bool = False,
     ) -> None:
-        """Makes the layers with random weights.
+        """Creates the layers with random weights.
 
         Args:
-            wanted: The wanted signature, with at least one image.
-            make_layers: Returns the layers for an image with a number of channels,
-                which read it as ``[B, C, H, W]`` float32.
-            num_units: Units of the dense layer.
-            pixel_scales: What to divide the pixels of each image by, by its name.
-            standardizes: Whether inputs that are no images are standardized.
+            wanted: The requested signature, with at least one image.
+            make_layers: Returns the layers for an image, given its number of channels;
+                their input is ``[B, C, H, W]`` float32.
+            num_units: Number of units of the dense layer.
+            pixel_scales: Divisor of each image's pixels, by the image's name.
+            standardizes: Whether to standardize inputs that are not images.
         """
         images = images_of(wanted)
         others = tuple(name for name in wanted.inputs if name not in images)
@@ -83,7 +83,7 @@ class ImageTorso(Torso):
     def fix_dtype(self, dtype: torch.dtype) -> None:
         """See ``Net.fix_dtype``.
 
-        The weights are then stored in ``dtype``, and not cast at every batch.
+        Stores the weights in ``dtype``, so that no batch casts them again.
         """
         for layers, scale in zip(self.layers, self._scales, strict=True):
             _first(layers).weight.data.mul_(scale)
@@ -122,10 +122,10 @@ def _first(layers: nn.Module) -> nn.Conv2d:
 
 
 def _convolved(planes: Tensor, layers: nn.Module, scale: float) -> Tensor:
-    """Returns the output of layers for planes multiplied by a scale.
+    """Returns the output of ``layers`` for ``planes * scale``.
 
-    The first weights are scaled in place of the planes, because there are thousands of
-    weights but millions of numbers in a batch of images.
+    The first layer's weights are multiplied instead of the planes, because it has
+    thousands of weights but a batch of images has millions of pixels.
     """
     assert isinstance(layers, nn.Sequential)
     if scale == 1.0:
@@ -141,14 +141,14 @@ def _convolved(planes: Tensor, layers: nn.Module, scale: float) -> Tensor:
 
 
 class _Numbers(nn.Module):
-    """Casts images that are no bytes to the dtype that is asked for."""
+    """Casts images that are not uint8 to the requested dtype."""
 
     def forward(self, images: Tensor, dtype: torch.dtype) -> Tensor:
         return images.contiguous(memory_format=torch.channels_last).to(dtype)
 
 
 def _seen(centre: nn.Module, tensor: Tensor, image: Image) -> Tensor:
-    """Returns an image as ``[B, C, H, W]`` in the dtype that is asked for."""
+    """Returns centred images as ``[B, C, H, W]``, in autocast's dtype or float32."""
     kind = tensor.device.type
     dtype = torch.float32
     if torch.is_autocast_enabled(kind):
@@ -169,9 +169,9 @@ def image_net(
 
     Args:
         wanted: The inputs and outputs that an agent needs.
-        config: The network's.
-        make_layers: Returns the layers for an image with a number of channels.
-        num_units: Units of the dense layer.
+        config: The network's config.
+        make_layers: Returns the layers for an image, given its number of channels.
+        num_units: Number of units of the dense layer.
     """
 
     def torso(seen: Signature) -> ImageTorso:

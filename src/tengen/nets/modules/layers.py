@@ -1,4 +1,4 @@
-"""Helpers that networks of any inputs and outputs share.
+"""Helpers shared by networks with arbitrary inputs and outputs.
 
 Legend: B batch.
 """
@@ -26,26 +26,26 @@ __all__ = [
 
 
 def _as_float(tensor: Tensor) -> Tensor:
-    """Returns floats; uint8, which images are, as numbers in [0, 1]."""
+    """Returns the tensor as float32; uint8 (images) is scaled to [0, 1]."""
     if tensor.dtype == torch.uint8:
         return tensor.float().div_(MAX_UINT8)
     return tensor.float()
 
 
 def flat_inputs(inputs: Tensors, names: Iterable[str]) -> Tensor:
-    """Returns ``[B, N]`` float32: the named inputs, flattened, one after the other."""
+    """Returns ``[B, N]`` float32: the named inputs, flattened and concatenated."""
     rows = [_as_float(inputs[name]) for name in names]
     flat = [row.flatten(1) if row.ndim > 1 else row[:, None] for row in rows]
     return flat[0] if len(flat) == 1 else torch.cat(flat, dim=1)
 
 
 def num_flat(wanted: Signature, names: Iterable[str]) -> int:
-    """Returns N of ``flat_inputs``."""
+    """Returns the number N of columns of ``flat_inputs``."""
     return sum(wanted.inputs[name].num_entries for name in names)
 
 
 def make_relu(layer: nn.Linear | nn.Conv2d) -> None:
-    """Draws the weights of a layer before a ReLU, so that signals keep their size.
+    """Initializes a layer before a ReLU so that activations keep their variance.
 
     Source: He et al. 2015, "Delving Deep into Rectifiers".
     """
@@ -55,10 +55,10 @@ def make_relu(layer: nn.Linear | nn.Conv2d) -> None:
 
 
 def make_small(layer: nn.Linear) -> None:
-    """Makes the weights of a last layer small, so that it answers nearly 0.
+    """Scales down the weights of an output layer so that its outputs are nearly 0.
 
-    The first policy is then nearly uniform, which explores, and the first values are
-    nearly 0, which is unbiased.
+    The initial policy is then nearly uniform, which helps exploration, and the initial
+    values are nearly 0, which avoids a bias.
     """
     with torch.no_grad():
         layer.weight.mul_(0.01)
@@ -66,7 +66,7 @@ def make_small(layer: nn.Linear) -> None:
 
 
 def shaped(rows: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Returns ``[B, N]`` as ``[B, *shape]``."""
+    """Returns ``rows``, ``[B, N]``, reshaped to ``[B, *shape]``."""
     if shape == ():
         return rows.squeeze(1)
     return rows if len(shape) == 1 else rows.reshape(-1, *shape)
@@ -76,7 +76,7 @@ _NUM_COSINES = 64
 
 
 class QuantileHead(nn.Module):
-    """Quantiles at given fractions, or at the middles of K equal parts of (0, 1).
+    """Quantiles at given fractions, or at the midpoints of K equal parts of (0, 1).
 
     Source: Dabney et al. 2018, "Implicit Quantile Networks for Distributional
     Reinforcement Learning" (arXiv:1806.06923), section 3.1.
@@ -85,11 +85,11 @@ class QuantileHead(nn.Module):
     the frequencies of the cosines are pi to 64 pi, not 0 to 63 pi, because a cosine of
     frequency 0 is 1 at every fraction.
 
-    Legend: N numbers of the torso's output, M fractions, A actions.
+    Legend: N outputs of the torso, M fractions, A actions.
     """
 
     def __init__(self, num_seen: int, shape: tuple[int, ...]) -> None:
-        """Makes the layers with random weights.
+        """Creates the layers with random weights.
 
         Args:
             num_seen: Number N of inputs.
@@ -107,11 +107,11 @@ class QuantileHead(nn.Module):
         make_small(self.last)
 
     def forward(self, seen: Tensor, fractions: Tensor | None) -> Tensor:
-        """Returns ``[B, M, A]``; M is K where no fractions are given.
+        """Returns the quantiles, ``[B, M, A]``; M is K if ``fractions`` is None.
 
         Args:
-            seen: ``[B, N]``.
-            fractions: ``[B, M]`` in (0, 1), or None.
+            seen: ``[B, N]``, the torso's output.
+            fractions: ``[B, M]`` in (0, 1), or None for the midpoints.
         """
         if fractions is None:
             fractions = self._middles.to(seen).expand(len(seen), -1)

@@ -4,9 +4,9 @@ Source: MLPerf training v2.1, minigo, ``dual_net.py``. The layers, their initial
 weights (Glorot and Bengio 2010, uniform; biases 0) and the norms' constants are the
 benchmark's.
 
-Differs from the benchmark: the on-board mask is not read; the value is that of the side
-to move, while the benchmark's is Black's; the value is given as logits of win, draw and
-loss, whose p(win) - p(loss) is the benchmark's tanh.
+Differs from the benchmark: the network does not read the on-board mask; the value is
+from the view of the side to move, not Black's; the value is given as logits of win,
+draw and loss, so that p(win) - p(loss) equals the benchmark's tanh.
 
 Legend: B batch, C channels, H W board, A actions.
 """
@@ -24,13 +24,12 @@ from tengen.tensors import Signature
 
 __all__ = ["MinigoNet", "build"]
 
-# Share of a batch's statistics per step: the benchmark keeps 0.95 of the running ones.
+# Weight of each batch's statistics: the benchmark decays the running ones by 0.95.
 _MOMENTUM = 0.05
 _EPSILON = 1e-5
-# The plane that is all ones where Black is to move, else zeros.
+# Index of the plane that is all ones if Black is to move, else all zeros.
 _BLACK_PLANE = 9
-# A logit whose probability is 0 in a float32 softmax with a logit of 0, and whose
-# gradient is finite.
+# Logit of a draw: finite, but so low that its float32 softmax beside a logit of 0 is 0.
 _NO_DRAW = -128.0
 
 
@@ -81,7 +80,7 @@ def _norm(num_channels: int) -> BoardNorm:
 
 
 class _Block(nn.Module):
-    """Two convolutions, each with its norm, with a residual path."""
+    """Two convolutions, each followed by a norm, and a residual connection."""
 
     def __init__(self, num_channels: int) -> None:
         super().__init__()
@@ -117,7 +116,7 @@ class _FoldedBlock(nn.Module):
 
 
 class _Head(nn.Module):
-    """The first layer of a head: channels from the trunk, flattened one by one."""
+    """The first layer of a head: a 1x1 convolution, a norm and a ReLU, flattened."""
 
     def __init__(self, num_inputs: int, num_channels: int) -> None:
         super().__init__()
@@ -137,21 +136,21 @@ def _dense(num_inputs: int, num_outputs: int) -> nn.Linear:
 
 
 class MinigoNet(BoardNet):
-    """Policy and outcome of a position of Go; boards of one size.
+    """Policy and outcome of a Go position, for boards of one size.
 
     Attributes:
-        config: Its size.
-        compute_dtype: float32, or bfloat16 for the trunk where that is faster; the
+        config: The network's config.
+        compute_dtype: Dtype of the trunk: float32, or bfloat16 if that is faster. The
             heads always compute in float32.
     """
 
     config: MinigoConfig
 
     def __init__(self, wanted: Signature, config: MinigoConfig) -> None:
-        """Makes a network with random weights from torch's generator.
+        """Creates a network with random weights from torch's generator.
 
         Raises:
-            UsageError: As ``MinigoConfig.signature``.
+            UsageError: See ``MinigoConfig.signature``.
         """
         super().__init__(wanted, config)
         board, num_channels = self.board, config.num_channels
@@ -177,9 +176,9 @@ class MinigoNet(BoardNet):
         )
 
     def fix_dtype(self, dtype: torch.dtype) -> None:
-        """Makes the trunk compute in ``dtype`` for good, for inference alone.
+        """Permanently sets the trunk's dtype, for inference only.
 
-        The weights of its convolutions are then cast once instead of at every call.
+        The convolution weights are cast once instead of at every call.
         """
         self.compute_dtype = dtype
         for module in (self.stem, self.folded_stem, *self.blocks.modules()):
@@ -204,7 +203,7 @@ class MinigoNet(BoardNet):
         hidden = self.value_hidden(self.value_head(x)).relu()
         black = self.value_out(hidden)
         is_black = planes[:, _BLACK_PLANE, 0, 0].unsqueeze(1)
-        # With tanh(v) = 2 sigmoid(2 v) - 1, whoever is to move.
+        # tanh(v) = 2 sigmoid(2 v) - 1, so the win logit is 2 v, or -2 v for White.
         win = black * (4.0 * is_black - 2.0)
         outcome = torch.cat(
             [win, torch.full_like(win, _NO_DRAW), torch.full_like(win, 0.0)], dim=1

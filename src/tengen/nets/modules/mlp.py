@@ -1,4 +1,4 @@
-"""The multi-layer perceptron: a tower for each output, or one before an LSTM."""
+"""The multi-layer perceptron: a tower for each output, or a shared tower."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from tengen.tensors import FRACTIONS, QUANTILES, Signature, TensorSpec
 __all__ = ["Mlp", "MlpTorso", "build"]
 
 _TOWERS = {"value": "baseline"}
-"""Outputs whose tower has another name in the weights."""
-# Modules of the first hidden layer: the layer and its activation.
+"""Module names of towers that are not named after their output."""
+# Number of modules of the first hidden layer: the linear layer and its activation.
 _FIRST = 2
-# Smaller layers are not faster in lower precision.
+# Layers with fewer units are not faster in lower precision.
 _LEAST_UNITS = 128
 
 
@@ -56,7 +56,7 @@ class MlpTorso(Torso):
     """Hidden layers that all outputs share."""
 
     def __init__(self, wanted: Signature, config: MlpConfig) -> None:
-        """Makes the layers with random weights."""
+        """Creates the layers with random weights."""
         super().__init__(config.num_units)
         self._names = tuple(wanted.inputs)
         num_inputs = num_flat(wanted, self._names)
@@ -71,16 +71,16 @@ class MlpTorso(Torso):
 
 
 class Mlp(Net):
-    """A tower of layers for each output, over all inputs flattened.
+    """A tower of layers for each output, on the flattened inputs.
 
     Attributes:
-        config: Its size.
+        config: The network's config.
     """
 
     config: MlpConfig
 
     def __init__(self, wanted: Signature, config: MlpConfig) -> None:
-        """Makes a network with random weights from torch's generator."""
+        """Creates a network with random weights from torch's generator."""
         super().__init__(wanted, config)
         num_inputs = num_flat(wanted, wanted.inputs)
         self.standard = _standard(num_inputs, config)
@@ -110,7 +110,7 @@ class Mlp(Net):
         """Returns the output of a tower's hidden layers, float32.
 
         Only layers between hidden units compute in ``compute_dtype``, because inputs
-        and outputs may need more digits.
+        and outputs may need more precision.
         """
         if self.compute_dtype == torch.float32 or self.config.num_units < _LEAST_UNITS:
             return _through(hidden, rows)
@@ -128,7 +128,7 @@ def build(wanted: Signature, config: MlpConfig) -> Net:
 
 
 def _through(layers: list[nn.Module], rows: Tensor) -> Tensor:
-    # Making an nn.Sequential of some layers takes as long as a small layer.
+    # A loop, because creating an nn.Sequential takes as long as running a small layer.
     for layer in layers:
         rows = layer(rows)
     return rows

@@ -1,9 +1,9 @@
 """Batch normalisation over the cells that are on the board.
 
-Source: Ioffe and Szegedy 2015, "Batch Normalization". Chosen by measurement: at equal
-CPU time it learns better here than scaled residual branches without a norm.
+Source: Ioffe and Szegedy 2015, "Batch Normalization". In our measurements at equal CPU
+time, networks with it learned better than with scaled residual branches and no norm.
 
-Differs from the paper: statistics leave out cells off the board.
+Differs from the paper: statistics exclude cells off the board.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ __all__ = [
 
 
 class BoardNorm(nn.Module):
-    """Normalises each channel by its statistics over batch and board.
+    """Normalises each channel with its statistics over batch and board.
 
-    In training mode the statistics are the batch's and the running ones move towards
-    them; in evaluation mode the running ones are used.
+    Training mode uses the batch's statistics and updates the running statistics;
+    evaluation mode uses the running statistics.
 
     Attributes:
         weight: ``[C]`` float32, scale.
@@ -39,12 +39,12 @@ class BoardNorm(nn.Module):
     def __init__(
         self, num_channels: int, *, momentum: float = 0.1, epsilon: float = 1e-5
     ) -> None:
-        """Makes a norm that starts as the identity on standard input.
+        """Creates a norm that is initially the identity on standardized input.
 
         Args:
             num_channels: Number C of channels.
-            momentum: Share of a batch's statistics in the next running statistics.
-            epsilon: Added to the variance.
+            momentum: Weight of a batch's statistics in the new running statistics.
+            epsilon: Number added to the variance.
         """
         super().__init__()
         self.momentum = momentum
@@ -55,10 +55,10 @@ class BoardNorm(nn.Module):
         self.register_buffer("running_var", torch.ones(num_channels))
 
     def folded_into(self, weight: Tensor) -> FoldedConv:
-        """Returns the convolution with these weights, this norm and a relu as one.
+        """Returns a convolution with ``weight``, this norm and a ReLU as one module.
 
         Args:
-            weight: As for ``FoldedConv``.
+            weight: The convolution's weights, as for ``FoldedConv``.
         """
         return FoldedConv(
             weight,
@@ -70,12 +70,12 @@ class BoardNorm(nn.Module):
         )
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """Returns ``x`` normalised, same shape and dtype.
+        """Returns ``x`` normalised, with the same shape and dtype.
 
         Args:
             x: ``[B, C, H, W]`` float32 or bfloat16.
-            mask: ``[B, 1, H, W]`` float32, 1 on the board; None when all is board.
-                Values of cells off the board are unspecified: mask them afterwards.
+            mask: ``[B, 1, H, W]`` float32, 1 on the board; None if all cells are on the
+                board. Outputs off the board are unspecified; the caller masks them.
         """
         if mask is None or not self.training:
             return functional.batch_norm(
@@ -94,7 +94,7 @@ class BoardNorm(nn.Module):
         centred = wide - mean[:, None, None]
         var = (centred.square() * mask).sum((0, 2, 3)) / num_cells
         with torch.no_grad():
-            # The running variance is the unbiased one, as in functional.batch_norm.
+            # The running variance is unbiased, as in functional.batch_norm.
             unbiased = var * (num_cells / (num_cells - 1))
             self.running_mean.lerp_(mean, self.momentum)
             self.running_var.lerp_(unbiased, self.momentum)
@@ -103,8 +103,8 @@ class BoardNorm(nn.Module):
         return y.to(x.dtype)
 
 
-# cuDNN's kernels for tensor cores read their input in steps of so many channels; with
-# another number it computes by a kernel that takes four times as long.
+# cuDNN's tensor-core kernels need a multiple of this number of input channels. For
+# other numbers cuDNN uses a kernel that takes four times as long.
 _CHANNELS_AT_ONCE = 8
 _ONES = (1, 1)
 
@@ -113,9 +113,9 @@ class FoldedConv(nn.Module):
     """``relu(norm(conv(x)) + residual)`` for a convolution of stride 1.
 
     A norm in evaluation mode multiplies each channel by a constant and adds another
-    one, so that the convolution before it can do both. On a GPU cuDNN then computes a
-    layer, its residual and its relu with one kernel, whereas each is a pass over the
-    activations otherwise: twice the evaluations a second for a small network
+    one, so both can be folded into the convolution before it. On a GPU cuDNN then
+    computes layer, residual and ReLU in one kernel instead of one pass over the
+    activations for each. This doubles the evaluations per second of a small network
     (docs/explanation/performance_inference.md).
 
     Attributes:
@@ -136,16 +136,16 @@ class FoldedConv(nn.Module):
         scale: Tensor,
         shift: Tensor,
     ) -> None:
-        """Folds a norm's constants into the weights before it.
+        """Folds a norm's constants into the weights of the convolution before it.
 
         Args:
-            weight: ``[C', C, K, K]`` float32, K odd; padded so that the output is as
-                large as the input.
+            weight: ``[C', C, K, K]`` float32, K odd. The convolution pads its input, so
+                that the output has the same height and width.
             mean: ``[C']`` float32, the norm's running mean.
-            var: ``[C']`` float32, its running variance.
-            epsilon: What it adds to the variance.
-            scale: ``[C']`` float32.
-            shift: ``[C']`` float32.
+            var: ``[C']`` float32, the norm's running variance.
+            epsilon: Number that the norm adds to the variance.
+            scale: ``[C']`` float32, the norm's scale.
+            shift: ``[C']`` float32, the norm's shift.
         """
         super().__init__()
         factor = (var + epsilon).rsqrt() * scale
@@ -161,16 +161,16 @@ class FoldedConv(nn.Module):
         self._padding = weight.shape[2] // 2
 
     def fix_dtype(self, dtype: torch.dtype) -> None:
-        """Casts the constants once and for all; see ``Net.fix_dtype``."""
+        """Permanently casts the constants to ``dtype``; see ``Net.fix_dtype``."""
         self.weight = self.weight.to(dtype)
         self.shift = self.shift.to(dtype)
 
     def forward(self, x: Tensor, residual: Tensor | None = None) -> Tensor:
-        """Returns ``[B, C', H, W]``, of the dtype of the weights.
+        """Returns the activations, ``[B, C', H, W]`` in the dtype of the weights.
 
         Args:
-            x: ``[B, C, H, W]`` of that dtype, laid out as ``channels_last``.
-            residual: As the result; None for 0.
+            x: ``[B, C, H, W]`` in the same dtype and in the layout ``channels_last``.
+            residual: Tensor of the result's shape and dtype; None for 0.
         """
         if self._num_pads:
             x = functional.pad(x, (0, 0, 0, 0, 0, self._num_pads))
@@ -189,13 +189,13 @@ class FoldedConv(nn.Module):
 
 @functools.lru_cache
 def _has_fused(device: torch.device, dtype: torch.dtype, shape: torch.Size) -> bool:
-    """Returns whether a device has cuDNN's fused kernels for weights of a shape.
+    """Returns whether cuDNN has fused kernels for weights of this shape on a device.
 
-    Tries them on a board of 3 x 3 cells. A process asks before it records graphs, since
-    each recording begins with calls that are not recorded.
+    Tries the kernels on a 3 x 3 board. The trial is never recorded in a CUDA graph,
+    because unrecorded calls precede each recording, and the result is cached.
 
     Raises:
-        torch.OutOfMemoryError: Nothing is known of the kernels then.
+        torch.OutOfMemoryError: The device has too little memory to try the kernels.
     """
     if device.type != "cuda":
         return False

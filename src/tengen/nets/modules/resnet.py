@@ -3,8 +3,8 @@
 Source: He et al. 2016, "Identity Mappings in Deep Residual Networks" (pre-activation);
 Wu 2019, "Accelerating Self-Play Learning in Go", section 3.3 (global pooling).
 
-Differs from Wu: the pooled channels of a block are also kept as ordinary channels, so
-that every convolution is as wide as the trunk.
+Differs from Wu: the pooled channels of a block also remain ordinary channels, so every
+convolution is as wide as the trunk.
 
 Legend: B batch, C planes, H W board, A actions.
 """
@@ -38,7 +38,7 @@ def _masked(x: Tensor, mask: Tensor | None) -> Tensor:
 class _Conv3x3(nn.Module):
     """A 3x3 convolution without bias that computes in its input's dtype.
 
-    The weights stay float32; casting them costs far less than the convolution.
+    The weights stay float32, because casting them costs far less than the convolution.
     """
 
     def __init__(self, num_inputs: int, num_outputs: int) -> None:
@@ -52,7 +52,7 @@ class _Conv3x3(nn.Module):
 
 
 class _Block(nn.Module):
-    """Two convolutions with a residual path, perhaps with global pooling."""
+    """Two convolutions with a residual connection and optional global pooling."""
 
     def __init__(self, num_channels: int, num_pool_channels: int) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ class _Block(nn.Module):
         self.folded: FoldedConv | None = None
 
     def fold_norms(self) -> None:
-        """Folds the second norm, unless what is pooled is added before its relu."""
+        """Folds the second norm, unless a pooled bias is added before its ReLU."""
         if not self.num_pool_channels:
             self.folded = self.norm2.folded_into(self.conv1.weight)
 
@@ -81,7 +81,7 @@ class _Block(nn.Module):
         return out
 
     def _second(self, y: Tensor, mask: Tensor | None, area: Tensor) -> Tensor:
-        """Returns what the second convolution reads; ``y`` is what the first gave."""
+        """Returns the second convolution's input, given the first's output ``y``."""
         y = self.norm2(y, mask)
         if self.num_pool_channels:
             pooled = _masked(y[:, : self.num_pool_channels].relu(), mask)
@@ -93,22 +93,22 @@ class _Block(nn.Module):
 class ResNet(BoardNet):
     """Policy and value of a board position.
 
-    The forward pass has no branch on data and takes any H and W whose policy layout
-    allows it (all but ``flat``), so one export serves every size.
+    The forward pass has no data-dependent branch. Unless the policy layout is ``flat``,
+    it accepts any H and W, so one exported graph serves every board size.
 
     Attributes:
-        config: Its size.
-        compute_dtype: float32, or bfloat16 for the trunk where that is faster; the
+        config: The network's config.
+        compute_dtype: Dtype of the trunk: float32, or bfloat16 if that is faster. The
             heads always compute in float32.
     """
 
     config: ResNetConfig
 
     def __init__(self, wanted: Signature, config: ResNetConfig) -> None:
-        """Makes a network with random weights from torch's generator.
+        """Creates a network with random weights from torch's generator.
 
         Raises:
-            UsageError: As ``BoardNet``.
+            UsageError: See ``BoardNet``.
         """
         super().__init__(wanted, config)
         board = self.board
@@ -134,10 +134,10 @@ class ResNet(BoardNet):
                 block.fold_norms()
 
     def fix_dtype(self, dtype: torch.dtype) -> None:
-        """Makes the trunk compute in ``dtype`` for good, for inference alone.
+        """Permanently sets the trunk's dtype, for inference only.
 
-        The weights of its convolutions are then cast once instead of at every call, and
-        laid out as the convolutions read them. Answers are those of ``compute_dtype``.
+        The convolution weights are cast once instead of at every call, and stored
+        channels last. The outputs are the same as with ``compute_dtype``.
         """
         self.compute_dtype = dtype
         for module in self.modules():
@@ -155,34 +155,34 @@ class ResNet(BoardNet):
         return self.policy_head(*policy), self.value_head(value[1])
 
     def learn(self, planes: Tensor) -> tuple[Tensor, Tensor, Auxiliary | None]:
-        """Returns the answers of ``forward`` and those of the auxiliary heads."""
+        """Returns the outputs of ``forward`` and of the auxiliary heads, if any."""
         policy, value = self._see(planes)
         heads = self.auxiliary_heads
         auxiliary = None if heads is None else heads(policy, value)
         return self.policy_head(*policy), self.value_head(value[1]), auxiliary
 
     def estimate(self, planes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns the answers of ``forward``, and ``AuxiliaryHeads.estimate_score``."""
+        """Returns ``forward``'s outputs and ``AuxiliaryHeads.estimate_score``."""
         policy, value = self._see(planes)
         assert self.auxiliary_heads is not None
         score = self.auxiliary_heads.estimate_score(value[1])
         return self.policy_head(*policy), self.value_head(value[1]), score
 
     def expect(self, planes: Tensor) -> Tensors:
-        """Returns how the network expects games to end; see ``BoardNet.expect``."""
+        """Returns predictions of the final position; see ``BoardNet.expect``."""
         _, _, auxiliary = self.learn(planes)
         assert auxiliary is not None
         assert auxiliary.ownership is not None
         assert auxiliary.score is not None
         found = {
-            # The logits are those of the probability to own a cell.
+            # 2 p - 1, where p is the probability of owning the cell.
             "ownership": torch.tanh(auxiliary.ownership / 2),
             "score": score_moments(auxiliary.score),
         }
         return found if auxiliary.lead is None else found | {"lead": auxiliary.lead}
 
     def grown(self, config: NetConfig) -> ResNet:
-        """Returns a larger network; see ``tengen.nets.modules.resnet``."""
+        """Returns a larger network with the same outputs; see ``grow_net``."""
         return grow_net(self, config)
 
     def _see(
@@ -201,16 +201,17 @@ class ResNet(BoardNet):
 
 
 def grow_net(net: ResNet, config: NetConfig) -> ResNet:
-    """Returns a larger network with the same outputs, in evaluation mode exactly.
+    """Returns a larger network with the same outputs.
 
-    In training mode the outputs are equal too: new channels have their own statistics,
-    and their outputs are not used. The larger network is on the CPU.
+    They are exactly equal in evaluation mode, and equal in training mode too, because
+    new channels have their own statistics and no old channel reads them. The larger
+    network is on the CPU.
 
     Args:
         net: The network to grow; it is not changed.
-        config: At least as deep and as wide as ``net.config``, its heads included, and
-            equal otherwise. It may also have auxiliary heads or a head for the lead
-            that ``net`` does not have; these start random.
+        config: At least as deep and as wide as ``net.config``, also in its heads, and
+            otherwise equal. It may add auxiliary heads or a head for the lead; their
+            weights are random.
 
     Raises:
         UsageError: ``config`` is smaller or differs in another field.
@@ -223,7 +224,7 @@ def grow_net(net: ResNet, config: NetConfig) -> ResNet:
     for index in range(net.config.num_blocks, config.num_blocks):
         torch.nn.init.zeros_(grown.get_parameter(f"blocks.{index}.conv2.weight"))
     axes = _AxisMaps(net, config)
-    # The grown network is made on the CPU, wherever the old one is.
+    # The grown network is created on the CPU; the old one may be on a GPU.
     old = {name: tensor.cpu() for name, tensor in net.state_dict().items()}
     for name, target in grown.state_dict().items():
         if name in old:
@@ -238,7 +239,7 @@ class _AxisMaps:
         self._trunk = torch.arange(net.config.num_channels)
         self._head = torch.arange(net.config.head_channels)
         old, new = net.config.num_pool_channels, config.num_pool_channels
-        # New pooled channels follow the old pooled ones, so the rest moves up.
+        # New pooled channels follow the old ones, so other channels' indices increase.
         rest = self._trunk[: net.config.num_channels - old] + new
         self._inner_pool = torch.cat([torch.arange(old), rest])
         self._pooled = _three_sections(torch.arange(old), new)
@@ -267,7 +268,7 @@ class _AxisMaps:
                 "pool": (inner, self._pooled),
             }[parts[2]]
         if parts[0] == "auxiliary_heads":
-            # Their inputs are laid out as in the heads that they belong to.
+            # Their inputs have the layout of the head whose activations they read.
             if parts[1] != "reply":
                 return None, self._head if parts[1] == "ownership" else None
             parts = ["policy_head", *parts[2:]]
@@ -285,7 +286,7 @@ class _AxisMaps:
 
 
 def _three_sections(index: Tensor, size: int) -> Tensor:
-    """Returns a pooled axis's map: mean, scaled mean and maximum, ``size`` each."""
+    """Returns the map of a pooled axis: mean, scaled mean, maximum; each ``size``."""
     return torch.cat([index + section * size for section in range(3)])
 
 

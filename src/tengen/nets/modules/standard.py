@@ -1,6 +1,6 @@
 """Standardization of vectors by their running mean and standard deviation.
 
-Legend: B batch, N numbers of an observation.
+Legend: B batch, N entries of an observation.
 """
 
 from __future__ import annotations
@@ -17,24 +17,26 @@ from tengen.nets.modules.exporting import is_exporting
 __all__ = ["WINDOW_ROWS", "RunningSums", "Standard", "forget_rows", "uncounted"]
 
 WINDOW_ROWS = 1_000_000.0
-"""Rows that statistics are over; each row's weight then falls by e in as many more."""
+"""Maximum total weight of the rows in the statistics. Beyond it, a row's weight falls
+by a factor of e per this number of new rows."""
 
 
 class RunningSums(nn.Module):
-    """Base of modules with sums over rows, kept as buffers.
+    """Base of modules that store sums over rows in buffers.
 
-    Sums, so that averaging several copies gives statistics over all their rows. In
-    training mode a module counts the rows that it sees, except in ``uncounted``.
+    They store sums so that averaging several copies yields statistics over the rows of
+    all copies. In training mode a module counts its input rows, except in
+    ``uncounted``.
 
     Attributes:
-        num_rows: float32, the weight of all rows: at most ``WINDOW_ROWS`` and those of
-            the last batch.
+        num_rows: float32, the total weight of the rows, at most ``WINDOW_ROWS`` plus
+            the size of the last batch.
     """
 
     num_rows: Tensor
 
     def __init__(self) -> None:
-        """Begins to count."""
+        """Creates a module that counts rows."""
         super().__init__()
         self.counts = True
 
@@ -44,13 +46,13 @@ class RunningSums(nn.Module):
 
     @torch.no_grad()
     def forget(self) -> None:
-        """Lets all rows count less where they are more than ``WINDOW_ROWS``.
+        """Scales all sums down to a total weight of at most ``WINDOW_ROWS``.
 
-        Called before new rows are added, so that what several learners add to the same
-        sums may be added up.
+        Called before new rows are added, so that the additions of several learners to
+        the same sums can be summed.
         """
-        # As tensors, since reading a number would wait for a GPU; in float64, since a
-        # deviation is a small difference of large sums.
+        # A tensor, because reading its value would wait for the GPU; in float64,
+        # because a deviation is a small difference of large sums.
         keeps = (WINDOW_ROWS / self.num_rows.double()).clamp(max=1.0)
         for buffer in self.buffers(recurse=False):
             if buffer is not self.num_rows:
@@ -59,7 +61,7 @@ class RunningSums(nn.Module):
 
 
 def forget_rows(net: nn.Module) -> None:
-    """Calls ``forget`` of every part of a network."""
+    """Calls ``forget`` on every ``RunningSums`` module of a network."""
     for module in _running(net):
         module.forget()
 
@@ -70,9 +72,9 @@ def _running(net: nn.Module) -> list[RunningSums]:
 
 @contextlib.contextmanager
 def uncounted(net: nn.Module) -> Iterator[None]:
-    """Context in which the rows that a network sees enter no statistics.
+    """Context in which a network's input rows do not enter its statistics.
 
-    For rows that are seen again, since each row is to count once. May be nested.
+    For rows that are evaluated again, because each row counts once. Can be nested.
     """
     counted = [module for module in _running(net) if module.counts]
     for module in counted:
@@ -85,35 +87,35 @@ def uncounted(net: nn.Module) -> Iterator[None]:
 
 
 _MOST = 10.0
-# Deviations from the mean beyond which a number is an outlier: it counts as if it were
-# there, so that one outlier hides nothing, and a new unit is followed within batches.
+# Values enter the statistics clipped to this number of deviations from the mean: one
+# outlier cannot dominate them, yet they follow a change of units in a few batches.
 _OUTLIER = 100.0
-# The share of the first rows by whose distances from their median outliers are told:
-# deviations of so few rows would be those of an outlier itself.
+# The first batch's spread is this quantile of the distances from the median, because a
+# standard deviation over so few rows would be dominated by an outlier.
 _NEAREST = 0.9
-# Such distances beyond which a number of the first batch is an outlier. Fewer than
-# later on: numbers so far out would be most of a deviation of so few rows.
+# The first batch is clipped to this multiple of its spread. It is less than _OUTLIER,
+# because larger values would dominate the deviation of so few rows.
 _FIRST_OUTLIER = 10.0
 _EPSILON = 1e-8
 
 
 class _Units(NamedTuple):
-    """The mean and scale that rows are standardized by, ``[N]`` float32 each."""
+    """The mean and deviation that standardize rows, both ``[N]`` float32."""
 
     mean: Tensor
     deviation: Tensor
 
 
 class _Kept(NamedTuple):
-    """Units, and the statistics that they were computed from."""
+    """Cached units, and the statistics that they were computed from."""
 
     statistics: tuple[Tensor, ...]
     versions: tuple[int, ...]
-    """How often each statistic had been changed in place by then."""
+    """Number of in-place changes of each statistic when the units were computed."""
     units: _Units
 
     def is_of(self, statistics: tuple[Tensor, ...]) -> bool:
-        """Returns whether the statistics are the same tensors, unchanged since."""
+        """Returns whether ``statistics`` are the cached tensors, without changes."""
         return all(
             one is other and one._version == version
             for one, other, version in zip(
@@ -123,25 +125,25 @@ class _Kept(NamedTuple):
 
 
 class Standard(RunningSums):
-    """Subtracts a running mean, divides by the running deviation, clips to +-10.
+    """Subtracts the running mean, divides by the running deviation, clips to +-10.
 
-    The statistics are over the rows of the batches that the network was trained on. Of
-    more than ``WINDOW_ROWS`` the older ones count less. Before the first rows, vectors
-    are only clipped. An outlier of any batch counts as if it were nearer.
+    The statistics are over the rows of the batches that the network was trained on;
+    beyond ``WINDOW_ROWS`` rows, older ones have less weight. Before the first batch,
+    vectors are only clipped. Outliers enter the statistics clipped.
 
     Source: Engstrom et al. 2020, "Implementation Matters in Deep Policy Gradients"
     (arXiv:2005.12729), section 3, about PPO's code for MuJoCo. Differs from the source:
-    the statistics are the learner's and not the actors', so that a network that is
-    resumed, copied or published has them.
+    the learner computes the statistics and not the actors, so that a resumed, copied or
+    published network has them.
     """
 
     total: Tensor
     squares: Tensor
 
     def __init__(self, num_inputs: int) -> None:
-        """Begins without statistics: only the bound changes anything."""
+        """Creates a module without statistics, which only clips."""
         super().__init__()
-        # In float64, since a deviation is a small difference of large sums.
+        # In float64, because a deviation is a small difference of large sums.
         for name in ("total", "squares"):
             self.register_buffer(name, torch.zeros(num_inputs, dtype=torch.float64))
         self.register_buffer("num_rows", torch.zeros(1))
@@ -149,15 +151,15 @@ class Standard(RunningSums):
         self._has_rows = False
 
     def __getstate__(self) -> dict[str, Any]:
-        """Returns the state for a copy: everything except the cached units.
+        """Returns the state for a copy, without the cached units.
 
-        A copied tensor counts its changes from 0, so that units cached with an old
-        count could match other statistics.
+        A copied tensor counts its changes from 0, so cached units with an old count
+        could match different statistics.
         """
         return {**self.__dict__, "_kept": None}
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Returns ``[B, N]`` float32; in training, rows first enter the statistics."""
+        """Returns ``[B, N]`` float32; in training, first updates the statistics."""
         if self.is_counting(rows):
             self._observe(rows)
         units = self._units()
@@ -165,23 +167,23 @@ class Standard(RunningSums):
 
     @torch.no_grad()
     def follow(self, other: Standard) -> None:
-        """Standardizes the first numbers as another module does, the rest not at all.
+        """Standardizes the first entries as ``other`` does, and the rest not at all.
 
         Args:
-            other: A module of as many numbers as this one, or fewer.
+            other: A module with at most as many entries as this one.
         """
         num_same = len(other.total)
         self.num_rows.copy_(other.num_rows)
         self.total.zero_()
-        # For the rest, a mean of 0 and a deviation of 1.
+        # The other entries get a mean of 0 and a deviation of 1.
         self.squares.copy_(other.num_rows.expand_as(self.squares))
         self.total[:num_same].copy_(other.total)
         self.squares[:num_same].copy_(other.squares)
 
     def _units(self) -> _Units:
-        """Returns the mean and scale, computed once for each state of the statistics.
+        """Returns the mean and deviation, which are cached until the statistics change.
 
-        Computing them takes a dozen operations, which take longer than a small layer.
+        Computing them takes a dozen operations, longer than a small layer.
         """
         statistics = (self.total, self.squares, self.num_rows)
         # An exported graph must contain the operations, and inference tensors must not
@@ -199,7 +201,7 @@ class Standard(RunningSums):
         num_rows = self.num_rows.double()
         count = num_rows.clamp(min=1.0)
         mean = self.total / count
-        # Subtracted, so that the variance without rows is 1.
+        # -1 if there are no rows, which makes the variance 1; otherwise 0.
         is_without = (num_rows - 1.0).clamp(max=0.0)
         variance = self.squares / count - mean * mean - is_without
         deviation = variance.clamp(min=_EPSILON).sqrt()
@@ -207,7 +209,7 @@ class Standard(RunningSums):
 
     @torch.no_grad()
     def _observe(self, rows: Tensor) -> None:
-        # Once known, it is not asked again: reading a number waits for a GPU.
+        # Read only until it is true, because reading a number waits for the GPU.
         self._has_rows = self._has_rows or self.num_rows.item() > 0
         if self._has_rows:
             units = self._units()
@@ -221,16 +223,16 @@ class Standard(RunningSums):
         self.squares += wide.square().sum(0)
 
     def _load_from_state_dict(self, *args: Any) -> None:
-        """Also forgets whether there are rows: there may be none again."""
+        """Loads the state and resets ``_has_rows``, as the state may have no rows."""
         self._has_rows = False
         super()._load_from_state_dict(*args)
 
 
 def _first_range(rows: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns the middle of the first rows, and how far from it a number counts.
+    """Returns the median of the first rows, and the distance at which to clip them.
 
-    A tenth of the rows, outliers, cannot change either. A number that hardly ever
-    differs from its median is in units of 1, as before any rows.
+    Outliers in up to a tenth of the rows hardly change either. For an entry that rarely
+    differs from its median, the deviation is taken to be 1, as without statistics.
     """
     middle = rows.median(0).values
     num_nearest = max(1, int(_NEAREST * len(rows)))

@@ -1,6 +1,6 @@
-"""The network for environments: a torso, perhaps an LSTM, and a layer for each output.
+"""The network for environments: a torso, an optional LSTM, a layer for each output.
 
-Legend: B batch, T time, N numbers of a torso's output.
+Legend: B batch, T time, N outputs of a torso.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _HIDDEN, _CELL = "lstm/hidden", "lstm/cell"
 
 
 class Lstm(nn.Module):
-    """One layer of LSTM, whose state is zeroed where an episode begins.
+    """One LSTM layer, whose state is zeroed at the start of each episode.
 
     Source: Hochreiter and Schmidhuber 1997, "Long Short-Term Memory", as in torch,
     except the forget gate's initial bias: Gers et al. 2000, "Learning to Forget".
@@ -39,12 +39,12 @@ class Lstm(nn.Module):
     """
 
     def __init__(self, num_inputs: int, num_units: int, forget_bias: float) -> None:
-        """Makes the layer with random weights.
+        """Creates the layer with random weights.
 
         Args:
             num_inputs: Number N of inputs.
             num_units: Number U of units.
-            forget_bias: Added to the forget gate's initial bias, which torch draws.
+            forget_bias: Number added to torch's random initial forget-gate bias.
         """
         super().__init__()
         self.layer = nn.LSTM(num_inputs, num_units)
@@ -55,7 +55,7 @@ class Lstm(nn.Module):
 
     def step(self, x: Tensor, state: Tensors) -> tuple[Tensor, Tensors]:
         """Returns outputs ``[B, U]`` for inputs ``[B, N]``, and the next state."""
-        # The layer's arithmetic without the overhead of calling the layer.
+        # Computes the same as the layer, without the overhead of calling it.
         (weights,) = self.layer.all_weights
         before = [state[_HIDDEN], state[_CELL]]
         hidden, cell = torch.lstm_cell(x, before, *weights)
@@ -64,12 +64,12 @@ class Lstm(nn.Module):
     def forward(
         self, x: Tensor, state: Tensors, is_first: Tensor
     ) -> tuple[Tensor, Tensors]:
-        """Returns ``[T, B, U]``, and the state after the last step.
+        """Returns outputs ``[T, B, U]``, and the state after the last step.
 
         Args:
             x: ``[T, B, N]`` float32.
-            state: ``[B, U]`` float32 each, before the first step.
-            is_first: ``[T, B]`` bool: the state is zeroed before this step.
+            state: Tensors ``[B, U]`` float32, the state before the first step.
+            is_first: ``[T, B]`` bool, the steps before which the state is zeroed.
         """
         ((of_input, of_hidden, bias, other_bias),) = self.layer.all_weights
         gates = functional.linear(x, of_input, bias + other_bias)
@@ -80,12 +80,12 @@ class Lstm(nn.Module):
 
 
 class _Steps(torch.autograd.Function):
-    """All steps of a layer, given the part of the gates that depends on the inputs.
+    """All steps of an LSTM layer, given the inputs' contribution to the gates.
 
-    Episodes begin at different steps in each row, so that torch's layer would have to
-    be called anew at nearly every step. Here the beginning of an episode costs only a
-    mask. All that does not depend on the step before, which is most of the gradient, is
-    computed for all steps at once.
+    Episodes begin at different steps in each row, so torch's layer would have to be
+    called again at nearly every step. Here the start of an episode costs only a mask.
+    Terms that do not depend on the previous step, which include most of the gradient,
+    are computed for all steps together.
     """
 
     @staticmethod
@@ -97,15 +97,15 @@ class _Steps(torch.autograd.Function):
         weight: Tensor,
         is_first: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        """Returns ``[T, B, U]``, and the cell after the last step ``[B, U]``.
+        """Returns outputs ``[T, B, U]``, and the cell ``[B, U]`` after the last step.
 
         Args:
-            ctx: torch's context.
+            ctx: The autograd context of torch.
             gates: ``[T, B, 4 U]``, the contribution of inputs and biases to the gates.
-            hidden: ``[B, U]`` before the first step.
-            cell: ``[B, U]`` before the first step.
+            hidden: ``[B, U]``, the hidden state before the first step.
+            cell: ``[B, U]``, the cell before the first step.
             weight: ``[4 U, U]``, the weights of the hidden state.
-            is_first: ``[T, B]`` bool.
+            is_first: ``[T, B]`` bool, the steps before which the state is zeroed.
         """
         num_units = cell.shape[-1]
         begins = is_first.any(1).tolist()
@@ -115,7 +115,7 @@ class _Steps(torch.autograd.Function):
         cells, squashed = torch.empty_like(seen), torch.empty_like(seen)
         for t, begin in enumerate(begins):
             if begin:
-                # Not multiplied by 0, since an old state may have infinite numbers.
+                # Not a product with 0, because the old state may contain infinities.
                 before_h = before_h.masked_fill(is_first[t, :, None], 0)
                 before_c = before_c.masked_fill(is_first[t, :, None], 0)
             now = gates[t].addmm_(before_h, weight.t())
@@ -137,15 +137,15 @@ class _Steps(torch.autograd.Function):
     def backward(
         ctx: Any, of_seen: Tensor, of_cell: Tensor
     ) -> tuple[Tensor | None, ...]:
-        """Returns the gradients of ``forward``'s arguments."""
+        """Returns the gradients with respect to ``forward``'s arguments."""
         gates, hidden, cell, weight, is_first, seen, cells, squashed = ctx.saved_tensors
         num_units = cell.shape[-1]
         into, keep, new, out = torch.chunk(gates, 4, 2)
         begun = is_first[..., None]
         before_h = torch.cat([hidden[None], seen[:-1]]).masked_fill_(begun, 0)
         before_c = torch.cat([cell[None], cells[:-1]]).masked_fill_(begun, 0)
-        # Derivatives of the cell by the first three gates, then those of the hidden
-        # state by the last gate and by the cell.
+        # Derivatives of the cell with respect to the inputs of the first three gates,
+        # then of the hidden state with respect to the last gate's input and the cell.
         by_cell = torch.stack(
             [
                 new * into * (1.0 - into),
@@ -174,23 +174,23 @@ class _Steps(torch.autograd.Function):
 
 
 class Torso(nn.Module):
-    """Base of torsos, which turn named inputs ``[B, ...]`` into ``[B, N]`` float32.
+    """Base of torsos, which map named inputs ``[B, ...]`` to ``[B, N]`` float32.
 
     Attributes:
         num_outputs: Number N of outputs.
     """
 
     def __init__(self, num_outputs: int) -> None:
-        """Begins a torso."""
+        """Initializes the base of a torso."""
         super().__init__()
         self.num_outputs = num_outputs
 
     def fix_dtype(self, dtype: torch.dtype) -> None:
-        """Stores the weights as inference needs them; see ``Net.fix_dtype``."""
+        """Stores the weights in the form for inference; see ``Net.fix_dtype``."""
 
 
 class TorsoNet(Net):
-    """Linear layers for any outputs, float32 and unbounded, on top of a torso."""
+    """A torso with one layer for each output; outputs are float32 and unbounded."""
 
     def __init__(
         self,
@@ -198,12 +198,12 @@ class TorsoNet(Net):
         config: MemoryConfig,
         make_torso: Callable[[Signature], Torso],
     ) -> None:
-        """Makes a network with random weights from torch's generator.
+        """Creates a network with random weights from torch's generator.
 
         Args:
-            wanted: The wanted signature.
-            config: The kind of network, and its size.
-            make_torso: Makes the torso for checked inputs, with stacked images.
+            wanted: The requested signature.
+            config: The network's config.
+            make_torso: Creates the torso for a signature with stacked images.
 
         Raises:
             UsageError: The network cannot have these inputs or outputs.
@@ -227,7 +227,7 @@ class TorsoNet(Net):
             self.heads[name] = head
 
     def answer(self, inputs: Tensors, state: Tensors) -> tuple[Tensors, Tensors]:
-        """Returns outputs and next state; see ``Net.answer``."""
+        """Returns the outputs and the next state; see ``Net.answer``."""
         fractions = inputs.get(FRACTIONS)
         inputs, kept = self.frames.push(inputs, state)
         seen = self._seen(inputs)
@@ -239,7 +239,7 @@ class TorsoNet(Net):
     def unroll(
         self, inputs: Tensors, state: Tensors, is_first: Tensor
     ) -> tuple[Tensors, Tensors]:
-        """Returns outputs, and the state after the last step; see ``Net.unroll``."""
+        """Returns the outputs and the state after the last step; see ``Net.unroll``."""
         steps = is_first.shape
         inputs, kept = self.frames.unroll(inputs, state, is_first)
         rows = {name: tensor.flatten(0, 1) for name, tensor in inputs.items()}
@@ -278,7 +278,7 @@ class TorsoNet(Net):
 
 
 class FrameStack:
-    """Stacks of the last S images, along their channels.
+    """Stacks the last S images along their channel axis.
 
     Source: Mnih et al. 2015, "Human-level control through deep reinforcement learning",
     methods (S = 4).
@@ -288,14 +288,14 @@ class FrameStack:
         """Finds the images among the inputs.
 
         Args:
-            wanted: The signature wanted of the network.
+            wanted: The signature requested from the network.
             num_frames: Number S of images, at least 1.
         """
         self._num_frames = num_frames
         self._images = images_of(wanted) if num_frames > 1 else {}
 
     def seen(self, wanted: Signature) -> dict[str, TensorSpec]:
-        """Returns the inputs as the layers see them, with stacked images."""
+        """Returns the specs of the torso's inputs, with stacked images."""
         seen = dict(wanted.inputs)
         for name, image in self._images.items():
             channels = image.num_channels * self._num_frames
@@ -309,7 +309,7 @@ class FrameStack:
         """Returns the inputs with stacked images, and the next state.
 
         Args:
-            inputs: ``[B, ...]`` each.
+            inputs: Tensors ``[B, ...]``.
             state: ``[B, S - 1, ...]`` for each image, the past images.
         """
         seen, kept = dict(inputs), {}
@@ -322,10 +322,10 @@ class FrameStack:
     def unroll(
         self, inputs: Tensors, state: Tensors, is_first: Tensor
     ) -> tuple[Tensors, Tensors]:
-        """Returns consecutive steps' inputs with stacked images, and the next state.
+        """Returns the inputs of all steps with stacked images, and the next state.
 
         Args:
-            inputs: ``[T, B, ...]`` each.
+            inputs: Tensors ``[T, B, ...]``.
             state: ``[B, S - 1, ...]`` for each image, before the first step.
             is_first: ``[T, B]`` bool, steps before which all images are black.
         """
@@ -339,7 +339,7 @@ class FrameStack:
         return seen, kept
 
     def before(self, inputs: Tensors, state: Tensors, is_first: Tensor) -> Tensors:
-        """Returns the states before each step, ``[T, B, S - 1, ...]`` each.
+        """Returns the state before each step, tensors ``[T, B, S - 1, ...]``.
 
         Args:
             inputs: As for ``unroll``.
@@ -356,7 +356,7 @@ class FrameStack:
     def _windows(
         self, name: str, inputs: Tensors, state: Tensors, is_first: Tensor
     ) -> list[Tensor]:
-        """Returns the images S - 1, ..., 1 steps before each step, ``[T, B, ...]``."""
+        """Returns the images from S - 1, ..., 1 steps earlier, ``[T, B, ...]`` each."""
         num_steps, most = len(is_first), self._num_frames - 1
         frames = torch.cat([state[FRAMES + name].transpose(0, 1), inputs[name]])
         has_begun = torch.zeros_like(is_first)
@@ -372,9 +372,9 @@ class FrameStack:
         return windows[::-1]
 
     def _stacked(self, name: str, frames: list[Tensor]) -> Tensor:
-        """Returns S images ``[B, ...]``, oldest first, as one of S times the channels.
+        """Returns S images ``[B, ...]``, oldest first, concatenated along channels.
 
-        Channels are last in memory, as convolutions on CPUs read them.
+        The result has channels last in memory, as convolutions on CPUs read them.
         """
         if not self._images[name].is_channel_first:
             return torch.cat(frames, dim=3)
