@@ -1,4 +1,4 @@
-"""A benchmark run, read from its files, which are checked against each other."""
+"""Reads the files of a benchmark run and checks that they agree."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tengen.run import RunDirectory
 
 __all__ = ["BenchmarkRun", "Settings", "read_benchmark"]
 
-# Files keep seconds to the microsecond and better, a log to the millisecond.
+# Tolerance for comparing times, because results and the log round to milliseconds.
 _SAME_S = 1e-3
 
 _KEYS = {
@@ -37,26 +37,26 @@ _KEYS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What a log says of the config."""
+    """Settings of a run that its MLPerf log reports."""
 
     batch_size: int
-    """Rows of a step."""
+    """Number of rows in the batch of a learner step."""
     optimizer: str
-    """Which optimizer, ``sgd``."""
+    """Kind of the optimizer, such as ``sgd``."""
     rates: tuple[float, ...]
-    """Learning rates, one after the other."""
+    """Learning rates, in the order of use."""
     boundaries: tuple[int, ...]
-    """Steps after which the next rate holds, one fewer than there are rates."""
+    """Learner steps after which the next rate applies; one fewer than ``rates``."""
     weight_decay: float
-    """Of the weights."""
+    """Weight decay coefficient of the optimizer."""
     min_games: int
-    """Games that a generation has at least."""
+    """Minimum number of games in a generation."""
     iterations: int
-    """Models that the run is to have."""
+    """Number of models to train."""
     target_games: int
-    """Games of a model against the target."""
+    """Number of games that each model plays against the target."""
     seed: int
-    """Of the run."""
+    """Seed of the run."""
 
     def __post_init__(self) -> None:
         check(
@@ -69,24 +69,24 @@ class Settings:
 
 @dataclass(frozen=True, kw_only=True)
 class BenchmarkRun:
-    """What the files of a run say; they agree with each other."""
+    """The content of a run's files, which agree with each other."""
 
     settings: Settings
-    """Of ``run.json``."""
+    """Settings from ``run.json``."""
     platform: str
-    """The machine that the run began on, as ``code.txt`` has it."""
+    """The machine on which the run began, from ``code.txt``."""
     clock: Clock
-    """When its parts began."""
+    """Start times of the run's parts."""
     generations: tuple[TrainedGeneration, ...]
-    """Those that were learned from, in order."""
+    """Generations that the learner has trained on, in order."""
     evaluated: tuple[TargetRecord, ...]
-    """The models that met the target, in order of their numbers."""
+    """Records of the models that played the target, in order of model number."""
     result: TargetResult | None
-    """None while models are to be trained or evaluated."""
+    """Result of the run; None until the evaluation of its models has ended."""
 
     @property
     def passed(self) -> TargetRecord | None:
-        """The first model that reached the target; None where none has."""
+        """The first model that reached the required win rate; None without a result."""
         if self.result is None:
             return None
         at_least = self.result.win_rate
@@ -95,14 +95,14 @@ class BenchmarkRun:
 
 
 def read_benchmark(run: RunDirectory) -> BenchmarkRun:
-    """Returns what a run's files say. Blocks on reading them.
+    """Returns the content of a run's files. Blocks while reading them.
 
     Args:
-        run: The run; it may be going on.
+        run: The run, which may still be in progress.
 
     Raises:
-        UsageError: It is no run of the benchmark, or a file is of a newer schema.
-        RunError: A file is damaged, or does not agree with the others.
+        UsageError: The run is not a benchmark run, or a file has a newer schema.
+        RunError: A file is damaged or contradicts another file.
     """
     settings = _settings(run, run.read_run().get("config", {}))
     files = TargetFiles(run)
@@ -149,7 +149,7 @@ def _no_benchmark(run: RunDirectory, what: str) -> UsageError:
 
 
 def _platform(run: RunDirectory) -> str:
-    """Returns the machine of the first block of ``code.txt``."""
+    """Returns the first machine named in ``code.txt``, or ``unknown``."""
     path = run.path / "code.txt"
     text = path.read_text(errors="replace") if path.exists() else ""
     for line in text.splitlines():
@@ -160,7 +160,7 @@ def _platform(run: RunDirectory) -> str:
 
 
 def _check_result(run: RunDirectory, found: BenchmarkRun) -> None:
-    """Raises RunError where ``result.json`` is not what the other files make it."""
+    """Raises RunError if ``result.json`` contradicts the other files."""
     result = found.result
     if result is None:
         return

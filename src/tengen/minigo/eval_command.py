@@ -1,4 +1,4 @@
-"""``tengen eval RUN`` of a run with a target: its models in order, until one passes."""
+"""``tengen eval RUN`` for a run with a target: evaluates models until one passes."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _INTERRUPTED = 130
 
 
 def has_target(where: str) -> bool:
-    """Returns whether an argument names a run whose models meet a target.
+    """Returns whether ``where`` is a run whose models play against a target.
 
     Raises:
-        UsageError: The run is of a newer schema.
+        UsageError: The run has a newer schema.
         RunError: ``run.json`` is damaged.
     """
     run = RunDirectory(where)
@@ -37,21 +37,22 @@ def has_target(where: str) -> bool:
 
 
 def evaluate_models(args: argparse.Namespace) -> dict[str, Any]:
-    """Plays what no other process plays of the run's models, and prints the result.
+    """Plays the run's open matches against the target and prints the result.
 
-    Several may run at once, on hosts that share the run directory.
+    Processes on all hosts that share the run directory may do so concurrently.
 
     Args:
-        args: ``model``, the run; ``threads``; ``task``, typed of a game in Python;
-            ``opponent``, typed of a target that is a program.
+        args: ``model``, the run; ``threads``; ``task``, required for a game in Python;
+            ``opponent``, required for a target that is a program.
 
     Returns:
-        What ``RUN/eval/target/result.json`` has, and ``exit_code``, 1 without a result.
+        ``run``, the fields of ``RUN/eval/target/result.json`` if there is a result, and
+        ``exit_code``: without a result 1, or 130 if interrupted.
 
     Raises:
-        UsageError: The target is gone, another one than models met, or a program that
-            was not typed; the folder is a mirror or cannot be written; or the run was
-            asked to stop and goes on no more.
+        UsageError: The target is missing, differs from the target of earlier matches,
+            or is a program that was not typed; the folder is a mirror or cannot be
+            written; or the run is still stopping.
         RunError: A model is damaged, or the target fails.
     """
     num_threads = usable_threads(args.threads)
@@ -100,7 +101,7 @@ def evaluate_models(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _beside(result: TargetResult) -> list[str]:
-    """Returns the two numbers that stand beside the rule, as lines for people."""
+    """Returns text lines for the smoothed time and for the confirming match."""
     lines = []
     if result.smoothed_after_s is not None:
         lines.append(f"by all results smoothed {result.smoothed_after_s:,.1f} s")

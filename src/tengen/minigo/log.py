@@ -1,4 +1,4 @@
-"""The log of a benchmark run, its lines made by MLPerf's own package."""
+"""Writes the log of a benchmark run with MLPerf's package ``mlperf_logging``."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ __all__ = [
 ]
 
 _PACKAGE = "mlperf_logging"
-# The folder that holds tengen: a line names the file that made it, from there on.
+# The folder that contains tengen. Log lines name source files relative to this folder.
 _ROOT = Path(__file__).parents[2]
 
 
 def check_package() -> None:
-    """Makes sure that MLPerf's package can be imported; imports nothing.
+    """Checks that MLPerf's package can be imported, without importing it.
 
     Raises:
-        UsageError: It is not installed.
+        UsageError: The package is not installed.
     """
     is_there = _PACKAGE in sys.modules or find_spec(_PACKAGE) is not None
     line = pip_install_extra("mlperf")
@@ -49,21 +49,21 @@ def check_package() -> None:
 
 
 def write_mllog(run: RunDirectory, path: Path | None = None) -> Path:
-    """Publishes the whole log of a run, finished or not. Blocks until it is durable.
+    """Publishes the complete log of a run. Blocks until the log is durable.
 
-    The same files of a run give the same bytes.
+    The same run files always produce the same bytes.
 
     Args:
-        run: The run; it may be going on.
+        run: The run, which may still be in progress.
         path: The file to write; None for ``RUN/eval/result_0.txt``.
 
     Returns:
         The path of the log.
 
     Raises:
-        UsageError: The package mlperf_logging is not installed, it is no run of the
-            benchmark, or the file has no folder.
-        RunError: A file of the run is damaged, or the disk refuses.
+        UsageError: The package mlperf_logging is not installed, the run is not a
+            benchmark run, or the folder of ``path`` does not exist.
+        RunError: A file of the run is damaged, or the log cannot be written.
     """
     check_package()
     path = run.eval / "result_0.txt" if path is None else path
@@ -74,10 +74,10 @@ def write_mllog(run: RunDirectory, path: Path | None = None) -> Path:
 
 
 def _render(events: Sequence[Event]) -> list[str]:
-    """Returns a line an event."""
+    """Returns one log line per event."""
     package = importlib.import_module(f"{_PACKAGE}.mllog.mllog")
     lines = _Lines()
-    # Known to nobody else, so that no handler of the process shows the lines too.
+    # This logger has no parent, so that no other handler of the process gets the lines.
     logger = logging.Logger("tengen.mllog", logging.INFO)
     logger.addHandler(lines)
     teller = package.MLLogger(logger, root_dir=re.escape(str(_ROOT)))
@@ -89,7 +89,7 @@ def _render(events: Sequence[Event]) -> list[str]:
 
 
 class _Lines(logging.Handler):
-    """Keeps what it is told."""
+    """Stores the messages that it receives."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -100,9 +100,9 @@ class _Lines(logging.Handler):
 
 
 ORGANISATION = "tengen"
-"""Who submits: nobody does, and one who would writes an own name."""
+"""Placeholder for the submitter, which a real submission replaces."""
 STATUS = "research"
-"""The checker's word for a system that is not for sale."""
+"""MLPerf's status for a system that is not for sale."""
 
 _UNFINISHED = "the run is not over"
 
@@ -112,26 +112,26 @@ class Event:
     """A line of the log."""
 
     time_ms: int
-    """UNIX milliseconds."""
+    """Time in UNIX milliseconds."""
     kind: Literal["event", "start", "end"]
-    """A point in time, or an end of an interval."""
+    """A point in time, or the start or end of an interval."""
     key: str
-    """MLPerf's name of it."""
+    """MLPerf's name of the event."""
     value: Any = None
     """A JSON value."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """What belongs to it, JSON values."""
+    """Additional JSON values."""
 
 
 def make_events(run: BenchmarkRun) -> list[Event]:
-    """Returns the events of a run so far, in the order of time.
+    """Returns the events of a run so far, in order of time.
 
-    A model's number is its ``epoch_num``, in training and in evaluation. A run that is
-    not over has no ``run_stop``; one that no model passed in has ``aborted`` as its
-    status there.
+    The ``epoch_num`` is the model's number, in training and in evaluation. An
+    unfinished run has no ``run_stop``. If no model passed, ``run_stop`` has the status
+    ``aborted``.
 
     Args:
-        run: What its files say.
+        run: The content of the run's files.
     """
     told = [
         *_submission(run),
@@ -141,12 +141,12 @@ def make_events(run: BenchmarkRun) -> list[Event]:
         *_evaluation(run),
         *_stop(run),
     ]
-    # Stable: of one millisecond the events stay in the order above.
+    # The sort is stable, so events of the same millisecond keep the order above.
     return sorted(told, key=lambda event: event.time_ms)
 
 
 def open_because(run: BenchmarkRun) -> tuple[str, ...]:
-    """Returns what keeps a run out of the closed division; empty where nothing does."""
+    """Returns why a run is not in the closed division; empty if it is."""
     return (_UNFINISHED,) if run.result is None else run.result.open_because
 
 
@@ -163,7 +163,7 @@ def _submission(run: BenchmarkRun) -> Iterator[Event]:
         "submission_division": division,
         "submission_status": (STATUS, {}),
         "submission_platform": (run.platform, {}),
-        # The checker wants the line. No run of tengen empties the system's caches.
+        # MLPerf's checker requires this line. tengen does not clear system caches.
         "cache_clear": (False, {}),
     }
     for key, (value, metadata) in values.items():
@@ -186,11 +186,11 @@ def _settings(run: BenchmarkRun) -> Iterator[Event]:
         "lr_boundaries": list(settings.boundaries),
         "opt_name": settings.optimizer,
         "opt_weight_decay": settings.weight_decay,
-        # A step is of one batch, whatever parts its learners take.
+        # Each learner step uses one batch, even if several learners share it.
         "gradient_accumulation_steps": 1,
         "seed": settings.seed,
         "min_selfplay_games_per_generation": settings.min_games,
-        # The benchmark's samples are games, of a generation and of an evaluation.
+        # The benchmark counts games as samples, per generation and per evaluation.
         "train_samples": settings.min_games,
         "eval_samples": settings.target_games,
         "eval_games": settings.target_games,
@@ -289,17 +289,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def mllog(args: argparse.Namespace) -> dict[str, Any]:
-    """Writes the log and says what it tells.
+    """Writes the log and prints a summary.
 
     Returns:
         ``run``, ``log``, ``division``, ``open_because``, ``status`` (``success``,
-        ``aborted``, or ``unfinished`` while models are to be evaluated), ``passed`` (a
-        model's number) and ``passed_after_s``, both None where none has passed.
+        ``aborted``, or ``unfinished`` before the evaluation has ended), ``passed`` (the
+        model's number) and ``passed_after_s``, both None if no model has passed.
 
     Raises:
-        UsageError: The package mlperf_logging is not installed, there is no run of the
-            benchmark, or the file has no folder.
-        RunError: A file of the run is damaged, or the disk refuses.
+        UsageError: The package mlperf_logging is not installed, the run is not a
+            benchmark run, or the folder of ``args.out`` does not exist.
+        RunError: A file of the run is damaged, or the log cannot be written.
     """
     check_package()
     run = RunDirectory.open(args.run)

@@ -1,4 +1,4 @@
-"""The matches that a run's models play against its target, in order, and the result."""
+"""The order of a run's matches against its target, and the result of the run."""
 
 from __future__ import annotations
 
@@ -23,37 +23,37 @@ __all__ = [
 
 _MAX_STEPS = 100
 _SMALL = 1e-10
-"""A step of the weights of the curve that is too small to matter."""
+"""The fit stops when no weight changes by this much in a Newton step."""
 _BEYOND = 0.25
-"""Part of the time of the models evaluated that a crossing may lie behind the last."""
+"""How far a crossing may lie after the last model, as a share of the models' span."""
 
 
 @dataclass(frozen=True)
 class TargetMatch:
-    """Games of one model against the target."""
+    """A match of one model against the target."""
 
     model: int
-    """Its number."""
+    """The model's number."""
     num_games: int
-    """Games of the match, even."""
+    """Number of games, even."""
     confirms: bool = False
-    """Whether the model has passed, and plays on."""
+    """Whether this is the confirming match of a model that has passed."""
 
     @property
     def name(self) -> str:
-        """Of its files."""
+        """Name of the match's files."""
         return f"{self.model:06d}" + ("-confirm" if self.confirms else "")
 
     @property
     def words(self) -> str:
-        """What the games are, for people."""
+        """Description of the match for people."""
         return "in its confirming match" if self.confirms else "against the target"
 
     def chunks(self, chunk_games: int) -> list[int]:
-        """Returns how many games each part has, in order.
+        """Returns the number of games of each part, in order.
 
         Args:
-            chunk_games: Of each but the last.
+            chunk_games: Number of games of each part except the last.
         """
         whole, rest = divmod(self.num_games, chunk_games)
         return [chunk_games] * whole + ([rest] if rest else [])
@@ -62,8 +62,8 @@ class TargetMatch:
         """Returns the seed of a part's games.
 
         Args:
-            seed: Of the run.
-            chunk: The part, from 0.
+            seed: Seed of the run.
+            chunk: Index of the part, from 0.
         """
         text = f"{seed}/{self.name}/{chunk}".encode()
         return int.from_bytes(hashlib.sha256(text).digest()[:8]) >> 1
@@ -72,17 +72,17 @@ class TargetMatch:
 def open_matches(
     models: Sequence[int], files: TargetFiles, config: TargetConfig
 ) -> list[TargetMatch]:
-    """Returns the matches that have no record yet and may be needed, in order.
+    """Returns the matches without a record that may still be needed, in order.
 
     Args:
-        models: The run's, in increasing order; the first is not played, as nothing was
-            learned for it.
-        files: Has the records.
-        config: Who passes.
+        models: The run's model numbers, in increasing order. The first model is not
+            played, because it precedes all learning.
+        files: The target's files, with the records.
+        config: The target's config, with the win rate required to pass.
 
     Returns:
-        Those before the first model that has passed, and its further games; empty where
-        all is known.
+        Matches of models before the first that has passed, and that model's confirming
+        match; empty if all have records.
     """
     found = []
     for number in models[1:]:
@@ -105,9 +105,9 @@ def evaluated(
     """Returns the records in order, up to the first model that passed.
 
     Args:
-        models: The run's, in increasing order.
-        files: Has the records.
-        config: Who passes.
+        models: The run's model numbers, in increasing order.
+        files: The target's files, with the records.
+        config: The target's config, with the win rate required to pass.
     """
     records = []
     for number in models[1:]:
@@ -132,11 +132,11 @@ def target_result(
     """Returns the result of the run.
 
     Args:
-        models: The run's, in increasing order.
-        files: Has the records of all models that had to be played.
-        config: Who passes.
-        iterations: Number of models that the run was to have.
-        clock_at: When training began, UNIX seconds; None if that is not known.
+        models: The run's model numbers, in increasing order.
+        files: The target's files, with the records of all matches that were needed.
+        config: The target's config, with the win rate required to pass.
+        iterations: Number of models that the run was to train.
+        clock_at: When training began, in UNIX seconds; None if unknown.
         open_because: The reasons why the run is in the open division.
     """
     records = evaluated(models, files, config)
@@ -172,21 +172,21 @@ def target_result(
 
 
 def smoothed_crossing(records: Sequence[TargetRecord], win_rate: float) -> float | None:
-    """Returns when a curve through all models' results crosses a share of points.
+    """Returns when a curve fitted to all models' results crosses a win rate.
 
-    The curve is a logistic regression of the points on the time at which each model was
-    made, by maximum likelihood (McCullagh and Nelder 1989, "Generalized Linear Models",
-    chapter 4): a single match of 256 games has a standard deviation of 3 %, and the
-    first of many that passes is often lucky. The curve is less so, but not free of it:
-    no model behind the first that passed is played.
+    The curve is a logistic regression of the points on the creation time of each model,
+    fitted by maximum likelihood (McCullagh and Nelder 1989, "Generalized Linear
+    Models", chapter 4). A single match of 256 games has a standard deviation of 3 %, so
+    the first model that passes is often lucky. The curve is less biased, but not
+    unbiased, because models after the first that passed are not played.
 
     Args:
-        records: In order.
-        win_rate: The share, in (0, 1).
+        records: Records of the models in order.
+        win_rate: The win rate to cross, in (0, 1).
 
     Returns:
-        UNIX seconds, perhaps a little after the last model; None where too little is
-        known, or the curve does not rise to the share by then.
+        UNIX seconds, possibly shortly after the last model; None if there are too few
+        results, or if the curve does not rise to ``win_rate`` by then.
     """
     counted = [one for one in records if one.tally.num_games > 0]
     if len(counted) < 2 or not 0 < win_rate < 1:
@@ -197,7 +197,7 @@ def smoothed_crossing(records: Sequence[TargetRecord], win_rate: float) -> float
         return None
     time = (made - made[0]) / span
     num_games = np.array([one.tally.num_games for one in counted], float)
-    # Half a point to each side, so that none who lost all games is infinitely weak.
+    # Half a point for each side, so that a model without points has finite strength.
     share = np.array([one.tally.points + 0.5 for one in counted]) / (num_games + 1)
     columns = np.stack([np.ones_like(time), time], axis=1)
     weights = np.zeros(2)
@@ -215,8 +215,8 @@ def smoothed_crossing(records: Sequence[TargetRecord], win_rate: float) -> float
             step = np.linalg.solve(curvature, slope)
         except np.linalg.LinAlgError:
             return None
-        # A whole step may go too far where the curve is steep. The likelihood is
-        # concave, so that some part of the step raises it.
+        # A full Newton step may overshoot. The log-likelihood is concave, so a fraction
+        # of the step increases it.
         before = log_likelihood(weights)
         while np.abs(step).max() >= _SMALL and log_likelihood(weights + step) < before:
             step /= 2
