@@ -137,7 +137,7 @@ def _take(descriptor: int, wait: bool) -> None:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
-            # ``lock_holder`` admits a shared lock, unlike a process that holds the lock.
+            # Succeeds beside ``lock_holder``, which shares the lock; otherwise raises.
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
             fcntl.flock(descriptor, fcntl.LOCK_UN)
             time.sleep(_RETRY_S * (1.0 + random.random()))
