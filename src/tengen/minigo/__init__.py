@@ -5,7 +5,7 @@ version 2, frozen graphs, and record files of self-play examples. They are read 
 TensorFlow. File content is not trusted: lengths are bounded, checksums are verified,
 and a damaged file raises one ``RunError``.
 
-The package uses the same registries as all others: ``tengen.recipes.registry`` for its
-recipes, ``tengen.roles.role`` for its role ``eval``, ``tengen.cli`` for its commands.
-Its network is ``tengen.nets.minigo``, and its search is the core's policy ``minigo``.
+The package registers its recipes in ``tengen.recipes.registry``, its role ``eval`` in
+``tengen.roles.role`` and its commands in ``tengen.cli``, like any other package. Its
+network is ``tengen.nets.minigo``, and its search is the core's policy ``minigo``.
 """

@@ -86,7 +86,7 @@ class BenchmarkRun:
 
     @property
     def passed(self) -> TargetRecord | None:
-        """The first model that reached the required win rate; None without a result."""
+        """The first model that reached the required win rate, or None if none has."""
         if self.result is None:
             return None
         at_least = self.result.win_rate

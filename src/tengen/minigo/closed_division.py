@@ -88,7 +88,7 @@ Source: MLPerf training rules v2.1, section on minigo and table of hyper-paramet
 """
 
 _OPPONENT = "agent.target.opponent"
-# An empty list makes the learning rate warm up and cool down, unlike in the rules.
+# With an empty list the learning rate warms up and cools down, unlike in the rules.
 _RATES = "learner.optimizer.rates"
 _GIVEN = {
     "learner.initial_model": "the benchmark's checkpoint",

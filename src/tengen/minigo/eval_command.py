@@ -39,7 +39,7 @@ def has_target(where: str) -> bool:
 def evaluate_models(args: argparse.Namespace) -> dict[str, Any]:
     """Plays the run's open matches against the target and prints the result.
 
-    Processes on all hosts that share the run directory may do so concurrently.
+    Several processes may do so concurrently, on any host with the run directory.
 
     Args:
         args: ``model``, the run; ``threads``; ``task``, required for a game in Python;

@@ -36,7 +36,7 @@ _ADVICE = "restore it from a copy; without it the run has no result"
 
 
 def has_calls(run: RunDirectory) -> bool:
-    """Returns whether a call was recorded, even if the run has no target any more."""
+    """Returns whether a call was recorded, even if the run no longer has a target."""
     return (run.eval / _CALLS).exists()
 
 

@@ -271,7 +271,7 @@ def _import_model(
     try:
         weights = read_weights(opened())
     except RunError as error:
-        # The user named an unsuitable file and nothing is written: a usage error.
+        # Nothing is written yet, so an unsuitable file is a usage error.
         raise UsageError(str(error)) from error
     task = f"go/{weights.side}/nosuicide/planes=minigo"
     meta = ModelMeta(

@@ -77,7 +77,7 @@ def _render(events: Sequence[Event]) -> list[str]:
     """Returns one log line per event."""
     package = importlib.import_module(f"{_PACKAGE}.mllog.mllog")
     lines = _Lines()
-    # This logger has no parent, so that no other handler of the process gets the lines.
+    # This logger has no parent, so no other handler of the process receives the lines.
     logger = logging.Logger("tengen.mllog", logging.INFO)
     logger.addHandler(lines)
     teller = package.MLLogger(logger, root_dir=re.escape(str(_ROOT)))

@@ -76,7 +76,7 @@ class Room(NamedTuple):
 
 
 def room_for(inference: InferenceConfig, opponent: str, num_threads: int) -> Room:
-    """Returns the threads and devices of a match; GPUs get few threads, large batches.
+    """Returns the threads and devices of a match: few threads, large batches on GPUs.
 
     Args:
         inference: Inference config of the run's models.
@@ -141,7 +141,7 @@ class TargetMatches:
         self._model: tuple[int, ModelPlayer] | None = None
 
     def turn(self) -> Report | None:
-        """Plays a part of a match or publishes a result; returns None without work."""
+        """Plays a part of a match or publishes a result; None if no work is left."""
         while True:
             self.waits_for = ""
             models = self._run.models.numbers()
@@ -168,7 +168,7 @@ class TargetMatches:
             for match in matches[: 1 + _AHEAD]:
                 if (report := self._work_at(match)) is not None:
                     return report
-            # Other processes play all remaining parts.
+            # Other processes play all remaining parts, so wait for them.
             if self._context.stop.wait(_LOOK_S):
                 return {"stopped": True}
 

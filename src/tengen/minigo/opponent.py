@@ -242,7 +242,7 @@ def _check_graph(path: Path, task: str) -> None:
     try:
         graph = _open_graph(path, task, 1)
     except RunError as error:
-        # The user named an unsuitable file and no run has begun: a usage error.
+        # No run has begun yet, so an unsuitable file is a usage error.
         raise UsageError(f"{_NAME} ({_ONNX}{path}) cannot be used: {error}") from error
     try:
         graph.check_rows()

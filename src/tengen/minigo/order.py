@@ -25,7 +25,7 @@ _MAX_STEPS = 100
 _SMALL = 1e-10
 """The fit stops when no weight changes by this much in a Newton step."""
 _BEYOND = 0.25
-"""How far a crossing may lie after the last model, as a share of the models' span."""
+"""Maximum extrapolation past the last model, as a share of the models' time span."""
 
 
 @dataclass(frozen=True)

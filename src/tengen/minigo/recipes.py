@@ -89,7 +89,7 @@ def serves_small(task: str) -> bool:
 
 
 def minigo(task: str, num_threads: int) -> RunConfig:
-    """Returns the benchmark on 19x19, which takes days on a CPU, hours on a cluster.
+    """Returns the config of the 19x19 benchmark: days on a CPU, hours on a cluster.
 
     The user must set a target. The run begins with games of a random network; for a
     closed-division run, set ``learner.initial_model`` and ``store.imported`` to the
@@ -112,7 +112,7 @@ def minigo(task: str, num_threads: int) -> RunConfig:
                 cheap_simulations=80,
                 full_probability=0.25,
                 settled_playout_share=0.0,
-                # Per core; a GPU gets more. Four leaves per game: 64 rows per batch.
+                # Per core; a GPU gets more. With four leaves per game, batches of 64.
                 num_slots=16,
                 cache_mib=256,
             ),
@@ -136,7 +136,7 @@ def minigo(task: str, num_threads: int) -> RunConfig:
 
 
 def minigo_small(task: str, num_threads: int) -> RunConfig:
-    """Returns the benchmark scaled down to two cores, with the same rules.
+    """Returns the config of the benchmark scaled to two cores, with the same rules.
 
     Source of the numbers: benchmarks/results/mlperf.md.
     """

@@ -86,7 +86,7 @@ class TargetRecord:
     began_at: float
     """When the first game of the match began, in UNIX seconds."""
     ended_at: float
-    """When the match was found to have ended, in UNIX seconds."""
+    """When the record was made after the last game, in UNIX seconds."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -166,7 +166,7 @@ class TrainedGeneration:
 
 
 class TargetFiles:
-    """Reads and writes the files. It has no state, so processes may share them freely.
+    """Reads and writes the files in ``RUN/eval/target``. Stateless; for any process.
 
     Args:
         run: The run.

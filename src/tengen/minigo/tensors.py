@@ -140,7 +140,7 @@ _MAX_SHARDS = 1000
 _LITTLE = 0
 _MAGIC = bytes.fromhex("57fb808b247547db")
 _FOOTER_BYTES = 48
-# After each block: its compression type and its checksum.
+# Each block is followed by its compression type and its checksum.
 _TRAILER_BYTES = 5
 # Limits far above the number and length of a network's tensor names.
 _MAX_KEYS = 1 << 16
@@ -276,7 +276,7 @@ def _block(data: memoryview, handle: memoryview) -> memoryview:
 
 def _entries(block: memoryview) -> dict[bytes, memoryview]:
     """Returns the values of a block by key."""
-    # After the entries: restart offsets of four bytes for binary search, their number.
+    # The entries are followed by 4-byte restart offsets for binary search and a count.
     num_restarts = int.from_bytes(block[-4:], "little")
     end = len(block) - 4 * (num_restarts + 1)
     if len(block) < 4 or end < 0:

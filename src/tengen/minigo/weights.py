@@ -35,11 +35,11 @@ class MinigoWeights:
     config: MinigoConfig
     """The size of the network."""
     side: int
-    """N of the network's board."""
+    """N, the side of the network's board."""
     tensors: dict[str, NDArray[np.float32]]
     """The complete state of the network, under the names of ``MinigoNet``."""
     num_steps: int
-    """Number of learner steps so far; 0 if the file does not have it."""
+    """Number of learner steps so far; 0 if unknown."""
 
 
 def read_weights(file: TensorFile) -> MinigoWeights:

@@ -165,7 +165,7 @@ def memory_root() -> Path:
 
 
 def _memory_id() -> str:
-    """Returns an ID of the memory file system, unique among hosts and containers."""
+    """Returns the ID of the memory file system that this process uses."""
     boot = platform.node()
     with contextlib.suppress(OSError):
         boot = _BOOT.read_text().strip()

@@ -103,7 +103,7 @@ class NumberedFolder:
 
 
 class RunDirectory:
-    """The paths and files of one run. Objects are stateless and may be duplicated.
+    """The paths and files of one run. Stateless, so any number of objects may exist.
 
     Use ``create_or_resume`` to train, and ``open`` for all other purposes.
 
@@ -208,7 +208,7 @@ class RunDirectory:
             )
 
     def write_run(self, content: Mapping[str, Any]) -> None:
-        """Publishes ``run.json``: the resolved config and the measurements.
+        """Publishes ``run.json``: the resolved config and one-time measurements.
 
         Args:
             content: JSON values. The key ``schema`` is added.
@@ -347,7 +347,7 @@ class RunDirectory:
         return (self.path / "STOP").exists()
 
     def _refuse_foreign(self) -> None:
-        """Refuses a folder with files that no killed ``tengen train`` left."""
+        """Refuses a folder that contains files other than those of a run."""
         known = {*_FOLDERS, *_FILES}
         foreign = sorted(
             name

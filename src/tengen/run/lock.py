@@ -54,7 +54,7 @@ class WriterLock:
             # Imported here, so that commands that only read locks start fast.
             from tengen import _core
 
-            # A process forked between open and own would inherit the file and its lock.
+            # Opened and owned in one step; a fork in between would inherit the lock.
             self._descriptor = _core.open_owned(
                 os.fsencode(path), os.O_RDWR | os.O_CREAT, 0o644
             )

@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 MAX_THREADS = 1024
-"""The maximum number of threads; a greater number is assumed to be a typing error."""
+"""The maximum number of threads; a greater number is assumed to be a typo."""
 
 _LIBRARIES = ("numpy", "torch", "openvino", "onnx", "gymnasium")
 _PACKAGE = Path(__file__).resolve().parent.parent

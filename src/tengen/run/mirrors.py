@@ -148,7 +148,7 @@ def change_mirror(run: RunDirectory, record: MirrorRecord) -> bool:
 
 
 def evict_mirrors(run: RunDirectory, role: str, index: int) -> None:
-    """Evicts mirrors with a role and index, so that a process of the run can use them.
+    """Evicts mirrors of ``role`` and ``index``, to free the index for a local process.
 
     If the run's service holds the lock of the index, it releases the lock within
     seconds.

@@ -1,4 +1,4 @@
-"""Publishing: write to a temporary sibling, fsync, rename, fsync the directory.
+"""Atomic publishing: write a temporary sibling, fsync, rename, fsync the directory.
 
 A reader sees either the old content or the new content, never a partial write, no
 matter when the writer is killed. The name of a temporary file contains its host and
@@ -111,8 +111,8 @@ def publish_directory(final: Path, write: Callable[[Path], None]) -> None:
         write: Called once with an empty folder to fill.
 
     Raises:
-        RunError: ``final`` exists, the disk is full or it cannot be written; ``final``
-            is not created or changed.
+        RunError: ``final`` exists or cannot be written, or the disk is full. ``final``
+            is neither created nor changed.
     """
     temporary = _temporary(final)
     with _storage(final, temporary):

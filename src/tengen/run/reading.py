@@ -70,7 +70,7 @@ def read_object(
 
     Raises:
         UsageError: The file's schema is newer than ``schema``.
-        RunError: The file is unreadable or damaged, unless ``error`` is another class.
+        RunError: The file is unreadable or damaged; raised as ``error`` if given.
     """
     try:
         content: Any = json.loads(path.read_bytes())
@@ -105,7 +105,7 @@ def newer_schema(path: Path, found: int, newest: int) -> UsageError:
 
 
 class OtherKindError(ValueError):
-    """A foreign file is intact, but unsupported; the message says what to do."""
+    """Raised for an intact foreign file of an unsupported kind; the message advises."""
 
 
 @contextmanager
@@ -120,7 +120,7 @@ def reading_file(
         error: The exception class to raise.
 
     Raises:
-        RunError: The file is unreadable or damaged, unless ``error`` is another class.
+        RunError: The file is unreadable or damaged; raised as ``error`` if given.
     """
     try:
         yield

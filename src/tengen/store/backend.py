@@ -52,8 +52,8 @@ def find_table(tables: Mapping[str, T], name: str) -> T:
 class StoreBackend(Protocol):
     """A store's operations. Thread-safe.
 
-    Wrong requests raise UsageError, and other failures RunError; opening a writer or a
-    sampler may also raise CoreError. ``timeout_s`` limits the wait for a server's
+    Invalid requests raise UsageError, and other failures RunError; opening a writer or
+    a sampler may also raise CoreError. ``timeout_s`` limits the wait for a server's
     reply, but is at least a few seconds; None for the limit of the connection.
     """
 

@@ -59,7 +59,7 @@ class Batch:
         return float(((self.table_size * self.probabilities) ** -exponent).max())
 
     def ack(self, priorities: NDArray[np.float64] | None = None) -> None:
-        """Acknowledges the batch, which counts it as used.
+        """Acknowledges the batch, so that it counts as used.
 
         Each batch is acknowledged once. Batches of a window of games or of shuffled
         shards, which a learner's checkpoint restores, must be acknowledged in the order

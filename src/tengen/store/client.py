@@ -18,7 +18,7 @@ __all__ = ["RemoteBackend"]
 
 _MAX_CHUNKS_AHEAD = 64
 _BYTES_AHEAD = 8 << 20
-# The patience over TCP, where clients do not wait for the next server of a store.
+# Timeout over TCP, where clients do not wait for the next server of a store.
 _ANSWER_S = 10.0
 
 

@@ -244,7 +244,7 @@ class DiskFolder:
         save_config(self._directory, self._description)
 
     def end(self) -> None:
-        """Unlocks the folder and removes it, unless it is durable. Idempotent."""
+        """Removes the folder if it is not durable, and unlocks it. Idempotent."""
         if not self._is_durable:
             shutil.rmtree(self._directory, ignore_errors=True)
         self.leave()

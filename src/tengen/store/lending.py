@@ -1,4 +1,4 @@
-"""Shares the writers and samplers behind `Table.insert` and `Table.sample`."""
+"""Shares the writers and samplers of `Table.insert` and `Table.sample` by threads."""
 
 from __future__ import annotations
 

@@ -189,7 +189,7 @@ class LocalBackend:
         Raises:
             RunError: The last checkpoint could not be written.
         """
-        # Set before the core ends waiting calls, whose callers check the attribute.
+        # Set first, because callers check the attribute when their waiting calls end.
         self.is_closed = True
         try:
             self.core.close()

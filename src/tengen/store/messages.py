@@ -7,13 +7,12 @@ from tengen.transport import Dialect
 __all__ = ["FOLDER_VERSION", "STORE", "WIRE_VERSION", "wait_for_name_s"]
 
 WIRE_VERSION = 8
-"""Incremented with each change of the requests or of ``core/store/session/messages.h``.
-"""
+"""Incremented with each change of requests or of ``core/store/session/messages.h``."""
 FOLDER_VERSION = 7
 """Incremented when stores can no longer continue from folders of earlier versions."""
 STORE = Dialect("store", WIRE_VERSION)
 
-# The server detects a killed client in less time, and then frees the client's name.
+# Long enough for the server to detect a killed client and free the client's name.
 _WAIT_FOR_NAME_S = 5.0
 
 

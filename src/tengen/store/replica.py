@@ -36,8 +36,8 @@ class Replica(Closable):
 
     If the store's host is lost, close the replica and create the store again with the
     replica's folder as the ``disk_directory`` of its config.
-    After the first complete checkpoint, the folder always contains a complete one, even
-    if this process is killed; the next replica in the folder continues from it. While
+    After the first complete checkpoint, the folder always has a complete checkpoint,
+    even if this process is killed; the folder's next replica continues from it. While
     the store does not respond or the disk is full, the replica retries every second.
 
     Args:

@@ -73,7 +73,7 @@ class Sampler(Closable):
         )
 
     def give_back(self, batch: Batch) -> None:
-        """Returns an unused batch, whose items may be sampled again immediately."""
+        """Gives an unused batch back; its items may be sampled again immediately."""
         core = self._open()
         self._check_lent(batch.lease)
         try:
@@ -83,14 +83,14 @@ class Sampler(Closable):
         self._lent.discard(batch.lease)
 
     def close(self) -> None:
-        """Returns unacknowledged batches to the store. Idempotent.
+        """Closes the sampler and gives unacknowledged batches back. Idempotent.
 
         The arrays of batches stay valid.
         """
         self._core = None
 
     def __iter__(self) -> Iterator[Batch]:
-        """Yields batches without end."""
+        """Yields batches indefinitely."""
         while True:
             yield self.sample()
 

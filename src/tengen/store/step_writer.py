@@ -1,4 +1,4 @@
-"""A writer of steps, which appends each step once and inserts items of steps."""
+"""A writer, which appends each step once and inserts items of consecutive steps."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from tengen.transport import NetDoor
 
 __all__ = ["Store"]
 
-# Maximum wait of one request, so that Python handles signals between requests.
+# Maximum wait per request, so that Python can handle signals between requests.
 _SLICE_S = 0.2
 
 

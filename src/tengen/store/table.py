@@ -165,7 +165,7 @@ class Table:
         return dict(self._command("describe"))
 
     def close(self) -> None:
-        """Returns unacknowledged batches of `sample` to the store. Idempotent."""
+        """Gives unacknowledged batches of `sample` back to the store. Idempotent."""
         self._samplers.close()
 
     def _command(self, name: str, **arguments: Any) -> Any:

@@ -27,7 +27,7 @@ _LONGEST_S = 1e8
 
 
 class StoreTimeout(RunError):
-    """A call's timeout expired; the message says what the call was waiting for."""
+    """Raised if a call's timeout expires; the message says what the call waited for."""
 
 
 def refused(error: _core.CoreError) -> UsageError:

@@ -91,7 +91,7 @@ class Selector:
         below=True,
         rule="must be finite and at least 0; 0 is uniform, 1 proportional",
     )
-    """For ``prioritized``, which samples items in proportion to ``priority **
+    """For ``prioritized``: the probability of an item is proportional to ``priority **
     exponent``; 0 or more."""
 
     def __post_init__(self) -> None:
@@ -252,7 +252,7 @@ class TableConfig:
         """Returns the config as JSON values for `from_dict`."""
         plain = dataclasses.asdict(self)
         plain["columns"] = {
-            name: [column.dtype, list(column.shape), 1]  # 1: a removed setting
+            name: [column.dtype, list(column.shape), 1]  # 1: removed ``stack``
             for name, column in self.columns.items()
         }
         return plain
