@@ -166,7 +166,7 @@ class TrainedGeneration:
 
 
 class TargetFiles:
-    """Reads and writes the files in ``RUN/eval/target``. Stateless; for any process.
+    """Reads and writes ``RUN/eval/target``. Processes may do so concurrently.
 
     Args:
         run: The run.

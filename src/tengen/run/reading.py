@@ -105,7 +105,7 @@ def newer_schema(path: Path, found: int, newest: int) -> UsageError:
 
 
 class OtherKindError(ValueError):
-    """Raised for an intact foreign file of an unsupported kind; the message advises."""
+    """Raised for an intact but unsupported foreign file. The message gives advice."""
 
 
 @contextmanager

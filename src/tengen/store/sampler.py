@@ -1,4 +1,4 @@
-"""Samples batches of one table, in advance if the store is in another process."""
+"""Samples batches of one table, in advance if the store is remote or has a disk."""
 
 from __future__ import annotations
 
