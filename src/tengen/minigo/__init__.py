@@ -1,11 +1,11 @@
-"""MLPerf's minigo, a guest: its rules, recipes, target, log and files.
+"""The MLPerf benchmark minigo: its rules, recipes, target, log and file formats.
 
-Source: MLPerf training v2.1, minigo. The files are TensorFlow's: checkpoints of version
-2, frozen graphs, and examples of self-play in record files. They are read here without
-TensorFlow. What is in a file is data: lengths are bounded, checksums are checked, and a
-damaged file is one ``RunError``.
+Source: MLPerf training v2.1, minigo. The file formats are TensorFlow's: checkpoints of
+version 2, frozen graphs, and record files of self-play examples. They are read without
+TensorFlow. File content is not trusted: lengths are bounded, checksums are verified,
+and a damaged file raises one ``RunError``.
 
-The guest registers where anyone does: its recipes in ``tengen.recipes.registry``, its
-role ``eval`` in ``tengen.roles.role``, its commands in ``tengen.cli``. Its network is
-``tengen.nets.minigo``, and its search is the policy ``minigo`` of the core.
+The package registers its recipes in ``tengen.recipes.registry``, its role ``eval`` in
+``tengen.roles.role`` and its commands in ``tengen.cli``, like any other package. Its
+network is ``tengen.nets.minigo``, and its search is the core's policy ``minigo``.
 """

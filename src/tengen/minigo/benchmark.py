@@ -1,4 +1,4 @@
-"""Reads a benchmark run from its files, and checks that they are consistent."""
+"""Reads the files of a benchmark run and checks that they agree."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tengen.run import RunDirectory
 
 __all__ = ["BenchmarkRun", "Settings", "read_benchmark"]
 
-# Times that differ by less are equal. Files store microseconds, logs milliseconds.
+# Tolerance for comparing times, because results and the log round to milliseconds.
 _SAME_S = 1e-3
 
 _KEYS = {
@@ -37,24 +37,24 @@ _KEYS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """The config values that a log reports."""
+    """Settings of a run that its MLPerf log reports."""
 
     batch_size: int
-    """Rows per learner step."""
+    """Number of rows in the batch of a learner step."""
     optimizer: str
-    """Kind of optimizer, such as ``sgd``."""
+    """Kind of the optimizer, such as ``sgd``."""
     rates: tuple[float, ...]
-    """Successive learning rates."""
+    """Learning rates, in the order of use."""
     boundaries: tuple[int, ...]
-    """Steps after which the next rate applies, one entry fewer than ``rates``."""
+    """Learner steps after which the next rate applies; one fewer than ``rates``."""
     weight_decay: float
-    """Weight decay."""
+    """Weight decay coefficient of the optimizer."""
     min_games: int
     """Minimum number of games in a generation."""
     iterations: int
-    """Number of models that the run trains."""
+    """Number of models to train."""
     target_games: int
-    """Games per model against the target."""
+    """Number of games that each model plays against the target."""
     seed: int
     """Seed of the run."""
 
@@ -69,24 +69,24 @@ class Settings:
 
 @dataclass(frozen=True, kw_only=True)
 class BenchmarkRun:
-    """The consistent contents of a benchmark run's files."""
+    """The content of a run's files, which agree with each other."""
 
     settings: Settings
     """Settings from ``run.json``."""
     platform: str
     """The machine on which the run began, from ``code.txt``."""
     clock: Clock
-    """Start times of the run's phases."""
+    """Start times of the run's parts."""
     generations: tuple[TrainedGeneration, ...]
-    """Those that were learned from, in order."""
+    """Generations that the learner has trained on, in order."""
     evaluated: tuple[TargetRecord, ...]
-    """The models that met the target, in order of their numbers."""
+    """Records of the models that played the target, in order of model number."""
     result: TargetResult | None
-    """The result; None while models remain to be trained or evaluated."""
+    """Result of the run; None until the evaluation of its models has ended."""
 
     @property
     def passed(self) -> TargetRecord | None:
-        """The first model that reached the target; None where none has."""
+        """The first model that reached the required win rate, or None if none has."""
         if self.result is None:
             return None
         at_least = self.result.win_rate
@@ -95,14 +95,14 @@ class BenchmarkRun:
 
 
 def read_benchmark(run: RunDirectory) -> BenchmarkRun:
-    """Reads and checks a run's files. Blocks.
+    """Returns the content of a run's files. Blocks while reading them.
 
     Args:
-        run: The run; it may be in progress.
+        run: The run, which may still be in progress.
 
     Raises:
-        UsageError: The run is not of the benchmark, or a file has a newer schema.
-        RunError: A file is damaged, or contradicts another file.
+        UsageError: The run is not a benchmark run, or a file has a newer schema.
+        RunError: A file is damaged or contradicts another file.
     """
     settings = _settings(run, run.read_run().get("config", {}))
     files = TargetFiles(run)
@@ -149,7 +149,7 @@ def _no_benchmark(run: RunDirectory, what: str) -> UsageError:
 
 
 def _platform(run: RunDirectory) -> str:
-    """Returns the machine in the first block of ``code.txt``."""
+    """Returns the first machine named in ``code.txt``, or ``unknown``."""
     path = run.path / "code.txt"
     text = path.read_text(errors="replace") if path.exists() else ""
     for line in text.splitlines():

@@ -1,4 +1,4 @@
-"""What MLPerf's closed division fixes of the config of a run of minigo."""
+"""Config values that MLPerf's closed division prescribes for minigo runs."""
 
 from __future__ import annotations
 
@@ -78,35 +78,35 @@ FIXED: dict[str, Any] = {
     "learner.optimizer.max_grad_norm": 0.0,
     "learner.optimizer.average_decay": 0.0,
 }
-"""Path in the config -> what it is there. Batch size, learning rates and their
-boundaries are free; so is what changes no result: devices, threads, launch; and
-the arithmetic of floats, in learning and in self-play, which the rules leave to whoever
-runs it.
+"""Maps a path in the config to its prescribed value. Other settings are free: batch
+size, learning rates and their boundaries; settings that do not affect results, such as
+devices, threads and launch; and the floating-point precision of learning and self-play,
+which the rules leave to the submitter.
 
 Source: MLPerf training rules v2.1, section on minigo and table of hyper-parameters;
 ``ml_perf/flags/19``.
 """
 
 _OPPONENT = "agent.target.opponent"
-# Without any the learning rate warms up and cools down, which the rules do not have.
+# With an empty list the learning rate warms up and cools down, unlike in the rules.
 _RATES = "learner.optimizer.rates"
 _GIVEN = {
     "learner.initial_model": "the benchmark's checkpoint",
     "store.imported": "the games of the benchmark's checkpoint",
     _OPPONENT: "the benchmark's target",
 }
-# A network whose weights were rounded to integers is another than the benchmark's, of
-# the run's own and, as it meets the models, of the target.
+# int8 rounds the weights, so the network is no longer the benchmark's. This applies to
+# the run's own models and to the target in its matches.
 _PRECISIONS = ("inference.precision", "agent.play.precision")
 
 
 def open_because(config: Mapping[str, Any]) -> list[str]:
-    """Returns what makes a run one of the open division; empty: its config is closed.
+    """Returns why a run is in the open division; empty if its config is closed.
 
-    That the files which a config names are the published ones is not looked at.
+    Does not check that the files named in the config are the published ones.
 
     Args:
-        config: The run's, as JSON values.
+        config: The run's config, as JSON values.
     """
     found = []
     for path, wanted in FIXED.items():
@@ -126,7 +126,7 @@ def open_because(config: Mapping[str, Any]) -> list[str]:
 
 
 def _is_network(opponent: str) -> bool:
-    """Returns whether an opponent may be a network of the benchmark's planes."""
+    """Returns whether ``opponent`` may name a network with the benchmark's planes."""
     return opponent != "random" and not opponent.startswith(
         ("mcts:", "gtp:", "gomocup:", "katago:")
     )

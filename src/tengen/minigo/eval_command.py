@@ -1,4 +1,4 @@
-"""``tengen eval RUN`` for a run with a target: plays models until one passes."""
+"""``tengen eval RUN`` for a run with a target: evaluates models until one passes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _INTERRUPTED = 130
 
 
 def has_target(where: str) -> bool:
-    """Returns whether a path is a run with a target.
+    """Returns whether ``where`` is a run whose models play against a target.
 
     Raises:
         UsageError: The run has a newer schema.
@@ -37,22 +37,22 @@ def has_target(where: str) -> bool:
 
 
 def evaluate_models(args: argparse.Namespace) -> dict[str, Any]:
-    """Plays a run's open matches against its target, and prints the result.
+    """Plays the run's open matches against the target and prints the result.
 
-    Several processes may do so concurrently, on hosts that share the run directory.
+    Several processes may do so concurrently, on any host with the run directory.
 
     Args:
-        args: ``model``, the run; ``threads``; ``task``, typed for a game in Python;
-            ``opponent``, typed for a target that is a program.
+        args: ``model``, the run; ``threads``; ``task``, required for a game in Python;
+            ``opponent``, required for a target that is a program.
 
     Returns:
-        The content of ``RUN/eval/target/result.json``, and ``exit_code``, not 0 without
-        a result.
+        ``run``, the fields of ``RUN/eval/target/result.json`` if there is a result, and
+        ``exit_code``: without a result 1, or 130 if interrupted.
 
     Raises:
-        UsageError: The target no longer exists, differs from that of earlier matches,
-            or is a program that was not typed; the folder is a mirror or not writable;
-            or ``tengen train`` is about to stop the run.
+        UsageError: The target is missing, differs from the target of earlier matches,
+            or is a program that was not typed; the folder is a mirror or cannot be
+            written; or the run is still stopping.
         RunError: A model is damaged, or the target fails.
     """
     num_threads = usable_threads(args.threads)
@@ -101,7 +101,7 @@ def evaluate_models(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _beside(result: TargetResult) -> list[str]:
-    """Returns the two numbers that stand beside the rule, as lines for people."""
+    """Returns text lines for the smoothed time and for the confirming match."""
     lines = []
     if result.smoothed_after_s is not None:
         lines.append(f"by all results smoothed {result.smoothed_after_s:,.1f} s")

@@ -1,10 +1,10 @@
-"""The times of a run, for runs whose result is a time (MLPerf).
+"""Records the times of a run, because the result of an MLPerf run is a time.
 
-``RUN/eval/calls.json`` says when each call of ``tengen train`` began, whether it
-trained or only wrote the config, for roles by themselves, and which of its settings
-MLPerf's closed division forbids. ``RUN/eval/began.json`` says when the learner
-began. Once training has ended, ``RUN/eval/target/clock.json`` and ``generations.jsonl``
-are made from these files and the models, for the run's log.
+``RUN/eval/calls.json`` records when each call of ``tengen train`` began, whether it
+trained or only wrote the config for standalone roles, and which of its settings
+MLPerf's closed division forbids. ``RUN/eval/began.json`` records when the learner
+began. After training, ``RUN/eval/target/clock.json`` and ``generations.jsonl`` are
+derived from these files and the models, for the run's log.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _ADVICE = "restore it from a copy; without it the run has no result"
 
 
 def has_calls(run: RunDirectory) -> bool:
-    """Returns whether a call was recorded, also where the run is no benchmark now."""
+    """Returns whether a call was recorded, even if the run no longer has a target."""
     return (run.eval / _CALLS).exists()
 
 
 def note_call(
     run: RunDirectory, config: Mapping[str, Any], *, trains: bool = True
 ) -> None:
-    """Records that a call of ``tengen train`` begins; the call holds the run's lock.
+    """Records the start of a ``tengen train`` call. The caller holds the run's lock.
 
     Args:
         run: The run.
@@ -51,8 +51,8 @@ def note_call(
         trains: Whether the call trains; if not, it only writes the config.
 
     Raises:
-        UsageError: The file is of a newer schema.
-        RunError: It is damaged, or the disk refuses.
+        UsageError: The file has a newer schema.
+        RunError: The file is damaged or cannot be written.
     """
     call = {
         "at": round(time.time(), 3),
@@ -66,14 +66,14 @@ def note_call(
 
 
 def run_open_because(run: RunDirectory) -> list[str]:
-    """Returns the reasons, of any call, why the run is in MLPerf's open division.
+    """Returns the reasons from all calls why the run is in MLPerf's open division.
 
-    Reasons about ``agent.target`` are left out: the target is the same for all models,
-    so the last call's config decides.
+    Omits reasons about ``agent.target``. The target is the same for all models, so the
+    config of the last call decides.
 
     Raises:
-        UsageError: A file is of a newer schema.
-        RunError: It is damaged.
+        UsageError: A file has a newer schema.
+        RunError: A file is damaged.
     """
     found = [
         reason
@@ -90,16 +90,16 @@ def run_open_because(run: RunDirectory) -> list[str]:
 
 
 def has_history(run: RunDirectory) -> bool:
-    """Returns whether ``publish_history`` was done for all current models."""
+    """Returns whether the published history includes the newest model."""
     return TargetFiles(run).history_model() == run.models.latest()
 
 
 def publish_history(run: RunDirectory) -> None:
-    """Publishes ``clock.json`` and ``generations.jsonl``, once training has ended.
+    """Publishes ``clock.json`` and ``generations.jsonl`` after training has ended.
 
     Raises:
-        UsageError: A file is of a newer schema.
-        RunError: A file is damaged, or the disk refuses.
+        UsageError: A file has a newer schema.
+        RunError: A file is damaged or cannot be written.
     """
     files = TargetFiles(run)
     metas = [
@@ -113,12 +113,12 @@ def publish_history(run: RunDirectory) -> None:
     calls = [float(call["at"]) for call in _calls(run) if call["trains"]]
     first_model_at = metas[0][1].made_at if metas else None
     clock_at = read_began(run)
-    # A run that learns from imported games publishes its first model while the clock
-    # runs.
+    # A run that learns from imported games publishes its first model after the clock
+    # has started, so initialisation ends at the earlier of the two times.
     ends = [at for at in (first_model_at, clock_at) if at is not None]
     init_ended_at = min(ends, default=None)
-    # Calls that ended before there was a model, for example because a GPU was missing,
-    # left nothing: the run begins with the call that made the first model.
+    # Calls that failed before the first model, for example because a GPU was missing,
+    # left no results, so the run begins with the call that made the first model.
     before = [at for at in calls if init_ended_at is not None and at <= init_ended_at]
     calls = calls[max(0, len(before) - 1) :]
     clock = {
@@ -132,7 +132,7 @@ def publish_history(run: RunDirectory) -> None:
 
 
 def _generation(number: int, meta: ModelMeta, before: ModelMeta) -> dict[str, Any]:
-    """Returns the figures of the pass between two models."""
+    """Returns statistics of the learning pass from ``before`` to ``meta``."""
     origin = meta.origin
     return {
         "generation": None if origin is None else origin.pass_generation,
@@ -155,7 +155,7 @@ def _calls(run: RunDirectory) -> list[dict[str, Any]]:
         return [
             {
                 "at": float(call["at"]),
-                # Earlier versions recorded no other calls.
+                # Earlier versions recorded only calls that train.
                 "trains": bool(call.get("trains", True)),
                 "open_because": [str(reason) for reason in call["open_because"]],
             }

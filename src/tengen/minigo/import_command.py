@@ -1,12 +1,11 @@
-"""``tengen data import-minigo``: models and examples of MLPerf's minigo.
+"""``tengen data import-minigo``: imports models and examples of MLPerf's minigo.
 
-See docs/howto/train/mlperf_data.md. Examples are compressed record files, one a game.
+See docs/howto/train/mlperf_data.md. Examples are in compressed record files, one file
+per game. N is the side of the board.
 
-Source: MLPerf training v2.1, minigo, ``preprocessing.py``, for what an example has;
-TensorFlow, ``tensorflow/core/lib/io/record_writer.h`` for a record and
+Source: MLPerf training v2.1, minigo, ``preprocessing.py`` for the content of examples;
+TensorFlow, ``tensorflow/core/lib/io/record_writer.h`` for the record format and
 ``tensorflow/core/example`` for the fields (Apache License 2.0).
-
-Legend: R examples, N side of the board.
 """
 
 from __future__ import annotations
@@ -52,28 +51,28 @@ __all__ = [
 ]
 
 Layout: TypeAlias = Literal["nchw", "nhwc"]
-"""Whether an example's planes lie one after the other, or its points do."""
+"""Axis order of an example's planes: channels first or channels last."""
 
 _WHAT = "examples"
 _MAX_BYTES = 1 << 26
 _HEADER_BYTES = 12
 _CRC_BYTES = 4
-# Ones where Black is to move.
+# The index of the plane that is 1 everywhere if Black is to move.
 _BLACK_PLANE = 8
-# A sum of shares in float32.
+# Tolerance for the sum of a float32 distribution.
 _TOLERANCE = 1e-3
 
 
 def read_examples(path: Path, side: int, layout: Layout) -> Examples:
-    """Returns what is in a ``.tfrecord.zz`` file.
+    """Returns the examples in a ``.tfrecord.zz`` file.
 
     Args:
         path: The file.
-        side: N.
-        layout: Of the planes; files of minigo 0.7 and later have ``nchw``.
+        side: N, the expected side of the board.
+        layout: Axis order of the planes; minigo 0.7 and later write ``nchw``.
 
     Raises:
-        RunError: It is missing, damaged, or of another board.
+        RunError: The file is missing, damaged, or has another board.
     """
     rows = []
     with reading_file(_WHAT, path):
@@ -89,10 +88,10 @@ def read_examples(path: Path, side: int, layout: Layout) -> Examples:
 
 
 def side_of(path: Path) -> int:
-    """Returns N of the first example of a file; 0 where there is none.
+    """Returns N of the first example in a file; 0 if the file has no examples.
 
     Raises:
-        RunError: As ``read_examples``.
+        RunError: See ``read_examples``.
     """
     with reading_file(_WHAT, path):
         data = memoryview(_inflated(read_bounded(path, _MAX_BYTES)))
@@ -183,7 +182,7 @@ _GENERATION = re.compile("[0-9]{6}")
 _PATTERN = "*.tfrecord.zz"
 
 ImportedGeneration = tuple[int, int, int]
-"""Number of a generation, and its games and rows."""
+"""The generation's number, its number of games and its number of rows."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -225,15 +224,15 @@ def import_minigo(args: argparse.Namespace) -> dict[str, Any]:
     """Imports a model or examples.
 
     Returns:
-        ``out``, and of a model ``task``, ``net`` (blocks and channels) and
-        ``num_steps``; of examples ``generations``, ``num_games`` and ``num_rows``.
+        ``out``; for a model also ``task``, ``net`` (blocks and channels) and
+        ``num_steps``; for examples ``generations``, ``num_games`` and ``num_rows``.
 
     Raises:
-        UsageError: An argument names nothing to import, or a model that is damaged or
-            of another kind; a model's ``--out`` exists; or ``--out`` lies behind a file
-            or cannot be written. Nothing is written.
-        RunError: A file of examples is damaged, cannot be read or is of another kind,
-            or the disk refuses.
+        UsageError: The source is missing, or is a damaged or unsupported model; a
+            model's ``--out`` exists; or ``--out`` is below a file or cannot be written.
+            Nothing is written.
+        RunError: An examples file is damaged, unreadable or unsupported, or a write
+            fails.
     """
     _check_out(args.out)
     if args.examples is not None:
@@ -253,7 +252,7 @@ def import_minigo(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _check_out(out: Path) -> None:
-    """Refuses a folder that cannot be made or written."""
+    """Raises UsageError if the folder ``out`` cannot be created or written."""
     path = out.absolute()
     nearest = next(p for p in (path, *path.parents) if os.path.lexists(p))
     check(
@@ -272,7 +271,7 @@ def _import_model(
     try:
         weights = read_weights(opened())
     except RunError as error:
-        # Nothing is written yet: the file that was named is no such network.
+        # Nothing is written yet, so an unsuitable file is a usage error.
         raise UsageError(str(error)) from error
     task = f"go/{weights.side}/nosuicide/planes=minigo"
     meta = ModelMeta(
@@ -324,22 +323,22 @@ def import_examples(
     layout: Layout,
     watch: Callable[[ImportedGeneration], None],
 ) -> list[ImportedGeneration]:
-    """Writes the rows of every generation. Blocks; a generation is in memory, packed.
+    """Writes the rows of all generations. Blocks; holds one packed generation.
 
-    Games are numbered in the order of their paths, folder by folder. What was written
-    before is written again.
+    Games are numbered in the order of their paths, folder by folder. Existing output
+    files are replaced.
 
     Args:
         source: A folder of folders ``NNNNNN``, each with ``.tfrecord.zz`` files at any
-            depth, one a game.
-        out: Where the files go; made if it is not there.
-        layout: Of the planes in an example.
-        watch: Called with each generation that was written.
+            depth, one file per game.
+        out: The output folder, created if missing.
+        layout: Axis order of the planes in an example.
+        watch: Called with each generation after it has been written.
 
     Raises:
-        UsageError: There are no such files.
-        RunError: One is damaged, or the disk refuses. Generations that were written
-            before are whole.
+        UsageError: ``source`` has no examples.
+        RunError: A file is damaged, or a write fails. Output files of earlier
+            generations are complete.
     """
     found = {
         int(folder.name): sorted(folder.rglob(_PATTERN))

@@ -1,4 +1,4 @@
-"""Writes the log of a benchmark run with MLPerf's own logging package."""
+"""Writes the log of a benchmark run with MLPerf's package ``mlperf_logging``."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ __all__ = [
 ]
 
 _PACKAGE = "mlperf_logging"
-# The folder that holds tengen: a line names the file that made it, from there on.
+# The folder that contains tengen. Log lines name source files relative to this folder.
 _ROOT = Path(__file__).parents[2]
 
 
 def check_package() -> None:
-    """Checks that MLPerf's logging package is installed; imports nothing.
+    """Checks that MLPerf's package can be imported, without importing it.
 
     Raises:
         UsageError: The package is not installed.
@@ -49,21 +49,21 @@ def check_package() -> None:
 
 
 def write_mllog(run: RunDirectory, path: Path | None = None) -> Path:
-    """Publishes a run's log. Blocks until the file is durable.
+    """Publishes the complete log of a run. Blocks until the log is durable.
 
-    The same run files give the same bytes.
+    The same run files always produce the same bytes.
 
     Args:
-        run: The run; it may be in progress.
+        run: The run, which may still be in progress.
         path: The file to write; None for ``RUN/eval/result_0.txt``.
 
     Returns:
         The path of the log.
 
     Raises:
-        UsageError: The package mlperf_logging is not installed, the run is not of the
-            benchmark, or the file's folder does not exist.
-        RunError: A file of the run is damaged, or writing to the disk fails.
+        UsageError: The package mlperf_logging is not installed, the run is not a
+            benchmark run, or the folder of ``path`` does not exist.
+        RunError: A file of the run is damaged, or the log cannot be written.
     """
     check_package()
     path = run.eval / "result_0.txt" if path is None else path
@@ -74,10 +74,10 @@ def write_mllog(run: RunDirectory, path: Path | None = None) -> Path:
 
 
 def _render(events: Sequence[Event]) -> list[str]:
-    """Returns one line per event."""
+    """Returns one log line per event."""
     package = importlib.import_module(f"{_PACKAGE}.mllog.mllog")
     lines = _Lines()
-    # Not registered with ``logging``, so no other handler of the process prints lines.
+    # This logger has no parent, so no other handler of the process receives the lines.
     logger = logging.Logger("tengen.mllog", logging.INFO)
     logger.addHandler(lines)
     teller = package.MLLogger(logger, root_dir=re.escape(str(_ROOT)))
@@ -89,7 +89,7 @@ def _render(events: Sequence[Event]) -> list[str]:
 
 
 class _Lines(logging.Handler):
-    """A log handler that stores messages."""
+    """Stores the messages that it receives."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -100,9 +100,9 @@ class _Lines(logging.Handler):
 
 
 ORGANISATION = "tengen"
-"""Placeholder for the submitter's name."""
+"""Placeholder for the submitter, which a real submission replaces."""
 STATUS = "research"
-"""The submission checker's term for a system that is not commercially available."""
+"""MLPerf's status for a system that is not for sale."""
 
 _UNFINISHED = "the run is not over"
 
@@ -112,26 +112,26 @@ class Event:
     """One line of the log."""
 
     time_ms: int
-    """Time of the event, UNIX milliseconds."""
+    """Time in UNIX milliseconds."""
     kind: Literal["event", "start", "end"]
     """A point in time, or the start or end of an interval."""
     key: str
-    """MLPerf's key of the event."""
+    """MLPerf's name of the event."""
     value: Any = None
     """The event's value, a JSON value."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """The event's metadata, JSON values."""
+    """Additional JSON values."""
 
 
 def make_events(run: BenchmarkRun) -> list[Event]:
-    """Returns the log events of a run so far, in order of time.
+    """Returns the events of a run so far, in order of time.
 
-    The ``epoch_num`` of training and evaluation events is the model's number. A run in
-    progress has no ``run_stop``; if no model passed, the status of ``run_stop`` is
+    The ``epoch_num`` is the model's number, in training and in evaluation. An
+    unfinished run has no ``run_stop``. If no model passed, ``run_stop`` has the status
     ``aborted``.
 
     Args:
-        run: The contents of the run's files.
+        run: The content of the run's files.
     """
     told = [
         *_submission(run),
@@ -141,7 +141,7 @@ def make_events(run: BenchmarkRun) -> list[Event]:
         *_evaluation(run),
         *_stop(run),
     ]
-    # The sort is stable: events in the same millisecond keep the order above.
+    # The sort is stable, so events of the same millisecond keep the order above.
     return sorted(told, key=lambda event: event.time_ms)
 
 
@@ -163,7 +163,7 @@ def _submission(run: BenchmarkRun) -> Iterator[Event]:
         "submission_division": division,
         "submission_status": (STATUS, {}),
         "submission_platform": (run.platform, {}),
-        # The checker requires this line. Tengen never clears the system's caches.
+        # MLPerf's checker requires this line. tengen does not clear system caches.
         "cache_clear": (False, {}),
     }
     for key, (value, metadata) in values.items():
@@ -186,7 +186,7 @@ def _settings(run: BenchmarkRun) -> Iterator[Event]:
         "lr_boundaries": list(settings.boundaries),
         "opt_name": settings.optimizer,
         "opt_weight_decay": settings.weight_decay,
-        # A step uses one batch, however its learners divide the batch.
+        # Each learner step uses one batch, even if several learners share it.
         "gradient_accumulation_steps": 1,
         "seed": settings.seed,
         "min_selfplay_games_per_generation": settings.min_games,
@@ -293,13 +293,13 @@ def mllog(args: argparse.Namespace) -> dict[str, Any]:
 
     Returns:
         ``run``, ``log``, ``division``, ``open_because``, ``status`` (``success``,
-        ``aborted``, or ``unfinished`` while models remain to be evaluated), ``passed``
-        (a model's number) and ``passed_after_s``, both None if no model has passed.
+        ``aborted``, or ``unfinished`` before the evaluation has ended), ``passed`` (the
+        model's number) and ``passed_after_s``, both None if no model has passed.
 
     Raises:
-        UsageError: The package mlperf_logging is not installed, the run is not of the
-            benchmark, or the file's folder does not exist.
-        RunError: A file of the run is damaged, or writing to the disk fails.
+        UsageError: The package mlperf_logging is not installed, the run is not a
+            benchmark run, or the folder of ``args.out`` does not exist.
+        RunError: A file of the run is damaged, or the log cannot be written.
     """
     check_package()
     run = RunDirectory.open(args.run)

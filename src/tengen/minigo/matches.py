@@ -1,4 +1,4 @@
-"""Plays a run's models against its target, in order, once training has ended."""
+"""Plays a run's models against its target, in order of their numbers."""
 
 from __future__ import annotations
 
@@ -49,42 +49,42 @@ __all__ = ["Room", "TargetMatches", "room_for"]
 
 _LOOK_S = 0.2
 _AHEAD = 2
-"""Most matches that a process works on beyond the first open one."""
+"""Maximum number of matches after the first open one that a process works on."""
 _GPU_THREADS = 2
-"""Threads for each GPU where both players compute on GPUs: one searches while the GPU
-answers the other. More would make smaller batches of the same games."""
+"""Threads per GPU if both players compute on GPUs: one thread searches while the GPU
+evaluates the other's batch. More threads would split the games into smaller batches."""
 _GPU_SLOTS = 256
-"""Most games at once of such a thread."""
+"""Maximum number of concurrent games of a thread if both players compute on GPUs."""
 _NAMES = 64
-"""Number of lock names. Two parts with the same name are played one after the other."""
+"""Number of lock names. Parts with the same lock name are played one after another."""
 _MAX_ODD = 0.02
-"""The largest share of a match's games that may be disputed, and that a target may lose
-by moves that are not legal; at least one may be. Beyond, the target plays another game,
-and its losses say nothing.
+"""Maximum share of a match's games that may be disputed, and that a target may lose by
+illegal moves; one game is always allowed. Above it, the target plays by other rules, so
+its losses prove nothing.
 """
 
 
 class Room(NamedTuple):
-    """Where the two players of a match compute."""
+    """The threads and devices of a match."""
 
     num_threads: int
-    """Threads that play."""
+    """Number of threads that play."""
     num_slots: int | None = None
-    """Most games at once of a thread; None for the usual number."""
+    """Maximum number of concurrent games of a thread; None for the default."""
     devices: str | None = None
-    """Where an opponent that is a model computes; None for the CPU."""
+    """Devices of an opponent that is a model; None for the CPU."""
 
 
 def room_for(inference: InferenceConfig, opponent: str, num_threads: int) -> Room:
-    """Returns where the players compute; on GPUs the games share few large batches.
+    """Returns the threads and devices of a match: few threads, large batches on GPUs.
 
     Args:
-        inference: How the run's models compute.
-        opponent: As the run's config names it.
-        num_threads: Threads that this process may use.
+        inference: Inference config of the run's models.
+        opponent: The opponent, as the run's config names it.
+        num_threads: Number of threads that this process may use.
 
     Raises:
-        UsageError: The opponent is gone.
+        UsageError: The opponent does not exist.
     """
     if not (inference.is_on_gpu and is_network(opponent)):
         return Room(num_threads)
@@ -93,25 +93,26 @@ def room_for(inference: InferenceConfig, opponent: str, num_threads: int) -> Roo
 
 
 class TargetMatches:
-    """Plays a run's models against its target. Used by one thread.
+    """Plays a run's models against its target. For one thread.
 
-    Any number of processes share the games of a match by parts. The process that finds
-    all parts done publishes the match's record. A process that finds every part of the
-    first open match taken works on the next matches. While the run is still to get
-    models, matches are played, but no result is published.
+    Any number of processes share the parts of a match. The process that finds all parts
+    done publishes the match's record. If other processes hold every part of the first
+    open match, this process works on the next matches. Before all models are trained,
+    matches are played, but no result is published.
 
     Args:
         config: The run's config.
         run: The run.
-        context: Its stop ends a turn, whose games are lost; its progress is called with
-            a part's ``stage``, ten times a second.
+        context: The role's context. Its ``stop`` ends a turn and discards the turn's
+            games; its ``progress`` receives a part's ``stage`` ten times a second.
 
     Attributes:
-        waits_for: What the last turn lacked for its work, and what to do; empty if it
-            worked.
+        waits_for: Why the last turn had no work, and what the user can do; empty if the
+            turn did work.
 
     Raises:
-        UsageError: The run has no target, or games were played against another target.
+        UsageError: The run has no target, or earlier games had other settings or
+            another target.
     """
 
     def __init__(
@@ -140,7 +141,7 @@ class TargetMatches:
         self._model: tuple[int, ModelPlayer] | None = None
 
     def turn(self) -> Report | None:
-        """Plays a part of a match, or publishes a result; returns None at the end."""
+        """Plays a part of a match or publishes a result; None if no work is left."""
         while True:
             self.waits_for = ""
             models = self._run.models.numbers()
@@ -151,7 +152,7 @@ class TargetMatches:
                     if is_mine:
                         publish_history(self._run)
             if self._files.result(self._iterations) is not None:
-                # Games that other processes played ahead, or that a kill left.
+                # Remove games played in advance, or left by killed processes.
                 self._files.clear_all_games()
                 self.waits_for = f"{self._run.path} has its result"
                 return None
@@ -167,7 +168,7 @@ class TargetMatches:
             for match in matches[: 1 + _AHEAD]:
                 if (report := self._work_at(match)) is not None:
                     return report
-            # Other processes play the rest.
+            # Other processes play all remaining parts, so wait for them.
             if self._context.stop.wait(_LOOK_S):
                 return {"stopped": True}
 
@@ -175,7 +176,7 @@ class TargetMatches:
         """See ``Role.close``."""
 
     def _work_at(self, match: TargetMatch) -> Report | None:
-        """Plays a free part or ends the match; returns None if neither is possible."""
+        """Plays a free part or publishes the record; None if neither is possible."""
         chunks = match.chunks(self._target.chunk_games)
         missing = [
             chunk
@@ -193,13 +194,13 @@ class TargetMatches:
         return None
 
     def _is_there(self, match: TargetMatch, chunk: int) -> bool:
-        # Another process may have ended the match meanwhile.
+        # Another process may have finished the part or the match in the meantime.
         is_recorded = self._files.record(match.name) is not None
         return is_recorded or self._files.has_games(match.name, chunk)
 
     @contextlib.contextmanager
     def _claimed(self, name: str) -> Iterator[bool]:
-        """Yields whether this process got the lock of that name."""
+        """Yields whether this process acquired the lock ``name``."""
         lock: WriterLock | None = None
         name = f"target-{name}"
         if self._run.lock_holder(name) is None:
@@ -222,7 +223,7 @@ class TargetMatches:
         try:
             self._files.publish_games(match.name, chunk, report.games, began_at)
         except RunError:
-            # Once there is a result, any process clears what was played ahead.
+            # If the run has its result, another process may have removed the folder.
             if self._files.result(self._iterations) is None:
                 raise
         return {
@@ -237,12 +238,12 @@ class TargetMatches:
 
         Args:
             match: The match.
-            chunk: The part, from 0.
-            num_games: Games of the part.
+            chunk: Index of the part, from 0.
+            num_games: Number of games in the part.
 
         Raises:
             MatchStopped: The role was stopped.
-            UsageError: The target is gone, or is a program that was not typed.
+            UsageError: The target is missing, or is a program that was not typed.
             RunError: A model is damaged, or the target fails.
         """
 
@@ -327,11 +328,11 @@ class TargetMatches:
         }
 
     def _keep(self, match: TargetMatch, played: list[PlayedGame]) -> None:
-        """Writes the games to ``RUN/games/target``, for people."""
+        """Writes the match's games to ``RUN/games``, for people to read."""
         folder = self._files.told_games(confirms=match.confirms)
         make_directory(folder.path)
-        # After a kill before the record was written, games may be there already, of
-        # parts that were played again since.
+        # A process that was killed before it published the record may have left games
+        # of parts that were played again since then.
         if folder.entry(match.model).exists():
             remove_directory(folder.entry(match.model))
         names = (f"{match.model:06d}", self._target.opponent)
@@ -362,7 +363,7 @@ class TargetMatches:
             return {**to_dict(result), "is_result": True}
 
     def open_model(self, number: int) -> MatchPlayer:
-        """Returns the player of one of the run's models. Blocks while it is read."""
+        """Returns the player for model ``number``. Blocks while the model is read."""
         if self._model is None or self._model[0] != number:
             entry = self._run.models.entry(number)
             parts = (
@@ -379,11 +380,11 @@ class TargetMatches:
         return newest_inference(self._run, self._config)
 
     def open_target(self) -> MatchPlayer:
-        """Returns the target. Blocks while it is opened for the first time."""
+        """Returns the target's player. The first call blocks while opening it."""
         if self._opponent is None:
             word = self._target.opponent
             if is_engine(word):
-                # Also where run.json has changed since the runner looked at it.
+                # run.json may have changed since the runner checked the opponent.
                 check_typed_opponent(
                     word, self._context.opponent, self._run.path, "--opponent "
                 )

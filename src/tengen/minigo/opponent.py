@@ -1,4 +1,4 @@
-"""The opponent that a run's models meet: checked before the run, opened to play."""
+"""Checks the opponent of a run's models before training, and opens it for matches."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ _TERMS_ADVICE = "remove the folder, and all models are played anew"
 def check_typed_opponent(
     opponent: str, typed: str | None, source: object, option: str
 ) -> None:
-    """Rejects an engine that the user has not typed in this call; starts nothing.
+    """Refuses an engine that only ``run.json`` names. Starts no process.
 
-    A run may come from an untrusted source, and an engine is an arbitrary command.
+    An engine is a command to execute, and ``run.json`` may come from anyone.
 
     Args:
-        opponent: The opponent in ``run.json``.
+        opponent: The opponent, as ``run.json`` names it.
         typed: The opponent that the user typed in this call, or None.
-        source: The run, for the error message.
-        option: The option that precedes a typed opponent, for the error message.
+        source: The run, for the message.
+        option: The option that precedes the opponent, for the message.
 
     Raises:
         UsageError: The opponent is an engine and was not typed, or another opponent
@@ -72,17 +72,17 @@ def check_typed_opponent(
 
 
 def checked_opponent(config: TargetConfig, task: str) -> TargetConfig:
-    """Checks the opponent; returns the config with an absolute path to its model.
+    """Returns the config with the path of a model or ONNX file made absolute.
 
-    Blocks while a network is compiled, an ONNX network evaluates a few rows, or an
-    engine starts, sets up a game and quits. So these fail before training, not after.
+    Compiles a network, evaluates some rows with an ONNX network, or starts a program
+    and sets up a game, so that failures appear before training. Blocks meanwhile.
 
     Args:
-        config: The settings, with an opponent.
-        task: The game.
+        config: The target's config, which names an opponent.
+        task: The task to play.
 
     Raises:
-        UsageError: There is no such opponent, or it cannot play the task.
+        UsageError: The opponent does not exist or cannot play the task.
     """
     word = config.opponent
     if word.startswith(_ONNX):
@@ -119,10 +119,10 @@ def checked_opponent(config: TargetConfig, task: str) -> TargetConfig:
 def checked_target(
     config: RunConfig, run: RunDirectory, known: RunConfig | None, *, is_typed: bool
 ) -> RunConfig:
-    """Returns the config with ``agent.target.opponent`` as the full path of a model.
+    """Returns the config with a model path in ``agent.target.opponent`` made absolute.
 
-    A RUN becomes its newest model at the first call that names the RUN: later calls
-    with the same command keep this model.
+    If the opponent is a RUN, the first call that names it selects the newest model, and
+    later calls with the same opponent keep this model.
 
     Args:
         config: The config of this call.
@@ -131,9 +131,9 @@ def checked_target(
         is_typed: Whether the user typed the opponent in this call.
 
     Raises:
-        UsageError: There is no such opponent, none where one is needed, it cannot play
-            the task, it is a program that was not typed, or models have already met it
-            by other settings.
+        UsageError: The opponent does not exist, is required but empty, cannot play the
+            task, or is a program that was not typed; or earlier matches had other
+            settings.
     """
     agent = config.games
     if agent is None:
@@ -161,7 +161,7 @@ def checked_target(
 
 
 def _is_model_of(path: str, word: str) -> bool:
-    """Returns whether a path is a model of the run that a word names."""
+    """Returns whether ``path`` is a model of the run at ``word``."""
     return bool(path) and Path(path).parent == RunDirectory(word).models.path.resolve()
 
 
@@ -172,19 +172,19 @@ def open_opponent(
     num_threads: int,
     devices: str | None = None,
 ) -> MatchPlayer:
-    """Returns the opponent as a player. Blocks while a model is read and compiled.
+    """Returns the opponent's player. Blocks while a model is read and compiled.
 
     Args:
-        config: The result of ``checked_opponent``.
-        task: The game.
-        play: Play settings of an opponent that is a network.
-        num_threads: Threads that evaluate concurrently.
-        devices: The device that runs a tengen model, as for ``open_for_play``. An ONNX
-            graph runs on the CPU.
+        config: The target's config, as returned by ``checked_opponent``.
+        task: The task to play.
+        play: Search settings of an opponent that is a network.
+        num_threads: Number of threads that evaluate concurrently.
+        devices: Devices of a tengen model, as for ``open_for_play``. An ONNX graph
+            runs on the CPU.
 
     Raises:
-        UsageError: The opponent no longer exists, or this host lacks the GPU.
-        RunError: The backend rejects the model.
+        UsageError: The opponent does not exist, or this host lacks the GPU.
+        RunError: The backend cannot load the model.
     """
     word = config.opponent
     if word.startswith(_ONNX):
@@ -193,8 +193,8 @@ def open_opponent(
     found = find_player(word)
     if not isinstance(found, ModelDir):
         return found
-    # Imports a Python task only if it is also the run's own task. Other models may have
-    # other rules or planes, or support all boards; ``playing`` checks them.
+    # The code of a task in Python runs only if it is the run's own task. Other models
+    # may have other rules, planes or board sizes until ``playing`` sets the task.
     typed = task if is_program(found.meta.task) else None
     player: ModelPlayer = open_model(
         found, word, num_threads=num_threads, play=play, task=typed, devices=devices
@@ -206,16 +206,16 @@ def is_network(word: str) -> bool:
     """Returns whether an opponent is a model that ``open_opponent`` can put on a GPU.
 
     Raises:
-        UsageError: The opponent no longer exists.
+        UsageError: The opponent does not exist.
     """
     return not word.startswith(_ONNX) and isinstance(find_player(word), ModelDir)
 
 
 def opponent_digest(config: TargetConfig) -> str:
-    """Returns the SHA-256 of an opponent's files or, without files, of its name.
+    """Returns a SHA-256 that identifies an opponent: of its files, or of its name.
 
     Raises:
-        UsageError: The opponent no longer exists.
+        UsageError: The opponent does not exist.
     """
     text = config.opponent
     if text.startswith(_ONNX):
@@ -242,7 +242,7 @@ def _check_graph(path: Path, task: str) -> None:
     try:
         graph = _open_graph(path, task, 1)
     except RunError as error:
-        # No run has begun, so the user's argument is at fault.
+        # No run has begun yet, so an unsuitable file is a usage error.
         raise UsageError(f"{_NAME} ({_ONNX}{path}) cannot be used: {error}") from error
     try:
         graph.check_rows()
@@ -288,19 +288,19 @@ def _check_answers(player: EnginePlayer, task: str) -> None:
 
 
 def check_terms(files: TargetFiles, config: TargetConfig, play: PlayConfig) -> bool:
-    """Checks that games to come are of one kind with those that were played.
+    """Checks that the terms of future games equal the recorded terms of earlier games.
 
     Args:
-        files: Has the terms, once games were played.
-        config: The target.
-        play: How models search, as the config names it.
+        files: The target's files, which record the terms when games are played.
+        config: The target's config.
+        play: Search settings of the models, as in the config.
 
     Returns:
-        Whether any are fixed yet.
+        Whether terms are recorded.
 
     Raises:
-        UsageError: A setting is another one, or the opponent's files are.
-        RunError: The file is damaged.
+        UsageError: A setting or the opponent's files have changed.
+        RunError: The file with the terms is damaged.
     """
     path = files.folder / _TERMS
     if not path.exists():
@@ -330,13 +330,13 @@ def check_terms(files: TargetFiles, config: TargetConfig, play: PlayConfig) -> b
 
 
 def keep_terms(files: TargetFiles, config: TargetConfig, play: PlayConfig) -> None:
-    """Fixes the terms; see ``check_terms``. Any number of processes may, at once.
+    """Records the terms for ``check_terms``. Processes may call it concurrently.
 
-    Games in ``RUN/games`` go first: they are those of terms that were removed.
+    First removes the game records of earlier terms from ``RUN/games``.
 
     Raises:
-        UsageError: Others are fixed.
-        RunError: The file is damaged, or the disk refuses.
+        UsageError: Other terms are recorded.
+        RunError: The file with the terms is damaged or cannot be written.
     """
     if not check_terms(files, config, play):
         files.clear_told_games()
@@ -346,7 +346,7 @@ def keep_terms(files: TargetFiles, config: TargetConfig, play: PlayConfig) -> No
 
 def _terms(config: TargetConfig, play: PlayConfig) -> dict[str, Any]:
     target = to_dict(config)
-    # It says nothing of the games.
+    # This setting does not affect the games.
     del target["needs_opponent"]
     return {
         "target": target,

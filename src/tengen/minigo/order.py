@@ -1,4 +1,4 @@
-"""The matches that a run's models play against its target, in order, and the result."""
+"""The order of a run's matches against its target, and the result of the run."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ __all__ = [
 
 _MAX_STEPS = 100
 _SMALL = 1e-10
-"""Newton steps smaller than this end the fit of the curve."""
+"""The fit stops when no weight changes by this much in a Newton step."""
 _BEYOND = 0.25
-"""Maximum time of a crossing after the last model, as a share of the models' span."""
+"""Maximum extrapolation past the last model, as a share of the models' time span."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class TargetMatch:
     """A match of one model against the target."""
 
     model: int
-    """Number of the model."""
+    """The model's number."""
     num_games: int
     """Number of games, even."""
     confirms: bool = False
@@ -41,19 +41,19 @@ class TargetMatch:
 
     @property
     def name(self) -> str:
-        """The base name of the match's files."""
+        """Name of the match's files."""
         return f"{self.model:06d}" + ("-confirm" if self.confirms else "")
 
     @property
     def words(self) -> str:
-        """A description of the match, for messages."""
+        """Description of the match for people."""
         return "in its confirming match" if self.confirms else "against the target"
 
     def chunks(self, chunk_games: int) -> list[int]:
-        """Returns the number of games in each part, in order.
+        """Returns the number of games of each part, in order.
 
         Args:
-            chunk_games: Games per part, except that the last may be smaller.
+            chunk_games: Number of games of each part except the last.
         """
         whole, rest = divmod(self.num_games, chunk_games)
         return [chunk_games] * whole + ([rest] if rest else [])
@@ -72,17 +72,17 @@ class TargetMatch:
 def open_matches(
     models: Sequence[int], files: TargetFiles, config: TargetConfig
 ) -> list[TargetMatch]:
-    """Returns the matches that have no record yet and may be needed, in order.
+    """Returns the matches without a record that may still be needed, in order.
 
     Args:
-        models: Numbers of the run's models, in increasing order. The first is not
-            played, because it is untrained.
-        files: The target's files, which contain the records.
-        config: The settings of the target.
+        models: The run's model numbers, in increasing order. The first model is not
+            played, because it precedes all learning.
+        files: The target's files, with the records.
+        config: The target's config, with the win rate required to pass.
 
     Returns:
-        The open matches of models before the first model that has passed or, if all are
-        recorded, the confirming match of that model, unless it is recorded too.
+        Matches of models before the first that has passed, and that model's confirming
+        match; empty if all have records.
     """
     found = []
     for number in models[1:]:
@@ -105,9 +105,9 @@ def evaluated(
     """Returns the records in order, up to the first missing record or passing model.
 
     Args:
-        models: Numbers of the run's models, in increasing order.
-        files: The target's files, which contain the records.
-        config: The settings of the target.
+        models: The run's model numbers, in increasing order.
+        files: The target's files, with the records.
+        config: The target's config, with the win rate required to pass.
     """
     records = []
     for number in models[1:]:
@@ -132,11 +132,11 @@ def target_result(
     """Returns the result of the run.
 
     Args:
-        models: The run's, in increasing order.
-        files: Has the records of all models that had to be played.
-        config: Who passes.
-        iterations: Number of models that the run was to have.
-        clock_at: When training began, UNIX seconds; None if that is not known.
+        models: The run's model numbers, in increasing order.
+        files: The target's files, with the records of all matches that were needed.
+        config: The target's config, with the win rate required to pass.
+        iterations: Number of models that the run was to train.
+        clock_at: When training began, in UNIX seconds; None if unknown.
         open_because: The reasons why the run is in the open division.
     """
     records = evaluated(models, files, config)
@@ -172,21 +172,21 @@ def target_result(
 
 
 def smoothed_crossing(records: Sequence[TargetRecord], win_rate: float) -> float | None:
-    """Returns the time at which a smoothed curve of all results crosses a win rate.
+    """Returns when a curve fitted to all models' results crosses a win rate.
 
-    The curve is a maximum-likelihood logistic regression of the points on the time at
-    which each model was created (McCullagh and Nelder 1989, "Generalized Linear
+    The curve is a logistic regression of the points on the creation time of each model,
+    fitted by maximum likelihood (McCullagh and Nelder 1989, "Generalized Linear
     Models", chapter 4). A single match of 256 games has a standard deviation of 3 %, so
-    the first model that passes is often lucky. The curve reduces this bias but does not
-    remove it, because models after the first that passed are not played.
+    the first model that passes is often lucky. The curve is less biased, but not
+    unbiased, because models after the first that passed are not played.
 
     Args:
-        records: The records in order of model.
-        win_rate: The share of points, in (0, 1).
+        records: Records of the models in order.
+        win_rate: The win rate to cross, in (0, 1).
 
     Returns:
-        UNIX seconds, perhaps a little after the last model; None if there are too few
-        records, or the curve does not reach ``win_rate`` in that time.
+        UNIX seconds, possibly shortly after the last model; None if there are too few
+        results, or if the curve does not rise to ``win_rate`` by then.
     """
     counted = [one for one in records if one.tally.num_games > 0]
     if len(counted) < 2 or not 0 < win_rate < 1:
@@ -197,7 +197,7 @@ def smoothed_crossing(records: Sequence[TargetRecord], win_rate: float) -> float
         return None
     time = (made - made[0]) / span
     num_games = np.array([one.tally.num_games for one in counted], float)
-    # Half a point is added to each side, so that perfect scores give finite strengths.
+    # Half a point for each side, so that a model without points has finite strength.
     share = np.array([one.tally.points + 0.5 for one in counted]) / (num_games + 1)
     columns = np.stack([np.ones_like(time), time], axis=1)
     weights = np.zeros(2)
@@ -215,8 +215,8 @@ def smoothed_crossing(records: Sequence[TargetRecord], win_rate: float) -> float
             step = np.linalg.solve(curvature, slope)
         except np.linalg.LinAlgError:
             return None
-        # A full Newton step may overshoot. The log-likelihood is concave, so some
-        # fraction of the step increases it.
+        # A full Newton step may overshoot. The log-likelihood is concave, so a fraction
+        # of the step increases it.
         before = log_likelihood(weights)
         while np.abs(step).max() >= _SMALL and log_likelihood(weights + step) < before:
             step /= 2

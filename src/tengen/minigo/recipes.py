@@ -1,10 +1,10 @@
-"""Recipes of MLPerf's reinforcement-learning benchmark, minigo.
+"""Recipes for MLPerf's reinforcement-learning benchmark, minigo.
 
 Source: MLPerf training v0.7 to v2.1, training rules, and the reference's
 ``ml_perf/flags/19``.
 
-Differs from the reference: docs/howto/train/mlperf.md has the list, "What differs from
-the reference".
+Differs from the reference: see "What differs from the reference" in
+docs/howto/train/mlperf.md.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ _NOISE_OF_19 = 0.03
 
 @dataclass(frozen=True, kw_only=True)
 class _Small:
-    """Settings of a small board that replace those of the benchmark."""
+    """Settings of a small board, which replace the benchmark's settings."""
 
     net: MinigoConfig
     """Config of the network."""
     num_games: int = 256
-    """Games per generation."""
+    """Number of games in a generation."""
     full_simulations: int = 96
     """Simulations of a full search."""
     share: float = 0.3
-    """Share of the rows of five generations that a pass samples."""
+    """Share of the rows of five generations that a learning pass samples."""
     iterations: int
     """Number of models after which training ends."""
     rates: tuple[float, ...] = (0.005, 0.05, 0.01)
-    """Successive learning rates."""
+    """Learning rates, in the order of use."""
     boundaries: tuple[int, ...]
-    """Steps after which the next rate applies."""
+    """Learner steps after which the next learning rate applies."""
 
 
 SMALL_BOARDS = {
@@ -62,7 +62,7 @@ SMALL_BOARDS = {
         iterations=14,
         boundaries=(64, 1600),
     ),
-    # With the share and the heads of the smaller boards it learns too slowly.
+    # With the share and the heads of the other boards, 9x9 learns too slowly.
     9: _Small(
         net=MinigoConfig(
             num_blocks=2, num_channels=32, policy_channels=32, value_channels=8
@@ -75,24 +75,24 @@ SMALL_BOARDS = {
         boundaries=(100, 20_000, 40_000),
     ),
 }
-"""Settings of the scaled benchmark by board size."""
+"""Settings of the scaled benchmark, by the side of the board."""
 
 
 def serves_minigo(task: str) -> bool:
-    """Returns whether a task is Go on the benchmark's board."""
+    """Returns whether ``task`` is Go on the benchmark's 19x19 board."""
     return _side(task) == 19
 
 
 def serves_small(task: str) -> bool:
-    """Returns whether a task is Go on a board of the scaled benchmark."""
+    """Returns whether ``task`` is Go on a board of the scaled benchmark."""
     return _side(task) in SMALL_BOARDS
 
 
 def minigo(task: str, num_threads: int) -> RunConfig:
-    """Returns the config of the benchmark, 19x19: days on a CPU, hours on a cluster.
+    """Returns the config of the 19x19 benchmark: days on a CPU, hours on a cluster.
 
-    A target must be set. The run starts with games of a random network. For a run in
-    the closed division, set ``learner.initial_model`` and ``store.imported`` to the
+    The user must set a target. The run begins with games of a random network; for a
+    closed-division run, set ``learner.initial_model`` and ``store.imported`` to the
     published checkpoint; see docs/howto/train/mlperf.md.
     """
     if not serves_minigo(task):
@@ -105,30 +105,30 @@ def minigo(task: str, num_threads: int) -> RunConfig:
             iterations=70,
             bootstrap=BootstrapConfig(),
             actor=SelfplayConfig(
-                # If roles take turns, one turn per model; otherwise sealed in parts.
+                # If roles work in turns, one turn plays a generation.
                 games_per_generation=8192,
                 search=_search(19),
                 full_simulations=800,
                 cheap_simulations=80,
                 full_probability=0.25,
                 settled_playout_share=0.0,
-                # Per core (a GPU has more); with four leaves each, 64 rows per batch.
+                # Per core; a GPU gets more. With four leaves per game, batches of 64.
                 num_slots=16,
                 cache_mib=256,
             ),
             loss=_LOSS,
             play=_PLAY,
             rating=_NO_RATING,
-            # Large, for a GPU: half of the 64 games wait for the other player, so each
-            # of two threads evaluates four leaves of 16 games. Not timed on a GPU.
+            # Large, for GPUs: half of the 64 games wait for the other player, so each
+            # of two threads batches four leaves of 16 games. Not timed on a GPU.
             target=TargetConfig(needs_opponent=True, chunk_games=64),
         ),
         store=GenerationsConfig(),
         learner=LearnerConfig(
             batch_size=4096,
-            # Larger than a pass, so that each pass ends with one model.
+            # More samples than one pass has, so that each pass ends with one model.
             epoch_samples=1_000_000_000,
-            # One shard, so that norms use a learner's full batch, as in the reference.
+            # Batch norms use the complete batch of each learner, as in the reference.
             num_shards=1,
             optimizer=_optimizer((0.016, 0.16, 0.016, 0.0016), (128, 10_000, 20_000)),
         ),
@@ -187,7 +187,7 @@ def minigo_small(task: str, num_threads: int) -> RunConfig:
 _LOSS = AlphaZeroLossConfig(
     masks_illegal=False, value_loss="squared", value_cost=0.5, search_value_share=0.0
 )
-# For play against people: another search than in self-play, which may take longer.
+# Play against people uses another search, which may take longer.
 _PLAY = PlayConfig(search=SearchConfig(lcb_stdevs=5.0), precision="run", batch_rows=8)
 _NO_RATING = LadderConfig(time_share=0.0, final_games=0)
 
@@ -213,7 +213,7 @@ def _optimizer(rates: tuple[float, ...], boundaries: tuple[int, ...]) -> SgdConf
 
 
 def _side(task: str) -> int:
-    """Returns a task's board size; 0 if it is not Go with the benchmark's rules."""
+    """Returns the board's side if ``task`` is Go with the benchmark's rules, else 0."""
     match = _BOARD.fullmatch(task.removesuffix(_RULES))
     return 0 if match is None else int(match[1])
 

@@ -1,10 +1,10 @@
-"""The files in ``RUN/eval/target``: matches of a run's models with its target.
+"""The files in ``RUN/eval/target``: matches of a run's models against its target.
 
-``000017.json`` is the result of a model's match, and ``000017-confirm.json`` that of
-the confirming match of the model that passed. ``000017/0003.jsonl`` has games that one
-process played; it is removed once the record or the result is there. ``result.json`` is
-the result of the run. ``clock.json`` and ``generations.jsonl`` say when the parts of
-training began and ended.
+``000017.json`` is the record of a model's match, and ``000017-confirm.json`` the record
+of the confirming match of the model that passed. ``000017/0003.jsonl`` has the games of
+one part of a match; it is removed when the record or the run's result is published.
+``result.json`` is the result of the run. ``clock.json`` and ``generations.jsonl``
+record when the parts of training began and ended.
 """
 
 from __future__ import annotations
@@ -51,42 +51,42 @@ _MAX_NUMBER = 10**12
 
 @dataclass(frozen=True, kw_only=True)
 class TargetRecord:
-    """How a model did against the target."""
+    """Result of a model's match against the target."""
 
     schema: int = TARGET_SCHEMA
     """Version of the record."""
     model: int
-    """Its number."""
+    """The model's number."""
     generation: int
-    """Of the self-play that its newest training data comes from."""
+    """The self-play generation of the model's newest training data."""
     target: str
     """The opponent, as the run's config names it."""
     target_digest: str
-    """Of the opponent's file: SHA-256, or its command."""
+    """SHA-256 of the opponent's files, or of its name if it has no files."""
     num_games: int
-    """Games played."""
+    """Number of games played."""
     disputed: int
-    """Games whose result an engine disputes, which are in none of the next three."""
+    """Disputed games; they are not in ``wins``, ``draws`` or ``losses``."""
     illegal: int = 0
-    """Games that an engine lost by a move that is not legal, which count."""
+    """Games that the target lost by an illegal move, which are included in ``wins``."""
     wins: int
     """Games that the model won."""
     draws: int
-    """Games drawn."""
+    """Drawn games."""
     losses: int
-    """Games that it lost."""
+    """Games that the model lost."""
     win_rate: float
-    """Share of the points, in [0, 1]; a draw is a half."""
+    """Share of the points that the model scored, in [0, 1]; a draw counts half."""
     num_simulations: int
-    """Simulations a move."""
+    """Simulations per move."""
     seed: int
-    """Of the run."""
+    """Seed of the run."""
     made_at: float
-    """When the model was made, UNIX seconds."""
+    """When the model was made, in UNIX seconds."""
     began_at: float
-    """When its first game began, UNIX seconds."""
+    """When the first game of the match began, in UNIX seconds."""
     ended_at: float
-    """When its last game had ended, UNIX seconds."""
+    """When the record was made after the last game, in UNIX seconds."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -102,28 +102,28 @@ class TargetRecord:
 
     @property
     def tally(self) -> Tally:
-        """The results as the model sees them."""
+        """The results from the model's view."""
         return Tally(self.wins, self.draws, self.losses)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Clock:
-    """When the parts of a run began, in UNIX seconds."""
+    """Start times of a run's parts, in UNIX seconds."""
 
     init_at: float
-    """When the call began that made the first model."""
+    """When the call that made the first model began."""
     init_ended_at: float | None = None
-    """When the initialisation ended; None until then."""
+    """When initialisation ended; None until then."""
     clock_at: float | None = None
     """When learning began; None until then, or if that was not recorded."""
     restarts_at: tuple[float, ...] = ()
-    """When later calls began."""
+    """Start times of later calls."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
 
         Raises:
-            UsageError: A time is out of its range, or before an earlier part.
+            UsageError: A time is out of its range, or precedes that of an earlier part.
         """
         last = 0.0
         for name in ("init_at", "init_ended_at", "clock_at"):
@@ -139,18 +139,18 @@ class Clock:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedGeneration:
-    """A generation that was learned from: a line of ``generations.jsonl``."""
+    """A generation that the learner has trained on: a line of ``generations.jsonl``."""
 
     generation: int
-    """Its number; below 0 for imported games."""
+    """The generation's number; negative for imported games."""
     model: int
-    """The model that was made."""
+    """Number of the model that was trained."""
     num_games: int
-    """Games of the generation."""
+    """Number of games in the generation."""
     began_at: float
-    """When learning began, UNIX seconds."""
+    """When learning began, in UNIX seconds."""
     ended_at: float
-    """When learning ended, UNIX seconds."""
+    """When learning ended, in UNIX seconds."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -166,7 +166,7 @@ class TrainedGeneration:
 
 
 class TargetFiles:
-    """The files by name. It holds no state, so any number of processes may use one.
+    """Reads and writes ``RUN/eval/target``. Processes may do so concurrently.
 
     Args:
         run: The run.
@@ -177,19 +177,19 @@ class TargetFiles:
         self._games = run.games
 
     def make(self) -> None:
-        """Makes the folder.
+        """Creates the folder.
 
         Raises:
-            RunError: The disk refuses.
+            RunError: The folder cannot be created.
         """
         make_directory(self.folder)
 
     def record(self, name: str) -> TargetRecord | None:
-        """Returns the record of a match, or None if it has none yet.
+        """Returns the record of match ``name``, or None if it has none yet.
 
         Raises:
-            UsageError: It is of a newer schema.
-            RunError: It is damaged, or is named after another model.
+            UsageError: The record has a newer schema.
+            RunError: The record is damaged, or is named after another model.
         """
         path = self.folder / f"{name}.json"
         if not path.exists():
@@ -201,11 +201,11 @@ class TargetFiles:
         return found
 
     def records(self) -> list[TargetRecord]:
-        """Returns the records of all models that met the target, by model.
+        """Returns the records of all models that played the target, ordered by model.
 
         Raises:
-            UsageError: A file is of a newer schema.
-            RunError: A file is damaged, or is named after another model.
+            UsageError: A record has a newer schema.
+            RunError: A record is damaged, or is named after another model.
         """
         names = (RECORD_FILE.fullmatch(p.name) for p in find_files(self.folder, "*"))
         found = [self.record(name[1]) for name in names if name is not None]
@@ -213,44 +213,44 @@ class TargetFiles:
         return sorted(known, key=lambda record: record.model)
 
     def publish_record(self, name: str, record: TargetRecord) -> None:
-        """Publishes the record of a match and removes the games behind it.
+        """Publishes the record of a match and removes the files of its games.
 
         Raises:
-            RunError: The disk refuses.
+            RunError: The record cannot be written.
         """
         publish_json(self.folder / f"{name}.json", to_dict(record))
         self.clear_games(name)
 
     def clear_games(self, name: str) -> None:
-        """Removes games whose record is there."""
+        """Removes the games of match ``name``, whose record is published."""
         if (self.folder / name).exists():
             remove_directory(self.folder / name)
 
     def clear_all_games(self) -> None:
-        """Removes all games, once the result is there: of matches played ahead too."""
+        """Removes the games of all matches after the run's result is published."""
         for path in self.folder.iterdir():
             if path.is_dir():
                 remove_directory(path)
 
     def told_games(self, *, confirms: bool) -> NumberedFolder:
-        """Returns the folder of games that people read, by the model's number.
+        """Returns the folder of game records for people, numbered by model.
 
         Args:
-            confirms: Whether of the confirming matches, or of the others.
+            confirms: Whether to return the folder of the confirming matches.
         """
         return NumberedFolder(
             self._games / ("target-confirm" if confirms else "target")
         )
 
     def clear_told_games(self) -> None:
-        """Removes the games that people read, of all matches."""
+        """Removes the game records for people of all matches."""
         for confirms in (False, True):
             folder = self.told_games(confirms=confirms)
             for number in folder.numbers():
                 remove_directory(folder.entry(number))
 
     def has_games(self, name: str, chunk: int) -> bool:
-        """Returns whether the games of a part are there."""
+        """Returns whether the games of a part are published."""
         return self._chunk(name, chunk).exists()
 
     def publish_games(
@@ -259,13 +259,13 @@ class TargetFiles:
         """Publishes the games of a part.
 
         Args:
-            name: Of the match.
-            chunk: The part, from 0.
-            games: All of it.
-            began_at: When the first began, UNIX seconds.
+            name: Name of the match.
+            chunk: Index of the part, from 0.
+            games: All games of the part.
+            began_at: When the first game began, in UNIX seconds.
 
         Raises:
-            RunError: The disk refuses.
+            RunError: The games cannot be written.
         """
         path = self._chunk(name, chunk)
         make_directory(path.parent)
@@ -274,7 +274,7 @@ class TargetFiles:
         publish_file(path, text.encode())
 
     def games(self, name: str, chunk: int) -> tuple[list[PlayedGame], float]:
-        """Returns the games of a part, and when the first began.
+        """Returns the games of a part, and the UNIX time when the first game began.
 
         Raises:
             RunError: The file is damaged.
@@ -304,11 +304,11 @@ class TargetFiles:
         """Returns the result of the run, or None before the end of its evaluation.
 
         Args:
-            iterations: ``agent.iterations``; the result of fewer models is ignored.
+            iterations: ``agent.iterations``; a result with another value is ignored.
 
         Raises:
-            UsageError: It is of a newer schema.
-            RunError: It is damaged.
+            UsageError: The result has a newer schema.
+            RunError: The result is damaged.
         """
         found = read_result(self.folder)
         return None if found is None or found.iterations != iterations else found
@@ -317,16 +317,16 @@ class TargetFiles:
         """Publishes the result of the run.
 
         Raises:
-            RunError: The disk refuses.
+            RunError: The result cannot be written.
         """
         publish_json(self.folder / "result.json", to_dict(result))
 
     def clock(self) -> Clock | None:
-        """Returns when the parts of the run began, or None before training has ended.
+        """Returns the content of ``clock.json``, or None before training has ended.
 
         Raises:
-            UsageError: It is of a newer schema.
-            RunError: It is damaged.
+            UsageError: ``clock.json`` has a newer schema.
+            RunError: ``clock.json`` is damaged.
         """
         path = self.folder / _CLOCK
         if not path.exists():
@@ -335,10 +335,10 @@ class TargetFiles:
         return read_fields(Clock, path, content)
 
     def generations(self) -> list[TrainedGeneration]:
-        """Returns the generations that were learned from, in order.
+        """Returns the generations that the learner has trained on, in order.
 
-        A generation that was learned from twice, because of a kill, has two lines, and
-        the last one counts.
+        If a kill made the learner train on a generation twice, the file has two lines
+        for the generation, and the later line counts.
 
         Raises:
             RunError: ``generations.jsonl`` is damaged, or cannot be read.
@@ -368,11 +368,11 @@ class TargetFiles:
         return [found[number] for number in sorted(found)]
 
     def history_model(self) -> int | None:
-        """Returns the newest model of ``publish_history``, or None before the first.
+        """Returns the newest model in the published history; None without a history.
 
         Raises:
-            UsageError: ``clock.json`` is of a newer schema.
-            RunError: It is damaged.
+            UsageError: ``clock.json`` has a newer schema.
+            RunError: ``clock.json`` is damaged.
         """
         path = self.folder / _CLOCK
         if not path.exists():
@@ -384,15 +384,14 @@ class TargetFiles:
     def publish_history(
         self, clock: dict[str, Any], generations: list[dict[str, Any]]
     ) -> None:
-        """Publishes ``clock.json`` and ``generations.jsonl``, once training has ended.
+        """Publishes ``clock.json`` and ``generations.jsonl`` after training has ended.
 
         Args:
-            clock: When the parts of the run began, as ``Clock`` has it, and
-                ``last_model``, the newest model.
-            generations: The lines; a model of an earlier version has no numbers.
+            clock: The fields of ``Clock``, and ``last_model``, the newest model.
+            generations: The lines. For models of an earlier version, numbers are None.
 
         Raises:
-            RunError: The disk refuses.
+            RunError: A file cannot be written.
         """
         text = "".join(json.dumps(line) + "\n" for line in generations)
         publish_file(self.folder / _GENERATIONS, text.encode())

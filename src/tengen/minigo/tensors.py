@@ -1,12 +1,12 @@
-"""Named tensors in TensorFlow's files: checkpoints of version 2 and frozen graphs.
+"""Reads named tensors from TensorFlow's version-2 checkpoints and frozen graphs.
 
 Source: TensorFlow (Apache License 2.0), ``tensorflow/core/framework``: ``graph.proto``,
 ``node_def.proto``, ``attr_value.proto`` and ``tensor.proto``;
 ``tensorflow/core/protobuf/tensor_bundle.proto`` and
-``tensorflow/core/util/tensor_bundle``. A checkpoint has an index and files of bare
-numbers. The index is a table of LevelDB, ``doc/table_format.md``: blocks of sorted
-entries, whose keys share their beginnings, an index of the blocks, and a footer that
-says where that index is.
+``tensorflow/core/util/tensor_bundle``. A checkpoint has an index and files of raw
+tensor data. The index is a LevelDB table (``doc/table_format.md``): blocks of sorted
+entries with prefix-compressed keys, an index of the blocks, and a footer that locates
+the index of the blocks.
 """
 
 from __future__ import annotations
@@ -33,39 +33,39 @@ __all__ = [
 ]
 
 DTYPES: dict[int, np.dtype[np.generic]] = {1: np.dtype("<f4"), 9: np.dtype("<i8")}
-"""By TensorFlow's number of a type; those of others are not read."""
+"""Supported dtypes by TensorFlow's type number; other tensors are skipped."""
 
 _MAX_AXES = 8
 _MAX_ENTRIES = 1 << 26
 
 
 class TensorFile(Protocol):
-    """A file of named tensors, each read when it is asked for.
+    """A file of named tensors, which are read on demand.
 
     Attributes:
-        name: What messages call the file, with its path.
-        shapes: Of each tensor of a type in ``DTYPES``.
+        name: The file's name in messages, with its path.
+        shapes: Shape of each tensor that can be read, by name.
     """
 
     name: str
     shapes: dict[str, tuple[int, ...]]
 
     def read(self, name: str) -> NDArray[np.generic]:
-        """Returns a tensor that ``shapes`` has.
+        """Returns the tensor ``name``, which must be in ``shapes``.
 
         Raises:
-            RunError: It is damaged.
+            RunError: The tensor is damaged.
         """
 
 
 def read_shape(message: Message) -> tuple[int, ...]:
-    """Returns what a ``TensorShapeProto`` says.
+    """Returns the shape in a ``TensorShapeProto``.
 
     Raises:
-        ValueError: It is of unknown size, or of more than tensors have.
+        ValueError: A size is unknown, or the tensor is too large.
     """
     axes = tuple(axis.whole(1) for axis in message.messages(2))
-    # A size that is not known is -1, which is a great number here.
+    # An unknown size is -1, which is decoded as a huge unsigned number.
     if len(axes) > _MAX_AXES or math.prod(axes) > _MAX_ENTRIES:
         raise ValueError("a tensor in it has no size, or too great a one")
     return axes
@@ -80,18 +80,18 @@ class FrozenGraph:
     """The float32 constants of a ``GraphDef`` whose variables were frozen.
 
     Attributes:
-        name: What messages call it, with its path.
-        shapes: Of each float32 constant.
+        name: The graph's name in messages, with its path.
+        shapes: Shape of each float32 constant, by name.
     """
 
     def __init__(self, path: Path) -> None:
-        """Reads the graph; a tensor only when it is asked for.
+        """Reads the graph; tensors are decoded on demand.
 
         Args:
-            path: The file, ``.pb``.
+            path: The ``.pb`` file.
 
         Raises:
-            RunError: It is missing, damaged or no graph.
+            RunError: The file is missing, damaged or not a graph.
         """
         self.name = f"{_GRAPH} ({path})"
         self._path = path
@@ -104,10 +104,10 @@ class FrozenGraph:
                     self._add(node)
 
     def read(self, name: str) -> NDArray[np.generic]:
-        """Returns a constant that ``shapes`` has.
+        """Returns the constant ``name``, which must be in ``shapes``.
 
         Raises:
-            RunError: It has more numbers than its shape, or none.
+            RunError: The constant has more values than its shape, or none.
         """
         shape = self.shapes[name]
         with reading_file(_GRAPH, self._path):
@@ -119,7 +119,7 @@ class FrozenGraph:
                 array = tensor.floats(5)
                 num_entries = math.prod(shape)
                 if 0 < len(array) < num_entries:
-                    # The last one stands for all that follow.
+                    # The format omits trailing repetitions of the last value.
                     array = np.pad(array, (0, num_entries - len(array)), "edge")
             return array.reshape(shape)
 
@@ -140,16 +140,16 @@ _MAX_SHARDS = 1000
 _LITTLE = 0
 _MAGIC = bytes.fromhex("57fb808b247547db")
 _FOOTER_BYTES = 48
-# Behind a block: how it is compressed, and its checksum.
+# Each block is followed by its compression type and its checksum.
 _TRAILER_BYTES = 5
-# Far more and longer ones than a network's tensors have.
+# Limits far above the number and length of a network's tensor names.
 _MAX_KEYS = 1 << 16
 _MAX_KEY_BYTES = 1024
 
 
 @dataclass(frozen=True)
 class _Entry:
-    """Where a tensor lies."""
+    """Type and position of a tensor in a checkpoint."""
 
     dtype: np.dtype[np.generic]
     shape: tuple[int, ...]
@@ -163,8 +163,8 @@ class Checkpoint:
     """The tensors of ``PREFIX.index`` and ``PREFIX.data-00000-of-00001``.
 
     Attributes:
-        name: What messages call it, with its path.
-        shapes: Of each tensor of a type in ``DTYPES``.
+        name: The checkpoint's name in messages, with its path.
+        shapes: Shape of each unsliced tensor of a type in ``DTYPES``, by name.
     """
 
     def __init__(self, prefix: Path) -> None:
@@ -174,7 +174,7 @@ class Checkpoint:
             prefix: The path without ``.index``.
 
         Raises:
-            RunError: It is missing or damaged.
+            RunError: The index is missing or damaged.
         """
         self.name = f"{_CHECKPOINT} ({prefix})"
         self._prefix = prefix
@@ -195,15 +195,15 @@ class Checkpoint:
         self.shapes = {key: entry.shape for key, entry in self._entries.items()}
 
     def read(self, name: str) -> NDArray[np.generic]:
-        """Returns a tensor that ``shapes`` has.
+        """Returns the tensor ``name``, which must be in ``shapes``.
 
         Raises:
-            RunError: Its file is missing or damaged.
+            RunError: The tensor's file is missing or damaged.
         """
         entry = self._entries[name]
         path = Path(f"{self._prefix}.data-{entry.shard:05d}-of-{self._num_shards:05d}")
         with reading_file(_CHECKPOINT, path), open(path, "rb") as file:
-            # Before so much memory is taken.
+            # Check the size before allocating memory for the tensor.
             if entry.offset + entry.size > os.fstat(file.fileno()).st_size:
                 raise ValueError(f"{name} lies beyond its end")
             file.seek(entry.offset)
@@ -212,7 +212,7 @@ class Checkpoint:
             return np.frombuffer(data, entry.dtype).reshape(entry.shape)
 
     def _entry(self, message: Message) -> _Entry | None:
-        """Returns an entry of the index; None for one of a type that is not read."""
+        """Returns an entry of the index; None if the tensor is not supported."""
         dtype = DTYPES.get(message.whole(1))
         is_sliced = bool(message.raw(7))
         if dtype is None or is_sliced:
@@ -233,17 +233,17 @@ class Checkpoint:
 
 
 def read_table(data: memoryview) -> dict[bytes, memoryview]:
-    """Returns the values by key.
+    """Returns the values of a LevelDB table by key.
 
     Raises:
-        ValueError: It is no table, a checksum is wrong, or it is compressed.
+        ValueError: The data is no table or is compressed, or a checksum is wrong.
     """
     footer = data[-_FOOTER_BYTES:]
     if len(footer) < _FOOTER_BYTES or footer[-len(_MAGIC) :] != _MAGIC:
         raise ValueError("it is no table of keys")
     place = 0
     for _ in range(2):
-        # Of an index that is not used, and before the one that is.
+        # Skip the handle of the unused metaindex; the index's handle follows.
         _, place = read_varint(footer, place)
     index = _block(data, footer[place:])
     found: dict[bytes, memoryview] = {}
@@ -251,7 +251,7 @@ def read_table(data: memoryview) -> dict[bytes, memoryview]:
     for handle in _entries(index).values():
         block = _block(data, handle)
         left -= len(block)
-        # Else a small file could be read for hours.
+        # Overlapping blocks could make a small file take hours to read.
         if left < 0:
             raise ValueError("its blocks lie over each other")
         for key, value in _entries(block).items():
@@ -276,7 +276,7 @@ def _block(data: memoryview, handle: memoryview) -> memoryview:
 
 def _entries(block: memoryview) -> dict[bytes, memoryview]:
     """Returns the values of a block by key."""
-    # Behind the entries are places for a faster search, four bytes each, and how many.
+    # The entries are followed by 4-byte restart offsets for binary search and a count.
     num_restarts = int.from_bytes(block[-4:], "little")
     end = len(block) - 4 * (num_restarts + 1)
     if len(block) < 4 or end < 0:

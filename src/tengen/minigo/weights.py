@@ -1,11 +1,11 @@
-"""Weights of the benchmark's network by the names that TensorFlow gave them.
+"""Reads the weights of the benchmark's network under TensorFlow's names.
 
-Source: MLPerf training v2.1, minigo, ``dual_net.py``: its layers are unnamed, so each
-is numbered by kind in the order in which they are made: the convolutions and norms of
-the stem, of each block twice, of the policy head and of the value head; the dense
-layers of the policy, of the value's hidden layer and of the value.
+Source: MLPerf training v2.1, minigo, ``dual_net.py``. Its layers are unnamed, so
+TensorFlow numbers them by kind in the order of creation: the convolutions and norms of
+the stem, of the blocks (two per block), of the policy head and of the value head; the
+dense layers of the policy, of the value's hidden layer and of the value.
 
-Legend: C channels, H W a kernel's sides, N side of the board.
+Legend: N is the side of the board.
 """
 
 from __future__ import annotations
@@ -30,34 +30,34 @@ _KIND = "fetch a checkpoint of minigo 0.7 or later"
 
 @dataclass(frozen=True)
 class MinigoWeights:
-    """A network of the benchmark."""
+    """The configuration and weights of a benchmark network."""
 
     config: MinigoConfig
-    """Its size."""
+    """The size of the network."""
     side: int
-    """N of the boards that it reads."""
+    """N, the side of the network's board."""
     tensors: dict[str, NDArray[np.float32]]
-    """Its whole state, under the names of ``MinigoNet``."""
+    """The complete state of the network, under the names of ``MinigoNet``."""
     num_steps: int
-    """Learner steps behind it; 0 where the file does not say."""
+    """Number of learner steps so far; 0 if unknown."""
 
 
 def read_weights(file: TensorFile) -> MinigoWeights:
-    """Returns the network that a file has the weights of.
+    """Returns the network whose weights are in a file.
 
-    Momenta of the optimizer are not read.
+    The optimizer's momenta are not read.
 
     Args:
         file: A checkpoint or a frozen graph.
 
     Raises:
-        UsageError: It is larger than networks are here.
-        RunError: It is of no network of the benchmark, or damaged.
+        UsageError: The network exceeds the size limits of ``MinigoConfig``.
+        RunError: The file is damaged, or has no network of the benchmark.
     """
     num_convs = 0
     while _numbered("conv2d", num_convs) + "/kernel" in file.shapes:
         num_convs += 1
-    # The stem, two a block, and the two heads.
+    # One for the stem, two per block, and one for each of the two heads.
     num_blocks, rest = divmod(num_convs - 3, 2)
     if num_blocks < 1 or rest:
         raise RunError(
@@ -78,7 +78,7 @@ def read_weights(file: TensorFile) -> MinigoWeights:
             f"{file.name} has {num_cells + 1} actions, and not the cells of a board of "
             f"side 2 to {MAX_SIDE} and pass; {_KIND}"
         )
-    # A graph of some bytes could else ask for all of the memory.
+    # Otherwise a graph of a few bytes could make this process allocate all memory.
     if 18 * num_blocks * config.num_channels**2 > _MAX_WEIGHTS:
         raise RunError(f"{file.name} has too many weights; {_KIND}")
     tensors = _convolutions(file, config) | _dense_layers(file, config, num_cells)
@@ -93,7 +93,7 @@ def read_weights(file: TensorFile) -> MinigoWeights:
 def _convolutions(
     file: TensorFile, config: MinigoConfig
 ) -> dict[str, NDArray[np.float32]]:
-    """Returns the convolutions and the norms behind them."""
+    """Returns the tensors of the convolutions and of the norms after them."""
     num_channels = config.num_channels
     places = [("stem", "stem_norm", (3, 3, NUM_MINIGO_PLANES - 1, num_channels))]
     for block in range(config.num_blocks):

@@ -1,7 +1,7 @@
-"""The encoding of TensorFlow's files: protocol buffers and checksums.
+"""Decodes TensorFlow's files: protocol buffers and checksums.
 
-Source: the Protocol Buffers documentation, "Encoding": a message is a row of fields,
-each a key, ``number << 3 | kind``, and a value.
+Source: the Protocol Buffers documentation, "Encoding": a message is a sequence of
+fields, and a field is a key, ``number << 3 | kind``, and a value.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from tengen import _core
 __all__ = ["Message", "check_crc", "read_bounded", "read_varint"]
 
 _MAX_VARINT_BYTES = 10
-# Far more than a graph has nodes.
+# Far more than the number of nodes in a graph.
 _MAX_FIELDS = 1 << 17
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-# Added to a checksum by whoever stores one beside what it is of.
+# TensorFlow adds this constant to a checksum that is stored beside its data.
 _MASK_DELTA = 0xA282EAD8
 _WIDTHS = {_FIXED64: 8, _FIXED32: 4}
 
 
 def read_varint(data: memoryview, place: int) -> tuple[int, int]:
-    """Returns a number of 64 bits, and the place behind it.
+    """Returns a 64-bit number, and the offset of the byte after it.
 
     Args:
-        data: Bytes.
-        place: Where the number begins, at least 0.
+        data: The encoded bytes.
+        place: Offset of the number in ``data``, at least 0.
 
     Raises:
-        ValueError: It does not end, or is longer than 64 bits.
+        ValueError: The number does not end, or is longer than 64 bits.
     """
     value = 0
     for index, byte in enumerate(data[place : place + _MAX_VARINT_BYTES]):
@@ -47,20 +47,20 @@ def read_varint(data: memoryview, place: int) -> tuple[int, int]:
 
 
 class Message:
-    """The fields of a message by number, each as often as it is there.
+    """The fields of a message by number, with all occurrences of a field.
 
-    Fields that nobody asks for are skipped. Nothing is copied.
+    Unused fields are ignored. Bytes are not copied.
     """
 
     def __init__(self, data: memoryview) -> None:
         """Finds the fields.
 
         Args:
-            data: The message, its bytes alone.
+            data: Exactly the bytes of the message.
 
         Raises:
-            ValueError: A field does not end in the message, or is of no known kind, or
-                they are too many.
+            ValueError: A field extends beyond the message, its kind is unknown, or
+                there are too many fields.
         """
         self._fields: dict[tuple[int, int], list[int | memoryview]] = {}
         place = num_fields = 0
@@ -87,47 +87,47 @@ class Message:
             self._fields.setdefault((number, kind), []).append(value)
 
     def whole(self, number: int, default: int = 0) -> int:
-        """Returns a whole number, not negative; the last one, as the format says."""
+        """Returns an unsigned integer field; the last value if it is repeated."""
         found = self._fields.get((number, _VARINT))
         value = found[-1] if found else default
         assert isinstance(value, int)
         return value
 
     def fixed32(self, number: int) -> int:
-        """Returns a whole number of 32 bits, 0 where there is none."""
+        """Returns a 32-bit integer field; 0 if the field is absent."""
         found = self._parts(number, _FIXED32)
         return int.from_bytes(found[-1], "little") if found else 0
 
     def raw(self, number: int) -> memoryview:
-        """Returns bytes, none where there are none."""
+        """Returns a bytes field; empty if the field is absent."""
         found = self._parts(number, _BYTES)
         return found[-1] if found else memoryview(b"")
 
     def text(self, number: int) -> str:
-        """Returns a text; what is no UTF-8 in it is replaced."""
+        """Returns a string field; invalid UTF-8 is replaced."""
         return bytes(self.raw(number)).decode(errors="replace")
 
     def messages(self, number: int) -> Iterator[Message]:
         """Yields the messages of a field, in order.
 
         Raises:
-            ValueError: One is malformed.
+            ValueError: A message is malformed.
         """
         return map(Message, self._parts(number, _BYTES))
 
     def message(self, number: int) -> Message:
-        """Returns the last message of a field; one without fields if there is none.
+        """Returns the last message of a field; an empty message if there is none.
 
         Raises:
-            ValueError: It is malformed.
+            ValueError: The message is malformed.
         """
         return Message(self.raw(number))
 
     def floats(self, number: int) -> NDArray[np.float32]:
-        """Returns numbers ``[n]``, be they packed or a field each.
+        """Returns a repeated float field, packed or not, as ``[n] float32``.
 
         Raises:
-            ValueError: Packed ones are of no whole number of bytes each.
+            ValueError: The length of the packed bytes is not a multiple of 4.
         """
         parts = self._parts(number, _BYTES) + self._parts(number, _FIXED32)
         return np.frombuffer(b"".join(parts), "<f4")
@@ -138,11 +138,11 @@ class Message:
 
 
 def read_bounded(path: Path, most_bytes: int) -> bytes:
-    """Returns a file's bytes.
+    """Returns the bytes of a file.
 
     Raises:
-        OSError: It cannot be read.
-        ValueError: It has more than ``most_bytes``.
+        OSError: The file cannot be read.
+        ValueError: The file has more than ``most_bytes`` bytes.
     """
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
@@ -154,16 +154,16 @@ def read_bounded(path: Path, most_bytes: int) -> bytes:
 def check_crc(data: bytes | memoryview, stored: int, what: str) -> None:
     """Checks a masked CRC-32C.
 
-    Source: TensorFlow, ``tensorflow/core/lib/hash/crc32c.h``: the checksum is turned
+    Source: TensorFlow, ``tensorflow/core/lib/hash/crc32c.h``: the checksum is rotated
     right by 15 bits, and a constant is added.
 
     Args:
-        data: What it is of.
-        stored: The checksum in the file.
-        what: For the message.
+        data: The bytes that the checksum covers.
+        stored: The masked checksum in the file.
+        what: Name of the data, for the message.
 
     Raises:
-        ValueError: It is of other data.
+        ValueError: The checksum does not match the data.
     """
     crc = _core.crc32c(bytes(data))
     masked = ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF

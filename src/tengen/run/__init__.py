@@ -1,7 +1,7 @@
 """The run directory: the files that all processes of a run share.
 
-``RunDirectory`` is the layout. ``publish_*`` write a file or a folder so that a reader
-sees the old content or the new one, never half of it.
+``RunDirectory`` defines the layout. ``publish_*`` write files and folders atomically: a
+reader sees either the old content or the new content, never a partial write.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Counts of what actors in other processes have made, in files that outlive them.
+"""Counts of the frames and episodes of actors in other processes, stored in files.
 
-Each actor adds to its own file, ``RUN/actors/INDEX``, once a block is in the table. The
-next process with the same index, which holds the index's lock, continues the file. The
-learner reads the sums. Counts are not sent in messages, so none is lost with a process,
-and none counts twice when a turn is redone.
+Each actor adds to its own file, ``RUN/actors/INDEX``, after a block is in the table.
+The next process with the same index, which holds the index's lock, continues the file.
+The learner reads the sums. Counts are stored in files and not sent in messages, so that
+a killed process loses none, and a repeated turn counts none twice.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ _RETRY_S = 0.01
 
 
 class ActorCounts:
-    """The counts of one actor; the caller holds the lock of its index. For one thread.
+    """The counts of one actor, for one thread that holds the lock of the actor's index.
 
-    A count is one write of a few bytes without fsync: it survives SIGKILL of the
-    process, and after the loss of a host it may be some seconds old.
+    Each update is one write of a few bytes without fsync. The counts survive SIGKILL of
+    the process; after the loss of a host they may be some seconds old.
 
     Args:
         run: The run.
         index: The actor's index.
 
     Raises:
-        RunError: The disk refuses, or the file is damaged.
+        RunError: The file is damaged or cannot be written.
     """
 
     def __init__(self, run: RunDirectory, index: int) -> None:
@@ -58,29 +58,29 @@ class ActorCounts:
             self._num_rows, self._num_episodes = _read(self._path)
 
     def add(self, num_rows: int, num_episodes: int) -> None:
-        """Adds frames and ends of episodes that are in the table now.
+        """Adds the numbers of frames and episode ends that were written to the table.
 
         Raises:
-            RunError: The disk refuses.
+            RunError: The file cannot be written.
         """
         self.set(self._num_rows + num_rows, self._num_episodes + num_episodes)
 
     def set(self, num_rows: int, num_episodes: int) -> None:
-        """Writes what the actor has made in all.
+        """Writes the actor's total numbers of frames and episode ends.
 
         Raises:
-            RunError: The disk refuses.
+            RunError: The file cannot be written.
         """
         self._num_rows, self._num_episodes = num_rows, num_episodes
         content = _COUNTS.pack(num_rows, num_episodes)
         try:
-            # One call, so that a kill leaves the old counts or the new ones.
+            # A single write, so that a kill leaves either the old or the new counts.
             os.pwrite(self._file, content + _CHECKSUM.pack(zlib.crc32(content)), 0)
         except OSError as error:
             raise storage_error(self._path, error) from error
 
     def close(self) -> None:
-        """Frees the file. A second call does nothing."""
+        """Closes the file. A second call does nothing."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -101,10 +101,10 @@ def read_actor_counts(run: RunDirectory) -> dict[str, int]:
 
 
 def read_actor_totals(run: RunDirectory, index: int) -> tuple[int, int]:
-    """Returns the frames and the ends of episodes of one actor so far.
+    """Returns the numbers of frames and episode ends of one actor so far.
 
     Raises:
-        RunError: Its file cannot be read, or is damaged.
+        RunError: The actor's file cannot be read, or is damaged.
     """
     path = run.actors / str(index)
     if not path.exists() or path.stat().st_size == 0:
@@ -113,10 +113,10 @@ def read_actor_totals(run: RunDirectory, index: int) -> tuple[int, int]:
 
 
 def write_actor_totals(run: RunDirectory, index: int, totals: tuple[int, int]) -> None:
-    """Writes what an actor has made in all; the caller holds the lock of its index.
+    """Writes an actor's total counts. The caller holds the lock of the actor's index.
 
     Raises:
-        RunError: The disk refuses, or the file is damaged.
+        RunError: The file is damaged or cannot be written.
     """
     counts = ActorCounts(run, index)
     try:

@@ -1,12 +1,12 @@
-"""Where a run's services are, for the run's other processes.
+"""Endpoints, with which the processes of a run find the run's services.
 
-A service has a folder in the memory file system, which processes of its host reach,
-and, if the run's config says so, an address that other hosts reach.
-``RUN/endpoints/NAME.json`` has both. The folder's name is made from
-``RUN/endpoints/id-NUMBER``, which is random and unique to the run: a service that is
-started again after a kill finds what the killed one left, but another run at the same
-path, or a copy of the run, does not. ``RUN/endpoints/token``, which only its user may
-read, is the token that clients of an address must send.
+A service has a folder in the memory file system for processes of its host and, if the
+run's config requests one, an address for processes of other hosts.
+``RUN/endpoints/NAME.json`` has both. The folder's name is derived from
+``RUN/endpoints/id-NUMBER``, which is random and unique to the run. A service that is
+restarted after a kill therefore finds the killed service's files, but a copy of the
+run, or another run at the same path, does not. ``RUN/endpoints/token``, which only its
+user may read, has the token that clients must send to an address.
 """
 
 from __future__ import annotations
@@ -45,30 +45,30 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """Where one service is."""
+    """The description of one running service, for its clients."""
 
     host: str
     """The name of the service's host, for people."""
     memory: str
-    """An id of the memory file system with its folder: two hosts, or two containers
-    that do not share a memory file system, have different ids."""
+    """The ID of the memory file system that contains ``folder``. It differs between
+    hosts, and between containers that do not share a memory file system."""
     folder: str
-    """The folder by which processes with this memory file system reach it."""
+    """The service's folder, for processes with the same memory file system."""
     address: str
-    """``tcp://HOST:PORT`` by which other processes reach it; empty: they cannot."""
+    """``tcp://HOST:PORT``, for all other processes; empty if they have no access."""
     fingerprint: str
-    """SHA-256 of its certificate in hex; empty: it has none."""
+    """SHA-256 of the service's certificate in hex; empty without a certificate."""
     run: str
-    """The id of its run; a copy of the run has another id."""
+    """The ID of the service's run; a copy of the run has another ID."""
 
     def reached(self, name: str) -> str:
-        """Returns the folder or address by which this process reaches the service.
+        """Returns the folder or address that this process uses to reach the service.
 
         Args:
             name: The service's name, for messages.
 
         Raises:
-            RunError: The service is on another host, and listens only there.
+            RunError: The service is on another host and accepts only local clients.
         """
         if self.memory == _memory_id():
             return self.folder
@@ -81,11 +81,11 @@ class Endpoint:
 
 
 def service_folder(run: RunDirectory, name: str) -> Path:
-    """Returns the folder of a service of this host, whether it is there or not.
+    """Returns the folder of a service on this host, whether or not it exists.
 
     Args:
         run: The run.
-        name: The service's.
+        name: Name of the service.
     """
     return memory_root() / f"tengen-{os.getuid()}-{run_identity(run)}-{name}"
 
@@ -100,7 +100,7 @@ def run_token(run: RunDirectory) -> str:
 
 
 def remove_services(run: RunDirectory) -> None:
-    """Removes what killed services of this host left, unless a learner is running.
+    """Removes the folders of killed services of this host, unless a learner is running.
 
     Args:
         run: The run; the caller holds its ``train`` lock.
@@ -114,16 +114,16 @@ def remove_services(run: RunDirectory) -> None:
 def write_endpoint(
     run: RunDirectory, name: str, address: str = "", fingerprint: str = ""
 ) -> None:
-    """Publishes where a service of this process is.
+    """Publishes the endpoint of a service of this process.
 
     Args:
         run: The run.
-        name: The service's.
+        name: Name of the service.
         address: See ``Endpoint``.
         fingerprint: See ``Endpoint``.
 
     Raises:
-        RunError: The disk refuses.
+        RunError: The endpoint cannot be written.
     """
     run.endpoints.mkdir(exist_ok=True)
     endpoint = Endpoint(
@@ -139,10 +139,10 @@ def write_endpoint(
 
 
 def read_endpoint(run: RunDirectory, name: str) -> Endpoint:
-    """Returns where a service is, or last was.
+    """Returns the newest endpoint of a service, which may have ended.
 
     Raises:
-        RunError: The service never ran, or the file is damaged.
+        RunError: The service never ran, or the endpoint's file is damaged.
     """
     path = run.endpoints / f"{name}.json"
     if not path.exists():
@@ -160,12 +160,12 @@ def read_endpoint(run: RunDirectory, name: str) -> Endpoint:
 
 
 def memory_root() -> Path:
-    """Returns the memory file system in which services have their folders."""
+    """Returns the directory in which services have their folders."""
     return _MEMORY if os.access(_MEMORY, os.W_OK) else Path(tempfile.gettempdir())
 
 
 def _memory_id() -> str:
-    """Returns an id that differs between different memory file systems."""
+    """Returns the ID of the memory file system that this process uses."""
     boot = platform.node()
     with contextlib.suppress(OSError):
         boot = _BOOT.read_text().strip()
@@ -173,17 +173,17 @@ def _memory_id() -> str:
 
 
 def run_identity(run: RunDirectory) -> str:
-    """Returns the run's id, which depends on its folder: a copy gets another id.
+    """Returns the run's ID. A copy of the run gets another ID.
 
     Raises:
-        RunError: The file is damaged, or the disk refuses.
+        RunError: The file with the ID is damaged or cannot be written.
     """
     run.endpoints.mkdir(exist_ok=True)
     return _random(run, f"id-{run.endpoints.stat().st_ino}", 8, 0o666)
 
 
 def _random(run: RunDirectory, name: str, num_bytes: int, mode: int) -> str:
-    """Returns a random text of the run, made by the first process that asks."""
+    """Returns a random hexadecimal string of the run; the first call creates it."""
     run.endpoints.mkdir(exist_ok=True)
     path = run.endpoints / name
     for _ in range(2):

@@ -1,7 +1,7 @@
-"""The run directory: where everything of one run lies.
+"""The layout of the run directory, which contains all files of one run.
 
-docs/reference/run_directory.md describes the layout. Order is always by number, never
-by file time. Every file has exactly one writer.
+docs/reference/run_directory.md describes the layout. Entries are ordered by number,
+never by file time. Every file has exactly one writer.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tengen.run.reading import find_files, read_object
 __all__ = ["SCHEMA", "NumberedFolder", "RunDirectory"]
 
 SCHEMA = 3
-"""The version of the layout that this code writes, and the newest that it reads."""
+"""The layout version that this code writes, and the newest version that it reads."""
 
 _NUMBER = re.compile("[0-9]{6}|[1-9][0-9]{6,17}")
 _NUMBERED = ("models", "candidates", "rejected", "checkpoints", "shuffled")
@@ -67,11 +67,11 @@ class NumberedFolder:
         return sorted(int(name) for name in names if _NUMBER.fullmatch(name))
 
     def latest(self) -> int | None:
-        """Returns the greatest number, or None when there is none."""
+        """Returns the greatest published number, or None if the folder has none."""
         return max(self.numbers(), default=None)
 
     def entry(self, number: int) -> Path:
-        """Returns the path of ``number``, whether it is published or not."""
+        """Returns the path of entry ``number``, whether or not it is published."""
         return self.path / f"{number:06d}"
 
     def publish(self, number: int, write: Callable[[Path], None]) -> Path:
@@ -81,46 +81,46 @@ class NumberedFolder:
             The path of the published folder.
 
         Raises:
-            RunError: The number is taken, or the disk refuses.
+            RunError: The number is taken, or a file cannot be written.
         """
         publish_directory(self.entry(number), write)
         return self.entry(number)
 
     def remove(self, number: int) -> None:
-        """Removes an entry; only the entries' writer may."""
+        """Removes an entry. Only the writer of the entries may call this."""
         remove_directory(self.entry(number))
 
     def retire(self, num_kept: int) -> None:
-        """Removes all but the newest ``num_kept`` entries; only their writer may."""
+        """Removes all but the newest ``num_kept`` entries; see ``remove``."""
         for number in self.numbers()[:-num_kept]:
             self.remove(number)
 
     def retire_before(self, first: int) -> None:
-        """Removes all entries below ``first``; only their writer may."""
+        """Removes all entries with numbers below ``first``; see ``remove``."""
         for number in self.numbers():
             if number < first:
                 self.remove(number)
 
 
 class RunDirectory:
-    """Everything in one RUN by name. It has no state: any number may exist.
+    """The paths and files of one run. Stateless, so any number of objects may exist.
 
-    Use ``create_or_resume`` to train and ``open`` for everything else.
+    Use ``create_or_resume`` to train, and ``open`` for all other purposes.
 
     Attributes:
         path: The directory.
         models: Published models, accepted by the gate.
-        candidates: Exported models that wait for the gate.
-        rejected: Models that the gate refused.
+        candidates: Exported models that await the gate's decision.
+        rejected: Models that the gate rejected.
         checkpoints: Learner states to resume from.
-        shuffled: Batches that were drawn ahead for the learner, by turns.
+        shuffled: Batches sampled in advance for the learner, one entry per turn.
         experience: Segments, ``<writer>/<incarnation>/NNNNNN``.
         eval: Ratings and matches.
         games: Game records for people.
-        logs: What roles print.
-        events: ``<role>-<incarnation>.jsonl``, one writer each.
-        endpoints: Where services are.
-        actors: The counts of each actor outside the learner's process.
+        logs: Output of the roles.
+        events: Event files, ``<role>-<incarnation>.jsonl``.
+        endpoints: Endpoints of the run's services.
+        actors: Counts of each actor outside the learner's process.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -140,14 +140,14 @@ class RunDirectory:
 
     @classmethod
     def create_or_resume(cls, path: Path | str) -> RunDirectory:
-        """Returns the run at ``path``, made when absent.
+        """Returns the run at ``path``, whose folders are created if absent.
 
-        ``is_new`` says whether the run is new, which it is until ``write_run``.
+        The run's ``is_new`` is true until ``write_run`` is called.
 
         Raises:
-            UsageError: ``path`` is a file, or holds something else or a run of a newer
-                schema; or this process may not write there.
-            RunError: The disk refuses.
+            UsageError: ``path`` is a file, a folder with other content, or a run with a
+                newer schema; or this process lacks write access.
+            RunError: A folder cannot be created.
         """
         run = cls(path)
         if not run.is_new:
@@ -173,7 +173,7 @@ class RunDirectory:
         """Returns the run at ``path``.
 
         Raises:
-            UsageError: There is no run, or its schema is newer.
+            UsageError: There is no run at ``path``, or the run has a newer schema.
             RunError: The run's ``run.json`` is damaged.
         """
         run = cls(path)
@@ -187,14 +187,14 @@ class RunDirectory:
 
     @property
     def is_new(self) -> bool:
-        """Whether no ``run.json`` was written yet."""
+        """Whether the run has no ``run.json`` yet."""
         return not (self.path / "run.json").exists()
 
     def check_new(self) -> None:
-        """Makes sure that a run may begin here.
+        """Checks that a run may begin in this directory.
 
         Raises:
-            UsageError: There is no ``run.json``, but files of an earlier run.
+            UsageError: There are files of an earlier run, but no ``run.json``.
         """
         if not self.is_new or not self.path.is_dir():
             return
@@ -208,21 +208,21 @@ class RunDirectory:
             )
 
     def write_run(self, content: Mapping[str, Any]) -> None:
-        """Publishes ``run.json``: the resolved config and what was measured once.
+        """Publishes ``run.json``: the resolved config and one-time measurements.
 
         Args:
             content: JSON values. The key ``schema`` is added.
 
         Raises:
-            RunError: The disk refuses.
+            RunError: The file cannot be written.
         """
         publish_json(self.path / "run.json", {"schema": SCHEMA, **content})
 
     def read_run(self) -> dict[str, Any]:
-        """Returns the content of ``run.json``, ``schema`` included.
+        """Returns the content of ``run.json``, including ``schema``.
 
         Raises:
-            UsageError: The schema is newer than this code.
+            UsageError: The schema is newer than ``SCHEMA``.
             RunError: The file is damaged.
         """
         path = self.path / "run.json"
@@ -236,13 +236,13 @@ class RunDirectory:
         return content
 
     def write_code(self) -> None:
-        """Adds this process's code, libraries and machine to ``code.txt`` if new.
+        """Adds this process's code, libraries and machine to ``code.txt`` if changed.
 
         Raises:
-            RunError: The disk refuses.
+            RunError: The file cannot be written.
         """
         path = self.path / "code.txt"
-        # As bytes: notes that somebody added are kept, in any encoding.
+        # Read as bytes, to preserve notes that users added in any encoding.
         blocks = path.read_bytes().split(b"\n\n") if path.exists() else []
         block = code_text().strip().encode()
         if not blocks or blocks[-1].strip() != block:
@@ -250,31 +250,31 @@ class RunDirectory:
             publish_file(path, text + b"\n")
 
     def lock(self, name: str, *, wait: bool = False) -> WriterLock:
-        """Takes a lock for what only one process may do, such as ``train``.
+        """Takes a lock for an operation of one process at a time, such as ``train``.
 
         Args:
             name: Name of the lock.
-            wait: Whether to wait for the holder to release it.
+            wait: Whether to wait until the holder releases the lock.
 
         Raises:
-            UsageError: Another process holds it; the message names the process.
-            RunError: The disk refuses.
+            UsageError: Another process holds the lock; the message names the process.
+            RunError: The lock file cannot be written.
         """
         return WriterLock(self.path / "locks" / name, self.path, wait=wait)
 
     def lock_holder(self, name: str) -> str | None:
-        """Returns who holds a lock, ``PID on HOST``, or None when it is free."""
+        """Returns a lock's holder, ``PID on HOST``, or None if the lock is free."""
         return lock_holder(self.path / "locks" / name)
 
     def new_incarnation(self, role: str) -> int:
-        """Returns the next incarnation of ``role``, 1 the first time.
+        """Returns the next incarnation of ``role``, starting with 1.
 
-        Atomic: the role's event file is created exclusively, so that two processes
-        never get the same number. If event files were lost, the number is still above
-        every incarnation that wrote experience.
+        Atomic, because the event file is created exclusively, so that two processes
+        never get the same number. Even if event files are lost, the number is above all
+        incarnations that wrote experience.
 
         Raises:
-            RunError: The disk refuses.
+            RunError: The event file cannot be created.
         """
         written = [
             int(path.name)
@@ -300,9 +300,9 @@ class RunDirectory:
             return number
 
     def forget_incarnations(self, role: str, newest: int) -> None:
-        """Removes the event files before ``newest`` of a role that writes no events.
+        """Removes empty event files of ``role`` with numbers below ``newest``.
 
-        These files only count incarnations, for which the greatest number is enough.
+        Empty files only number the incarnations, so the newest file is sufficient.
         """
         for number in self.incarnations(role):
             path = self.events_path(role, number)
@@ -311,7 +311,7 @@ class RunDirectory:
                     path.unlink()
 
     def incarnations(self, role: str) -> list[int]:
-        """Returns every incarnation of ``role`` so far, in increasing order."""
+        """Returns all incarnations of ``role`` so far, in increasing order."""
         found = []
         for path in find_files(self.events, f"{role}-*.jsonl"):
             number = path.stem.removeprefix(f"{role}-")
@@ -324,10 +324,10 @@ class RunDirectory:
         return self.events / f"{role}-{incarnation}.jsonl"
 
     def request_stop(self) -> None:
-        """Asks every role to end cleanly.
+        """Requests that every role end cleanly.
 
         Raises:
-            RunError: The disk refuses.
+            RunError: The file ``STOP`` cannot be written.
         """
         publish_file(self.path / "STOP", b"")
 
@@ -335,7 +335,7 @@ class RunDirectory:
         """Withdraws a request to stop; called when a run is started.
 
         Raises:
-            RunError: The disk refuses.
+            RunError: The file ``STOP`` cannot be removed.
         """
         try:
             (self.path / "STOP").unlink(missing_ok=True)
@@ -343,11 +343,11 @@ class RunDirectory:
             raise storage_error(self.path / "STOP", error) from error
 
     def stop_requested(self) -> bool:
-        """Whether every role should end cleanly."""
+        """Returns whether a stop of all roles was requested."""
         return (self.path / "STOP").exists()
 
     def _refuse_foreign(self) -> None:
-        """Refuses a folder with content that cannot be from a killed ``train``."""
+        """Refuses a folder that contains files other than those of a run."""
         known = {*_FOLDERS, *_FILES}
         foreign = sorted(
             name

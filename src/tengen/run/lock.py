@@ -1,13 +1,13 @@
-"""One writer at a time: an advisory lock that dies with its process.
+"""Advisory file locks, which give one process at a time the right to write.
 
-The lock is ``flock`` on a file that holds the owner's process number. The kernel
-releases it when the process ends, however it ends, so that no lock is ever stale: a
-process that the owner forks, such as one of an environment, has no part in it. POSIX
-only. Hosts that share a filesystem need one whose locks hold between hosts, as those of
-NFS 4, Lustre with ``-o flock`` and CephFS do; ``check_held`` detects if they do not.
+The lock is ``flock`` on a file that contains the owner's process ID. The kernel
+releases it when the process ends for any reason, so locks are never stale. Processes
+that the owner forks, for example for environments, do not inherit the lock. POSIX only.
+If hosts share a filesystem, its locks must hold between hosts, as with NFS 4, Lustre
+with ``-o flock`` and CephFS; ``check_held`` detects if they do not.
 
-Pipes too are kept from forked processes, so that their end tells the other side that
-this process has ended.
+Forked processes do not inherit pipes either. Otherwise the other end of a pipe would
+not notice that this process has ended.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ _RETRY_S = 0.01
 
 
 class WriterLock:
-    """Holds a lock file until ``release``, the end of ``with`` or of the process.
+    """A lock that is held until ``release``, or the end of ``with`` or of the process.
 
     Args:
-        path: The lock file, made when absent.
-        guarded: What only the lock's holder may change, for the message.
-        wait: Whether to wait for whoever holds it.
+        path: The lock file, created if absent.
+        guarded: The folder that only the lock's holder may change, for the message.
+        wait: Whether to wait until the holder releases the lock.
 
     Raises:
-        UsageError: Another process holds it; the message names the process.
-        RunError: The file cannot be written, or its filesystem has no locks.
+        UsageError: Another process holds the lock; the message names the process.
+        RunError: The lock file cannot be written, or its filesystem has no locks.
     """
 
     def __init__(self, path: Path, guarded: Path, *, wait: bool = False) -> None:
@@ -51,10 +51,10 @@ class WriterLock:
         )
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            # Here, as commands that only look at locks answer at once without the core.
+            # Imported here, so that commands that only read locks start fast.
             from tengen import _core
 
-            # A process forked in between would have the file, and with it the lock.
+            # Opened and owned in one step; a fork in between would inherit the lock.
             self._descriptor = _core.open_owned(
                 os.fsencode(path), os.O_RDWR | os.O_CREAT, 0o644
             )
@@ -85,11 +85,11 @@ class WriterLock:
             raise storage_error(path, error) from error
 
     def check_held(self) -> None:
-        """Makes sure that no other process took the lock too.
+        """Checks that no other process has taken the lock too.
 
         Raises:
-            RunError: Another process did: the filesystem's locks do not hold between
-                hosts.
+            RunError: Another process has taken the lock, because the filesystem's locks
+                do not hold between hosts.
         """
         try:
             written = self._path.read_bytes()
@@ -107,8 +107,8 @@ class WriterLock:
         if self._descriptor >= 0:
             from tengen import _core
 
-            # A process forked before the close then has the file, but no lock. To close
-            # a file of a network may take long, and forks would wait for _core to.
+            # Unlock first, so that a process forked before the close inherits no lock.
+            # Closing a network file may take long, and _core would block forks for it.
             with contextlib.suppress(OSError):
                 fcntl.flock(self._descriptor, fcntl.LOCK_UN)
             _core.disown_descriptor(self._descriptor)
@@ -128,16 +128,16 @@ class WriterLock:
 
 
 def _take(descriptor: int, wait: bool) -> None:
-    """Takes the lock; retries while ``lock_holder`` of another process looks at it.
+    """Takes the lock; retries while another process runs ``lock_holder``.
 
     Raises:
-        BlockingIOError: Another process holds it.
+        BlockingIOError: Another process holds the lock.
     """
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
-            # Whoever looks shares it, which whoever holds it does not.
+            # Succeeds beside ``lock_holder``, which shares the lock; otherwise raises.
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
             fcntl.flock(descriptor, fcntl.LOCK_UN)
             time.sleep(_RETRY_S * (1.0 + random.random()))
@@ -146,7 +146,7 @@ def _take(descriptor: int, wait: bool) -> None:
 
 
 def lock_holder(path: Path) -> str | None:
-    """Returns the holder of the lock file, ``PID on HOST``, or None when it is free."""
+    """Returns the holder of the lock file, ``PID on HOST``, or None if it is free."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except OSError:
@@ -176,10 +176,10 @@ class _Open(Protocol):
 
 
 def own_files(*files: _Open) -> None:
-    """Keeps open files from processes that are forked from here on, also by C code.
+    """Prevents future forks, including forks by C code, from inheriting open files.
 
-    Otherwise the other side would wait for such a process after this one was killed.
-    Close each with ``close_owned``.
+    Otherwise the peer would wait for the forked process after this process is killed.
+    Close each file with ``close_owned``.
     """
     from tengen import _core
 
@@ -188,14 +188,15 @@ def own_files(*files: _Open) -> None:
 
 
 def close_owned(file: _Open) -> None:
-    """Closes a file that is owned. Does nothing for one that is closed."""
+    """Closes a file passed to ``own_files``. Does nothing if it is closed."""
     from tengen import _core
 
     try:
         descriptor = file.fileno()
     except (OSError, ValueError):
         return
-    # Its end is closed before the number is disowned: no fork has it in between.
+    # Replace the open file before the descriptor is disowned, so that no fork in
+    # between inherits the file.
     with contextlib.suppress(OSError):  # too many files are open
         nothing = os.open(os.devnull, os.O_RDWR)
         os.dup2(nothing, descriptor, inheritable=False)

@@ -1,8 +1,8 @@
-"""What this process may use of the machine, and ``RUN/code.txt``, which names it.
+"""The machine's resources that this process may use, and ``RUN/code.txt``.
 
-A container sees every core of its host and is throttled to its quota, so the number
-of cores is the least of the host's, the affinity mask's and the cgroup's. ``code.txt``
-says which code, libraries and machine a run was made by.
+A container sees every core of its host but is throttled to its quota, so the number of
+cores is the minimum of the affinity mask and the cgroup quota. ``code.txt`` records the
+code, the libraries and the machines of a run.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ __all__ = [
 ]
 
 MAX_THREADS = 1024
-"""The most threads that may be asked for; more is a typing error."""
+"""The maximum number of threads; a greater number is assumed to be a typo."""
 
 _LIBRARIES = ("numpy", "torch", "openvino", "onnx", "gymnasium")
 _PACKAGE = Path(__file__).resolve().parent.parent
 _CPUINFO = Path("/proc/cpuinfo")
 _STATM = Path("/proc/self/statm")
-# glibc's names of these two settings of its allocator, from malloc.h.
+# Parameters of glibc's allocator, from malloc.h.
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
 
 
 def available_cores() -> int:
-    """Returns how many threads can run at once here, at least 1."""
+    """Returns the number of threads that can run in parallel here, at least 1."""
     if hasattr(os, "sched_getaffinity"):
         cores = len(os.sched_getaffinity(0))
     else:
@@ -59,12 +59,12 @@ def available_cores() -> int:
 
 
 def usable_threads(threads: int | None) -> int:
-    """Returns ``threads``, or the cores if there are fewer, with a TengenWarning.
+    """Returns ``threads``, limited to the available cores with a TengenWarning.
 
-    More threads than cores wait for each other and slow everything down.
+    More threads than cores would wait for each other, which reduces throughput.
 
     Args:
-        threads: The threads that were asked for, 1 to MAX_THREADS; None for all cores.
+        threads: The requested number, 1 to MAX_THREADS; None for all cores.
 
     Raises:
         UsageError: ``threads`` is out of its range.
@@ -85,11 +85,11 @@ def usable_threads(threads: int | None) -> int:
 
 
 def keep_freed_memory() -> bool:
-    """Tells the C allocator to keep what this process frees for its next request.
+    """Makes the C allocator reuse freed memory instead of returning it to the kernel.
 
-    Every training step allocates and frees the same buffers. By default large buffers
-    go back to the kernel and come back as zeroed pages, which costs a small network a
-    fifth of its step.
+    Every training step allocates and frees the same buffers. By default glibc returns
+    large buffers to the kernel and gets zeroed pages back, which takes a fifth of a
+    small network's step.
 
     Returns:
         Whether the allocator accepted the settings; only glibc has them.
@@ -98,7 +98,7 @@ def keep_freed_memory() -> bool:
         set_option = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError):
         return False
-    # 32 MiB is the most that older versions take.
+    # 32 MiB is the maximum that older versions of glibc accept.
     did_map = set_option(_M_MMAP_THRESHOLD, 32 << 20)
     return bool(did_map and set_option(_M_TRIM_THRESHOLD, (1 << 31) - 1))
 
@@ -111,7 +111,7 @@ def _cpu_lines() -> list[str]:
 
 
 def cpu_features() -> frozenset[str]:
-    """Returns the CPU's feature flags as Linux names them; empty elsewhere."""
+    """Returns the CPU's feature flags under Linux's names; empty on other systems."""
     for line in _cpu_lines():
         name, _, value = line.partition(":")
         if name.strip() in ("flags", "Features"):
@@ -129,7 +129,7 @@ def cpu_name() -> str:
 
 
 def machine_line() -> str:
-    """Returns the line that names the machine beside every measured figure."""
+    """Returns a one-line description of the machine, for measurements."""
     memory_gib = memory_limit_bytes() / 2**30
     return (
         f"{cpu_name()}, {available_cores()} of {os.cpu_count()} cores, "
@@ -138,13 +138,13 @@ def machine_line() -> str:
 
 
 def resident_bytes() -> int:
-    """Returns the resident memory of this process; outside Linux its maximum so far."""
+    """Returns this process's resident memory; outside Linux its peak so far."""
     try:
         return int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
         import resource  # Windows does not have it.
 
-        # In kB, but on macOS in bytes.
+        # In KiB, except on macOS, where it is in bytes.
         most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return most if sys.platform == "darwin" else most * 1024
 
@@ -163,9 +163,9 @@ def code_text() -> str:
 
 
 def source_sha256(package: Path = _PACKAGE) -> str:
-    """Returns one hash of the package's Python files, by name and content.
+    """Returns a hash of the names and contents of the package's Python files.
 
-    It identifies code without a commit: an installed copy, or uncommitted edits.
+    The hash identifies code without a commit: an installed copy, or uncommitted edits.
     """
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
@@ -182,11 +182,11 @@ def _version(name: str) -> str:
 
 
 def _commit() -> str:
-    """Returns the commit of the checkout that this package came from, if known."""
+    """Returns the commit of this package's checkout, or ``unknown``."""
     folder = checkout() or _PACKAGE.parent.parent
 
     def git(*arguments: str) -> str:
-        # Otherwise git status takes a lock, which a killed process would leave behind.
+        # Otherwise git status would take a lock, which remains if git is killed.
         command = ["git", "--no-optional-locks", "-C", str(folder), *arguments]
         done = subprocess.run(command, capture_output=True, text=True, timeout=10)
         return done.stdout.strip() if done.returncode == 0 else ""
@@ -196,7 +196,7 @@ def _commit() -> str:
         changes = git("status", "--porcelain", "--untracked-files=no")
     except (OSError, subprocess.TimeoutExpired):
         return "unknown"
-    # The checkout may have moved on since the package was installed from it.
+    # The checkout may have changed since the package was installed from it.
     is_same = source_sha256(folder / "src" / "tengen") == source_sha256()
     if not commit:
         return "unknown"

@@ -1,11 +1,11 @@
-"""Which roles on hosts without the run directory work on a run: ``RUN/mirrors/``.
+"""Records of a run's mirrors, in ``RUN/mirrors/``.
 
-Such a role works in a mirror, a folder with ``mirror.json``, by which every command
-recognises it.
+A role on a host without the run directory works in a mirror: a local folder that
+contains ``mirror.json``, so that every command recognises it.
 
-Each mirror has a file in ``RUN/mirrors/``, which the run's service writes
-(``tengen.remote``). Commands that look at the run, and roles that take a writer, read
-these files.
+Each mirror has a record in ``RUN/mirrors/``, which the run's service writes
+(``tengen.remote``). Commands that inspect the run, and roles that claim a writer, read
+the records.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ __all__ = [
 ]
 
 MIRROR_FILE = "mirror.json"
-"""The file in a folder that is a mirror of another host's run."""
+"""Name of the file that marks a folder as a mirror of another host's run."""
 MIRROR_SCHEMA = 1
-"""The schema of ``MIRROR_FILE``."""
+"""Schema version of ``MIRROR_FILE``."""
 
 _SCHEMA = 1
 _LOCK = "mirror-records"
-"""The lock for changing or evicting a record, so that an eviction is not
-overwritten."""
+"""Name of the lock for changing or evicting records. Without the lock, a change could
+undo an eviction."""
 _TYPES = {
     "mirror": str,
     "role": str,
@@ -55,29 +55,28 @@ _TYPES = {
 
 @dataclass(frozen=True, kw_only=True)
 class MirrorRecord:
-    """One mirror of a run, as the run's service knows it."""
+    """The run service's record of one mirror."""
 
     mirror: str
-    """The mirror's id: 32 hexadecimal digits, made with its folder."""
+    """The mirror's ID: 32 hexadecimal digits, created with the mirror's folder."""
     role: str
-    """The role that works on it."""
+    """The role that works in the mirror."""
     index: int
     """The index of the self-play writer or actor."""
     process: str
-    """``PID on HOST``."""
+    """The mirror's process, ``PID on HOST``."""
     incarnation: int
-    """The process's incarnation of its role; for self-play the least that it writes as.
-    """
+    """The process's incarnation of its role; for self-play the lowest that it uses."""
     events: int
     """The number of the process's event file."""
     is_away: bool
-    """Whether its process has ended, or has been silent for a minute."""
+    """Whether the mirror's process has ended, or has been silent for a minute."""
 
 
 def check_no_mirror(run: RunDirectory) -> None:
-    """Makes sure that a folder is a run itself, and not a mirror of one.
+    """Checks that ``run`` is a run itself, and not a mirror of a run.
 
-    Otherwise what a role makes in a mirror would be taken for the other run's.
+    Otherwise files that a role writes in a mirror would be mistaken for the run's own.
 
     Raises:
         UsageError: The folder is a mirror.
@@ -95,7 +94,7 @@ def check_no_mirror(run: RunDirectory) -> None:
 
 
 def read_mirrors(run: RunDirectory) -> list[MirrorRecord]:
-    """Returns the mirrors of a run, by role and index.
+    """Returns the records of a run's mirrors, ordered by role and index.
 
     Raises:
         RunError: A record is damaged.
@@ -114,15 +113,15 @@ def read_mirrors(run: RunDirectory) -> list[MirrorRecord]:
 
 
 def has_mirror(run: RunDirectory, mirror: str) -> bool:
-    """Returns whether a mirror still has its place."""
+    """Returns whether a mirror still has its record."""
     return _path(run, mirror).exists()
 
 
 def write_mirror(run: RunDirectory, record: MirrorRecord) -> None:
-    """Publishes a record.
+    """Publishes the record of a mirror.
 
     Raises:
-        RunError: The disk refuses.
+        RunError: The record cannot be written.
     """
     path = _path(run, record.mirror)
     try:
@@ -133,13 +132,13 @@ def write_mirror(run: RunDirectory, record: MirrorRecord) -> None:
 
 
 def change_mirror(run: RunDirectory, record: MirrorRecord) -> bool:
-    """Publishes a record anew, unless it was evicted.
+    """Replaces a mirror's record, unless the mirror was evicted.
 
     Returns:
-        Whether the record is still there.
+        Whether the mirror still has a record.
 
     Raises:
-        RunError: The disk refuses.
+        RunError: The record cannot be written.
     """
     with run.lock(_LOCK, wait=True):
         is_there = has_mirror(run, record.mirror)
@@ -149,12 +148,13 @@ def change_mirror(run: RunDirectory, record: MirrorRecord) -> bool:
 
 
 def evict_mirrors(run: RunDirectory, role: str, index: int) -> None:
-    """Makes a run's service free a mirror's place, for a process with the run.
+    """Evicts mirrors of ``role`` and ``index``, to free the index for a local process.
 
-    If a service holds the lock of the place, the lock is free some seconds later.
+    If the run's service holds the lock of the index, it releases the lock within
+    seconds.
 
     Raises:
-        RunError: The disk refuses, or a record is damaged.
+        RunError: A record is damaged or cannot be removed.
     """
     for record in read_mirrors(run):
         if (record.role, record.index) == (role, index):
@@ -163,10 +163,10 @@ def evict_mirrors(run: RunDirectory, role: str, index: int) -> None:
 
 
 def forget_mirror(run: RunDirectory, mirror: str) -> None:
-    """Removes a record; does nothing if it is not there.
+    """Removes a mirror's record. Does nothing if there is none.
 
     Raises:
-        RunError: The disk refuses.
+        RunError: The record cannot be removed.
     """
     path = _path(run, mirror)
     try:

@@ -1,16 +1,16 @@
-"""Publishing: write to a temporary sibling, fsync, rename, fsync the directory.
+"""Atomic publishing: write a temporary sibling, fsync, rename, fsync the directory.
 
-A reader sees the old content or the new one, never half of it, at whatever instant the
-writer was killed. A temporary file is named after its host and process, so that the
-next writer can tell which temporary files will never be finished.
+A reader sees either the old content or the new content, never a partial write, no
+matter when the writer is killed. The name of a temporary file contains its host and
+process, so that the next writer can tell which files are abandoned.
 
-Between its steps, code that makes something durable calls ``reach("publish.renamed",
-path)``. The call does nothing, unless the environment variable ``TENGEN_FAULT`` was
-``POINT:COUNT`` or ``POINT:COUNT:PART`` when this module was imported: then the process
-kills itself by SIGKILL on its COUNT-th arrival at POINT with PART in the path, as a
-machine that loses power would. Every path of a run has one writer, so that
-``checkpoints/`` kills the learner and ``run.json`` the runner. Tests set the variable
-for a child process; nothing else reads or sets it.
+For fault injection, code that makes files durable calls ``reach("publish.renamed",
+path)`` and the like between its steps. If the environment variable ``TENGEN_FAULT`` is
+``POINT:COUNT`` or ``POINT:COUNT:PART`` when this module is imported, the process kills
+itself with SIGKILL at the COUNT-th call for POINT with PART in the path. Otherwise the
+calls do nothing. Every path of a run has one writer, so the PART ``checkpoints/`` kills
+the learner, and ``run.json`` kills the runner. Only tests set the variable, for child
+processes.
 """
 
 from __future__ import annotations
@@ -56,22 +56,21 @@ __all__ = [
 
 _PREFIX = ".tmp-"
 _DENIED = (errno.EACCES, errno.EPERM)
-# Distinguishes this process from an earlier one with the same number (1 in a
-# container).
+# Distinguishes this process from earlier ones with its ID, which is 1 in a container.
 _TOKEN = secrets.token_hex(4)
 
 
 def publish_file(path: Path, data: bytes, mode: int = 0o666) -> None:
-    """Replaces ``path`` by ``data``. Blocks until it is durable.
+    """Replaces the content of a file with ``data``. Blocks until it is durable.
 
     Args:
-        path: The file; its folder exists.
-        data: The whole content.
+        path: The file; its folder must exist.
+        data: The complete content.
         mode: The file's permissions, before the umask.
 
     Raises:
         RunError: The disk is full or the folder cannot be written; the old content
-            stays.
+            remains.
     """
     temporary = _temporary(path)
     with _storage(path, temporary):
@@ -94,26 +93,26 @@ def publish_file(path: Path, data: bytes, mode: int = 0o666) -> None:
 
 
 def publish_json(path: Path, value: Any) -> None:
-    """Replaces ``path`` by ``value`` as indented JSON. Blocks until it is durable.
+    """Replaces the content of a file with indented JSON. Blocks until it is durable.
 
     Raises:
-        RunError: As ``publish_file``.
+        RunError: See ``publish_file``.
     """
     publish_file(path, (json.dumps(value, indent=2) + "\n").encode())
 
 
 def publish_directory(final: Path, write: Callable[[Path], None]) -> None:
-    """Makes the folder ``final`` from what ``write`` puts into a temporary one.
+    """Creates the folder ``final`` from a temporary folder that ``write`` fills.
 
     Blocks until every file is durable. A published folder is immutable.
 
     Args:
-        final: The folder to make; it does not exist, its parent does.
+        final: The folder to create. Its parent must exist.
         write: Called once with an empty folder to fill.
 
     Raises:
-        RunError: ``final`` exists, the disk is full or cannot be written. Nothing is
-            left at ``final``.
+        RunError: ``final`` exists or cannot be written, or the disk is full. ``final``
+            is neither created nor changed.
     """
     temporary = _temporary(final)
     with _storage(final, temporary):
@@ -134,10 +133,10 @@ def publish_directory(final: Path, write: Callable[[Path], None]) -> None:
 
 
 def move_directory(source: Path, final: Path) -> None:
-    """Renames a published folder, on one filesystem. Blocks until it is durable.
+    """Renames a published folder within a filesystem. Blocks until it is durable.
 
     Raises:
-        RunError: ``source`` is gone, ``final`` exists or cannot be written.
+        RunError: ``source`` does not exist, or ``final`` exists or cannot be written.
     """
     with _storage(final, None):
         _refuse_existing(final)
@@ -149,9 +148,9 @@ def move_directory(source: Path, final: Path) -> None:
 
 
 def remove_directory(final: Path) -> None:
-    """Removes a published folder: at once for readers, then file by file.
+    """Removes a published folder: atomically for readers, then file by file.
 
-    If that fails or is cut short, a temporary folder stays for ``remove_leftovers``.
+    If the removal fails midway, a temporary folder remains for ``remove_leftovers``.
     """
     temporary = _temporary(final)
     with suppress(OSError):
@@ -160,19 +159,19 @@ def remove_directory(final: Path) -> None:
 
 
 def remove_leftovers(folder: Path, *, of_other_hosts: bool = False) -> int:
-    """Removes temporaries in ``folder`` whose writers on this host are dead.
+    """Removes temporary entries in ``folder`` whose writers on this host are dead.
 
     Args:
         folder: A folder of the run.
-        of_other_hosts: Whether to remove those of other hosts too. Only their own host
-            can tell whether the writer is dead, unless this process holds a lock so
-            that no other process writes there.
+        of_other_hosts: Whether to remove the entries of other hosts too. Requires a
+            lock that excludes other writers, because only a writer's own host can tell
+            whether the writer is dead.
 
     Returns:
-        How many were removed.
+        The number of removed entries.
 
     Raises:
-        RunError: A temporary cannot be removed.
+        RunError: A temporary entry cannot be removed.
     """
     num_removed = 0
     for path in sorted(folder.glob(f"{_PREFIX}*")):
@@ -187,10 +186,10 @@ def remove_leftovers(folder: Path, *, of_other_hosts: bool = False) -> int:
 
 
 def make_directory(path: Path) -> None:
-    """Makes a directory and its parents, unless it is there.
+    """Creates a directory and its parents if they do not exist.
 
     Raises:
-        RunError: The disk refuses.
+        RunError: The directory cannot be created.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -199,14 +198,14 @@ def make_directory(path: Path) -> None:
 
 
 def check_new_file(name: str, path: Path) -> None:
-    """Makes sure that a file that a user names can be written into its folder.
+    """Checks that a path from the user can be a file in an existing folder.
 
     Args:
-        name: The argument's name.
+        name: The argument's name, for the message.
         path: The file.
 
     Raises:
-        UsageError: The folder is not there, or the path is a folder.
+        UsageError: The file's folder does not exist, or the path is a folder.
     """
     is_file = bool(path.name) and path.parent.is_dir() and not path.is_dir()
     rule = "must be a file in a folder that is there; name one"
@@ -214,7 +213,7 @@ def check_new_file(name: str, path: Path) -> None:
 
 
 def storage_error(path: Path, error: OSError) -> RunError:
-    """Returns a clear error for the system's refusal to write ``path``."""
+    """Returns the RunError that explains why ``path`` could not be written."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return DiskFullError(
             f"path ({path}) cannot be written, the disk is full; free some space and "
@@ -237,10 +236,10 @@ def storage_error(path: Path, error: OSError) -> RunError:
 
 
 def first_error(path: Path, error: OSError) -> TengenError:
-    """Returns ``storage_error`` for a command's first write.
+    """Returns the error for a command's first write, based on ``storage_error``.
 
-    If this process may not write the folder at all, that is bad usage, because nothing
-    was begun in it.
+    If this process lacks write access, the error is a UsageError, because the command
+    has not begun any work.
     """
     told = storage_error(path, error)
     if error.errno in (*_DENIED, errno.EROFS):
@@ -249,18 +248,18 @@ def first_error(path: Path, error: OSError) -> TengenError:
 
 
 def check_writable(path: Path) -> None:
-    """Makes sure that this process may write or make a folder; changes nothing.
+    """Checks that this process may write or create a folder. Changes nothing.
 
     Raises:
-        UsageError: It may not, or the disk is mounted read-only; or the path is not
-            UTF-8, as safetensors and OpenVINO need it.
+        UsageError: This process lacks write access, the disk is mounted read-only, or
+            the path is not UTF-8, which safetensors and OpenVINO require.
     """
     try:
         folder = path.absolute()
         str(folder).encode()
         while not folder.exists():
             folder = folder.parent
-        # A file without a name, where the filesystem supports it.
+        # The file has no name, if the filesystem supports unnamed files.
         tempfile.TemporaryFile(dir=folder).close()
     except UnicodeEncodeError:
         raise UsageError(
@@ -270,19 +269,19 @@ def check_writable(path: Path) -> None:
         refused = first_error(path, error)
         if isinstance(refused, UsageError):
             raise refused from error
-        # A full disk or a missing folder: the code that writes there reports it.
+        # Other errors, such as a full disk, are reported by the actual write.
 
 
 @contextmanager
 def _storage(path: Path, temporary: Path | None) -> Iterator[None]:
-    """Turns OSError into RunError, and removes ``temporary`` after any failure."""
+    """Converts OSError to RunError, and removes ``temporary`` after any failure."""
     try:
         yield
     except BaseException as error:
         if temporary is not None and temporary.is_dir():
             shutil.rmtree(temporary, ignore_errors=True)
         elif temporary is not None:
-            # The cause of the failed write may also prevent this.
+            # The cause of the failed write may also prevent the removal.
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
         if isinstance(error, OSError):
@@ -325,16 +324,16 @@ def _refuse_existing(final: Path) -> None:
 
 
 def sync_directory(path: Path) -> None:
-    """Makes the names in a folder durable. Blocks.
+    """Makes the entries of a folder durable. Blocks.
 
     Raises:
-        OSError: The disk refuses.
+        OSError: The folder cannot be opened or synced.
     """
     _sync(path)
 
 
 def _sync(path: Path) -> None:
-    """Makes a file's bytes, or a folder's names, durable."""
+    """Makes the content of a file, or the entries of a folder, durable."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -351,11 +350,11 @@ _point, _remaining, _part = _armed(os.environ.get("TENGEN_FAULT", ""))
 
 
 def reach(point: str, path: Path) -> None:
-    """Kills the process if a test armed ``point`` for ``path``; else returns at once.
+    """Kills the process if a test armed ``point`` for ``path``; else does nothing.
 
     Args:
-        point: The step that was just made.
-        path: The final path of what is being made durable.
+        point: Name of the step that was just completed.
+        path: The final path of the file or folder that is being published.
     """
     global _remaining
     if point != _point or _part not in str(path):

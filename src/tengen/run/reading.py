@@ -1,8 +1,8 @@
-"""Reading files: finding them, JSON with a ``schema``, foreign formats, hashes.
+"""Finds, reads and hashes files: JSON with a ``schema``, and foreign formats.
 
-A model is verified by export, by the gate and by every role that computes with it. If
-these are roles of one process, they would read the same unchanged file several times.
-So its hash is kept by the file's identity, which a rename does not change.
+The export, the gate and every role that runs a model verify the model's hash. To avoid
+hashing an unchanged file several times in one process, hashes are cached by the file's
+identity, which a rename does not change.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
     "remember_sha256",
 ]
 
-# Device, inode, size and the time of the last change, in nanoseconds.
+# Device, inode, size, and time of the last modification in nanoseconds.
 _Identity = tuple[int, int, int, int]
 _NUM_KEPT = 64
 _known: OrderedDict[_Identity, str] = OrderedDict()
@@ -40,13 +40,13 @@ _lock = threading.Lock()
 
 
 def find_files(folder: Path, pattern: str) -> list[Path]:
-    """Returns what matches a pattern below a folder, in no order.
+    """Returns the paths below a folder that match a pattern, in arbitrary order.
 
-    Unlike ``Path.glob`` it ignores folders that other processes remove meanwhile.
+    Unlike ``Path.glob``, it ignores folders that other processes remove meanwhile.
 
     Args:
-        folder: Where to look; it need not exist.
-        pattern: As ``Path.glob`` takes it; ``*`` stands for no temporary.
+        folder: The folder to search, which need not exist.
+        pattern: A pattern as for ``Path.glob``; ``*`` does not match temporary entries.
     """
     return [folder / name for name in glob.glob(pattern, root_dir=folder)]
 
@@ -59,18 +59,18 @@ def read_object(
     advice: str,
     error: type[TengenError] = RunError,
 ) -> dict[str, Any]:
-    """Returns the JSON object in a file, whose ``schema`` this code reads.
+    """Returns the JSON object in a file, after checking its ``schema``.
 
     Args:
         path: The file.
         name: The file's name in messages.
-        schema: The newest version that is read.
-        advice: What to do if the file cannot be read, or is damaged.
-        error: The exception that is raised then.
+        schema: The newest schema version that the caller supports.
+        advice: Advice for the user if the file is unreadable or damaged.
+        error: The exception class for an unreadable or damaged file.
 
     Raises:
-        UsageError: The schema is newer.
-        RunError: Or ``error``: the file cannot be read, or is damaged.
+        UsageError: The file's schema is newer than ``schema``.
+        RunError: The file is unreadable or damaged; raised as ``error`` if given.
     """
     try:
         content: Any = json.loads(path.read_bytes())
@@ -95,8 +95,8 @@ def newer_schema(path: Path, found: int, newest: int) -> UsageError:
 
     Args:
         path: The file.
-        found: Its schema.
-        newest: The newest that this code reads.
+        found: The file's schema version.
+        newest: The newest schema version that this code reads.
     """
     return UsageError(
         f"schema ({found}) of {path} is newer than this tengen reads, which is "
@@ -105,22 +105,22 @@ def newer_schema(path: Path, found: int, newest: int) -> UsageError:
 
 
 class OtherKindError(ValueError):
-    """A foreign file is whole, but of an unsupported kind; the text says what to do."""
+    """Raised for an intact but unsupported foreign file. The message gives advice."""
 
 
 @contextmanager
 def reading_file(
     what: str, path: Path, error: type[TengenError] = RunError
 ) -> Iterator[None]:
-    """Turns what the reader of a foreign file raises into a one-line error.
+    """Converts the exceptions of a foreign file's reader to one-line errors.
 
     Args:
         what: The file's name in messages.
         path: The file.
-        error: The exception that is raised.
+        error: The exception class to raise.
 
     Raises:
-        RunError: Or ``error``: the file cannot be read, or is damaged.
+        RunError: The file is unreadable or damaged; raised as ``error`` if given.
     """
     try:
         yield
@@ -137,9 +137,9 @@ def reading_file(
 
 
 def file_sha256(path: Path) -> str:
-    """Returns the lower-case hexadecimal sha256 of a file. Any thread may ask.
+    """Returns the lower-case hexadecimal SHA-256 of a file. Thread-safe.
 
-    The file is not read if this process has hashed it before and it has not changed.
+    Does not read a file that this process has hashed before, unless it has changed.
 
     Raises:
         OSError: The file cannot be read.
@@ -159,11 +159,11 @@ def remember_sha256(path: Path, sha256: str) -> None:
     """Records the hash of a file that this process has just written.
 
     Args:
-        path: The file; it is closed.
-        sha256: Hash of the bytes that were written, lower-case hexadecimal.
+        path: The file, which must be closed.
+        sha256: SHA-256 of the written bytes, in lower-case hexadecimal.
 
     Raises:
-        OSError: The file is not there.
+        OSError: The file does not exist.
     """
     _keep(_identity(os.stat(path)), sha256)
 

@@ -1,6 +1,6 @@
-"""The experience store: tables of items, in memory, on disk, between processes.
+"""The experience store: tables of items in memory and on disk, shared by processes.
 
-`Store` makes tables, or joins the tables of another process or of other hosts; see
+`Store` creates tables, or connects to the tables of another process or host; see
 `docs/reference/store.md` and `docs/reference/store_net.md`.
 """
 

@@ -1,4 +1,4 @@
-"""Checks of what callers pass to a store, shared by every kind of connection."""
+"""Checks of the arguments of store calls, shared by local and remote stores."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _MAX_AHEAD = 1024
 
 
 def check_batch(config: TableConfig, num_samples: int, num_ahead: int) -> None:
-    """Refuses batches that can never be drawn.
+    """Refuses batch sizes that can never be sampled.
 
     Args:
-        config: The table's.
-        num_samples: Samples of a batch.
-        num_ahead: Batches drawn ahead.
+        config: The table's config.
+        num_samples: Number of samples in a batch.
+        num_ahead: Number of batches sampled in advance.
 
     Raises:
-        UsageError: The samples are too few, too many or too large.
+        UsageError: A number is out of its range, or a batch would exceed the memory.
     """
     check_range("num_samples", num_samples, 1, _MAX_SAMPLES, "take less at a time")
     check_range("num_ahead", num_ahead, 0, _MAX_AHEAD)
@@ -43,10 +43,10 @@ def check_batch(config: TableConfig, num_samples: int, num_ahead: int) -> None:
 
 
 def whole(name: str, value: Any) -> int:
-    """Returns a whole number, of Python or numpy, as an int.
+    """Returns an integer of Python or NumPy as an int.
 
     Raises:
-        UsageError: The value is not a whole number.
+        UsageError: The value is not an integer.
     """
     try:
         return operator.index(value)
@@ -57,7 +57,7 @@ def whole(name: str, value: Any) -> int:
 
 
 def vector_of(name: str, values: Any) -> NDArray[np.float64]:
-    """Returns numbers as the core needs them, ``[N] float64``.
+    """Returns numbers as a contiguous array, ``[N] float64``.
 
     Raises:
         UsageError: The values are not numbers, or have several axes.

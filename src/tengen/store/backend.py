@@ -1,4 +1,4 @@
-"""The interface behind a store's tables: a store of this process, or of a server."""
+"""The interface between tables and a store, which is local or behind a server."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class TableEntry:
-    """A table of a store.
+    """A table's numbers and config.
 
     Attributes:
-        number: Its number in the store.
-        pool: The number of the pool that its steps lie in.
-        config: The config that it was made from.
+        number: Index of the table in the store.
+        pool: Index of the pool that stores the table's steps.
+        config: The config that the table was created from.
     """
 
     number: int
@@ -36,10 +36,10 @@ class TableEntry:
 
 
 def find_table(tables: Mapping[str, T], name: str) -> T:
-    """Returns the table of that name.
+    """Returns the table called ``name``.
 
     Raises:
-        UsageError: There is no such table.
+        UsageError: There is no table with this name.
     """
     check(isinstance(name, str), "table", type(name).__name__, "must be text; name it")
     if name not in tables:
@@ -52,10 +52,9 @@ def find_table(tables: Mapping[str, T], name: str) -> T:
 class StoreBackend(Protocol):
     """A store's operations. Thread-safe.
 
-    Raises UsageError if the request is wrong, else RunError; opening a writer or a
-    sampler may also raise CoreError. ``timeout_s`` is how long a server may take to
-    answer, but every server has at least some seconds; None: as long as the connection
-    allows.
+    Invalid requests raise UsageError, and other failures RunError; opening a writer or
+    a sampler may also raise CoreError. ``timeout_s`` limits the wait for a server's
+    reply, but is at least a few seconds; None for the limit of the connection.
     """
 
     def tables(self) -> list[TableEntry]:
@@ -85,13 +84,13 @@ class StoreBackend(Protocol):
     def command(
         self, name: str, arguments: Mapping[str, Any], timeout_s: float | None = None
     ) -> Any:
-        """Runs one of the rare commands; arguments and result are JSON values."""
+        """Runs a command by name; arguments and result are JSON values."""
         ...
 
     def check_open(self) -> None:
-        """Raises UsageError if the backend was closed, so that waits for it end."""
+        """Raises UsageError if the backend is closed, so that waiting calls end."""
         ...
 
     def close(self) -> None:
-        """Ends the connection, or the store of this process."""
+        """Ends the connection, or the store if it is in this process."""
         ...

@@ -1,4 +1,4 @@
-"""A client of a store in another process, on this host or another."""
+"""The client of a store in another process, on this host or another host."""
 
 from __future__ import annotations
 
@@ -18,15 +18,14 @@ __all__ = ["RemoteBackend"]
 
 _MAX_CHUNKS_AHEAD = 64
 _BYTES_AHEAD = 8 << 20
-# Over TCP there is no other server to wait for.
+# Timeout over TCP, where clients do not wait for the next server of a store.
 _ANSWER_S = 10.0
 
 
 class RemoteBackend:
-    """The backend of a store in another process; each call is a connection of its own.
+    """The backend of a store in another process. Each call uses its own connection.
 
-    The arguments and the errors are those of `tengen.store.Store.connect`, for one
-    store.
+    For the arguments and the errors, see `tengen.store.Store.connect`.
     """
 
     def __init__(
@@ -107,26 +106,26 @@ class RemoteBackend:
     def command(
         self, name: str, arguments: Mapping[str, Any], timeout_s: float | None = None
     ) -> Any:
-        """Runs one of the rare commands in the store's process.
+        """Runs a command in the store's process.
 
-        If the server of a folder is killed before it answers, the next server runs the
+        If the server of a folder is killed before it replies, the next server runs the
         command again.
         """
         question = {"ask": "command", "name": name, "arguments": dict(arguments)}
         return self._client.ask(question, timeout_s)
 
     def check_open(self) -> None:
-        """Raises UsageError once the connection was closed."""
+        """Raises UsageError if the connection has been closed."""
         self._client.check_open()
 
     def close(self) -> None:
-        """Asks no more; writers and samplers that wait end, others stay open."""
+        """Ends requests and waiting writers and samplers; other sessions stay open."""
         self._client.close()
 
     def _open(
         self, entry: TableEntry, request: dict[str, Any], timeout_s: float | None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Opens a session; returns the server's answer, and the core's arguments."""
+        """Opens a session; returns the server's reply, and the core's arguments."""
         stream, opened = self._client.open(request, timeout_s)
         session = {
             "descriptor": stream.detach(),

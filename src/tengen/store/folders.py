@@ -1,4 +1,4 @@
-"""The folders of a store, on the host and on a disk, and the settings kept in them."""
+"""A store's folders in shared memory and on disk, and the settings stored in them."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ __all__ = [
 ]
 
 CONFIG_NAME = "store.json"
-# If one of these changed, the stored bytes would be read as other steps.
+# Table settings that must not change, because they determine the layout of the data.
 _FIXED = ("name", "columns", "num_steps", "steps_per_chunk")
-# Settings of the store that may differ, which is reported. The disk may lie elsewhere.
+# Store settings that may change, which is reported. The disk's path may change too.
 _TOLD = ("memory_bytes", "disk_bytes", "durability", "durability_ms")
 _STATE = "state-"
 OWN_NAMES = ("rows-", "log-", _STATE, CONFIG_NAME, ".tmp-")
-"""Prefixes of the files' names in such a folder."""
+"""Prefixes of the file names in a store's folder on disk."""
 _HOST_NAMES = (CONFIG_NAME, "slab-", "session-", "log-", "state-", ".tmp-")
 
 
 class Differences(NamedTuple):
-    """Differences between an ended store's settings and the next store's.
+    """Differences between the settings of a store and of the store that it continues.
 
     Attributes:
-        lines: Text for people, one line for each setting.
-        changed: Numbers of the tables whose limits or capacity differ.
+        lines: Text for people, one line per setting.
+        changed: Indices of the tables whose limits or capacity differ.
     """
 
     lines: list[str]
@@ -68,16 +68,16 @@ def describe_store(config: StoreConfig) -> dict[str, Any]:
 
 
 def save_config(directory: Path, description: dict[str, Any]) -> None:
-    """Replaces what a folder holds by ``description``. Blocks until it is durable.
+    """Replaces a folder's settings with ``description``. Blocks until they are durable.
 
     Raises:
-        RunError: As ``publish_json``; the old content stays.
+        RunError: The folder cannot be written; the old settings remain.
     """
     publish_json(directory / CONFIG_NAME, description)
 
 
 def read_config(directory: Path) -> dict[str, Any]:
-    """Returns what was written there; empty if the file is missing or cut short."""
+    """Returns the settings in a folder; empty if the file is missing or truncated."""
     try:
         read = json.loads((directory / CONFIG_NAME).read_bytes())
     except (OSError, ValueError, RecursionError):
@@ -86,17 +86,17 @@ def read_config(directory: Path) -> dict[str, Any]:
 
 
 def left_columns(directory: Path, table: str) -> dict[str, Column]:
-    """Returns the columns of a table of the ended store that left a folder.
+    """Returns the columns of a table of an ended store from the store's folder.
 
     Args:
-        directory: The folder, on a host or a disk, which need not exist.
+        directory: The folder in shared memory or on disk, which need not exist.
         table: The table's name.
 
     Returns:
-        The columns by name; empty if no store left such a table there.
+        The columns by name; empty if the folder has no table called ``table``.
 
     Raises:
-        UsageError: The folder's file is not as a store writes it.
+        UsageError: The settings in the folder are malformed.
     """
     try:
         for left in _tables_of(read_config(directory)):
@@ -113,16 +113,16 @@ def left_columns(directory: Path, table: str) -> dict[str, Column]:
 def compare(
     name: str, directory: Path, now: dict[str, Any], fixed: Sequence[str]
 ) -> Differences:
-    """Compares a new store's settings with those of the store that left a folder.
+    """Compares a new store's settings with the settings of the store that it continues.
 
     Args:
-        name: The option that names the folder.
-        directory: The folder.
-        now: What ``describe_store`` returns for the new store.
+        name: Name of the option with the folder, for messages.
+        directory: The folder of the ended store.
+        now: The new store's settings, from ``describe_store``.
         fixed: Keys of ``now`` that must not change, besides the version.
 
     Raises:
-        UsageError: A setting differs that must not.
+        UsageError: A setting differs that must not change.
     """
 
     def refuse(key: str, before: Any, after: Any) -> UsageError:
@@ -175,7 +175,7 @@ def compare(
 
 
 def _tables_of(config: dict[str, Any]) -> list[dict[str, Any]]:
-    """Returns the entries of ``tables`` that are a table's."""
+    """Returns the well-formed entries of ``tables``."""
     tables = config.get("tables")
     return [
         table
@@ -189,18 +189,18 @@ def _differs(setting: str, before: Any, after: Any) -> str:
 
 
 class DiskFolder:
-    """Holds the folder for this process, until `end` or the end of the process.
+    """A store's folder on disk, locked until `end`, `leave` or the end of the process.
 
     Args:
-        config: The store's, with a disk.
-        goes_on: Whether the store continues from memory that a killed store left.
+        config: The config of a store with a disk.
+        goes_on: Whether the store continues from a killed store's shared memory.
 
     Raises:
         UsageError: The folder is in use by a store, holds other files, or has a
             checkpoint that this store cannot continue.
 
     Attributes:
-        differences: Settings that differ from the store whose checkpoint is continued.
+        differences: Settings that differ from the store whose checkpoint is loaded.
     """
 
     def __init__(self, config: StoreConfig, goes_on: bool) -> None:
@@ -218,8 +218,7 @@ class DiskFolder:
                     f"durability none; give another durability, or remove the folder"
                 )
             now = describe_store(config)
-            # One identity for all stores that continue one another, and for their
-            # replicas.
+            # Stores that continue one another share one ID with their replicas.
             then = read_config(self._directory) if has_checkpoint else {}
             now["id"] = then.get("id") or secrets.token_hex(16)
             if has_checkpoint and not goes_on:
@@ -230,46 +229,46 @@ class DiskFolder:
                         (self._directory / name).unlink(missing_ok=True)
             self._description = now
             if not has_checkpoint:
-                # Written before the first checkpoint, which is of no use without it.
+                # Write the settings first: a checkpoint is useless without them.
                 self.begin()
         except BaseException:
             self.leave()
             raise
 
     def begin(self) -> None:
-        """Records the store's settings, once it is made.
+        """Records the store's settings after the store has been created.
 
         Raises:
-            RunError: The disk has no room for them, or the folder cannot be written.
+            RunError: The disk is full, or the folder cannot be written.
         """
         save_config(self._directory, self._description)
 
     def end(self) -> None:
-        """Removes the folder, unless its content is to stay. Idempotent."""
+        """Removes the folder if it is not durable, and unlocks it. Idempotent."""
         if not self._is_durable:
             shutil.rmtree(self._directory, ignore_errors=True)
         self.leave()
 
     def leave(self) -> None:
-        """Releases the folder and leaves its content for the next store. Idempotent."""
+        """Unlocks the folder and leaves its content for the next store. Idempotent."""
         self._lock.leave()
 
 
 class StoreFolder(HostFolder):
-    """Holds the folder for this process, until `leave` or the end of the process.
+    """A store's folder in shared memory, locked until `leave` or the process ends.
 
     Args:
-        directory: The folder; made when absent, for this user alone.
-        config: The store's.
+        directory: The folder, created if absent with access for this user only.
+        config: The store's config.
 
     Raises:
-        UsageError: The folder is in use by a store, holds other files, may be another
-            user's, or was left by a killed store of other tables.
+        UsageError: The folder is in use by a store, has other files, may be another
+            user's, or was left by a killed store with other tables.
 
     Attributes:
-        goes_on: Whether the store continues from what a killed store left.
-        differences: A line for each setting that differs from the killed store's.
-        changed: Numbers of the tables whose limits or capacity differ.
+        goes_on: Whether the store continues from the data of a killed store.
+        differences: One line for each setting that differs from the killed store's.
+        changed: Indices of the tables whose limits or capacity differ.
     """
 
     def __init__(self, directory: Path, config: StoreConfig) -> None:
@@ -284,15 +283,15 @@ class StoreFolder(HostFolder):
             raise
 
     def begin(self, config: StoreConfig) -> None:
-        """Records the store's settings, once it is made.
+        """Records the store's settings after the store has been created.
 
         Raises:
-            RunError: There is no room for them, or the folder cannot be written.
+            RunError: The file system is full, or the folder cannot be written.
         """
         save_config(self.path, describe_store(config))
 
     def _compare(self, config: StoreConfig) -> None:
-        """Decides whether to continue from what is there; if not, removes it."""
+        """Decides whether to continue from existing files; if not, removes them."""
         names = sorted(path.name for path in self.path.iterdir())
         has_state = any(name.startswith("state-") for name in names)
         if not has_state or CONFIG_NAME not in names:

@@ -1,4 +1,4 @@
-"""Writers and samplers that the short calls of a table share between threads."""
+"""Shares the writers and samplers of `Table.insert` and `Table.sample` by threads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T", bound=_Closable)
 
 
 class _Place(Generic[T]):
-    """The object of one key, and the lock of the thread that has it."""
+    """The object of one key, and the lock of the thread that uses the object."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -30,11 +30,11 @@ class _Place(Generic[T]):
 
 
 class Lending(Generic[K, T]):
-    """Lends one object a key, each to one thread at a time. Thread-safe.
+    """Lends one object per key to one thread at a time. Thread-safe.
 
     Args:
-        make: Makes the object of a key when it is first asked for, from the key and the
-            longest time that making it may take.
+        make: Creates the object of a key on first use. Called with the key and the
+            maximum time that the creation may take, in seconds or None.
     """
 
     def __init__(self, make: Callable[[K, float | None], T]) -> None:
@@ -44,18 +44,18 @@ class Lending(Generic[K, T]):
 
     @contextlib.contextmanager
     def lend(self, key: K, timeout_s: float | None = None) -> Iterator[T]:
-        """Lends an object; blocks while another thread has it.
+        """Yields the object of a key. Blocks while another thread uses the object.
 
-        If the object's server has gone or has refused it, the next call makes a new
-        object.
+        If the object's server has gone or has refused the object, the next call creates
+        a new one.
 
         Args:
             key: The object's key.
-            timeout_s: The longest wait for the other thread and for making the object;
-                None: as long as it takes.
+            timeout_s: Maximum wait for the other thread, and maximum time to create the
+                object; None for no limit.
 
         Raises:
-            StoreTimeout: The other thread still has the object.
+            StoreTimeout: The other thread still uses the object.
         """
         with self._lock:
             place = self._places.setdefault(key, _Place())
@@ -77,7 +77,7 @@ class Lending(Generic[K, T]):
             place.lock.release()
 
     def for_each(self, visit: Callable[[T], None], timeout_s: float | None) -> None:
-        """Calls ``visit`` with each object that was made, one after another."""
+        """Calls ``visit`` with each existing object, one after another."""
         with self._lock:
             keys = [key for key, place in self._places.items() if place.one is not None]
         for key in keys:
@@ -85,7 +85,7 @@ class Lending(Generic[K, T]):
                 visit(one)
 
     def close(self) -> None:
-        """Closes all objects; a later `lend` makes new ones. Idempotent."""
+        """Closes all objects; a later `lend` creates new ones. Idempotent."""
         with self._lock:
             places, self._places = self._places, {}
         for place in places.values():

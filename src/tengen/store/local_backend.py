@@ -1,4 +1,4 @@
-"""The backend of a store that this process holds."""
+"""The backend of a store in this process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tengen.store.configs.store_config import StoreConfig
 
 __all__ = ["LocalBackend"]
 
-# The longest that one answer may wait for a checkpoint; the client then asks again.
+# Maximum wait of one request for a checkpoint; the client then repeats the request.
 _CHECKPOINT_S = 1.0
 
 
@@ -24,14 +24,14 @@ class LocalBackend:
     """The store in this process.
 
     Args:
-        config: The store's; its folders are made.
+        config: The store's config, whose folders must exist.
 
     Raises:
         UsageError: A config is refused, or a budget is too small for a sample.
 
     Attributes:
-        differences: Settings that differ from the store that this one continues.
-        config: As given.
+        differences: Differences from the store that this one continues, one per line.
+        config: The config passed to the constructor.
         is_closed: Whether `close` was called.
     """
 
@@ -52,7 +52,6 @@ class LocalBackend:
         self.config = config
         self.is_closed = False
         self._process = os.getpid()
-        # It names this store, and no store that takes its place.
         self._entries: list[TableEntry] = []
         self._describe_sessions: list[Callable[[], list[str]]] = []
         self._list_replicas: list[Callable[[], list[tuple[str, float | None]]]] = []
@@ -69,20 +68,20 @@ class LocalBackend:
             raise UsageError(str(error)) from error
 
     def keep(self, goes_on: bool, changed: Sequence[int] = ()) -> _core.ReplayResumed:
-        """Begins to keep what is to outlive the process, or the host.
+        """Restores the data of an ended store, if any, and starts persisting changes.
 
         Args:
-            goes_on: Whether to continue from what a killed process left in the
-                directory; else from what a lost host left on the disk, if anything.
-            changed: Tables that take limits and capacity from their config instead of
-                keeping what they had.
+            goes_on: Whether to continue from a killed process's data in the directory;
+                otherwise from the checkpoint on the disk, if there is one.
+            changed: Indices of the tables that take limits and capacity from their
+                config instead of the restored values.
 
         Returns:
-            What a server needs to continue.
+            The restored state that a server needs to continue.
 
         Raises:
-            UsageError: What was left is damaged or another store's, or there is no
-                room.
+            UsageError: The ended store's data is damaged or is another store's, or
+                there is no space.
         """
         try:
             resumed = self.core.keep(goes_on)
@@ -107,17 +106,17 @@ class LocalBackend:
         return list(self._entries)
 
     def add_sessions(self, describe: Callable[[], list[str]]) -> None:
-        """Makes the command ``sessions`` report a server's clients, one line each."""
+        """Makes the command ``sessions`` report a server's clients, one per line."""
         self._describe_sessions.append(describe)
 
     def add_replicas(
         self, replicas: Callable[[], list[tuple[str, float | None]]]
     ) -> None:
-        """Makes the command ``replicas`` report names and seconds behind."""
+        """Makes the command ``replicas`` report the names and lags of replicas."""
         self._list_replicas.append(replicas)
 
     def pool_layout(self, entry: TableEntry) -> tuple[int, int]:
-        """Returns the slots of a slab and the bytes of a slot of the table's pool."""
+        """Returns the slots per slab and the bytes per slot of the table's pool."""
         return self.core.pool_layout(entry.pool)
 
     def open_writer(
@@ -138,17 +137,17 @@ class LocalBackend:
         num_ahead: int,
         timeout_s: float | None = None,
     ) -> _core.ReplaySampler:
-        """Returns a sampler; without a disk it draws a batch when it is asked for."""
+        """Returns a sampler. Without a disk, it samples batches only on request."""
         self._check_process()
         return _core.open_sampler(self.core, entry.number, num_samples, num_ahead)
 
     def command(
         self, name: str, arguments: Mapping[str, Any], timeout_s: float | None = None
     ) -> Any:
-        """Runs one of the rare commands.
+        """Runs a command by name.
 
         Raises:
-            UsageError: The command is unknown or its arguments are refused.
+            UsageError: The command is unknown, or its arguments are refused.
         """
         self._check_process()
         of_store: dict[str, Callable[..., Any]] = {
@@ -182,15 +181,15 @@ class LocalBackend:
             raise UsageError(str(error)) from error
 
     def check_open(self) -> None:
-        """Does nothing: the core ends calls that wait."""
+        """Does nothing, because the core ends waiting calls when the store closes."""
 
     def close(self) -> None:
-        """Ends the store; calls that wait get an error.
+        """Ends the store. Waiting calls raise an error.
 
         Raises:
-            RunError: The last checkpoint could not be made.
+            RunError: The last checkpoint could not be written.
         """
-        # Set first: a caller that gets the error asks whether the store still serves.
+        # Set first, because callers check the attribute when their waiting calls end.
         self.is_closed = True
         try:
             self.core.close()
@@ -200,7 +199,7 @@ class LocalBackend:
             ) from error
 
     def _check_process(self) -> None:
-        """Refuses a forked process, in which a lock may be held for ever."""
+        """Refuses a forked process, where an inherited lock may be held forever."""
         check(
             self._process == os.getpid(),
             "store",
@@ -217,7 +216,7 @@ class LocalBackend:
 
     def _wait_checkpoint(self, number: int, timeout_s: float) -> bool | None:
         self._check_durable()
-        # A client's own slices are shorter than this.
+        # Clients request shorter waits than this limit.
         wait_s = min(max(0.0, float(timeout_s)), _CHECKPOINT_S)
         try:
             return self.core.wait_checkpoint(number, wait_s)

@@ -1,4 +1,4 @@
-"""A replica: a folder that continuously copies a store of another host."""
+"""A replica: a folder with a continuously updated copy of another host's store."""
 
 from __future__ import annotations
 
@@ -20,38 +20,38 @@ from tengen.transport import Client, FolderLock, NetAddress
 __all__ = ["Replica"]
 
 _RETRY_S = 1.0
-# The store reads files before it opens a replica's session.
+# Opening a session takes long, because the store reads files first.
 _OPEN_S = 60.0
-# Later the store answers at once; a closing replica waits no longer than this.
+# Other requests are answered immediately, so a short limit lets `close` return soon.
 _ANSWER_S = 10.0
 
 
 class Replica(Closable):
-    """Copies a store's checkpoints in a thread, until `close`.
+    """Copies a store's checkpoints in a background thread until `close`.
 
     ::
 
         with Replica("tcp://10.0.0.5:7070", "/data/replica") as replica:
             replica.wait()
 
-    If the store's host is lost, close the replica and make the store with the replica's
-    folder as the ``disk_directory`` of its config.
-    Once the folder has a whole checkpoint, it always has one, whenever this process is
-    killed; the next replica of the folder continues from it. While the store does not
-    answer, or the disk has no room, the replica tries again each second.
+    If the store's host is lost, close the replica and create the store again with the
+    replica's folder as the ``disk_directory`` of its config.
+    After the first complete checkpoint, the folder always has a complete checkpoint,
+    even if this process is killed; the folder's next replica continues from it. While
+    the store does not respond or the disk is full, the replica retries every second.
 
     Args:
         address: ``tcp://HOST:PORT`` of a store that has ``durability``.
-        folder: On a disk of this host; made when absent.
-        name: For the store's `describe`; None: this host's name.
+        folder: A folder on a disk of this host, created if absent.
+        name: The replica's name in `Store.describe`; None for this host's name.
         token: The store's token; None: the value of ``TENGEN_STORE_TOKEN`` in the
             environment, if it is set.
         ca_file: PEM file of the authority that signed the store's certificate.
         fingerprint: SHA-256 of the store's certificate in hex, instead of ``ca_file``.
-        tell: Called with a line when the replica has to wait for something.
+        tell: Called with one line of text when the replica has to wait.
 
     Raises:
-        UsageError: The folder is in use by a store, holds other files, or is damaged.
+        UsageError: The folder is in use by a store, has other files, or is damaged.
     """
 
     def __init__(
@@ -94,10 +94,10 @@ class Replica(Closable):
         self._thread.start()
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Blocks until the replica has ended; returns whether it has.
+        """Blocks until the replica has ended. Returns false if the timeout expires.
 
         Args:
-            timeout_s: The longest wait; None: for ever.
+            timeout_s: Maximum wait in seconds; None for no limit.
 
         Raises:
             UsageError: The store refuses the replica, or the folder is another store's.
@@ -110,16 +110,16 @@ class Replica(Closable):
         return True
 
     def describe(self) -> dict[str, Any]:
-        """Returns JSON values.
+        """Returns the replica's state as JSON values.
 
-        Keys: ``age_s``, how many seconds ago the folder's checkpoint began, None where
-            the folder has none; ``trouble``, what the replica waits for, empty where it
+        Keys: ``age_s``, how many seconds ago the folder's checkpoint began, None
+            without a checkpoint; ``trouble``, why the replica waits, empty while it
             follows the store.
         """
         return {"age_s": self._core.age_s(), "trouble": self._trouble}
 
     def close(self) -> None:
-        """Ends the thread; the folder stays. Idempotent."""
+        """Ends the thread. The folder remains. Idempotent."""
         self._ending.set()
         with self._stream_lock:
             _shut_down(self._stream)
@@ -132,13 +132,13 @@ class Replica(Closable):
                 self._follow()
                 trouble = "store (gone) has ended the replica's session; start it again"
             except (RunError, _core.CoreError) as error:
-                # Passing trouble: the store does not answer, or a disk has no room.
+                # Temporary failures: the store does not respond, or a disk is full.
                 trouble = str(error)
             except Exception as error:
                 self._failure = error
                 return
             self._trouble = trouble
-            # Tell it once until there is another checkpoint.
+            # Report the same failure only once per checkpoint.
             told = (trouble, self._core.begun_us())
             if not self._ending.is_set() and told != self._told:
                 self._tell(trouble)
@@ -163,7 +163,7 @@ class Replica(Closable):
                     self._stream = None
 
     def _adopt(self, made_with: dict[str, Any], is_empty: bool) -> None:
-        """Records whose replica the folder is, for a store that is made from it."""
+        """Records the source store's settings, for a store created from the folder."""
         own = read_config(self._folder)
         if not is_empty and own.get("id") != made_with.get("id"):
             raise UsageError(
@@ -172,7 +172,7 @@ class Replica(Closable):
             )
         wanted = {**made_with, "disk_directory": str(self._folder)}
         if own != wanted:
-            # A RunError is passing trouble: the disk may have room again.
+            # A RunError here is temporary: the disk may have space again later.
             save_config(self._folder, wanted)
 
 

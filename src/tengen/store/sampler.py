@@ -1,4 +1,4 @@
-"""Batches of one table, drawn ahead where the store is in another process."""
+"""Samples batches of one table, in advance if the store is remote or has a disk."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ __all__ = ["Sampler"]
 
 
 class Sampler(Closable):
-    """Draws batches of one size. For one thread; batches may outlive the sampler.
+    """Samples batches of one size. For one thread; batches may outlive the sampler.
 
-    A batch counts as used once it is acknowledged. Batches that are drawn and not
-    acknowledged when the sampler is closed, or its process ends or is killed, do not
-    count as used.
+    A batch counts as used when it is acknowledged. Batches that are not acknowledged
+    when the sampler is closed, or when its process ends or is killed, do not count as
+    used.
 
     Args:
         core: The core's sampler.
-        config: The table's.
+        config: The table's config.
         check_open: Raises UsageError if the store was closed in this process.
     """
 
@@ -44,13 +44,13 @@ class Sampler(Closable):
         self._lent: set[int] = set()
 
     def sample(self, timeout_s: float | None = None) -> Batch:
-        """Returns the next batch. Blocks while the table's limiter says so.
+        """Returns the next batch. Blocks while the table's rate limiter holds samples.
 
         Args:
-            timeout_s: The longest wait; None: for ever.
+            timeout_s: Maximum wait in seconds; None for no limit.
 
         Raises:
-            StoreTimeout: There was no batch in time; nothing is lost.
+            StoreTimeout: No batch was available in time; nothing is lost.
             UsageError: The store has refused this client, has ended or was closed in
                 this process, or the sampler is closed.
         """
@@ -73,7 +73,7 @@ class Sampler(Closable):
         )
 
     def give_back(self, batch: Batch) -> None:
-        """Says that a batch was not used; its items may be drawn again at once."""
+        """Gives an unused batch back; its items may be sampled again immediately."""
         core = self._open()
         self._check_lent(batch.lease)
         try:
@@ -83,14 +83,14 @@ class Sampler(Closable):
         self._lent.discard(batch.lease)
 
     def close(self) -> None:
-        """Gives back what was drawn and not acknowledged. Idempotent.
+        """Closes the sampler and gives unacknowledged batches back. Idempotent.
 
-        Arrays of batches stay valid.
+        The arrays of batches stay valid.
         """
         self._core = None
 
     def __iter__(self) -> Iterator[Batch]:
-        """Yields batches for ever."""
+        """Yields batches indefinitely."""
         while True:
             yield self.sample()
 
@@ -103,7 +103,7 @@ class Sampler(Closable):
         return self._core
 
     def _check_lent(self, lease: int) -> None:
-        """Refuses a lease for which a server would end the session."""
+        """Refuses an unknown lease, for which a server would end the session."""
         check(
             lease in self._lent,
             "lease",

@@ -1,4 +1,4 @@
-"""The store's servers: for other processes of this host, and for other hosts."""
+"""The store's servers for other processes of this host and for other hosts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["HostServer", "NetServer"]
 
 
 class _StoreServer:
-    """What both servers share: sessions of writers and samplers, and commands."""
+    """Base class of the servers, with writer and sampler sessions, and commands."""
 
     _core: Any
     _server: Server
@@ -53,7 +53,7 @@ class _StoreServer:
         self._server = Server(listener, service)
 
     def close(self) -> None:
-        """Accepts no more connections, and ends every session."""
+        """Stops accepting connections and ends all sessions."""
         self._server.close()
         del self._core
 
@@ -77,21 +77,21 @@ class _StoreServer:
     def _opened(
         self, connection: socket.socket, open_session: Callable[[int], Any]
     ) -> dict[str, Any]:
-        """Opens a session by a descriptor of the connection; returns the answer."""
+        """Opens a session with the connection's descriptor; returns the reply."""
         return {"next_sequence": open_session(connection.fileno())}
 
 
 class HostServer(_StoreServer):
-    """Serves a store to processes of this host; its slabs and socket lie in a folder.
+    """Serves a store to processes of this host, with slabs and a socket in a folder.
 
     Args:
-        config: The store's, with a directory, which is made anew, and removed by
-            ``close``. If a killed store of the same tables left the directory, this
-            store continues from it.
+        config: The config of a store with a directory. If a killed store with the same
+            tables left the directory, this store continues from it; otherwise the
+            directory is created. ``close`` removes the directory.
 
     Raises:
         UsageError: A config is refused; or the folder is in use by a store, was left by
-            a killed store of other tables, or holds other files.
+            a killed store with other tables, or has other files.
     """
 
     def __init__(self, config: StoreConfig) -> None:
@@ -111,7 +111,7 @@ class HostServer(_StoreServer):
             self.backend = LocalBackend(config)
             resumed = self.backend.keep(self._folder.goes_on, changed)
             self.differences += self.backend.differences
-            # What may find no room comes before the clients of a killed store go on.
+            # Steps that may run out of space precede resuming a killed store's clients.
             self._folder.begin(config)
             if self._disk is not None:
                 self._disk.begin()
@@ -122,7 +122,7 @@ class HostServer(_StoreServer):
             if listener is not None:
                 listener.close()
             self._leave_sessions()
-            # A traceback may hold this object for long.
+            # A traceback may keep this object alive, so free the core and the backend.
             self._core = None
             vars(self).pop("backend", None)
             self._leave_folders()
@@ -136,25 +136,25 @@ class HostServer(_StoreServer):
             raise
 
     def close(self) -> None:
-        """Ends every session and removes the folder of the host."""
+        """Ends all sessions and removes the folder in shared memory."""
         super().close()
         if self._disk is not None:
             self._disk.end()
         self._folder.remove()
 
     def abandon(self) -> None:
-        """Ends; what a killed store left stays for the next store, its sessions too."""
+        """Ends the server, but leaves a killed store's data for the next store."""
         self._leave_sessions()
         super().close()
         self._leave_folders()
 
     def _leave_sessions(self) -> None:
-        """Keeps the clients of a killed store waiting for the next one."""
+        """Lets the clients of a killed store wait for the next store."""
         if self._folder.goes_on and self._core is not None:
             self._core.leave()
 
     def _leave_folders(self) -> None:
-        """Gives up the folders; what a killed store left stays in them."""
+        """Releases the folders, and removes them unless a killed store left data."""
         goes_on = self._folder.goes_on
         if self._disk is not None:
             (self._disk.leave if goes_on else self._disk.end)()
@@ -167,7 +167,7 @@ class HostServer(_StoreServer):
     def _opened(
         self, connection: socket.socket, open_session: Callable[[int], Any]
     ) -> dict[str, Any]:
-        # This server's core, unlike `NetServer`'s, does not copy the descriptor.
+        # Unlike `NetServer`'s core, this server's core does not copy the descriptor.
         opened = _with_copy(connection, open_session)
         return {
             "id": opened.id,
@@ -183,7 +183,7 @@ class NetServer(_StoreServer):
 
     Args:
         backend: The store.
-        listener: Accepts their connections; closed by ``close``.
+        listener: Accepts the clients' connections; closed by ``close``.
     """
 
     def __init__(self, backend: LocalBackend, listener: Listener) -> None:
@@ -231,7 +231,7 @@ def _known(message: Message, name: str, known: Collection[int]) -> int:
 
 
 def _with_copy(connection: socket.socket, open_session: Callable[[int], Any]) -> Any:
-    """Opens a session on a copy of the connection, closed where it is refused."""
+    """Opens a session on a copy of the connection, which is closed on failure."""
     descriptor = connection.dup().detach()
     try:
         return open_session(descriptor)

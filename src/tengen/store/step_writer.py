@@ -1,4 +1,4 @@
-"""A writer of steps: appends each step once, and makes items of consecutive steps."""
+"""A writer, which appends each step once and inserts items of consecutive steps."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def open_writer(
 
     Args:
         backend: The store.
-        entries: Its tables, by name.
+        entries: The store's tables, by name.
         name: The writer's name.
-        table: The table whose columns the steps have.
-        max_item_steps: How many steps before the writer's last insert an item may still
-            have, besides all steps appended since.
-        timeout_s: How long the store may take; None: as long as the connection allows.
+        table: A table that has the columns of the steps.
+        max_item_steps: The maximum number of steps from before the writer's last insert
+            that an item may contain, besides all steps appended since.
+        timeout_s: Maximum wait for the store; None for the limit of the connection.
     """
     entry = find_table(entries, table)
     check(isinstance(name, str) and bool(name), "name", name, "must be text; name it")
@@ -54,15 +54,15 @@ def open_writer(
 
 
 class StepWriter:
-    """Appends steps of one schema, and inserts items into the tables that share it.
+    """Appends steps and inserts items into the tables that have the steps' columns.
 
-    Inserts take effect in order, a moment after the call; ``flush`` waits for them.
-    When a writer dies, what it inserted stays and nothing else; the next writer of its
+    Inserts take effect in order and asynchronously; ``flush`` waits for them. If a
+    writer's process dies, only the inserted items remain; the next writer with the same
     name continues at ``next_sequence``. For one thread.
 
     Args:
         core: The core's writer.
-        tables: The tables that items may go to, by name.
+        tables: The tables that accept this writer's items, by name.
         check_open: Raises UsageError if the store was closed in this process.
     """
 
@@ -78,12 +78,12 @@ class StepWriter:
 
     @property
     def next_sequence(self) -> int:
-        """The number of the next item; items with lower numbers were inserted."""
+        """The sequence number of the next item; all lower numbers were inserted."""
         return self._open().next_sequence
 
     @property
     def num_steps(self) -> int:
-        """Steps appended by this writer."""
+        """The number of steps that this writer has appended."""
         return self._open().num_steps
 
     def append(
@@ -91,21 +91,21 @@ class StepWriter:
         columns: Mapping[str, Any],
         timeout_s: float | None = None,
     ) -> int:
-        """Copies one step, or N along a leading axis; blocks for memory.
+        """Copies one step, or N along a leading axis. Blocks until memory is free.
 
         Args:
             columns: Arrays of the declared dtypes and shapes, C-contiguous or not, of
-                numpy or of any library with DLPack on the CPU; numbers for columns
+                NumPy or of any library with DLPack on the CPU; numbers for columns
                 without axes; nested dicts for names with ``/``.
-            timeout_s: The longest wait; None: for ever.
+            timeout_s: Maximum wait in seconds; None for no limit.
 
         Returns:
-            How many steps were appended: N.
+            N, the number of steps that were appended.
 
         Raises:
-            UsageError: A column is missing, unknown, or of another dtype or shape.
-            StoreTimeout: No memory became free; some of the steps may be appended,
-                which ``num_steps`` counts.
+            UsageError: A column is missing or unknown, or has another dtype or shape.
+            StoreTimeout: No memory became free in time. Some of the steps may have been
+                appended; see ``num_steps``.
         """
         core = self._open()
         slice_s = slice_of(timeout_s)
@@ -130,18 +130,18 @@ class StepWriter:
         sequence: int | None = None,
         timeout_s: float | None = None,
     ) -> None:
-        """Makes an item of the last steps. Blocks while the limiter holds inserts.
+        """Inserts an item of the last steps. Blocks while the limiter holds inserts.
 
         Args:
             table: A table with this writer's columns.
-            num_steps: How many of the last steps, at least the table's ``num_steps``.
-            priority: 0 to 3.4e38, kept as a float32.
-            sequence: The writer's own number of the item; None: the next number. An
-                item that was inserted before is ignored.
-            timeout_s: The longest wait; None: for ever.
+            num_steps: The item's number of steps, at least the table's ``num_steps``.
+            priority: The item's priority, 0 to 3.4e38, stored as float32.
+            sequence: The item's sequence number; None for the next number. If the
+                number was inserted before, the call does nothing.
+            timeout_s: Maximum wait in seconds; None for no limit.
 
         Raises:
-            UsageError: The steps are no longer there, or the item is refused.
+            UsageError: The steps are no longer available, or the item is refused.
             StoreTimeout: The table still waits for samples.
         """
         core = self._open()
@@ -171,30 +171,30 @@ class StepWriter:
         sequence: int | None = None,
         timeout_s: float | None = None,
     ) -> int:
-        """Makes one item for each of the steps appended last, in one command.
+        """Inserts one item for each of the most recent steps, in one command.
 
-        An item has its step and the ``num_steps - 1`` steps before it, whichever call
-        appended them; a step with fewer steps before it gets no item. Use ``count`` to
-        leave out items that would reach into another episode.
+        An item consists of its step and the ``num_steps - 1`` steps before it, from any
+        earlier call; a step with fewer steps before it gets no item. Use ``count`` to
+        omit items that would extend into another episode.
 
         Args:
             table: A table with this writer's columns.
             num_steps: T, the steps of each item, at least the table's ``num_steps``.
-            priorities: ``[N] float64``, or one for all; 0 to 3.4e38.
-            count: N, the number of items, the last of which ends with the last step.
-                None: one for each step of the last ``append`` that has enough steps
-                before it; the priorities of the other steps are ignored.
-            stride: Steps from one item's end to the next item's end, at least 1; with T
-                items share no steps.
-            sequence: The number of the first item; the others follow. None: the next
-                number.
-            timeout_s: The longest wait; None: for ever.
+            priorities: ``[N] float64``, or one priority for all items; 0 to 3.4e38.
+            count: N, the number of items; the last item ends with the last step. None
+                for one item per step of the last ``append`` with enough steps before
+                it; the priorities of the other steps are ignored.
+            stride: Number of steps between the ends of consecutive items, at least 1.
+                With a stride of T, items share no steps.
+            sequence: Sequence number of the first item; the other items follow. None
+                for the next number.
+            timeout_s: Maximum wait in seconds; None for no limit.
 
         Returns:
-            How many items were inserted.
+            The number of items that were inserted.
 
         Raises:
-            UsageError: The steps are no longer there, or an item is refused.
+            UsageError: The steps are no longer available, or an item is refused.
             StoreTimeout: The table still waits for samples; earlier items are inserted.
         """
         core = self._open()
@@ -223,7 +223,7 @@ class StepWriter:
         self._wait_for(lambda s: core.flush(s) or None, timeout_s, "flush")
 
     def close(self, timeout_s: float | None = None) -> None:
-        """Flushes, and frees the writer's name. A second call does nothing."""
+        """Calls `flush` and frees the writer's name. A second call does nothing."""
         if self._core is not None:
             try:
                 self.flush(timeout_s)

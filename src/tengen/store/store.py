@@ -1,4 +1,4 @@
-"""A store of experience: tables that any number of writers and samplers share."""
+"""A store of experience, whose tables any number of writers and samplers share."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from tengen.transport import NetDoor
 
 __all__ = ["Store"]
 
-# A server answers within this time, so that signals are handled between two answers.
+# Maximum wait per request, so that Python can handle signals between requests.
 _SLICE_S = 0.2
 
 
 class Store(Closable):
-    """Tables within one budget of memory, for this process, this host or other hosts.
+    """Tables with one memory budget, for this process, this host or other hosts.
 
     ::
 
@@ -46,26 +46,26 @@ class Store(Closable):
         batch = replay.sample(32)
         batch.ack()
 
-    If the config has a ``directory``, other processes of the host join the store with
-    `Store.connect`; if it has ``listen``, processes of other hosts do too. The store
-    ends with `close`. If its process is killed, the next process that makes a store
-    with the same directory and columns continues with everything that the store held,
-    even batches on loan, and the clients on this host connect to it by themselves.
+    With a ``directory`` in the config, other processes of the host can use the store
+    with `Store.connect`; with ``listen``, processes on other hosts can too. `close`
+    ends the store. If its process is killed, the next process that creates a store with
+    the same directory and columns continues with all contents, including batches on
+    loan, and the clients on this host reconnect automatically.
 
     Args:
         config: The store's config.
         token: The token that clients of ``config.listen`` must send; None: the value of
-            ``TENGEN_STORE_TOKEN`` in the environment, if it is set. Needed, with a
+            ``TENGEN_STORE_TOKEN`` in the environment, if it is set. Required, with a
             certificate, if other hosts can reach the address.
 
     Raises:
         UsageError: A table is refused, a budget is too small, a folder is another
-            store's, or the address cannot be used or would need a token and a
+            store's, or the address cannot be used or requires a token and a
             certificate.
 
     Attributes:
         differences: One line for each setting that differs from the ended store that
-            this one continues; the new setting holds.
+            this one continues; the new setting applies.
     """
 
     _address: str | None
@@ -79,7 +79,7 @@ class Store(Closable):
         self._servers: list[HostServer | NetServer] = []
         self._disk: DiskFolder | None = None
         self.differences: list[str] = []
-        # Check everything before a folder is taken and what it holds is continued.
+        # Check all settings before a folder is locked and its data is restored.
         listener = None
         if config.listen is not None:
             door = NetDoor(
@@ -111,7 +111,7 @@ class Store(Closable):
         fingerprint: str | None = None,
         patience_s: float = 30.0,
     ) -> Store:
-        """Joins the store of another process.
+        """Connects to the store of another process.
 
         Args:
             address: The folder of a store on this host, or ``tcp://HOST:PORT`` of a
@@ -122,14 +122,14 @@ class Store(Closable):
                 certificate.
             fingerprint: For ``tcp``, SHA-256 of the store's certificate in hex, instead
                 of ``ca_file``.
-            patience_s: For a folder, how long calls, this one too, wait for the next
-                server of a store that was killed, before they raise. They wait as long,
-                but at least 2 s, for the answer of a server that hangs, or for their
+            patience_s: For a folder, how long all calls, including this one, wait for
+                the next server of a killed store before they raise. For the reply of a
+                server that hangs they wait the same time but at least 2 s, or their
                 ``timeout_s`` if that is shorter. Over ``tcp`` they wait 10 s.
 
         Raises:
-            RunError: Nothing answers at the address, or its certificate is not the
-                trusted one.
+            RunError: No server responds at the address, or its certificate is not
+                trusted.
             UsageError: The store has another version, or refuses the token.
         """
         check(
@@ -148,7 +148,7 @@ class Store(Closable):
         return store
 
     def _make(self, config: StoreConfig) -> LocalBackend:
-        """Makes the store of this process, and its server for this host."""
+        """Creates the store in this process, and its server for this host."""
         if config.directory is not None:
             server = HostServer(config)
             self._servers.append(server)
@@ -178,14 +178,14 @@ class Store(Closable):
 
     @property
     def address(self) -> str | None:
-        """Where a store that was made with ``listen`` is: ``tcp://HOST:PORT``."""
+        """``tcp://HOST:PORT`` of a store created with ``listen``, otherwise None."""
         return self._address
 
     def table(self, name: str) -> Table:
-        """Returns a table.
+        """Returns the table called ``name``.
 
         Raises:
-            UsageError: There is no table of that name.
+            UsageError: There is no table with this name.
         """
         return find_table(self._tables, name)
 
@@ -195,14 +195,14 @@ class Store(Closable):
         """Returns a writer of steps, for one thread.
 
         Args:
-            name: The writer's name, at most 256 bytes, which one client at a time may
-                use; item numbers continue where the last writer of that name ended, if
-                it is among the 65,536 names that were closed last.
-            table: The table whose columns the steps have; items may go to every table
-                with the same columns.
-            max_item_steps: How many steps before the writer's last insert an item may
-                still have, besides all steps appended since; None: the largest
-                ``num_steps`` of these tables.
+            name: The writer's name, at most 256 bytes. Only one client at a time may
+                use the name. Sequence numbers continue after the last writer with the
+                name, if it is among the 65,536 names that were closed last.
+            table: A table that has the columns of the steps. Items may go to every
+                table with the same columns.
+            max_item_steps: The maximum number of steps from before the writer's last
+                insert that an item may contain, besides all steps appended since. None
+                for the largest ``num_steps`` of the tables.
 
         Raises:
             UsageError: Another client has the name.
@@ -210,17 +210,17 @@ class Store(Closable):
         return open_writer(self._backend, self._entries, name, table, max_item_steps)
 
     def describe(self) -> dict[str, Any]:
-        """Returns what the store holds and who waits, as JSON values.
+        """Returns the state of the store as JSON values.
 
-        Keys: ``tables``, by name what `Table.describe` returns; ``sessions``, one line
-            for each writer and sampler of another process, which says what it is and
-            what it waits for; ``checkpoints``, with the ``durability``, and ``age_s``,
-            how long ago the last checkpoint began, None where there was none;
-            ``room``, with the budgets ``memory_bytes`` and ``disk_bytes``, and how much
-            of them steps take, ``memory_used_bytes`` and ``disk_used_bytes``;
-            ``replicas``, for each its ``name`` and ``behind_s``, how many seconds of
-            changes would be lost if this host were lost now, None for a replica that
-            has nothing yet.
+        Keys: ``tables``, the results of `Table.describe` by table name; ``sessions``,
+            one line for each writer and sampler of another process, with its state;
+            ``checkpoints``, with the ``durability``, and ``age_s``, how many seconds
+            ago the last checkpoint began, None before the first;
+            ``room``, with the budgets ``memory_bytes`` and ``disk_bytes``, and the
+            bytes that steps use, ``memory_used_bytes`` and ``disk_used_bytes``;
+            ``replicas``, with each replica's ``name`` and ``behind_s``, how many
+            seconds of changes would be lost if this host were lost now, None for a
+            replica without data.
         """
         checkpoints = self._backend.command("checkpoints", {})
         tables = {name: table.describe() for name, table in self._tables.items()}
@@ -237,7 +237,7 @@ class Store(Closable):
         """Blocks until every `Table.insert` of this client has taken effect.
 
         Args:
-            timeout_s: The longest wait for each sender; None: as long as it takes.
+            timeout_s: Maximum wait in seconds for each sender; None for no limit.
 
         Raises:
             UsageError: An insert was refused.
@@ -247,18 +247,18 @@ class Store(Closable):
         self._senders.for_each(lambda sender: sender.flush(timeout_s), timeout_s)
 
     def checkpoint(self, timeout_s: float | None = None) -> None:
-        """Makes a checkpoint, so that what the store holds now outlives its host.
+        """Writes a checkpoint, so that the current contents survive loss of the host.
 
-        Blocks until the checkpoint is on the disk; other callers go on meanwhile. What
-        the last checkpoint had is not written again. Inserts that were not flushed may
+        Blocks until the checkpoint is on the disk; other calls continue meanwhile. Data
+        of the last checkpoint is not written again. Inserts that were not flushed may
         be missing.
 
         Args:
-            timeout_s: The longest wait; None: as long as it takes.
+            timeout_s: Maximum wait in seconds; None for no limit.
 
         Raises:
-            UsageError: The store was made without ``durability``.
-            StoreTimeout: The checkpoint is not done yet; it goes on.
+            UsageError: The store was created without ``durability``.
+            StoreTimeout: The checkpoint is not complete yet; the store continues it.
             RunError: The disk has failed, or the store is gone.
         """
         timeout_s = timeout_of(timeout_s)
@@ -274,34 +274,34 @@ class Store(Closable):
             if left_s == 0.0:
                 raise StoreTimeout(f"checkpoint was not made within {timeout_s:g} s")
             if is_made is None:
-                # The server was killed; the next one numbers checkpoints anew.
+                # The server was killed, and its successor restarted the numbering.
                 number = self._backend.command("begin_checkpoint", {}, answer_s)
 
     def close(self) -> None:
-        """Ends this client, and a store that this process made. Idempotent.
+        """Ends this client, and the store if this process created it. Idempotent.
 
-        Calls of other threads that wait for the store raise UsageError. In a process
-        that was forked from the one that made or joined the store, it does nothing.
+        Waiting calls of other threads raise UsageError. Does nothing in a process that
+        was forked after the store was created or connected.
 
-        With ``durability`` the store refuses further inserts and makes a last
-        checkpoint. Where that fails, the folders stay this store's: free room, and call
-        `close` again.
+        With ``durability``, the store refuses further inserts and writes a last
+        checkpoint. If that fails, this store keeps the folders: free some space, and
+        call `close` again.
 
         Raises:
-            RunError: The last checkpoint could not be made.
+            RunError: The last checkpoint could not be written.
         """
         self._end(is_kept=False)
 
     def abandon(self) -> None:
-        """Ends a store whose user failed to start, as `close` does.
+        """Ends the store like `close`, for callers that fail during startup.
 
-        Unlike `close`, it leaves what a killed store had left in the directory for the
+        Unlike `close`, it leaves the data of a killed store in the directory for the
         next store.
         """
         self._end(is_kept=True)
 
     def _end(self, is_kept: bool) -> None:
-        # The threads, files and sessions are the parent's, which goes on.
+        # In a forked process, threads, files and sessions still belong to the parent.
         if self._process != os.getpid():
             return
         self._senders.close()
@@ -333,7 +333,7 @@ def _open_sender(
     key: tuple[str, str],
     timeout_s: float | None,
 ) -> StepWriter:
-    """Opens the writer of a sender and a table; refers to no Store."""
+    """Opens the writer for a sender and a table, without a reference to the Store."""
     sender, table = key
     return open_writer(
         backend, entries, f"{sender}@{table}", table, timeout_s=timeout_s

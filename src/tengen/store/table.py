@@ -1,4 +1,4 @@
-"""A table of a store, as writers and learners see it."""
+"""A table of a store, for callers that insert and sample items."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ __all__ = ["Table"]
 
 
 class Table:
-    """A table of a store. Thread-safe; made by `Store.table`.
+    """A table of a store. Thread-safe; returned by `Store.table`.
 
     Args:
         backend: The store.
         entry: The table's numbers and config.
-        senders: The writers behind `insert`, by sender and table.
+        senders: The writers that `insert` uses, by sender and table.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Table:
 
     @property
     def config(self) -> TableConfig:
-        """The config that the table was made from."""
+        """The config that the table was created from."""
         return self._entry.config
 
     def insert(
@@ -58,16 +58,17 @@ class Table:
         *,
         timeout_s: float | None = None,
     ) -> None:
-        """Adds one item, or N of them; `Store.writer` is for overlapping items.
+        """Inserts one item or N items. For overlapping items, use `Store.writer`.
 
         Args:
-            writer: The sender's name; only one sender at a time may use it.
-            sequence: The sender's own increasing number for the item, or for the first
-                of N items. Items that were inserted before are ignored.
-            columns: Arrays of one step, or ``[N, ...]``; for tables with T steps a
+            writer: The sender's name, which only one sender at a time may use.
+            sequence: The sender's increasing sequence number of the item, or of the
+                first of N items. Items that were inserted before are ignored.
+            columns: Arrays of one step, or ``[N, ...]``; for tables with T steps per
                 sample ``[T, ...]`` or ``[N * T, ...]``.
-            priority: 0 to 3.4e38, kept as a float32; one for all or ``[N]``.
-            timeout_s: The longest wait for the limiter or for memory.
+            priority: One priority for all items, or ``[N]``; 0 to 3.4e38, stored as
+                float32.
+            timeout_s: Maximum wait in seconds for the rate limiter or for memory.
 
         Raises:
             UsageError: The columns are not the table's, or the item is refused.
@@ -93,19 +94,19 @@ class Table:
             )
 
     def sample(self, num_samples: int, timeout_s: float | None = None) -> Batch:
-        """Draws a batch now. Blocks while the limiter holds samples.
+        """Samples a batch on request. Blocks while the rate limiter holds samples.
 
-        For a learner's loop use `sampler`, which draws ahead. The batch is for the
-        thread that drew it.
+        For a learner's loop, use `sampler`, which samples in advance. Only the calling
+        thread may use the batch.
 
         Args:
             num_samples: B, at least 1.
-            timeout_s: The longest wait; None: for ever.
+            timeout_s: Maximum wait in seconds; None for no limit.
 
         Returns:
-            Columns ``[B, ...]``, or ``[B, T, ...]`` for T steps a sample.
+            A batch with columns ``[B, ...]``, or ``[B, T, ...]`` for T steps a sample.
         """
-        # One sampler for each thread: a sampler and its batches belong to one thread.
+        # One sampler per thread, because a sampler and its batches are for one thread.
         timeout_s = timeout_of(timeout_s)
         key = (num_samples, threading.get_ident())
         with self._samplers.lend(key, timeout_s) as sampler:
@@ -116,26 +117,26 @@ class Table:
 
         Args:
             num_samples: B, at least 1.
-            num_ahead: Batches drawn before they are asked for, 0 to 1024, where the
-                store is in another process or has a disk. They are drawn by the
-                priorities of that earlier time.
+            num_ahead: Number of batches sampled in advance, with the priorities at that
+                time, if the store is in another process or has a disk; 0 to 1024.
 
         Raises:
-            UsageError: So many samples can never make a batch.
+            UsageError: A number is out of its range, or a batch would exceed the
+                memory.
         """
         return _open_sampler(self._backend, self._entry, num_samples, num_ahead)
 
     def set_capacity(
         self, max_items: int | None = None, max_bytes: int | None = None
     ) -> None:
-        """Changes the capacity; items beyond it leave at once.
+        """Changes the capacity, and immediately removes items that exceed it.
 
         Args:
-            max_items: Capacity in items; None: as before.
-            max_bytes: Capacity in bytes of steps; None: as before.
+            max_items: Capacity in items; None for no change.
+            max_bytes: Capacity in bytes of steps; None for no change.
 
         Raises:
-            UsageError: Not even one item would fit.
+            UsageError: The capacity is too small for one item, or both are None.
         """
         given = {"max_items": max_items, "max_bytes": max_bytes}
         capacity = {
@@ -145,27 +146,26 @@ class Table:
         self._command("set_capacity", **capacity)
 
     def describe(self) -> dict[str, Any]:
-        """Returns what the table holds, may hold and waits for, as JSON values by name.
+        """Returns the state of the table as JSON values by name.
 
-        ``num_items``, ``num_steps`` and ``num_bytes`` are there now. ``num_eligible``
-        items may be drawn. ``num_inserts`` and ``num_samples`` were made; where uses
-        are bounded, the unused samples of items that left count as made.
-        ``max_priority`` is the greatest of the last N to 2 N priorities that were set,
-        where N is the number of items, at least 1,000; until the first N were set,
-        priorities of inserts count too.
-        ``insert_waits`` says what inserts wait for, empty if they do not wait.
-        ``max_items``, ``max_bytes`` (in whole steps; None: no bound) and ``limits``
-        hold now. ``num_chunk_hits`` and ``num_chunk_misses`` count,
-        since the store's process began, the chunks of drawn samples that lay in memory
-        and that had to be read from the disk; a chunk counts once for each sample in
-        it, and without a disk both are 0. ``num_damaged`` items were removed because
-        they could not be read. ``trouble``, if present, says what went wrong with the
-        store.
+        ``num_items``, ``num_steps`` and ``num_bytes`` are the current contents, and
+        ``num_eligible`` is the number of items that can be sampled. ``num_inserts`` and
+        ``num_samples`` are totals; with ``max_times_sampled``, the unused samples of
+        removed items are included. ``max_priority`` is the maximum of the last N to 2 N
+        priorities that were set, where N is the number of items, at least 1,000; until
+        N have been set, priorities of inserts count too. ``insert_waits`` says why
+        inserts wait; it is empty if they do not wait. ``max_items``, ``max_bytes`` (in
+        whole steps; None: no bound) and ``limits`` are the current settings.
+        ``num_chunk_hits`` and ``num_chunk_misses`` count the chunks of samples that
+        were in memory or were read from the disk, since the store's process began; a
+        chunk counts once per sample, and without a disk both are 0. ``num_damaged`` is
+        the number of items that were removed because they were unreadable. ``trouble``,
+        if present, describes a failure of the store.
         """
         return dict(self._command("describe"))
 
     def close(self) -> None:
-        """Gives back batches of `sample` that were not acknowledged. Idempotent."""
+        """Gives unacknowledged batches of `sample` back to the store. Idempotent."""
         self._samplers.close()
 
     def _command(self, name: str, **arguments: Any) -> Any:

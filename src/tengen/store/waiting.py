@@ -1,4 +1,4 @@
-"""Waiting for the core in slices, so that signals are handled in between."""
+"""Waits for the core in time slices, so that Python can handle signals in between."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ _LONGEST_S = 1e8
 
 
 class StoreTimeout(RunError):
-    """A call waited as long as it was allowed to; the message says for what."""
+    """Raised if a call's timeout expires; the message says what the call waited for."""
 
 
 def refused(error: _core.CoreError) -> UsageError:
-    """Returns the core's refusal as a UsageError."""
+    """Returns the UsageError for a request that the core refused."""
     return UsageError(str(error))
 
 
 def is_over(error: UsageError) -> bool:
-    """Returns whether the writer or sampler has ended, and must be opened anew."""
+    """Returns whether the error ended a writer or sampler, which must be reopened."""
     return isinstance(error.__cause__, _core.GoneError | _core.RefusedError)
 
 
 def timeout_of(value: Any) -> float | None:
-    """Returns how long a call may wait, in seconds, 0 or more; None: for ever.
+    """Returns a timeout in seconds, 0 or more; None for no limit.
 
     Raises:
         UsageError: The value is not a number.
@@ -52,12 +52,12 @@ def timeout_of(value: Any) -> float | None:
     check(
         is_number, "timeout_s", value, "must be a number of seconds, or None; give one"
     )
-    # A negative time means no wait.
+    # A negative timeout means no wait.
     return None if value == math.inf else max(0.0, float(value))
 
 
 def slice_of(timeout_s: float | None) -> float:
-    """Returns how long the first call of a wait may block; see `timeout_of`."""
+    """Returns how many seconds the first attempt of a call may block."""
     timeout_s = timeout_of(timeout_s)
     return _SLICE_S if timeout_s is None else min(timeout_s, _SLICE_S)
 
@@ -69,18 +69,18 @@ def wait_for(
     waits: Callable[[], str],
     check_open: Callable[[], None],
 ) -> T:
-    """Calls ``attempt`` until it returns something.
+    """Calls ``attempt`` until it returns a value other than None.
 
     Args:
-        attempt: Called with the seconds that it may block; returns None to be called
-            again.
-        timeout_s: How long to try, 0 or more; None: for ever.
-        what: The call, for the error.
-        waits: Returns what the store waits for, for the error.
-        check_open: Raises UsageError if nothing may wait any more.
+        attempt: Called with the maximum number of seconds to block; returns None to be
+            called again.
+        timeout_s: Total time to try, 0 or more; None for no limit.
+        what: Description of the call, for the error.
+        waits: Returns the reason why the store waits, for the error.
+        check_open: Raises UsageError if the wait must end.
 
     Raises:
-        StoreTimeout: The time is over.
+        StoreTimeout: The timeout expired.
         UsageError: The core refused the call, or ``check_open`` raised.
     """
     timeout_s = timeout_of(timeout_s)

@@ -1,1 +1,1 @@
-"""The configs of a store and its tables."""
+"""Configs of a store and its tables."""

@@ -1,4 +1,4 @@
-"""The rate limiter of a table: how often its items are used."""
+"""The config of a table's rate limiter, which keeps the ratio of samples to inserts."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def _bound() -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class RateLimits:
-    """How far samples may run ahead of inserts, and inserts ahead of samples.
+    """Limits on how far samples may be ahead of inserts, and inserts ahead of samples.
 
-    ``inserts * samples_per_insert - samples`` stays from ``min_cursor`` to
-    ``max_cursor``; below ``min_size`` items inserts always pass and samples never do.
+    ``inserts * samples_per_insert - samples`` stays between ``min_cursor`` and
+    ``max_cursor``. With fewer than ``min_size`` items, inserts pass and samples wait.
 
     Source: Cassirer et al. 2021, "Reverb: a framework for experience replay",
     section 3.3.
@@ -37,18 +37,18 @@ class RateLimits:
         below=True,
         rule="must be finite and above 0; say how often an item is to be drawn",
     )
-    """Samples that one insert allows, above 0."""
+    """Number of samples that one insert allows, above 0."""
 
     min_size: int = bounded(1, 1, 2**62)
-    """Items that must be in the table before the first sample, at least 1."""
+    """Minimum number of items in the table before the first sample, at least 1."""
 
     min_cursor: float | None = _bound()
-    """The least ``inserts * samples_per_insert - samples``; samples wait rather than go
-    below it. None: no bound."""
+    """Minimum of ``inserts * samples_per_insert - samples``; a sample that would go
+    below it waits. None: no bound."""
 
     max_cursor: float | None = _bound()
-    """The greatest ``inserts * samples_per_insert - samples``; inserts wait rather than
-    go above it. None: no bound."""
+    """Maximum of ``inserts * samples_per_insert - samples``; an insert that would go
+    above it waits. None: no bound."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -70,9 +70,9 @@ class RateLimits:
 
         Args:
             samples_per_insert: The ratio, above 0.
-            min_size: Items that must be in the table before the first sample.
-            error_buffer: How many samples either side may be ahead, once there are
-                ``min_size`` items.
+            min_size: Minimum number of items in the table before the first sample.
+            error_buffer: Number of samples by which either side may be ahead when the
+                table has at least ``min_size`` items.
         """
         middle = min_size * samples_per_insert
         return cls(
@@ -84,16 +84,17 @@ class RateLimits:
 
     @classmethod
     def queue(cls, size: int) -> RateLimits:
-        """Returns limits by which at most ``size`` items wait to be sampled.
+        """Returns limits that let at most ``size`` items wait to be sampled.
 
         Inserts wait while ``size`` items are not sampled yet, and samples wait for
-        items. With ``max_times_sampled=1`` and a ``fifo`` sampler the table is a queue.
+        items. With ``max_times_sampled=1`` and a ``fifo`` sampler, the table is a
+        queue.
         """
         return cls(min_cursor=0.0, max_cursor=float(size))
 
     @classmethod
     def of_native(cls, native: _core.RateLimits) -> RateLimits:
-        """Returns the limits that `native` was made from."""
+        """Returns the limits that correspond to the core's struct ``native``."""
         return cls(
             samples_per_insert=native.samples_per_insert,
             min_size=native.min_size,
@@ -102,7 +103,7 @@ class RateLimits:
         )
 
     def native(self) -> _core.RateLimits:
-        """Returns the core's form."""
+        """Returns the core's struct for these limits."""
         return fill_native(
             self,
             _core.RateLimits(),

@@ -25,58 +25,57 @@ _READERS: dict[str, Callable[[str], Any]] = {
     ".json": json.loads,
     ".toml": tomllib.loads,
 }
-# What an earlier version wrote into run.json.
+# A removed setting, with the value that an earlier version wrote into run.json.
 _DROPPED = {"on_damage": "skip"}
 _PATHS = ("directory", "disk_directory", "certificate_file", "key_file")
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoreConfig:
-    """The config of a store: tables within one budget of memory."""
+    """The config of a store, whose tables share one memory budget."""
 
     tables: dict[str, TableConfig] = field(default_factory=dict)
     """The tables by name."""
 
     memory_bytes: int = bounded(1 << 30, 1, 2**62)
-    """Memory for all steps of all tables; with `disk_bytes`, for those that are used
-    most."""
+    """Memory for the steps of all tables; with `disk_bytes`, for the most used ones."""
 
     seed: int = bounded(0, 0, 2**64 - 1)
-    """Seed of the draws."""
+    """Seed of the random number generator for sampling."""
 
     directory: str | None = None
-    """A folder in a memory file system, such as ``/dev/shm/experience``, made when
-    absent; other processes of this host map the steps there. None: no other process
-    does. `tengen store` chooses it."""
+    """A folder in a memory file system, such as ``/dev/shm/experience``, created if
+    absent, from which other processes of this host map the steps. None: only this
+    process uses the store. `tengen store` chooses the folder."""
 
     disk_bytes: int = bounded(0, 0, 2**62)
-    """Disk space for steps that memory does not hold; 0: memory holds all steps."""
+    """Disk space for steps that do not fit in memory; 0: all steps are in memory."""
 
     disk_directory: str | None = None
-    """A folder on a disk for these steps, made when absent; `Store.close` removes it,
-    unless there is `durability`. `tengen store` puts it into the run directory."""
+    """A folder on a disk for `disk_bytes`, created if absent. `Store.close` removes the
+    folder, unless `durability` is set. `tengen store` puts it into the run directory.
+    """
 
     durability: Literal["none", "checkpoint", "async", "sync"] = "none"
-    """What the next store with the same `disk_directory` has after the host was lost or
-    the store was closed. ``none``: nothing. ``checkpoint``: what was there at the last
+    """Data that the next store with the same `disk_directory` restores after the host
+    was lost or the store was closed. ``none``: nothing. ``checkpoint``: the last
     checkpoint. ``async``: as ``checkpoint``, with a checkpoint every `durability_ms`.
-    ``sync``: as ``async``, and everything that a writer's ``flush`` has returned
-    for."""
+    ``sync``: as ``async``, and all inserts for which a writer's ``flush`` returned."""
 
     durability_ms: float = bounded(100.0, 0.001, 1e9)
     """Milliseconds between two checkpoints of ``async`` and ``sync``, above 0."""
 
     listen: str | None = None
-    """``HOST:PORT`` to listen on for clients of other hosts, port 0 for a free one;
-    None: for this host only. Clients must send the token in the variable
-    ``TENGEN_STORE_TOKEN``."""
+    """``HOST:PORT`` to listen on for clients on other hosts; port 0 selects a free
+    port. None: only clients on this host. Clients must send the token in the
+    environment variable ``TENGEN_STORE_TOKEN``."""
 
     certificate_file: str | None = None
-    """TLS certificate for clients of `listen`, a PEM file; the path is relative to
+    """PEM file of the TLS certificate for clients of `listen`; the path is relative to
     the working directory."""
 
     key_file: str | None = None
-    """The certificate's private key, a PEM file."""
+    """PEM file of the certificate's private key."""
 
     def __post_init__(self) -> None:
         for name in _PATHS:
@@ -115,14 +114,15 @@ class StoreConfig:
 
     @property
     def is_durable(self) -> bool:
-        """Whether anything is kept if the host is lost."""
+        """Whether any data survives the loss of the host."""
         return self.durability != "none"
 
     def check_ready(self) -> None:
-        """Refuses a config from which no store can be made.
+        """Checks that a store can be created from the config.
 
         Raises:
-            UsageError: There is no table, or a disk has no folder or no bytes.
+            UsageError: There is no table, or only one of `disk_bytes` and
+                `disk_directory` is set.
         """
         check(
             bool(self.tables),
@@ -147,14 +147,14 @@ class StoreConfig:
 
     @classmethod
     def of(cls, tables: Iterable[TableConfig], **settings: Any) -> StoreConfig:
-        """Returns the config of a store of these tables.
+        """Returns the config of a store with the given tables.
 
         Args:
-            tables: The tables, each with a name of its own.
+            tables: The tables, which must have unique names.
             settings: The other fields.
 
         Raises:
-            UsageError: A value is refused, or two tables have one name.
+            UsageError: A value is refused, or two tables have the same name.
         """
         check(
             not isinstance(tables, TableConfig | str | Mapping),
@@ -176,7 +176,7 @@ class StoreConfig:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], where: str = "") -> StoreConfig:
-        """Reads JSON values. A table's ``name`` may be left out.
+        """Returns the config from JSON values. A table's ``name`` may be omitted.
 
         Args:
             data: The fields.
@@ -203,7 +203,7 @@ class StoreConfig:
 
     @classmethod
     def read(cls, path: Path) -> StoreConfig:
-        """Reads a file of TOML or JSON.
+        """Returns the config from a TOML or JSON file.
 
         Raises:
             UsageError: The file cannot be read, or its content is refused.

@@ -1,4 +1,4 @@
-"""The config of a table: its steps, how items come and go, how often they are used."""
+"""The config of a table: columns, sampler, remover, capacity and rate limiter."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Column", "Selector", "TableConfig", "check_kind", "without_dropped"]
 
 _CHUNK_BYTES = 65536
 _NO_BOUND = 2**64 - 1
-# Settings that earlier versions had, and wrote with these values where nobody set them.
+# Removed settings, with the default values that earlier versions wrote.
 _DROPPED_OF_COLUMN = {"stack": 1}
 _DROPPED_OF_SELECTOR = {
     "window": 1,
@@ -45,11 +45,11 @@ def check_kind(name: str, value: object, kind: type) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """One array that every step has."""
+    """An array that every step contains."""
 
     dtype: str
-    """The name of numpy's bool type, or of an integer or float type of at most 8 bytes,
-    such as ``uint8``; other ways to write a dtype in numpy become its name."""
+    """Name of a NumPy dtype such as ``uint8``: bool, or an integer or float type of at
+    most 8 bytes. Other NumPy spellings of a dtype are converted to its name."""
 
     shape: tuple[int, ...] = ()
     """Shape of the array in one step, such as ``(84, 84)``."""
@@ -79,10 +79,10 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True)
 class Selector:
-    """Which item comes next: the config of a table's sampler, and of its remover."""
+    """The config of a table's sampler or remover, which selects the next item."""
 
     kind: Literal["uniform", "prioritized", "fifo"] = "uniform"
-    """``prioritized`` draws by priority; ``fifo`` takes the oldest item."""
+    """``prioritized`` samples by priority; ``fifo`` takes the oldest item."""
 
     exponent: float = bounded(
         0.6,
@@ -91,14 +91,14 @@ class Selector:
         below=True,
         rule="must be finite and at least 0; 0 is uniform, 1 proportional",
     )
-    """For ``prioritized``: items are drawn in proportion to ``priority ** exponent``; 0
-    or more."""
+    """For ``prioritized``: the probability of an item is proportional to ``priority **
+    exponent``; 0 or more."""
 
     def __post_init__(self) -> None:
         check_fields(self)
 
     def native(self) -> _core.SelectorConfig:
-        """Returns the core's form."""
+        """Returns the core's struct for this selector."""
         return fill_native(self, _core.SelectorConfig())
 
 
@@ -110,40 +110,40 @@ class TableConfig:
     """The table's name, unique in the store."""
 
     columns: dict[str, Column]
-    """The arrays of a step, by name. The name ``a/b`` is the entry ``b`` of the entry
-    ``a`` of a nested dict. Tables with the same columns share steps: a writer's step
-    lies in memory once."""
+    """The arrays of a step, by name. In a nested dict, ``a/b`` is the entry ``b`` of
+    the entry ``a``. Tables with the same columns share steps, so a writer's step is in
+    memory once."""
 
     sampler: Selector = field(default_factory=Selector)
-    """How the item of a sample is chosen."""
+    """How the table selects items to sample."""
 
     remover: Selector = field(default_factory=lambda: Selector(kind="fifo"))
-    """How the item that leaves a full table is chosen."""
+    """How a full table selects the item to remove."""
 
     max_items: int = 1_000_000
     """Capacity in items, at least 1."""
 
     max_bytes: int | None = None
-    """Capacity in bytes of steps, counted as if no items shared steps; None: no
+    """Capacity in bytes of steps, with shared steps counted once per item; None: no
     bound."""
 
     limits: RateLimits = field(default_factory=RateLimits)
-    """The rate limiter: when inserts and samples wait."""
+    """The rate limiter, which decides when inserts and samples wait."""
 
     max_times_sampled: int = bounded(0, 0, 2**31)
-    """An item leaves after so many uses; 0: no bound."""
+    """Number of uses after which an item is removed; 0: no bound."""
 
     max_loans: int = bounded(1024, 1, 2**31)
-    """Most batches that one sampler may have unacknowledged, 1 or more; it gets no
-    further batch until it acknowledges one. A learner that never acknowledges thus gets
-    an error."""
+    """Maximum number of unacknowledged batches of one sampler, at least 1. A sampler at
+    the maximum gets no further batch, so a learner that never acknowledges gets an
+    error."""
 
     num_steps: int = bounded(1, 1, 2**31)
-    """Steps of a sample. If an item is longer, a sample is one of its slices, drawn
-    evenly."""
+    """Number of steps in a sample. From a longer item, a sample is a slice that is
+    chosen uniformly."""
 
     steps_per_chunk: int | None = bounded(None, 1, 2**31)
-    """Steps that are stored together and leave memory together; None: about 64 KiB."""
+    """Number of steps in a chunk, which are stored together; None: about 64 KiB."""
 
     def __post_init__(self) -> None:
         check(bool(self.name), "name", self.name, "must not be empty; name the table")
@@ -161,7 +161,7 @@ class TableConfig:
         self.check_capacity(self.max_items, self.max_bytes)
 
     def _check_place(self, name: str) -> None:
-        """Refuses a column whose name cannot be in a nested dict with the others."""
+        """Refuses a column name that conflicts with other names in a nested dict."""
         words = name.split("/")
         check(all(words), "column", name, "must have a name between slashes; rename it")
         for depth in range(1, len(words)):
@@ -175,7 +175,7 @@ class TableConfig:
 
     @property
     def step_bytes(self) -> int:
-        """Bytes of one step."""
+        """Size of one step in bytes."""
         return sum(
             np.dtype(column.dtype).itemsize * math.prod(column.shape)
             for column in self.columns.values()
@@ -183,11 +183,11 @@ class TableConfig:
 
     @property
     def item_bytes(self) -> int:
-        """Bytes of the steps of one sample."""
+        """Size of the steps of one sample in bytes."""
         return self.step_bytes * self.num_steps
 
     def check_priorities(self) -> None:
-        """Refuses priorities that would change nothing.
+        """Refuses priorities that the table would not use.
 
         Raises:
             UsageError: Neither the sampler nor the remover uses priorities.
@@ -202,13 +202,13 @@ class TableConfig:
 
     @property
     def chunk_length(self) -> int:
-        """Steps of a chunk."""
+        """Number of steps in a chunk."""
         if self.steps_per_chunk is not None:
             return self.steps_per_chunk
         return max(1, min(1024, _CHUNK_BYTES // self.step_bytes))
 
     def check_capacity(self, max_items: int | None, max_bytes: int | None) -> None:
-        """Refuses a capacity that is too small for one item; None has no bound."""
+        """Refuses a capacity that is too small for one item. None: no bound."""
         if max_items is not None:
             check_whole("max_items", max_items, 1, 2**28 - 1)
         if max_bytes is not None:
@@ -221,24 +221,24 @@ class TableConfig:
             )
 
     def steps_of(self, max_bytes: int | None) -> int:
-        """Returns a capacity in steps, as the core needs it; None has no bound."""
+        """Converts a capacity in bytes to steps, for the core. None: no bound."""
         if max_bytes is None:
             return _NO_BOUND
         return max_bytes // self.step_bytes
 
     def bytes_of(self, max_steps: int) -> int | None:
-        """Returns the bytes of so many steps, the inverse of `steps_of`."""
+        """Converts a capacity in steps to bytes, the inverse of `steps_of`."""
         return None if max_steps == _NO_BOUND else max_steps * self.step_bytes
 
     def native_columns(self) -> list[tuple[str, str, list[int]]]:
-        """Returns the core's form of the columns."""
+        """Returns the name, dtype and shape of each column, for the core."""
         return [
             (name, np.dtype(column.dtype).str[1:], list(column.shape))
             for name, column in self.columns.items()
         ]
 
     def native(self) -> _core.TableConfig:
-        """Returns the core's form of the config without the columns."""
+        """Returns the core's struct for this config, which has no columns."""
         return fill_native(
             self,
             _core.TableConfig(),
@@ -249,17 +249,17 @@ class TableConfig:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns JSON values; `from_dict` reads them."""
+        """Returns the config as JSON values for `from_dict`."""
         plain = dataclasses.asdict(self)
         plain["columns"] = {
-            name: [column.dtype, list(column.shape), 1]  # 1: frames, once a setting
+            name: [column.dtype, list(column.shape), 1]  # 1: removed ``stack``
             for name, column in self.columns.items()
         }
         return plain
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> TableConfig:
-        """Returns the config that `to_dict` was called on."""
+        """Returns the config from the JSON values of `to_dict`."""
         columns = {
             name: dict(zip(("dtype", "shape", "stack"), column, strict=True))
             for name, column in data["columns"].items()
@@ -268,9 +268,9 @@ class TableConfig:
 
 
 def without_dropped(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a table's JSON values without settings that earlier versions had.
+    """Returns a table's JSON values without the settings that were removed.
 
-    A setting that was changed from its default stays, so that it is refused.
+    A removed setting with another value than its default stays, so that it is refused.
     """
     plain = _without(table, _DROPPED_OF_TABLE)
     for name in ("sampler", "remover"):
