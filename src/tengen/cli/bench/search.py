@@ -1,15 +1,15 @@
 """``tengen bench search``: simulations per CPU-second on one core, without a network.
 
-The hash evaluator stands in for the network. What is measured are the rules, the tree,
-the softmax of the hash evaluator's logits and the backups. ``sims_per_cpu_s_encoded``
-also writes the planes of every leaf. Trees start empty at each position of random
-games.
+The hash evaluator replaces the network, so the rate covers the rules, the tree, the
+softmax of the hash evaluator's logits and the backups. ``sims_per_cpu_s_encoded`` also
+includes writing the planes of every leaf. Each search starts with an empty tree, at a
+position of a random game.
 
-With ``--threads`` or ``--net`` one tree is searched by several threads instead. The
-rows are measured in turns. A speedup is the median over the turns of a row's rate
-divided by the rate of one thread in the same turn, which evaluates one leaf at a time.
-A network gains from larger batches as well as from threads, so one thread that gathers
-as many leaves, as recipes let play do (``batch_rows``), has a row too.
+With ``--threads`` or ``--net``, several threads search one tree instead. The rows of
+the table are measured in turns. A row's speedup is its rate relative to the rate, in
+the same turn, of one thread that evaluates one leaf at a time; the median over turns. A
+network gains from larger batches as well as from threads, so there is also a row for
+one thread with batches as large as those of the threads in play (``batch_rows``).
 """
 
 from __future__ import annotations
@@ -67,10 +67,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    """Returns the medians of some rounds, in turns with and without writing planes.
+    """Runs the benchmark and returns its report, with median rates over the rounds.
 
     Raises:
-        UsageError: An option is refused.
+        UsageError: An option is invalid.
     """
     check_range("simulations", args.simulations, 1, MAX_SIMULATIONS)
     allow(args.game)
@@ -116,7 +116,7 @@ def _run_threads(args: argparse.Namespace) -> dict[str, Any]:
 def _calibrate(
     search: Callable[[int], object], turn_s: float, clock: Callable[[], float]
 ) -> int:
-    """Returns how many searches take about ``turn_s``, by a clock in seconds."""
+    """Returns the number of searches that take about ``turn_s`` by ``clock``."""
     num_searches = 1
     while True:
         start_s = clock()
@@ -132,7 +132,7 @@ _NUM_TURNS = 7
 _NUM_OPENINGS = 20
 
 Search = Callable[[int], int]
-"""A function that makes so many searches and returns the simulations made."""
+"""A function that runs a number of searches and returns the number of simulations."""
 
 
 @dataclass(frozen=True)
@@ -147,14 +147,14 @@ class _Case:
 def run_threads(
     game: str, simulations: int, threads: int, net: str | None
 ) -> dict[str, Any]:
-    """Returns the table as JSON values, and the rate of its last row.
+    """Measures threads that search one tree, and returns the report as JSON values.
 
     Args:
         game: A native game.
-        simulations: Simulations of one search.
-        threads: Threads of one tree, compared with one thread.
+        simulations: Simulations per search.
+        threads: Number of threads that search one tree, compared with one thread.
         net: ``BLOCKSxCHANNELS`` of a network with random weights, evaluated as in play;
-            None for the null and the hash evaluator.
+            None to measure the null and the hash evaluator instead.
 
     Raises:
         UsageError: The game is not native, or the net is not BLOCKSxCHANNELS.
@@ -222,7 +222,7 @@ def _with_net(game: Game, path: Path, simulations: int, case: _Case) -> Search:
         nonlocal num_done
         total = 0
         for _ in range(num_searches):
-            # A new position each time, because the cache keeps evaluations.
+            # Each search needs a new position, because the cache holds evaluations.
             result = searcher.run(_opening(game, num_done), request)
             total += int(result.num_simulations)
             num_done += 1
