@@ -214,7 +214,7 @@ class CommandParser(argparse.ArgumentParser):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command and returns its exit code; prints an error as one stderr line."""
+    """Runs one command and returns its exit code; prints errors as one stderr line."""
     _prepare_streams()
     if argv is None:
         mark_own_process()
