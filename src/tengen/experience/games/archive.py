@@ -30,7 +30,7 @@ from tengen.run import newer_schema
 __all__ = ["SCHEMA", "ArchiveReader", "pack"]
 
 SCHEMA = 4
-"""Version of the sealed segments that this code writes, and the newest that it reads."""
+"""The version of sealed segments that tengen writes, and the newest that it reads."""
 
 _OLDEST_SCHEMA = 2  # the oldest that it reads, without deflated columns and leads
 
