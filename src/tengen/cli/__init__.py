@@ -386,8 +386,8 @@ def _fail(message: str, code: int) -> int:
 def _say(message: str) -> None:
     # Always print a single line, because scripts read stderr.
     text = f"tengen: {' '.join(message.split())}"
-    # Importing the progress line is slow, so only look for it: a command that has not
-    # imported it shows no progress.
+    # Do not import the progress line, because the import is slow, and a command that
+    # has not imported it shows no progress.
     lines = sys.modules.get("tengen.observe.progress_line")
     with contextlib.nullcontext() if lines is None else lines.wiped():
         print(text, file=sys.stderr)

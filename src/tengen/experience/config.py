@@ -129,7 +129,7 @@ class WindowConfig(ExperienceConfig):
         above=True,
         rule="must lie in (0, 1]; above 1 the window would take back rows it dropped",
     )
-    """Number of rows by which the window grows per new row, at a size of ``min_rows``;
+    """Number of rows by which the window grows per new row just beyond ``min_rows``,
     above 0, at most 1."""
 
     drawn_by: Literal["learn", "shuffle"] = "learn"
@@ -146,8 +146,8 @@ class WindowConfig(ExperienceConfig):
     validation_share: float = bounded(
         0.0, 0, 0.5, rule="must lie in [0, 0.5]; use 0 for none"
     )
-    """Fraction of games that are validation games, in [0, 0.5] (KataGo: 0.05). A hash
-    of a game's number decides. The learner never trains on validation games, and
+    """Fraction of games that are validation games, in [0, 0.5] (KataGo: 0.05), chosen
+    by a hash of the game's number. The learner never trains on validation games, and
     reports the loss on them in each turn."""
 
     limiter: SamplesPerInsertConfig = field(default_factory=SamplesPerInsertConfig)
@@ -216,8 +216,7 @@ class GenerationsConfig(ExperienceConfig):
     pass samples this number of games from each generation."""
 
     share: float = bounded(0.3, 0, 1, "0.3 is the benchmark's", above=True)
-    """Fraction of these games' rows that a pass samples, uniformly; above 0, at most
-    1."""
+    """Fraction of these games' rows that a pass samples uniformly, in (0, 1]."""
 
     imported: str = ""
     """Folder written by ``tengen data import-minigo --examples``. Its generations count
@@ -310,8 +309,8 @@ class ReplayConfig(ExperienceConfig):
     priority_exponent: float = bounded(
         0.6, 0, math.inf, below=True, rule="must be at least 0; 0 is uniform"
     )
-    """For ``prioritized``: exponent of the priority, to which the probability of an
-    item is proportional; at least 0. 0 is uniform; larger favours large priorities."""
+    """For ``prioritized``: items are sampled in proportion to their priority raised to
+    this power, at least 0. 0 is uniform; a larger power favours high priorities."""
     importance_exponent: float = bounded(0.4, 0, 1)
     """For ``prioritized``: how much importance weights in the loss correct the bias of
     prioritized sampling, from 0 (not at all) to 1 (fully)."""

@@ -75,7 +75,7 @@ class Choice:
     int8_s: float = 0.0
 
     def summary(self) -> str:
-        """Returns the result of the trial of precisions in one line; empty without it.
+        """Returns a summary of the precision trial in one line; empty without a trial.
 
         The line names the precisions that this processor does not support natively.
         """

@@ -1,4 +1,4 @@
-"""Inference with torch: the fallback on all machines, and the reference of exports.
+"""Inference with torch: the fallback on all machines, and the reference for exports.
 
 Each driver thread uses a single torch thread, because torch's own threads would wait
 for each other.

@@ -63,7 +63,7 @@ def status(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def stop(args: argparse.Namespace) -> dict[str, Any]:
-    """Requests that every role of a run saves its work and ends; does not wait.
+    """Requests all roles of a run to save their work and end; returns immediately.
 
     Raises:
         UsageError: The run does not exist.

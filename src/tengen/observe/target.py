@@ -28,7 +28,7 @@ __all__ = [
 T = TypeVar("T")
 
 TARGET_SCHEMA = 1
-"""The version of files in ``RUN/eval/target`` that is written, and the newest read."""
+"""Schema version of the files in ``RUN/eval/target``, and the newest that is read."""
 RECORD_FILE = re.compile(r"([0-9]{6,18})\.json")
 """Pattern of the file names of records of models' matches against the target."""
 MAX_TIME_S = 1e11
@@ -58,7 +58,7 @@ class TargetResult:
     passed: int | None
     """The first model that reached ``win_rate``; None if no model has reached it."""
     passed_after_s: float | None
-    """Seconds of training until this model; None if it or ``clock_at`` is None."""
+    """Seconds of training until model ``passed``; None if it or the clock is None."""
     smoothed_after_s: float | None = None
     """Seconds of training until a curve through the results of all models crosses
     ``win_rate``; None if the curve does not cross it."""

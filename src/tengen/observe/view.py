@@ -151,7 +151,7 @@ class _LiveView(View):
 
     def _panel(self) -> Live:
         """Replaces the line with the panel."""
-        # Import rich only here: it takes a tenth of a second, and plain views need none.
+        # Import rich only here, because it takes 0.1 s and plain views do not need it.
         from rich.console import Console
         from rich.live import Live
 

@@ -129,7 +129,7 @@ class Guard:
         return None
 
     def _unknown(self, scope: Scope, headers: Headers) -> Response | None:
-        """Returns a redirect for a token in the query, an error for no token, or None."""
+        """Returns a redirect to drop the token, an error without a token, or None."""
         if not self._token:
             return None
         request = Request(scope)
@@ -140,7 +140,7 @@ class Guard:
             left = urlencode(
                 [pair for pair in query.multi_items() if pair[0] != "token"]
             )
-            # Use a path with a single leading slash, so that it cannot be another site.
+            # A path with a single leading slash cannot redirect to another site.
             path = "/" + scope["path"].lstrip("/\\")
             reply = RedirectResponse(path + (f"?{left}" if left else ""), 303)
             reply.set_cookie(

@@ -38,8 +38,8 @@ class Connection(H11Protocol):
     """
 
     max_connections = 256
-    request_s = 20.0  # for a complete request, from the connection or its first byte
-    unread_s = 20.0  # the time within which a client must read some pending data
+    request_s = 20.0  # time for a complete request, from the connection or first byte
+    unread_s = 20.0  # time within which a client must read some pending data
 
     _late: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None

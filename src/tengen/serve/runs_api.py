@@ -113,7 +113,7 @@ class Watch:
 
 # Maximum number of pages in the cache.
 _MAX_PAGES = 16
-# Fields that change even if the run does not; a change of these is not news.
+# Fields that may change even if the run does not; the ETag ignores these fields.
 _NO_NEWS = ("age_s", "free_bytes", "memory")
 _FILM_TYPES = {".mp4": "video/mp4", ".gif": "image/gif"}
 
@@ -129,7 +129,7 @@ class RunsApi:
     def __init__(self, catalog: Catalog, look_s: float) -> None:
         self._catalog = catalog
         self._look_s = look_s
-        # The last state of each run, by path.
+        # The ``Watch`` of each run, by path.
         self._watches: dict[str, Watch] = {}
         # The last page of some runs, by ID: the ETag, and the page as JSON.
         self._pages: dict[str, tuple[str, bytes]] = {}
@@ -157,7 +157,7 @@ class RunsApi:
         tell: Callable[[dict[str, Any], RunView], Any],
         fail: Callable[[TengenError], Any] = lambda error: None,
     ) -> list[dict[str, Any]]:
-        """Returns the entry of each run, with ID and name; omits entries of None.
+        """Returns the entry of each run, with its ID and name; omits None.
 
         Args:
             tell: Returns the entry of a run.

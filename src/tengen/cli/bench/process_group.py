@@ -103,7 +103,7 @@ def processes(commands: Sequence[Sequence[str]]) -> Iterator[ProcessGroup]:
     """Starts one process per command, and kills all processes when the context exits.
 
     Args:
-        commands: The commands to start. Numbers that they print are their step counts.
+        commands: The commands to start, which print their numbers of steps so far.
     """
     group = ProcessGroup(commands)
     try:

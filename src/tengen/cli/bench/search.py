@@ -6,9 +6,9 @@ includes writing the planes of every leaf. Each search starts with an empty tree
 position of a random game.
 
 With ``--threads`` or ``--net``, several threads search one tree instead. The rows of
-the table are measured in turns. A row's speedup is its rate relative to the rate, in
-the same turn, of one thread that evaluates one leaf at a time; the median over turns. A
-network gains from larger batches as well as from threads, so there is also a row for
+the table are measured in turns. In each turn, a row's rate is divided by the rate of
+one thread that evaluates one leaf at a time; the speedup is the median over the turns.
+A network gains from larger batches as well as from threads, so there is also a row for
 one thread with batches as large as those of the threads in play (``batch_rows``).
 """
 
@@ -116,7 +116,7 @@ def _run_threads(args: argparse.Namespace) -> dict[str, Any]:
 def _calibrate(
     search: Callable[[int], object], turn_s: float, clock: Callable[[], float]
 ) -> int:
-    """Returns the number of searches that take about ``turn_s`` by ``clock``."""
+    """Returns how many searches take about ``turn_s`` seconds by ``clock``."""
     num_searches = 1
     while True:
         start_s = clock()

@@ -213,13 +213,13 @@ def _rate(num_things: int, seconds: float, num_seen: int) -> float | None:
 
 
 def _median(values: list[float | None]) -> float | None:
-    """Returns the median, or None if a value is None, because the rest are biased."""
+    """Returns the median, or None if any value is None, as the rest would be biased."""
     known = [value for value in values if value is not None]
     return statistics.median(known) if len(known) == len(values) else None
 
 
 def _note(num_games: list[int], num_slots: int) -> str | None:
-    """Returns a warning if too few games ended for reliable rates of rows, or None."""
+    """Returns a warning if too few games ended for reliable row rates, else None."""
     unended = sum(num == 0 for num in num_games)
     if unended:
         return (

@@ -129,7 +129,7 @@ def run_sampler(pipe: Connection, client: Client) -> None:
 
 
 def run_copies(pipe: Connection, client: Client) -> None:
-    """Copies random items of an array into a batch and reads it, as an upper bound."""
+    """Copies random items to a batch and reads it: the upper bound that memory sets."""
     item_bytes, size = client.workload.item_bytes, client.batch_size
     num_items = max(2 * size, min(client.workload.entries, (2 << 30) // item_bytes))
     source = np.ones((num_items, item_bytes), np.uint8)

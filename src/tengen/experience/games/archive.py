@@ -213,7 +213,7 @@ class ArchiveReader(Closable):
         return data
 
     def _inflate(self, data: bytes, info: zipfile.ZipInfo) -> bytes:
-        # Inflate at most the size in the entry's header, because the data may be bad.
+        # Inflate no more than the entry's header says, because the data may be bad.
         try:
             stream = zlib.decompressobj(_RAW_DEFLATE)
             return stream.decompress(data, max(1, info.file_size))
@@ -278,7 +278,7 @@ def _narrow(column: NDArray[Any]) -> NDArray[Any]:
 
 
 def _npy(column: NDArray[Any]) -> bytes:
-    """Returns .npy bytes, version 1.0; does not use numpy, whose padding may change."""
+    """Returns .npy bytes, version 1.0, without numpy, whose padding has changed."""
     dtype = column.dtype.newbyteorder("<")
     text = (
         f"{{'descr': {dtype.str!r}, 'fortran_order': False, 'shape': {column.shape}, }}"

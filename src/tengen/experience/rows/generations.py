@@ -49,9 +49,9 @@ class _Game(NamedTuple):
 class GenerationStock:
     """The games of all generations, from which passes sample. Not thread-safe.
 
-    A generation's number is the last model of its games. Imported generations count as
-    older than the run's own: their numbers are negative, and the newest is -1. Row
-    indices count first the imported rows, then the rows of the run's own games.
+    A generation's number is that of the last model of its games. Imported generations
+    count as older than the run's own: their numbers are negative, and the newest is -1.
+    Row indices count first the imported rows, then the rows of the run's own games.
     ``restore`` changes row indices.
 
     Args:
@@ -101,7 +101,7 @@ class GenerationStock:
         return self._rows.num_bytes
 
     def take_in(self, entries: Sequence[SegmentEntry]) -> int:
-        """Loads ``entries``, the last in the manifest; returns their number of rows.
+        """Loads the manifest's last segments; returns their number of rows.
 
         Raises:
             UsageError: A segment has a newer schema or belongs to another game.
@@ -140,7 +140,7 @@ class GenerationStock:
         return sorted(aside)
 
     def generations(self) -> list[int]:
-        """Returns the numbers of the generations with games; imported are negative."""
+        """Returns the generations that have games; imported ones are negative."""
         return sorted(self._games)
 
     def num_games(self, generation: int, num_segments: int | None = None) -> int:

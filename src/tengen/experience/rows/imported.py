@@ -339,7 +339,7 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
     """Opens an uncompressed file, whose entries cannot be larger than the file.
 
     Raises:
-        ValueError: The file is damaged, as opening or reading the archive has shown.
+        ValueError: The file is damaged; also raised while the caller reads the archive.
     """
     try:
         with zipfile.ZipFile(path) as archive:

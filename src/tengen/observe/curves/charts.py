@@ -80,7 +80,7 @@ def open_charts(run: RunDirectory, *, follows: bool = False) -> Charts:
     if config.wandb:
         try:
             drawers["wandb"] = WandbRun(run, config, settings)
-        except Exception as error:  # for example of the network or of the account
+        except Exception as error:  # for example a network or account error
             _warn("wandb", error)
     tail = None
     if follows and drawers:
@@ -248,7 +248,7 @@ class WandbRun:
         """Does nothing, because wandb itself decides when to send points."""
 
     def close(self) -> None:
-        """Ends wandb's process. Blocks until all points are sent, or stored offline."""
+        """Ends the call's wandb session. Blocks until points are sent or stored."""
         self._run.finish()
 
 

@@ -21,7 +21,7 @@ from tengen.observe.curves.points import Point
 __all__ = ["TensorBoardFile"]
 
 _FLUSH_S = 3.0
-# Capacity of the buffer if the disk is full, some thousand points; drops the oldest.
+# Buffer limit while the disk is full, some thousand points; the oldest are dropped.
 _MOST_BYTES = 4 << 20
 _PREFIX = "events.out.tfevents."
 
