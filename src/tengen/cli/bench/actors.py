@@ -239,7 +239,7 @@ def _alone_commands(config: RunConfig, args: argparse.Namespace) -> list[list[st
 
 
 def _num_begun(run: RunDirectory) -> int:
-    """Returns the number of actors that have reported their counts."""
+    """Returns the number of actors that have inserted steps into the table."""
     return sum(path.stat().st_size > 0 for path in find_files(run.actors, "[0-9]*"))
 
 

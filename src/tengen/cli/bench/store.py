@@ -94,7 +94,7 @@ class ServerProcess:
         where: dict[str, Any] = {"memory_bytes": num_bytes}
         if over == "tcp":
             where["listen"] = "127.0.0.1:0"
-        # Without a folder, other processes could not open the store's rows.
+        # Without a folder, other processes could not map the store's steps.
         if over != "tcp" or disk is not None:
             where["directory"] = self.address
         self._disk: str | None = None
