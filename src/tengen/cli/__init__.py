@@ -1,12 +1,11 @@
-"""The command line: a table of commands, each imported when it is called.
+"""The command line: a table of commands whose modules are imported on demand.
 
 A command is a function ``(args) -> report``. It prints text for people, unless
-``args.json`` is set; then the report is printed as one JSON object, the last line of
-stdout. With ``--quiet`` nothing is printed on stdout but that object; errors and
-warnings still go to stderr. The report's ``exit_code`` is the command's, 0 where the
-report has none.
+``args.json`` is set; then the last line of stdout is the report as one JSON object.
+With ``--quiet``, stdout contains only this object; errors and warnings still go to
+stderr. The process exits with the report's ``exit_code``, or with 0 if there is none.
 
-Exit codes: 0 done, 1 failed, 2 bad usage or config, 130 interrupted.
+Exit codes: 0 success, 1 failure, 2 bad usage or config, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -49,18 +48,18 @@ _PYTHON_SHOWS = warnings.showwarning
 
 @dataclass(frozen=True)
 class Command:
-    """One row of the table."""
+    """One entry of the table of commands."""
 
     name: str
-    """The command as it is typed, one word or two."""
+    """The command's name on the command line, one or two words."""
     target: str
-    """``module:function``; beside it ``function_arguments(parser)``, or
-    ``add_arguments(parser)`` for all commands of the module, declares the arguments."""
+    """``module:function``. The module declares the command's arguments in
+    ``function_arguments(parser)``, or those of all commands in ``add_arguments``."""
     help: str
-    """One phrase, for the list of commands."""
+    """A short description for the list of commands."""
     talks: bool = False
-    """Whether the command prints even with --quiet, because its stdout is one side of a
-    conversation or says where to connect."""
+    """Whether the command prints even with --quiet, because its stdout is essential: a
+    protocol's replies, a script, or an address to connect to."""
 
 
 COMMANDS = (
@@ -197,31 +196,31 @@ COMMANDS = (
 
 
 class CommandParser(argparse.ArgumentParser):
-    """Raises UsageError where argparse would print its usage and exit."""
+    """An ``ArgumentParser`` that raises UsageError instead of exiting."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(allow_abbrev=False, **settings)
 
     def error(self, message: str) -> NoReturn:
-        """Raises UsageError: argparse does not understand the arguments."""
+        """Raises UsageError with argparse's message about invalid arguments."""
         raise UsageError(
             f"arguments ({message}) are not understood; try {self.prog} -h"
         )
 
     def options(self) -> list[str]:
-        """Returns every long option."""
+        """Returns all long options, such as ``--json``."""
         strings = (text for action in self._actions for text in action.option_strings)
         return [text for text in strings if text.startswith("--")]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command and returns the exit code; errors are one line on stderr."""
+    """Runs one command and returns its exit code; prints errors as one stderr line."""
     _prepare_streams()
     if argv is None:
         mark_own_process()
     try:
-        # If C code crashes, as an environment's may, stderr shows the Python line that
-        # called it.
+        # If C code crashes, for example in an environment, the traceback on stderr
+        # shows the Python line that called the code.
         with contextlib.suppress(OSError, ValueError):
             if not faulthandler.is_enabled():
                 faulthandler.enable()
@@ -233,8 +232,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _fail("interrupted", 130)
     except BrokenPipeError:
-        # The reader closed the pipe. Python would report it again when it flushes at
-        # exit.
+        # The reader closed the pipe. Without this, Python would report a second error
+        # when it flushes stdout at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return TengenError.exit_code
     except Exception as error:
@@ -245,13 +244,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parse_command(argv: Sequence[str]) -> tuple[Command, argparse.Namespace]:
-    """Returns the command that was typed, and its arguments; runs nothing.
+    """Returns the command and its parsed arguments, without running the command.
 
     Args:
-        argv: What follows ``tengen``.
+        argv: The words after ``tengen``.
 
     Raises:
-        UsageError: The command or an argument is not known, or an argument is missing.
+        UsageError: The command or an argument is unknown, or an argument is missing.
     """
     command = find_command(argv)
     words = list(argv[len(command.name.split()) :])
@@ -259,10 +258,7 @@ def parse_command(argv: Sequence[str]) -> tuple[Command, argparse.Namespace]:
 
 
 def command_parser(command: Command) -> CommandParser:
-    """Returns the parser of a command's arguments, with the command's help.
-
-    Imports the command's module.
-    """
+    """Imports a command's module, and returns a parser for the command's arguments."""
     module_name, _, function = command.target.partition(":")
     module = importlib.import_module(module_name)
     parser = CommandParser(prog=f"tengen {command.name}", description=command.help)
@@ -281,7 +277,7 @@ def command_parser(command: Command) -> CommandParser:
 
 
 def _prepare_streams() -> None:
-    """Keeps the streams from failing when they are closed or hold undecodable bytes."""
+    """Replaces closed standard streams with /dev/null; escapes undecodable bytes."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         stream = getattr(sys, name)
         if stream is None:
@@ -310,7 +306,7 @@ def _run(argv: list[str]) -> int:
 
 @contextlib.contextmanager
 def _quietly(command: Command) -> Iterator[None]:
-    """Context in which nothing is printed, except by a command with ``talks``."""
+    """Silences the progress line, and stdout unless the command ``talks``."""
     from tengen.observe.progress_line import silenced
 
     with silenced(), open(os.devnull, "w") as nowhere:
@@ -322,13 +318,13 @@ def _quietly(command: Command) -> Iterator[None]:
 
 
 def find_command(argv: Sequence[str]) -> Command:
-    """Returns the command that the words begin with.
+    """Returns the command named by the first words of ``argv``.
 
     Args:
-        argv: What follows ``tengen``.
+        argv: The words after ``tengen``.
 
     Raises:
-        UsageError: The words begin with no command.
+        UsageError: The first words are not the name of a command.
     """
     known = {command.name: command for command in COMMANDS}
     name = " ".join(argv[:2])
@@ -356,7 +352,7 @@ def _parse(parser: CommandParser, argv: list[str]) -> argparse.Namespace:
     args, unknown = parser.parse_known_args(argv)
     if not unknown:
         return args
-    # A command with subcommands sets the parser of the chosen one.
+    # A command with subcommands stores the chosen subcommand's parser in ``args``.
     parser = getattr(args, "parser", parser)
     name = unknown[0].partition("=")[0]
     if name.startswith("-"):
@@ -388,10 +384,10 @@ def _fail(message: str, code: int) -> int:
 
 
 def _say(message: str) -> None:
-    # One line, whatever the message holds, because scripts read it.
+    # Always print a single line, because scripts read stderr.
     text = f"tengen: {' '.join(message.split())}"
-    # Importing the progress line is slow; a command that has not imported it draws
-    # none.
+    # Do not import the progress line, because the import is slow, and a command that
+    # has not imported it shows no progress.
     lines = sys.modules.get("tengen.observe.progress_line")
     with contextlib.nullcontext() if lines is None else lines.wiped():
         print(text, file=sys.stderr)

@@ -1,8 +1,8 @@
-"""Copies of an environment with pictures for people while they are stepped.
+"""Vectorized copies of an environment that are filmed while they are stepped.
 
-An agent's observations, such as a small grey screen or planes of bools, are rarely what
-a person wants to see. A ``Camera`` follows the copies and has a picture of each. It
-does not change what they do.
+An agent's observations, such as a small grey screen or boolean planes, are rarely
+suitable for people. A ``Camera`` follows the copies and provides a picture of each,
+without changing the copies' behaviour.
 """
 
 from __future__ import annotations
@@ -39,54 +39,54 @@ Picture: TypeAlias = NDArray[np.uint8]
 """``[H, W, 3]`` uint8: red, green and blue."""
 
 _DARK = (16, 16, 24)
-# Hues at multiples of this share of the circle are far from all hues before.
+# Hues at successive multiples of the golden ratio, modulo 1, are easy to distinguish.
 _GOLDEN = 0.61803398875
 
 
 class Camera:
-    """Pictures of the first copies of an ``Env``; used by the thread that steps it.
+    """Provides pictures of an ``Env``'s first copies, on the thread that steps them.
 
     Attributes:
-        pictures_per_s: Steps a second at which a film runs at its natural speed.
+        pictures_per_s: Steps per second at which a film runs at natural speed.
     """
 
     pictures_per_s: float
 
     def reset(self, observation: Arrays) -> None:
-        """Follows ``Env.reset``, which returned ``observation``."""
+        """Called after ``Env.reset``, with the ``observation`` that it returned."""
 
     def step(self, actions: NDArray[Any], step: Step) -> None:
-        """Follows ``Env.step``, which returned ``step``.
+        """Called after ``Env.step``, with the ``actions`` and the returned ``step``.
 
         Raises:
-            RunError: The pictures no longer show the copies that were stepped.
+            RunError: The pictures no longer match the stepped copies.
         """
 
     def picture(self, copy: int) -> Picture:
-        """Returns a copy's current picture, which the caller may keep.
+        """Returns the current picture of a copy, given its index, in a new array.
 
         Raises:
-            RunError: There is no picture of the copy.
+            RunError: The copy has no picture.
         """
         raise NotImplementedError
 
     def close(self) -> None:
-        """Releases what the camera holds. Idempotent."""
+        """Releases the camera's resources. Idempotent."""
 
 
 class FilmedEnv(EnvWrapper):
-    """An ``Env`` with a picture of each of its first copies.
+    """An ``Env`` that also provides pictures of its first copies.
 
     Args:
-        env: The environment to step; closed together with this one.
-        camera: The camera that follows it.
+        env: The environment to step; ``close`` also closes it.
+        camera: The camera that follows ``env``.
     """
 
     def __init__(self, env: Env, camera: Camera) -> None:
         super().__init__(env)
         self._camera = camera
         self.pictures_per_s = camera.pictures_per_s
-        """See ``Camera``."""
+        """See ``Camera.pictures_per_s``."""
 
     def reset(self) -> Arrays:
         """See ``Env.reset``."""
@@ -113,11 +113,11 @@ class FilmedEnv(EnvWrapper):
 
 
 class ObservedCamera(Camera):
-    """Draws observations, for environments that have no other picture.
+    """A camera that draws observations, for environments that cannot render pictures.
 
     Args:
         name: The name of the observation.
-        draw: Returns the picture of one observation.
+        draw: Returns the picture of one copy's observation.
         pictures_per_s: See ``Camera``.
     """
 
@@ -147,13 +147,13 @@ class ObservedCamera(Camera):
 
 
 def draw_planes(planes: NDArray[np.bool_], cell: int) -> Picture:
-    """Returns a picture of planes ``[C, H, W]``, each in its colour on a dark ground.
+    """Returns a picture of planes, each in its own colour on a dark background.
 
-    Where several planes are set, the last one is visible.
+    If several planes are set in a cell, the last one is visible.
 
     Args:
-        planes: At least one plane.
-        cell: Side of a cell in pixels.
+        planes: ``[C, H, W]`` bool, with at least one plane.
+        cell: Side length of a cell, in pixels.
     """
     drawn = np.empty((*planes.shape[1:], 3), np.uint8)
     drawn[:] = _DARK
@@ -164,25 +164,25 @@ def draw_planes(planes: NDArray[np.bool_], cell: int) -> Picture:
 
 
 def draw_screen(screen: NDArray[np.uint8], scale: int) -> Picture:
-    """Returns a screen ``[3, H, W]`` uint8, each pixel as ``scale`` x ``scale``."""
+    """Returns a picture of a screen ``[3, H, W]``, enlarged by the factor ``scale``."""
     drawn: Picture = np.moveaxis(screen, 0, -1)
     return drawn.repeat(scale, axis=0).repeat(scale, axis=1)
 
 
 RENDER_MODE = "rgb_array"
-"""Gymnasium's name of the render mode that returns arrays."""
+"""Gymnasium's name for the render mode that returns arrays."""
 _FPS = 30.0
 
 
 class RenderCamera(Camera):
-    """A camera whose pictures are those of ``render``.
+    """A camera that gets its pictures from a ``render`` function.
 
     Source of the interface: Gymnasium 1.1 and later, ``render_mode="rgb_array"``.
 
     Args:
-        render: Returns the picture of a copy.
-        name: The environment's name, for messages.
-        metadata: The environment's ``metadata``, which has the speed of a film.
+        render: Returns the picture of a copy, given the copy's index.
+        name: The environment's name, for error messages.
+        metadata: The environment's ``metadata``, which may contain ``render_fps``.
     """
 
     def __init__(
@@ -210,7 +210,7 @@ class RenderCamera(Camera):
 
     def close(self) -> None:
         """See ``Camera.close``."""
-        # Dropped here: freeing a copy later would release what another copy draws with.
+        # Free the copies now. Freed later, a copy would free resources that others use.
         self._render = lambda copy: None
 
     def _error(self, what: str) -> RunError:
@@ -231,19 +231,19 @@ def film_copies(
     num_filmed: int,
     name: str,
 ) -> FilmedEnv:
-    """Returns the copies of ``GymnasiumEnv``, of which the first are filmed.
+    """Returns a ``GymnasiumEnv`` whose first ``num_filmed`` copies are filmed.
 
     Args:
-        make_one: As for ``GymnasiumEnv``; for a filmed copy it gets ``render_mode``.
+        make_one: See ``GymnasiumEnv``; called with ``render_mode`` for filmed copies.
         num_envs: See ``GymnasiumEnv``.
         seed: See ``GymnasiumEnv``.
-        num_filmed: How many are filmed, at most ``num_envs``.
+        num_filmed: Number of filmed copies, at most ``num_envs``.
         name: See ``GymnasiumEnv``.
 
     Raises:
-        UsageError: As ``GymnasiumEnv``, or the environment has no pictures.
+        UsageError: As for ``GymnasiumEnv``, or the environment cannot render arrays.
     """
-    # Checked before, because Gymnasium warns at length of a mode that is missing.
+    # Check the render modes first, because Gymnasium's warnings about them are long.
     first = make_guarded(make_one, name)
     metadata = getattr(first, "metadata", None) or {}
     with contextlib.suppress(*RAISED):
@@ -269,8 +269,8 @@ def film_copies(
 def _rendered(copy: Any) -> Any:
     """Returns a copy's picture.
 
-    Each copy of MuJoCo has its own OpenGL context, but draws with the current one, so
-    that the copy's context must be made current first.
+    Each MuJoCo copy has its own OpenGL context, but renders with the current context.
+    Therefore this function first makes the copy's context current.
     """
     renderer = getattr(copy.unwrapped, "mujoco_renderer", None)
     viewer = getattr(renderer, "viewer", None)
@@ -280,9 +280,9 @@ def _rendered(copy: Any) -> Any:
 
 
 def _draw_without_display() -> None:
-    """Makes MuJoCo and SDL draw into memory where there is no display.
+    """Makes MuJoCo and SDL render off-screen if there is no display.
 
-    Otherwise Gymnasium would try glfw, which fails only at the first picture, and SDL
+    Otherwise Gymnasium would use GLFW, which fails only at the first picture, and SDL
     would print errors.
     """
     has_display = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")

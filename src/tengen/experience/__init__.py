@@ -1,12 +1,12 @@
-"""Experience that learners draw from: windows of games, shuffled shards, step tables.
+"""Experience for learners: windows of games, shuffled shards, and tables of steps.
 
 ::
 
     writer = ExperienceWriter(run.experience / "selfplay-0", incarnation)
-    segment = writer.open_games(generation, "gomoku/9")  # each game is durable
+    segment = writer.open_games(generation, "gomoku/9")  # makes each game durable
     engine.play(segment.sink)
     segment.close()
-    writer.seal(generation)                 # a zip of .npy columns
+    writer.seal(generation)                 # writes a zip file of .npy columns
 
     window = GameWindow("gomoku/9", run.experience, WindowConfig(), seed)
     window.refresh()

@@ -1,4 +1,4 @@
-"""The configs of experience: how much is kept, and how often the learner uses it."""
+"""The configs of experience: how much is stored, and how often the learner uses it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MAX_ITEMS = 2**28 - 1
 
 
 class ExperienceConfig(OpenConfig, package="tengen.experience"):
-    """What a run keeps of its experience, and how often the learner uses it.
+    """How much experience a run stores, and how often the learner uses it.
 
     The agent decides which kind of config it accepts, and opens the experience.
     """
@@ -42,20 +42,20 @@ class ExperienceConfig(OpenConfig, package="tengen.experience"):
 
     @property
     def games_of_model(self) -> int:
-        """Games each model must play before the learner makes the next; 0: none."""
+        """Games that a model must play before the learner trains the next; 0: none."""
         return 0
 
     def starting_with(self, num_rows: int) -> Self:
-        """Returns the config where learning may begin after so many rows.
+        """Returns a config that lets learning begin after ``num_rows`` rows.
 
         Args:
-            num_rows: Rows of the first generation, at least 1. The config never waits
-                for more rows than before.
+            num_rows: Rows of the first generation, at least 1. The new config never
+                requires more rows than this config.
         """
         return self
 
     def checked(self, task: str) -> ExperienceConfig:
-        """Returns the config with full paths of the files that it names, after checks.
+        """Checks the files in the config; returns the config with absolute paths.
 
         Called before a run begins.
 
@@ -70,11 +70,10 @@ class ExperienceConfig(OpenConfig, package="tengen.experience"):
 
 @dataclass(frozen=True, kw_only=True)
 class SamplesPerInsertConfig:
-    """A rate limiter as a bucket, which new rows fill and training drains.
+    """A rate limiter in the form of a bucket that new rows fill and training drains.
 
-    However fast the learner is, it uses a row at most ``samples_per_row`` times on
-    average. KataGo calls this number max-train-bucket-per-new-data, Reverb samples per
-    insert.
+    Even a fast learner uses a row at most ``samples_per_row`` times on average. KataGo
+    calls this number max-train-bucket-per-new-data; Reverb calls it samples per insert.
     """
 
     kind: Literal["samples_per_insert"] = "samples_per_insert"
@@ -88,12 +87,12 @@ class SamplesPerInsertConfig:
         below=True,
         rule="must be above 0; KataGo uses 4 to 8",
     )
-    """Samples that the learner may draw for each new row, above 0. A larger number
-    learns more from each game, and overfits sooner."""
+    """Maximum number of samples per new row, above 0. With a larger number, the learner
+    learns more from each game, but overfits sooner."""
 
     max_samples: int = bounded(1_000_000, 1, hint="allow a batch or more")
-    """The bucket's size, at least 1: the most samples that a learner may catch up on
-    after it was away."""
+    """Capacity of the bucket, at least 1: the maximum number of samples that a learner
+    may catch up on after a pause."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -101,26 +100,26 @@ class SamplesPerInsertConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class WindowConfig(ExperienceConfig):
-    """How many of the newest rows the learner samples, and how often it uses a row."""
+    """A window of the newest rows, and how often the learner uses a row from it."""
 
     kind: Literal["window"] = "window"
     """The kind of experience."""
 
     min_rows: int = bounded(2_000, 1, hint="raise it")
-    """Rows that must exist before the learner samples any, at least 1. The window has
-    at least this size."""
+    """Minimum number of rows before the learner samples, at least 1. It is also the
+    minimum size of the window."""
 
     max_rows: int = 20_000_000
-    """Rows that the window never exceeds; at least ``min_rows``."""
+    """Maximum size of the window in rows; at least ``min_rows``."""
 
     taper_exponent: float = bounded(
         0.65, 0, 1, above=True, rule="must lie in (0, 1]; KataGo uses 0.65"
     )
-    """Power of the number of rows with which the window grows, above 0, at most 1. With
-    a smaller power the window drops old rows sooner."""
+    """Exponent of the window's growth in the number of rows, above 0, at most 1. With a
+    smaller exponent, the window drops old rows sooner."""
 
     taper_scale_rows: int | None = bounded(None, 1, hint="leave it out for min_rows")
-    """Rows beyond ``min_rows`` at which the growth begins to slow down, at least 1. A
+    """Number of rows beyond ``min_rows`` at which growth begins to slow, at least 1. A
     larger number keeps growth linear for longer. None: ``min_rows``."""
 
     expand_per_row: float = bounded(
@@ -130,29 +129,29 @@ class WindowConfig(ExperienceConfig):
         above=True,
         rule="must lie in (0, 1]; above 1 the window would take back rows it dropped",
     )
-    """Rows that the window grows by for each new row just beyond ``min_rows``, above 0,
-    at most 1."""
+    """Number of rows by which the window grows per new row just beyond ``min_rows``,
+    above 0, at most 1."""
 
     drawn_by: Literal["learn", "shuffle"] = "learn"
-    """Who draws the rows: the learner itself, or the role ``shuffle``, which writes
-    them to ``RUN/shuffled``. Use shuffle for learners on other hosts, and for games
-    whose rows take long to derive."""
+    """The role that samples the rows: ``learn``, or ``shuffle``, which writes the rows
+    to ``RUN/shuffled``. Use ``shuffle`` for learners on other hosts, and for games with
+    rows that are slow to derive."""
 
     with_replacement: bool = True
-    """Whether each row is drawn from the whole window. If not, rows are drawn in
-    passes: a pass has each row of the window once, in random order. A new pass begins
-    when new games arrive, or when fewer rows are left than a batch needs (KataGo's
-    no-repeat-files)."""
+    """Whether each row is sampled from the complete window. If not, rows are sampled in
+    passes: a pass contains each row of the window once, in random order. A new pass
+    begins when new games arrive, or when fewer rows are left than a batch needs
+    (KataGo's no-repeat-files)."""
 
     validation_share: float = bounded(
         0.0, 0, 0.5, rule="must lie in [0, 0.5]; use 0 for none"
     )
-    """Share of the games that are validation games, in [0, 0.5] (KataGo: 0.05). They
-    are chosen by a hash of their numbers and never learned from; each turn of the
-    learner reports the loss on them."""
+    """Fraction of games that are validation games, in [0, 0.5] (KataGo: 0.05), chosen
+    by a hash of the game's number. The learner never trains on validation games, and
+    reports the loss on them in each turn."""
 
     limiter: SamplesPerInsertConfig = field(default_factory=SamplesPerInsertConfig)
-    """How often a row is used for learning."""
+    """Limits how often the learner uses a row."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -168,21 +167,21 @@ class WindowConfig(ExperienceConfig):
         return dataclasses.replace(self, min_rows=min(self.min_rows, num_rows))
 
     def window_rows(self, num_rows: int) -> int:
-        """Returns how many of ``num_rows`` rows the window holds; it holds the newest.
+        """Returns the size of the window when there are ``num_rows`` rows.
 
         ``W(N) = min_rows + expand * ((N - min_rows + s)^e - s^e) / (e * s^(e - 1))``
         where s is ``taper_scale_rows``, e is ``taper_exponent`` and expand is
-        ``expand_per_row``. The result is limited to ``min_rows`` to ``max_rows``; while
-        there are fewer than ``min_rows`` rows, it is all of them. The slope at
-        ``min_rows`` is ``expand_per_row``, at most 1, and falls from there on, so the
-        window never takes back rows that it has dropped.
+        ``expand_per_row``. The result lies between ``min_rows`` and ``max_rows``; if
+        there are fewer than ``min_rows`` rows, it is ``num_rows``. The slope is
+        ``expand_per_row`` at ``min_rows`` and decreases from there. As it is at most 1,
+        the window never returns to rows that it has dropped.
 
         Source: Wu 2019, "Accelerating self-play learning in Go" (arXiv:1902.10565),
         training details; the form with a scale is that of KataGo's python/shuffle.py.
-        Differs from the source: rows of random play count like any others.
+        Differs from the source: rows of random play count like other rows.
 
         Args:
-            num_rows: All rows so far, N.
+            num_rows: Total number of rows so far, N.
         """
         law = _core.PowerLaw()
         law.min_items = self.min_rows
@@ -195,12 +194,13 @@ class WindowConfig(ExperienceConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class GenerationsConfig(ExperienceConfig):
-    """One pass over a share of the newest generations, after each generation.
+    """One pass over part of the newest generations, after each generation.
 
-    A game belongs to the generation of the last model that it was played with. Once a
-    generation has ``min_games`` games, there is one pass over the newest
-    ``num_generations`` generations that have so many. From each of these, the pass
-    draws ``min_games`` games, and ``share`` of their rows; each pass draws anew.
+    A game belongs to the generation of the last model that played it. When a generation
+    has ``min_games`` games, the learner makes one pass over the newest
+    ``num_generations`` generations with at least ``min_games`` games. From each of
+    them, every pass samples ``min_games`` games, and the fraction ``share`` of their
+    rows.
 
     Source: MLPerf training v2.1, reinforcement learning (minigo).
     """
@@ -209,19 +209,18 @@ class GenerationsConfig(ExperienceConfig):
     """The kind of experience."""
 
     num_generations: int = bounded(5, 1, _MAX_GENERATIONS, "5 is the benchmark's")
-    """Number of the newest generations that a pass draws from, at least 1."""
+    """Number of newest generations from which a pass samples, at least 1."""
 
     min_games: int = bounded(8192, 1, _MAX_GAMES, "8192 is the benchmark's")
-    """Games that a generation needs before it is learned from, at least 1. A pass draws
-    so many games from each generation."""
+    """Minimum number of games of a generation before the learner uses it, at least 1. A
+    pass samples this number of games from each generation."""
 
     share: float = bounded(0.3, 0, 1, "0.3 is the benchmark's", above=True)
-    """Share of the rows of these games that a pass draws, evenly, above 0, at most
-    1."""
+    """Fraction of these games' rows that a pass samples uniformly, in (0, 1]."""
 
     imported: str = ""
-    """Folder written by ``tengen data import-minigo --examples``, with generations that
-    count as older than the run's own. Empty for none."""
+    """Folder written by ``tengen data import-minigo --examples``. Its generations count
+    as older than the run's own. Empty for none."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -237,10 +236,10 @@ class GenerationsConfig(ExperienceConfig):
         return self.min_games
 
     def checked(self, task: str) -> GenerationsConfig:
-        """Returns the config with ``imported`` as a full path; see ExperienceConfig.
+        """Returns the config with an absolute path in ``imported``, after checks.
 
-        Only the files' own descriptions are read, because a benchmark forbids touching
-        its data before its clock begins.
+        Reads only the metadata of the files, because the benchmark forbids access to
+        its data before its clock starts.
         """
         if not self.imported:
             return self
@@ -249,7 +248,7 @@ class GenerationsConfig(ExperienceConfig):
         try:
             found.imported_files(task)
         except RunError as error:
-            # A UsageError, because nothing runs yet: the path that was typed is wrong.
+            # Raise a UsageError, because nothing runs yet and the typed path is wrong.
             raise UsageError(
                 f"store.imported ({path}) cannot be used: {error}"
             ) from error
@@ -269,29 +268,29 @@ class GenerationsConfig(ExperienceConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayConfig(ExperienceConfig):
-    """How a table of steps samples items, how many it keeps, how often each is used.
+    """A table of steps: its sampler, its capacity, and how often each item is used.
 
-    With the sampler ``fifo`` the table is a queue: every item is learned from once, the
-    oldest first, and actors wait while the queue is full. With the other samplers the
-    table is a replay, which keeps items for many uses and survives a kill.
+    With the sampler ``fifo``, the table is a queue: every item is used once, oldest
+    first, and actors wait while the queue is full. With other samplers, the table is a
+    replay, which stores items for repeated use and survives a kill.
     """
 
     kind: Literal["table"] = "table"
     """The kind of experience."""
     sampler: Literal["fifo", "uniform", "prioritized"] = "fifo"
-    """How an item is sampled: the oldest one, any with equal probability, or with a
-    probability by its priority."""
+    """How items are sampled: oldest first, with equal probability, or with a
+    probability that depends on their priority."""
     max_items: int = bounded(64, 1, _MAX_ITEMS)
-    """The most items that the table keeps, 1 to 2^28 - 1. A full replay removes its
-    oldest items; a full queue lets actors wait."""
+    """Maximum number of items in the table, 1 to 2^28 - 1. A full replay removes its
+    oldest items; a full queue makes actors wait."""
     memory_bytes: int = bounded(0, 0, 2**62)
-    """The most memory for the steps of a replay, in bytes, 0 to 2^62. If this is too
-    little, memory holds the steps used last, and the disk holds all. 0: half of the
-    memory that the process may use. Must be 0 for ``fifo``, which is always in
+    """Maximum memory for the steps of a replay, in bytes, 0 to 2^62. If the steps need
+    more, memory holds the most recently used steps, and the disk holds all. 0: half of
+    the memory that the process may use. Must be 0 for ``fifo``, which is always in
     memory."""
     min_items: int = 1
-    """Items that must be in the table before any is sampled, 1 to ``max_items``; 1 for
-    ``fifo``."""
+    """Minimum number of items in the table before any is sampled, 1 to ``max_items``; 1
+    for ``fifo``."""
     samples_per_item: float = bounded(
         1.0,
         0,
@@ -300,20 +299,21 @@ class ReplayConfig(ExperienceConfig):
         below=True,
         rule="must be above 0; say how often an item is to be drawn",
     )
-    """How often an item is sampled on average, above 0; 1 for ``fifo``. A larger number
-    learns more from each step, at more time per step."""
+    """Average number of times that an item is sampled, above 0; 1 for ``fifo``. With a
+    larger number, the learner learns more from each step, but takes more time for it.
+    """
     max_ahead: int = bounded(0, 0, _MAX_ITEMS)
-    """The most items of a replay that actors may insert ahead of the learner, 0 to 2^28
-    - 1. Then actors wait until the learner has drawn ``samples_per_item`` samples for
-    each. 0: the items of two turns of all actors."""
+    """Maximum number of items that actors may insert into a replay ahead of the
+    learner, 0 to 2^28 - 1. Then actors wait until the learner has taken
+    ``samples_per_item`` samples for each. 0: the items of two turns of all actors."""
     priority_exponent: float = bounded(
         0.6, 0, math.inf, below=True, rule="must be at least 0; 0 is uniform"
     )
-    """For ``prioritized``: items are drawn in proportion to their priority to this
-    power, at least 0. 0 draws uniformly; a larger power favours large priorities."""
+    """For ``prioritized``: items are sampled in proportion to their priority raised to
+    this power, at least 0. 0 is uniform; a larger power favours high priorities."""
     importance_exponent: float = bounded(0.4, 0, 1)
     """For ``prioritized``: how much importance weights in the loss correct the bias of
-    drawing by priority, from 0 (not at all) to 1 (fully)."""
+    prioritized sampling, from 0 (not at all) to 1 (fully)."""
     timeout_s: float = bounded(
         300.0,
         0,
@@ -322,7 +322,7 @@ class ReplayConfig(ExperienceConfig):
         below=True,
         rule="must be above 0; allow an unroll's time",
     )
-    """Seconds that an insert or a sample may wait, above 0; then it fails."""
+    """Maximum seconds that an insert or a sample waits before it fails, above 0."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -356,7 +356,7 @@ class ReplayConfig(ExperienceConfig):
 
     @property
     def importance_exponent_of_draws(self) -> float | None:
-        """Exponent of the importance weights; None where draws are even."""
+        """Exponent of the importance weights; None unless sampling is prioritized."""
         return self.importance_exponent if self.sampler == "prioritized" else None
 
     @property
@@ -366,9 +366,9 @@ class ReplayConfig(ExperienceConfig):
 
     @property
     def limits(self) -> RateLimits:
-        """The store's rate limits, by which inserts and samples wait.
+        """The store's rate limits, which make inserts and samples wait.
 
-        A replay never draws more than ``samples_per_item`` samples for each item beyond
+        A replay never gives more than ``samples_per_item`` samples per item beyond
         ``min_items``, and inserts are at most ``max_ahead`` items ahead of the samples.
         """
         if self.is_queue:
@@ -383,17 +383,17 @@ class ReplayConfig(ExperienceConfig):
         )
 
     def num_available(self, num_inserts: int, num_samples: int, num_items: int) -> int:
-        """Returns how many samples the limits allow now, computed as the store does.
+        """Returns the number of samples that the store's limits allow now.
 
         Args:
-            num_inserts: Items inserted so far.
-            num_samples: Samples drawn so far.
-            num_items: Items that may be drawn.
+            num_inserts: Number of items inserted so far.
+            num_samples: Number of samples taken so far.
+            num_items: Number of items that may be sampled.
         """
         if self.is_queue:
             return num_items
         if num_items < self.min_items:
             return 0
-        # The operations of core/store/state/rate_limiter.h, so that both round alike.
+        # Use the same operations as core/store/state/rate_limiter.h, to round equally.
         cursor = num_inserts * self.samples_per_item - num_samples
         return max(0, math.floor(cursor - self.min_items * self.samples_per_item))

@@ -1,8 +1,8 @@
-"""Batched evaluation: ports hand out batches, a driver loops, backends compute.
+"""Batched evaluation: a driver evaluates the batches of a port with a backend.
 
-``choose`` measures once which settings a run uses, ``open_backend`` compiles a model
-with them, ``drive`` evaluates the batches of a port. Importing this package imports
-neither torch nor OpenVINO.
+``choose`` measures once which settings are best for a run, ``open_backend`` compiles a
+model with these settings, and ``drive`` evaluates the batches of a port. Importing this
+package imports neither torch nor OpenVINO.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Opens a backend, and chooses one by measurement at the start of a run.
 
-The choice is written into ``run.json`` once and kept by a resumed run, because another
-precision or batch shape would give answers with other bits.
+The choice is stored in ``run.json`` and reused when the run resumes, because another
+precision or batch shape would change the bits of the outputs.
 """
 
 from __future__ import annotations
@@ -46,26 +46,26 @@ __all__ = [
     "open_backend",
 ]
 
-# How many times as fast as the best higher precision a precision must be to be chosen.
+# Minimum speedup of a precision over the best higher precision, to be chosen.
 _WORTHWHILE: dict[Precision, float] = {"bf16": 1.05, "int8": 1.1}
 _TRIAL_S = 0.3
-# Factor by which a larger batch of a GPU must be faster, because it needs more games at
-# once, whose trees then fit no cache: benchmarks/results/gpu.md.
+# Minimum speedup of a larger GPU batch, to be chosen: a larger batch needs more
+# concurrent games, and their trees do not fit in the cache (benchmarks/results/gpu.md).
 _WORTHWHILE_ROWS = 1.05
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The backend and settings that a run evaluates with.
+    """The backend and settings with which a run evaluates its network.
 
     Attributes:
         config: The config without any ``auto``.
         version: The library's version.
-        is_deterministic: Whether an answer is a function of its row alone.
-        rows_per_s: Measured evaluations per second, of one thread by precision, or of
-            a GPU by rows of a batch; empty where nothing had to be measured.
-        int8_s: CPU-seconds that quantising a model takes, which were weighed against
-            the gain of int8 if the precision was auto; 0 where no model was quantised.
+        is_deterministic: Whether the outputs for a row depend only on this row.
+        rows_per_s: Measured evaluations per second, of one thread for each precision,
+            or of a GPU for each batch size; empty if no trial was necessary.
+        int8_s: CPU-seconds for quantising a model, which were weighed against the gain
+            of int8 if the precision was auto; 0 if no model was quantised.
     """
 
     config: InferenceConfig
@@ -75,9 +75,9 @@ class Choice:
     int8_s: float = 0.0
 
     def summary(self) -> str:
-        """Returns what the trial of precisions found, in one line; empty without one.
+        """Returns a summary of the precision trial in one line; empty without a trial.
 
-        Precisions that this processor does not compute natively are named.
+        The line names the precisions that this processor does not support natively.
         """
         rates = self.rows_per_s
         if "fp32" not in rates:
@@ -116,10 +116,10 @@ class Choice:
 
 
 def check_machine(config: InferenceConfig) -> None:
-    """Checks that this machine can compute as a config asks; needs no model.
+    """Checks that this machine supports the backend and precision of a config.
 
     Raises:
-        UsageError: The backend is not installed or cannot compute the precision.
+        UsageError: The backend is not installed or does not support the precision.
     """
     if config.is_on_gpu:
         return
@@ -129,10 +129,10 @@ def check_machine(config: InferenceConfig) -> None:
 
 
 def needs_graph(config: InferenceConfig) -> bool:
-    """Returns whether a model is opened by its ONNX graph; may import torch.
+    """Returns whether the backend reads a model's ONNX graph; may import torch.
 
     Args:
-        config: The config, which may still have an ``auto``.
+        config: The config, which may still contain ``auto``.
     """
     config = dataclasses.replace(config, devices=devices_of(config))
     return not config.is_on_gpu and _with_backend(config).backend == "openvino"
@@ -147,22 +147,23 @@ def open_backend(
 ) -> Backend:
     """Compiles a model and returns its backend.
 
-    With int8, a model without an int8 graph is opened in bf16, or fp32 where the CPU
-    has no bf16; ``precision`` of the backend tells.
+    If the precision is int8 and the model has no int8 graph, the backend uses bf16, or
+    fp32 if the CPU has no bf16; its attribute ``precision`` is the precision in use.
 
     Args:
         source: A model directory; or a network of this process, which is copied and
-            answers like the model published from it. OpenVINO needs a directory.
-        config: The config without any ``auto``, except that ``devices`` may be auto and
-            then means the CPU; see ``choose``.
-        num_threads: Threads that will evaluate at the same time, at least 1.
-        outputs: Names of the outputs to compute. Names that the model does not have are
-            ignored; the backend's signature has the rest. None for all outputs.
+            gives the same outputs as the model published from it. OpenVINO needs a
+            directory.
+        config: The config without any ``auto``, except in ``devices``, where auto means
+            the CPU; see ``choose``.
+        num_threads: Number of threads that will evaluate concurrently, at least 1.
+        outputs: Names of the outputs to compute; None for all. Names that the model
+            does not have are ignored, and missing in the backend's signature.
 
     Raises:
-        UsageError: The backend is not installed, cannot compute the precision, or the
-            config still has an ``auto``.
-        RunError: The backend refuses the model.
+        UsageError: The backend is not installed, does not support the precision, or the
+            config still contains ``auto``.
+        RunError: The backend rejects the model.
     """
     for name in ("backend", "precision", "batch_shape"):
         if getattr(config, name) == "auto":
@@ -201,24 +202,25 @@ def choose(
     num_evaluations: float = 0.0,
     int8_s: float = 0.0,
 ) -> Choice:
-    """Replaces every ``auto`` by the best value for this model on this machine.
+    """Replaces every ``auto`` with the best value for this model on this machine.
 
-    Blocks for one or two seconds, for compiling, a trial run and the probe.
+    Blocks for one or two seconds, for compilation, a trial and the probe.
 
     Args:
-        directory: A model directory; int8 is tried where it has an int8 graph, and
-            OpenVINO where it has a graph at all.
-        config: What the user asked for.
-        inputs: ``[M, ...]`` by name: real, distinct rows, more than ``batch_rows``.
-        num_threads: Threads that will evaluate at the same time, at least 1.
+        directory: A model directory. The trial includes int8 if the model has an int8
+            graph, and the backend can be OpenVINO only if the model has a graph.
+        config: The user's config.
+        inputs: Arrays ``[M, ...]`` by name, with more than ``batch_rows`` real and
+            distinct rows.
+        num_threads: Number of threads that will evaluate concurrently, at least 1.
         outputs: As for ``open_backend``.
-        num_evaluations: About how many rows one model evaluates, on all threads; 0:
-            unknown, and ``int8_s`` is ignored.
-        int8_s: CPU-seconds that quantising takes, once for each model, on one thread.
+        num_evaluations: Approximate number of rows that one model evaluates, on all
+            threads; 0: unknown, and ``int8_s`` is ignored.
+        int8_s: CPU-seconds for quantising one model, on one thread.
 
     Raises:
-        UsageError: The backend is not installed or cannot compute the precision.
-        RunError: The backend refuses the model.
+        UsageError: The backend is not installed or does not support the precision.
+        RunError: The backend rejects the model.
     """
     config = dataclasses.replace(config, devices=devices_of(config))
     if config.is_on_gpu:
@@ -258,10 +260,10 @@ def choose(
 def _choose_on_gpus(
     directory: Path, config: InferenceConfig, outputs: Sequence[str] | None
 ) -> Choice:
-    """Does ``choose`` for GPUs, where the size of batches is tried, for some seconds.
+    """Implements ``choose`` for GPUs, with a trial of batch sizes for some seconds.
 
     Raises:
-        UsageError: A GPU is missing, or the config has a setting for CPUs only.
+        UsageError: A GPU is missing, or the config has a setting that is only for CPUs.
     """
     from tengen.inference.device_backend import open_on_devices
 
@@ -295,12 +297,12 @@ def _choose_on_gpus(
 def devices_of(config: InferenceConfig) -> str:
     """Returns the devices of a config, with ``auto`` replaced.
 
-    May import torch, to look for GPUs.
+    May import torch, to detect GPUs.
     """
     if config.devices != "auto":
         return config.devices
-    # OpenVINO computes only on CPUs, and only OpenVINO computes int8: so a config with
-    # either of the two is for CPUs.
+    # OpenVINO runs only on CPUs, and only OpenVINO supports int8, so a config with
+    # either of them is for CPUs.
     is_for_cpus = config.backend == "openvino" or config.precision == "int8"
     return "cpu" if is_for_cpus else default_devices()
 
@@ -320,10 +322,10 @@ def _trial(
     inputs: Arrays,
     outputs: Sequence[str] | None,
 ) -> dict[str, float]:
-    """Returns evaluations per second of one thread by precision.
+    """Returns the evaluations per second of one thread for each precision.
 
-    The precisions take turns and the fastest call of each counts, so that other work of
-    the machine does not favour one of them.
+    The precisions take turns, and only the fastest call of each precision counts, so
+    that other load on the machine does not favour any precision.
     """
     num_rows = config.batch_rows
     rows = {
@@ -353,7 +355,7 @@ def _candidates(directory: Path, config: InferenceConfig) -> tuple[Precision, ..
     if config.backend == "openvino":
         has_int8 = has_int8_graph(directory)
         return tuple(p for p in supported_precisions() if p != "int8" or has_int8)
-    # torch computes bf16 on every CPU, on some slowly, which the trial shows.
+    # torch supports bf16 on every CPU; if bf16 is slow, the trial rejects it.
     return ("fp32", "bf16")
 
 

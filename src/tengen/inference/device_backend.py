@@ -1,7 +1,7 @@
-"""Inference on GPUs by torch: CUDA graphs for batch sizes, and lanes of batches.
+"""Inference on GPUs with torch: CUDA graphs for batch sizes, and lanes of batches.
 
 Self-play uses lanes, which many threads fill together (core/inference/shared_port.h).
-Other callers, which have few rows, bind a runner as with other backends.
+Other callers have few rows and bind a runner, as with other backends.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ __all__ = [
 ]
 
 _LANES_PER_DEVICE = 4
-"""Of four batches, one is computed, one waits, one is filled and one is read."""
+"""With four lanes, one can be computed, one wait, one be filled and one be read."""
 
 _fitting_rows: dict[str, int] = {}
-"""Rows that fit a device on which larger batches did not: later models begin there."""
+"""Batch size that fits each device that ran out of memory; later models start there."""
 
 
 class DeviceLane:
-    """The memory of one batch and what evaluates it; a ``Runner``. Used by one thread.
+    """A ``Runner`` with the buffers of one batch. Used by one thread.
 
     Attributes:
         rows: ``[N, layout.num_bytes]`` uint8, the rows to evaluate.
-        outputs: The answers, by the names of the backend's signature.
+        outputs: The outputs, by their names in the backend's signature.
         device: The index of the lane's device among the backend's devices.
     """
 
@@ -77,7 +77,7 @@ class DeviceLane:
         self._batch = on_device
 
     def run(self, num_rows: int) -> None:
-        """Answers ``rows[:num_rows]``; see ``Runner.run``."""
+        """Evaluates ``rows[:num_rows]``; see ``Runner.run``."""
         n = num_rows
         host, batch = self._host, self._batch
 
@@ -95,17 +95,17 @@ class DeviceLane:
 
 
 class DeviceBackend:
-    """A ``Backend`` over a model's weights, on devices.
+    """A ``Backend`` that runs a model on one or more devices.
 
     Attributes:
         name: ``torch``.
         version: torch's version.
-        precision: Arithmetic of the trunk; the heads are float32.
+        precision: Precision of the trunk; the heads compute in float32.
         batch_shape: ``dynamic``.
-        signature: Its inputs, outputs and state.
+        signature: The inputs, outputs and state.
         num_devices: Number of devices.
-        max_rows: The largest batch of a lane.
-        notes: Notes for the user, a line each.
+        max_rows: Maximum batch size of a lane.
+        notes: Notes for the user, one line per note.
     """
 
     name = "torch"
@@ -124,13 +124,13 @@ class DeviceBackend:
 
         Args:
             source: As for ``load_head``.
-            precision: Arithmetic of the trunk.
+            precision: Precision of the trunk.
             devices: At least one device.
-            max_rows: The largest batch of a lane.
+            max_rows: Maximum batch size of a lane.
             outputs: As for ``tengen.inference.open_backend``.
 
         Raises:
-            UsageError: As ``load_head``.
+            UsageError: As for ``load_head``.
         """
         self.version = torch.__version__
         self.precision = precision
@@ -138,9 +138,9 @@ class DeviceBackend:
         self.max_rows = max_rows
         self.notes: list[str] = []
         self._devices = devices
-        # Otherwise torch rounds a float32 convolution's inputs to 10 bits of mantissa.
+        # Otherwise torch rounds the inputs of float32 convolutions to 10 mantissa bits.
         # The flag is global to the process, which may have backends of both precisions;
-        # in bf16 only small convolutions of heads are float32.
+        # with bf16, it affects only the small convolutions of the heads.
         torch.backends.cudnn.allow_tf32 = False
         loaded = [
             load_head(source, outputs, precision=precision, folds_norms=True)
@@ -155,21 +155,21 @@ class DeviceBackend:
     def bind(
         self, inputs: Arrays, outputs: Arrays, state: Arrays = NO_STATE
     ) -> TorchRunner:
-        """Returns a runner over these arrays; see ``Backend.bind``."""
+        """Returns a runner for these arrays; see ``Backend.bind``."""
         return TorchRunner(self._loaded[0], inputs, outputs, state)
 
     def open_lanes(self, layout: RowLayout, num_rows: int) -> list[DeviceLane]:
-        """Returns lanes of equal size, several for each device, ready to run.
+        """Returns lanes of equal size that are ready to run, several per device.
 
         Blocks for about a second, while every device is prepared for the batch sizes.
-        If they do not fit its memory, the lanes are halved, with a note.
+        If a device has too little memory, halves the size of all lanes and adds a note.
 
         Args:
             layout: Layout of the rows.
-            num_rows: Wanted rows of a lane; lanes have at most ``max_rows``.
+            num_rows: Desired rows per lane; the maximum is ``max_rows``.
 
         Raises:
-            RunError: A device has no memory for the smallest batch.
+            RunError: A device has too little memory for the smallest batch.
         """
         fitting = [_fitting_rows.get(str(d.where), num_rows) for d in self._devices]
         wanted = rows = min(num_rows, self.max_rows, *fitting)
@@ -180,14 +180,14 @@ class DeviceBackend:
                 lanes.append(self._lanes_of(place, layout, rows))
             except torch.OutOfMemoryError:
                 rows = _halved(str(self._devices[place].where), rows)
-                lanes = []  # all lanes have one size, so all are made anew
+                lanes = []  # recreate all lanes, because their sizes must be equal
         if rows < wanted:
             self.notes.append(
                 f"inference.device_rows ({wanted}) do not fit the memory; batches have "
                 f"{rows} rows at most"
             )
         for device in self._devices:
-            # Waits for the zeros, which were written on another stream than the lanes'.
+            # Wait for the zero fills, which run on a different stream from the lanes.
             device.synchronize()
         # The devices' lanes alternate, as self-play expects.
         return [lane for each in zip(*lanes, strict=True) for lane in each]
@@ -196,14 +196,14 @@ class DeviceBackend:
         """Returns evaluations per second on the first device, without copies.
 
         Raises:
-            torch.OutOfMemoryError: The batch needs more memory than there is.
+            torch.OutOfMemoryError: The device has too little memory for the batch.
         """
         return rate(self._loaded[0], self._devices[0], num_rows, seconds)
 
     def rates(self) -> dict[int, float]:
-        """Returns evaluations per second of the network alone, by rows of a batch.
+        """Returns the evaluations per second of the network alone, by batch size.
 
-        Blocks for some seconds. Batches that do not fit the first device are left out.
+        Blocks for some seconds. Omits batch sizes that do not fit the first device.
 
         Raises:
             RunError: The smallest batch does not fit the memory.
@@ -237,7 +237,7 @@ class DeviceBackend:
 
 
 def _halved(where: str, rows: int) -> int:
-    """Returns the rows to try after so many did not fit a device."""
+    """Returns the batch size to try next, if ``rows`` rows do not fit a device."""
     half = rows // 2
     if half < MIN_BUCKET_ROWS:
         raise RunError(
@@ -255,9 +255,9 @@ _TRIAL_S = 0.2
 def open_on_devices(
     source: Path | Net, config: InferenceConfig, outputs: Sequence[str] | None = None
 ) -> DeviceBackend:
-    """Opens a model on the GPUs of a config, in bf16 if ``precision`` is auto.
+    """Opens a model on the GPUs of a config.
 
-    GPUs without bf16 then compute in fp32.
+    If ``precision`` is auto, uses bf16, or fp32 if a GPU does not support bf16.
 
     Args:
         source: A model directory, or a network.

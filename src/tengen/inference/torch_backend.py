@@ -1,6 +1,6 @@
-"""Inference by torch: the fallback everywhere, and the reference of export checks.
+"""Inference with torch: the fallback on all machines, and the reference for exports.
 
-Each driver thread computes on one torch thread, because torch's own threads would wait
+Each driver thread uses a single torch thread, because torch's own threads would wait
 for each other.
 """
 
@@ -45,7 +45,7 @@ class LoadedHead(NamedTuple):
     """A model's network with its weights, in evaluation mode."""
 
     head: InferenceHead
-    """The module from inputs and state to outputs and the next state."""
+    """The module that maps inputs and state to outputs and the next state."""
     signature: Signature
     """The signature of the head, in the order of its arguments and results."""
 
@@ -62,9 +62,9 @@ def load_head(
     Args:
         source: A model directory, or a network, which is copied.
         outputs: As for ``tengen.inference.open_backend``.
-        precision: Arithmetic of the trunk; the heads are float32.
-        folds_norms: Whether norms are folded into convolutions, which GPUs compute
-            faster; the answers are then the same up to rounding.
+        precision: Precision of the trunk; the heads compute in float32.
+        folds_norms: Whether to fold norms into convolutions, which is faster on GPUs;
+            the outputs are then equal up to rounding.
 
     Raises:
         UsageError: A file is missing or damaged, or the weights belong to another
@@ -110,13 +110,13 @@ def _named(source: Path | Net) -> str:
 
 @functools.lru_cache(maxsize=4)
 def _built(architecture: str) -> Net:
-    """Returns a network with arbitrary weights, which are to be replaced.
+    """Returns a network with arbitrary weights, which the caller must replace.
 
-    Networks are cached, because building one draws random weights, which takes longer
-    than loading a model, and a run loads a model after each turn.
+    The function is cached, because initialising random weights takes longer than
+    loading a model, and a run loads a model after each turn.
 
     Args:
-        architecture: The architecture as JSON, whose order of inputs is the network's.
+        architecture: The architecture as JSON, with the inputs in the network's order.
 
     Raises:
         UsageError: The network cannot have the inputs or outputs of its signature.
@@ -128,14 +128,14 @@ def _built(architecture: str) -> Net:
 
 
 class TorchBackend:
-    """A ``Backend`` over a model's weights, on the CPU.
+    """A ``Backend`` that runs a model on the CPU.
 
     Attributes:
         name: ``torch``.
         version: torch's version.
-        precision: Arithmetic of the trunk; the heads are float32.
+        precision: Precision of the trunk; the heads compute in float32.
         batch_shape: ``dynamic``.
-        signature: Its inputs, outputs and state.
+        signature: The inputs, outputs and state.
     """
 
     name = "torch"
@@ -152,11 +152,11 @@ class TorchBackend:
 
         Args:
             source: As for ``load_head``.
-            precision: Arithmetic of the trunk.
+            precision: Precision of the trunk.
             outputs: As for ``tengen.inference.open_backend``.
 
         Raises:
-            UsageError: As ``load_head``.
+            UsageError: As for ``load_head``.
         """
         self.version = torch.__version__
         self.precision = precision
@@ -166,14 +166,14 @@ class TorchBackend:
     def bind(
         self, inputs: Arrays, outputs: Arrays, state: Arrays = NO_STATE
     ) -> TorchRunner:
-        """Returns a runner over these arrays; see ``Backend.bind``."""
+        """Returns a runner for these arrays; see ``Backend.bind``."""
         return TorchRunner(self._loaded, inputs, outputs, state)
 
 
 class TorchRunner:
-    """A ``Runner``; it sets torch to one thread in the thread that calls it.
+    """A ``Runner`` that limits torch to one thread in each calling thread.
 
-    The network may be on any device; the arrays are in the host's memory.
+    The network may be on any device; the arrays are in host memory.
     """
 
     def __init__(
@@ -189,7 +189,7 @@ class TorchRunner:
             for specs, arrays in ((signature.inputs, inputs), (signature.state, state))
             for name in specs
         ]
-        # None for outputs that were not asked for.
+        # None for outputs that were not requested.
         self._answers = [
             torch.from_numpy(arrays[name]) if name in arrays else None
             for specs, arrays in (
@@ -200,7 +200,7 @@ class TorchRunner:
         ]
 
     def run(self, num_rows: int) -> None:
-        """Evaluates the first rows; see ``Runner.run``."""
+        """Evaluates the first ``num_rows`` rows; see ``Runner.run``."""
         if not getattr(_threads, "is_single", False):
             torch.set_num_threads(1)
             _threads.is_single = True

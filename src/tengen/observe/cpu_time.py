@@ -1,4 +1,4 @@
-"""A process and its descendants: their CPU time, their memory, their end."""
+"""CPU time, memory and termination of a process and its descendants."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ __all__ = [
 
 _PROC = Path("/proc")
 
-# Reading the table of processes takes some milliseconds, and a turn may take no more.
+# Reading the process table takes some milliseconds, which can be as long as a turn.
 _LOOK_S = 5.0
-# Python's process that removes shared memory behind its user; it ends by itself.
+# Python's process that cleans up shared memory after its user; it exits on its own.
 _TRACKER = b"multiprocessing.resource_tracker"
 
 
 class CpuClock:
     """Reads the CPU time of this process and its descendants. Not thread-safe.
 
-    Descendants that still run are looked for every few seconds only.
+    Searches for running descendants only every few seconds.
 
     Args:
-        clock: Returns seconds that never go back.
+        clock: Returns seconds of a monotonic clock.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -40,9 +40,9 @@ class CpuClock:
         self._told_s = 0.0
 
     def since_last(self) -> float:
-        """Returns the CPU-seconds since the last call; at first, since the start.
+        """Returns the CPU-seconds since the last call, or at first since the start.
 
-        Slightly negative where a descendant has ended that was counted as running.
+        Slightly negative if a descendant that was counted as running has ended.
         """
         times = os.times()
         own_s = sum(times[:4])
@@ -56,17 +56,17 @@ class CpuClock:
 
 
 def tree_cpu_s(root: int | None = None) -> float | None:
-    """Returns the CPU-seconds of a process and its descendants, of all threads.
+    """Returns the CPU-seconds of a process and its descendants, over all threads.
 
-    Descendants that have ended and were waited for count too.
+    Includes descendants that have ended and been waited for.
 
     Args:
-        root: The process's id; None for this one.
+        root: The process ID; None for this process.
 
     Returns:
-        The seconds; None if there is no such table.
+        The seconds; None if there is no process table, or the process has ended.
     """
-    # User and system time, of the process and of ended children.
+    # User and system time of the process and of its ended children.
     family = _family(os.getpid() if root is None else root, slice(11, 15))
     return None if family is None else family / os.sysconf("SC_CLK_TCK")
 
@@ -74,28 +74,28 @@ def tree_cpu_s(root: int | None = None) -> float | None:
 def tree_memory_bytes(root: int) -> int | None:
     """Returns the memory in use by a process and its descendants.
 
-    Memory that several processes share counts once for each.
+    Memory that several processes share counts once per process.
 
     Args:
-        root: The process's id.
+        root: The process ID.
 
     Returns:
-        The bytes; None if there is no such table, or the process has ended.
+        The bytes; None if there is no process table, or the process has ended.
     """
     family = _family(root, slice(21, 22))
     return None if family is None else family * os.sysconf("SC_PAGE_SIZE")
 
 
 def kill_descendants() -> None:
-    """Kills what this process has started, for one that ends without closing it.
+    """Kills all descendants of this process, if it must end without closing them.
 
-    Such as the simulator of an environment that hangs. Does nothing where there is no
-    table of processes. What has left its parents, as a daemon does, lives on.
+    For example, a descendant may be a simulator that hangs. Does nothing if there is no
+    process table. Processes that have left their parents, such as daemons, survive.
     """
     own = os.getpid()
     seen = {own}
     found: list[int] = []
-    # Stopped first: one that is killed may have just started another.
+    # Stop all descendants first, because one may start another just before its death.
     while new := process_fields(_PROC, own, slice(0)).keys() - seen:
         seen |= new
         for process in new:
@@ -115,31 +115,31 @@ def _family(root: int, wanted: slice) -> int | None:
 
 
 def process_fields(table: Path, root: int, wanted: slice) -> dict[int, int]:
-    """Returns the sum of some fields of a process, and of each of its descendants.
+    """Returns the sum of the ``wanted`` fields of a process and of each descendant.
 
     Args:
-        table: Linux's table of processes.
-        root: The process's id.
-        wanted: Which fields after the name; all are whole numbers.
+        table: Linux's process table, ``/proc``.
+        root: The process ID.
+        wanted: Slice of the fields after the name; all must be integers.
 
     Returns:
-        The sums by process; empty if there is no such process.
+        The sums by process ID; empty if there is no such process.
     """
     sums: dict[int, int] = {}
     parents: dict[int, int] = {}
     for path in table.glob("[0-9]*/stat"):
         try:
-            # The name, in brackets, may contain any characters.
+            # The process name, in parentheses, may contain any characters.
             fields = path.read_text(errors="replace").rpartition(")")[2].split()
             process = int(path.parent.name)
             parents[process] = int(fields[1])
             sums[process] = sum(map(int, fields[wanted]))
         except (OSError, ValueError, IndexError):
-            continue  # it has just ended
+            continue  # the process has just ended
     if root not in sums:
         return {}
     family = {root}
-    # A child may have a smaller number than its parent.
+    # A child may have a smaller process ID than its parent.
     while found := {p for p, parent in parents.items() if parent in family} - family:
         family |= found
     return {process: sums[process] for process in family}

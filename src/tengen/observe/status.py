@@ -1,4 +1,4 @@
-"""``tengen status`` and ``tengen stop``: a run seen from outside, by its directory."""
+"""``tengen status`` and ``tengen stop``, which use only the run directory."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ __all__ = [
 ]
 
 HOST_STATUS = "host_status.json"
-"""The file in a mirror's folder (``tengen.remote``) with the last status from the run's
-host."""
+"""The file in a mirror's folder (``tengen.remote``) with the latest status received
+from the run's host."""
 
 _LITTLE_BYTES = 1e9
-# One candidate is being judged and one may be new: if there are more, not all will be
-# judged.
+# The gate judges one candidate and another may be new. If there are more candidates,
+# the gate will skip some.
 _MANY_CANDIDATES = 3
 
 
@@ -45,10 +45,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def status(args: argparse.Namespace) -> dict[str, Any]:
-    """Prints a run's progress and what limits it; returns ``read_status``.
+    """Prints a run's progress and its bottleneck; returns the report of the run.
 
     Raises:
-        UsageError: There is no run.
+        UsageError: The run does not exist.
         RunError: ``run.json`` is damaged.
     """
     run = RunDirectory.open(args.run)
@@ -63,11 +63,11 @@ def status(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def stop(args: argparse.Namespace) -> dict[str, Any]:
-    """Asks every role of a run to save and end; returns at once.
+    """Requests all roles of a run to save their work and end; returns immediately.
 
     Raises:
-        UsageError: There is no run.
-        RunError: The disk refuses.
+        UsageError: The run does not exist.
+        RunError: The request cannot be written.
     """
     run = RunDirectory.open(args.run)
     run.request_stop()
@@ -77,26 +77,26 @@ def stop(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def read_status(run: RunDirectory, view: RunView | None = None) -> dict[str, Any]:
-    """Returns a run's state from its files alone, as JSON values.
+    """Returns a run's state as JSON values, read only from the run's files.
 
     Keys: ``run``, ``task``, ``running`` (``PID on HOST`` or None), ``stop_requested``,
-    ``num_models``, ``latest_model``, ``origin`` (what that was trained on, as in its
-    ``meta.json``, or None), ``latest_checkpoint``, ``num_candidates`` (those that wait
-    for the gate), ``gate_too_slow`` (whether it plays, and they come faster than it
-    decides), ``num_rejected``, ``learn_from`` (the run whose games it learns from, or
-    None for its own), ``experience_bytes`` (of the games that it learns from),
-    ``unfinished`` (writers of ``experience`` whose generation is neither sealed nor
-    being played), ``gate`` (its last match, as in ``RunView``), ``target`` (of models
-    that meet one, see ``observe.target.read_target``), ``free_bytes`` (of its
-    disk), ``progress`` (the last ``Progress``, or None), ``places`` (where the
-    processes of a call on several hosts are, see ``observe.Place``, while it runs),
-    ``lost`` (what became of them, lines, also of the last call), and of roles that run
-    by themselves ``roles`` (``observe.roles.read_roles``) and ``ratio`` (one line, or
-    None).
+    ``num_models``, ``latest_model``, ``origin`` (the latest model's training data, from
+    its ``meta.json``, or None), ``latest_checkpoint``, ``num_candidates`` (candidates
+    that wait for the gate), ``gate_too_slow`` (whether a running gate with matches lags
+    behind the candidates), ``num_rejected``, ``learn_from`` (the run whose games this
+    run learns from; None for its own games), ``experience_bytes`` (size of the games
+    that the run learns from), ``unfinished`` (writers whose generation is neither
+    sealed nor being played), ``gate`` (the last match, see ``RunView``), ``target``
+    (progress of the target's matches, see ``observe.target.read_target``),
+    ``free_bytes`` (on the run's disk), ``progress`` (the latest ``Progress``, or None),
+    ``places`` (hosts of the processes of a running call on several hosts, see
+    ``observe.Place``), ``lost`` (lines about lost processes of this or the last call),
+    and for standalone roles ``roles`` (``observe.roles.read_roles``) and ``ratio`` (one
+    line, or None).
 
     Args:
         run: The run.
-        view: What its events say, which were just read; None to read them.
+        view: The run's events, if they have just been read; None to read them.
     """
     view = RunView(run).read() if view is None else view
     config = run.read_run()["config"]
@@ -104,7 +104,7 @@ def read_status(run: RunDirectory, view: RunView | None = None) -> dict[str, Any
     running = run.lock_holder("train")
     hosts = view.hosts
     if hosts is not None and running not in (None, hosts.process):
-        hosts = None  # of an earlier call
+        hosts = None  # the hosts are from an earlier call
     learn_from = of_agent(config, "learn_from") or None
     source = run if learn_from is None else RunDirectory(learn_from)
     return {
@@ -136,7 +136,7 @@ def read_status(run: RunDirectory, view: RunView | None = None) -> dict[str, Any
 
 
 def _of_host(run: RunDirectory) -> tuple[dict[str, Any], str]:
-    """Returns the last status that a mirror got of its run, and its text.
+    """Returns the last status that a mirror received from its run, and its text.
 
     Raises:
         RunError: The file is damaged.
@@ -168,7 +168,7 @@ def _role(role: dict[str, Any]) -> str:
 
 
 def _unfinished(run: RunDirectory) -> list[str]:
-    """Returns writers whose unfinished games no process continues."""
+    """Returns the names of writers with unfinished games that no process continues."""
     writers = {
         path.parent.parent for path in find_files(run.experience, "*/*/*.journal")
     }
@@ -181,7 +181,7 @@ def _gate(candidate: int, accepted: bool | None, summary: str) -> str:
 
 
 def _origin(run: RunDirectory) -> dict[str, Any] | None:
-    """Returns the origin of the newest model; None if its file does not have it."""
+    """Returns the newest model's origin, or None if its ``meta.json`` has none."""
     newest = run.models.latest()
     if newest is None:
         return None
@@ -226,7 +226,7 @@ def _experience(num_bytes: int, learn_from: str | None) -> str:
 
 
 def _size_bytes(folder: Path) -> int:
-    """Returns the bytes of the files below a folder, which others may be removing."""
+    """Returns the size of all files in a folder, which may vanish concurrently."""
     num_bytes = 0
     for parent, _, names in os.walk(folder):
         for name in names:
@@ -242,7 +242,7 @@ def _text(report: dict[str, Any]) -> str:
 
 
 def status_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
-    """Returns what ``read_status`` found as (name, text), for people."""
+    """Returns the report of ``read_status`` as (name, text) pairs, for people."""
     num_roles = sum(role["process"] is not None for role in report["roles"])
     if num_roles > 0:
         verb = "stopping" if report["stop_requested"] else "running"
@@ -264,7 +264,7 @@ def status_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append(("unfinished", f"{names}; the command that played goes on with it"))
     if report["gate"] is not None:
         rows.append(("candidate", _gate(**report["gate"])))
-    # The host of a mirror may be of an older version, which does not report it.
+    # A mirror's host may run an older version, which does not report the target.
     if report.get("target") is not None:
         rows.append(("target", target_line(report["target"])))
     if report["num_candidates"]:

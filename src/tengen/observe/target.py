@@ -1,4 +1,4 @@
-"""The result of a run whose models meet a target: ``RUN/eval/target/result.json``."""
+"""The result of a run's matches with a target: ``RUN/eval/target/result.json``."""
 
 from __future__ import annotations
 
@@ -28,47 +28,47 @@ __all__ = [
 T = TypeVar("T")
 
 TARGET_SCHEMA = 1
-"""The version of the files in ``RUN/eval/target``, and the newest that is read."""
+"""Schema version of the files in ``RUN/eval/target``, and the newest that is read."""
 RECORD_FILE = re.compile(r"([0-9]{6,18})\.json")
-"""The name of the record of a model's match against the target."""
+"""Pattern of the file names of records of models' matches against the target."""
 MAX_TIME_S = 1e11
-"""The largest UNIX time in these files, some thousand years from now."""
+"""The maximum Unix time in these files, in seconds; thousands of years from now."""
 _MAX_NUMBER = 10**12
 _ADVICE = "restore it from a copy"
 
 
 @dataclass(frozen=True, kw_only=True)
 class TargetResult:
-    """The result of the run."""
+    """The result of a run against its target."""
 
     schema: int = TARGET_SCHEMA
     """Version of the file."""
     target: str = ""
-    """The opponent, as the run's config names it."""
+    """The opponent, as in the run's config."""
     win_rate: float
-    """The share of points that a model must reach, in [0, 1]."""
+    """The fraction of points that a model must reach, in [0, 1]."""
     num_games: int = 0
-    """Games of each model."""
+    """Number of games per model."""
     num_models: int = 0
     """Number of models that were evaluated."""
     clock_at: float | None
-    """When training began, UNIX seconds; None if that was not recorded."""
+    """Start of training in Unix seconds; None if it was not recorded."""
     iterations: int = 0
-    """Number of models that the run was to have."""
+    """Number of models that the run was configured to train."""
     passed: int | None
-    """The first model that reached ``win_rate``; None if none has."""
+    """The first model that reached ``win_rate``; None if no model has reached it."""
     passed_after_s: float | None
-    """Seconds of training until that model was made; None if none passed."""
+    """Seconds of training until model ``passed``; None if it or the clock is None."""
     smoothed_after_s: float | None = None
-    """When a curve through the results of all models crosses ``win_rate``, in seconds
-    of training; None if it does not."""
+    """Seconds of training until a curve through the results of all models crosses
+    ``win_rate``; None if the curve does not cross it."""
     confirmation: dict[str, Any] | None = None
     """The confirming match of the model that passed: ``num_games``, ``wins``,
     ``draws``, ``losses`` and ``win_rate``."""
     is_closed: bool
     """Whether the run followed the rules of MLPerf's closed division."""
     open_because: tuple[str, ...] = ()
-    """What broke those rules; empty in the closed division."""
+    """The violations of these rules; empty in the closed division."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -78,7 +78,7 @@ class TargetResult:
         """
         check_range("win_rate", self.win_rate, 0, 1)
         check_range("iterations", self.iterations, 0, _MAX_NUMBER)
-        # Below 0 where the clocks of two hosts differ by more.
+        # ``passed_after_s`` may be negative, because the clocks of hosts may differ.
         for name, least, most in (
             ("clock_at", 0, MAX_TIME_S),
             ("passed", 0, _MAX_NUMBER),
@@ -99,11 +99,11 @@ class TargetResult:
 
 
 def read_result(folder: Path) -> TargetResult | None:
-    """Returns ``result.json`` of a folder, or None if there is none.
+    """Returns the result in a folder, or None if the folder has no ``result.json``.
 
     Raises:
-        UsageError: It is of a newer schema.
-        RunError: It is damaged.
+        UsageError: The file has a newer schema.
+        RunError: The file is damaged.
     """
     path = folder / "result.json"
     if not path.exists():
@@ -115,7 +115,7 @@ def read_result(folder: Path) -> TargetResult | None:
 def read_fields(
     cls: type[T], path: Path, content: Mapping[str, Any], advice: str = _ADVICE
 ) -> T:
-    """Returns a dataclass made of a file's content. Keys it does not declare are lost.
+    """Returns a dataclass built from a file's content. Ignores undeclared keys.
 
     Args:
         cls: The dataclass.
@@ -124,31 +124,30 @@ def read_fields(
         advice: What to do if the file is damaged.
 
     Raises:
-        RunError: A value is missing, or is not as the class declares it.
+        RunError: A value is missing or does not match the class's declaration.
     """
     known = {name: content[name] for name in field_types(cls) if name in content}
     try:
         return from_dict(cls, known)
     except UsageError as error:
-        # The error's own advice is for a person who types the value.
+        # Replace the error's own advice, which is for users who type the value.
         what = str(error).rpartition(";")[0] or str(error)
         raise damaged_file(path, what, advice) from None
 
 
 def damaged_file(path: Path, what: str, advice: str = _ADVICE) -> RunError:
-    """Returns the error for a damaged file of the target."""
+    """Returns the error for a damaged file in ``RUN/eval/target``."""
     return RunError(f"{path.name} ({path}) is damaged, {what}; {advice}")
 
 
 def read_target(run: RunDirectory) -> dict[str, Any] | None:
     """Returns the progress of the matches as JSON values; None without a target.
 
-    Keys: ``opponent``, ``num_models`` (those that are to be trained),
-    ``num_evaluated``, ``has_result``, and with a result ``win_rate``, ``passed`` and
-    ``passed_after_s``.
+    Keys: ``opponent``, ``num_models`` (number of models to train), ``num_evaluated``,
+    ``has_result``, and with a result ``win_rate``, ``passed`` and ``passed_after_s``.
 
     Raises:
-        UsageError: A file is of a newer schema.
+        UsageError: A file has a newer schema.
         RunError: The result is damaged.
     """
     config = run.read_run()["config"]
@@ -173,7 +172,7 @@ def read_target(run: RunDirectory) -> dict[str, Any] | None:
 
 
 def target_line(found: Mapping[str, Any]) -> str:
-    """Returns what ``read_target`` found as a line for people."""
+    """Returns the progress from ``read_target`` as one line for people."""
     opponent = found["opponent"]
     if not found["has_result"]:
         return (

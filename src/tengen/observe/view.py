@@ -21,32 +21,32 @@ _OF_MPIRUN = "OMPI_COMM_WORLD_RANK"
 
 
 class View(Closable):
-    """Shows what the runner reports, here as plain lines. Not thread-safe.
+    """Shows the runner's reports as plain lines. Not thread-safe.
 
-    A line for each step of the start and each generation; every call returns soon.
-    ``with make_view(...) as view:`` opens and closes it.
+    Prints a line for each step of the start and each generation. Calls return quickly.
+    ``with make_view(...) as view:`` opens and closes the view.
     """
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
 
     def close(self) -> None:
-        """Leaves the last state on the screen. A second call does nothing."""
+        """Closes the view; the last state stays visible. A second call does nothing."""
         self._stream.flush()
 
     def starting(self, what: str) -> None:
-        """Shows what the start does now, such as "compiling the network"."""
+        """Shows the current step of the start, such as "compiling the network"."""
         print(f"starting: {what}", file=self._stream, flush=True)
 
     def update(self, progress: Progress) -> None:
-        """Shows the run's progress; may be called often. A log has none of it."""
+        """Shows the run's progress; may be called often. A plain view ignores it."""
 
     def generation(self, progress: Progress) -> None:
         """Shows a finished generation."""
         print(plain_line(progress), file=self._stream, flush=True)
 
     def message(self, text: str) -> None:
-        """Prints a line that stays; also once the view is closed, below it."""
+        """Prints a permanent line; if the view is closed, prints the line below it."""
         print(text, file=self._stream, flush=True)
 
 
@@ -54,18 +54,18 @@ def make_view(title: str, stream: IO[str] | None = None) -> View:
     """Returns a live view if ``stream`` is a terminal, else a plain one.
 
     Args:
-        title: What is trained, ``gomoku/9 by alphazero``.
-        stream: Where to show it; None for stdout.
+        title: The task and the agent, such as ``gomoku/9 by alphazero``.
+        stream: The output stream; None for stdout.
     """
     stream = stream or sys.stdout
-    # mpirun gives each rank a terminal, wherever mpirun's own output goes.
+    # mpirun gives each rank a terminal, even if mpirun's own output goes to a file.
     is_live = stream.isatty() and _OF_MPIRUN not in os.environ
     return _LiveView(title, stream) if is_live else View(stream)
 
 
 def describe(progress: Progress) -> list[tuple[str, str]]:
-    """Returns the known numbers of a run as (name, text), in the order of the view."""
-    # Environments have no games, and so no generations of them.
+    """Returns a run's known statistics as (name, text) pairs, in display order."""
+    # Environments have no games, and therefore no generations.
     has_games = progress.num_games is not None or progress.num_episodes is None
     texts: list[tuple[str, str | None]] = [
         ("generation" if has_games else "turns", f"{progress.generation}"),
@@ -100,16 +100,16 @@ def describe(progress: Progress) -> list[tuple[str, str]]:
 def plain_line(progress: Progress) -> str:
     """Returns one generation as one line, ``generation 3 | games 128 | ...``.
 
-    In environments it shows the actors' turns so far, ``turns 3 | episodes 128 | ...``.
+    For environments, the line shows the turns so far, ``turns 3 | episodes 128 | ...``.
     """
     fields = [f"{name} {text}" for name, text in describe(progress)]
     return " | ".join([*fields, *([progress.verdict] if progress.verdict else [])])
 
 
 class _LiveView(View):
-    """A panel that is drawn in place, with the last ratings.
+    """A panel that is redrawn in place, with the last ratings.
 
-    Before the first progress it is one line, below which others may print.
+    Before the first update, the view is one line, and other code may print below it.
     """
 
     def __init__(self, title: str, stream: IO[str]) -> None:
@@ -146,12 +146,12 @@ class _LiveView(View):
         if self._live is None:
             self._line.leave(text, self._stream)
             return
-        # Not wrapped, because a command broken into two lines cannot be copied.
+        # Do not wrap text, because a command broken into two lines cannot be copied.
         self._live.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def _panel(self) -> Live:
-        """Draws the panel in place of the line."""
-        # Imported here: rich costs a tenth of a second that a pipe need not pay.
+        """Replaces the line with the panel."""
+        # Import rich only here, because it takes 0.1 s and plain views do not need it.
         from rich.console import Console
         from rich.live import Live
 
@@ -191,7 +191,7 @@ def _shown(value: float | None, form: str) -> str | None:
 
 
 def _rate(of_call: float | None, acting: float | None) -> str | None:
-    """Returns the rate of the whole call, and the rate while acting."""
+    """Returns the rate over the complete call, and the rate while acting."""
     told = [
         text
         for text in (
@@ -216,7 +216,7 @@ def _waits(progress: Progress) -> str | None:
 
 
 def _servers(progress: Progress) -> str | None:
-    """Returns what each inference server does, where there are several."""
+    """Returns the load of each inference server; None unless there are several."""
     if len(progress.servers) < 2:
         return None
     return ", ".join(

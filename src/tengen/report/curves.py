@@ -1,7 +1,7 @@
-"""The curves of a run, which draw themselves in a notebook, as SVG.
+"""The curves of a run, which a notebook shows as SVG.
 
-Colours follow the colour scheme of the reader, light or dark, and the drawing has a
-ground of its own: it can be read on any page.
+Colours follow the reader's colour scheme, light or dark. The drawing has its own
+background, so it is readable on any page.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Chart", "Curves", "chart_svg", "curves", "shown_number"]
 
 _MOST_ROWS = 12
 _Axes: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
-# What is counted, of which the first that is known, and what is drawn over it.
+# Columns for the x axis, of which the first known one is used, and for the y axes.
 _OF_ENVIRONMENTS: _Axes = (
     ("frames", "agent_steps"),
     ("return_mean", "length_mean", "loss"),
@@ -42,17 +42,17 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Curves:
-    """What a run learned, turn by turn. A notebook shows the curves of it."""
+    """The learning curves of a run, with a row per turn. A notebook draws them."""
 
     run: str
     """The run directory."""
     rows: tuple[Row, ...]
-    """As ``tengen curves`` writes them; ``pandas.DataFrame(rows)`` is their table."""
+    """The rows of ``tengen curves``; use ``pandas.DataFrame(rows)`` for a table."""
     in_environments: bool
-    """Whether it steps environments; else it plays games."""
+    """Whether the run steps environments; otherwise it plays games."""
 
     def charts(self) -> list[Chart]:
-        """Returns a chart of each number of which something is known."""
+        """Returns a chart for each quantity that has values."""
         by, names = _OF_ENVIRONMENTS if self.in_environments else _OF_GAMES
         x = next((name for name in by if self._has(name)), "learner_steps")
         found = (self._chart(x, name) for name in names)
@@ -119,7 +119,7 @@ def curves(run: str | Path) -> Curves:
         run: The run directory.
 
     Raises:
-        UsageError: There is no run, or it has not learned yet.
+        UsageError: The run does not exist or has not learned yet.
         RunError: ``run.json`` is damaged.
     """
     found = RunDirectory.open(run)
@@ -141,7 +141,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 60.0, 24.0, 30.0, 44.0
 _MOST_POINTS = 240
 _MOST_DOTS = 40
 _NUM_TICKS = 5
-# Values beyond count as infinite: their differences may be.
+# Larger values count as infinite, because their differences may overflow.
 _GREATEST = 1e300
 _STYLE = (
     ".tengen-chart{width:100%;max-width:640px;height:auto;"
@@ -149,7 +149,7 @@ _STYLE = (
     "@media (prefers-color-scheme:dark){.tengen-chart{--tengen-ground:#161b22;"
     "--tengen-ink:#e6edf3;--tengen-faint:#3d444d;--tengen-line:#79c0ff}}"
 )
-# The light scheme, also where a page takes styles out.
+# The fallback is the light scheme, which also applies if a page removes styles.
 _GROUND = "var(--tengen-ground,#ffffff)"
 _INK = "var(--tengen-ink,#1f2328)"
 _FAINT = "var(--tengen-faint,#d0d7de)"
@@ -161,21 +161,21 @@ class Chart:
     """A curve and its axes."""
 
     title: str
-    """What is drawn, a phrase."""
+    """A short title of the chart."""
     x_label: str
-    """What is counted along x."""
+    """The quantity on the x axis."""
     y_label: str
-    """What the values are, with their unit."""
+    """The quantity on the y axis, with its unit."""
     xs: tuple[float, ...]
-    """Places, never decreasing; at least one."""
+    """The points' x values, in non-decreasing order; at least one."""
     ys: tuple[float, ...]
-    """Values, as many."""
+    """The points' y values, one per point."""
     errors: tuple[float, ...] = ()
-    """Half the length of each bar, as many; empty for none."""
+    """Half the length of each error bar, one per point; empty for no bars."""
 
 
 def chart_svg(chart: Chart) -> Markup:
-    """Returns a chart; points that are not finite, or beyond 1e300, are left out.
+    """Returns a chart as SVG; omits points that are not finite or beyond 1e300.
 
     Raises:
         ValueError: No point is finite.
@@ -220,7 +220,7 @@ def chart_svg(chart: Chart) -> Markup:
 
 
 def shown_number(value: float) -> str:
-    """Returns a number in at most seven characters or so: 12.5k, 3M, 0.25."""
+    """Returns a number as a short string, such as 12.5k, 3M or 0.25."""
     if not math.isfinite(value):
         return str(value)
     for limit, unit, word in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
@@ -230,7 +230,7 @@ def shown_number(value: float) -> str:
 
 
 class _Axis:
-    """Places of values between two ends, widened to round numbers."""
+    """Maps values to positions on an axis, whose range is widened to round numbers."""
 
     def __init__(self, values: Sequence[float], begin: float, end: float) -> None:
         least, greatest = min(values), max(values)
@@ -243,17 +243,17 @@ class _Axis:
         self._begin, self._end = begin, end
 
     def at(self, value: float) -> float:
-        """Returns where a value is drawn."""
+        """Returns the position of a value in the drawing."""
         share = (value / self._step - self._first) / max(1, self._last - self._first)
         return self._begin + share * (self._end - self._begin)
 
     def ticks(self) -> list[float]:
-        """Returns the round numbers."""
+        """Returns the values of the ticks, which are round numbers."""
         return [i * self._step for i in range(self._first, self._last + 1)]
 
 
 def _points(chart: Chart) -> list[tuple[float, float, float]]:
-    """Returns x, y and error of finite points; of many the extremes of equal parts."""
+    """Returns (x, y, error) of finite points; thins many points to local extremes."""
     errors = chart.errors or (0.0,) * len(chart.xs)
     points = [
         (float(x), float(y), float(error) if abs(error) < _GREATEST else 0.0)
@@ -276,7 +276,7 @@ def _height(point: tuple[float, float, float]) -> float:
 
 
 def _round_step(step: float) -> float:
-    """Returns 1, 2 or 5 times a power of ten, no less than ``step``."""
+    """Returns the smallest 1, 2 or 5 times a power of ten that is at least ``step``."""
     power = 10.0 ** math.floor(math.log10(step))
     return next(f * power for f in (1, 2, 5, 10) if f * power >= step * (1 - 1e-9))
 

@@ -1,4 +1,4 @@
-"""A run as one file of HTML: the web page of ``tengen serve``, with its data inside."""
+"""A run as one HTML file: the web page of ``tengen serve`` with embedded data."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ from tengen.serve.shown import run_page
 __all__ = ["REPORT_FILE", "WrittenReport", "add_arguments", "report", "write_report"]
 
 REPORT_FILE = "report.html"
-"""In RUN, where no other file is named."""
+"""Default name of the report, in the run directory."""
 
-# The only run of the page, as its addresses have it.
+# The ID of the page's only run, in the addresses of the page.
 _ID = "run"
 _NUM_GAMES = 4
 _MOST_PLIES = 2000
@@ -52,7 +52,7 @@ _MOST_ENTRIES = 1000
 _MOST_CHARACTERS = 300
 _MOST_CODE_BYTES = 20_000
 
-# What files that somebody else wrote, or a disk has damaged, make a reader raise.
+# Exceptions that a reader may raise on damaged files or files from another program.
 _DAMAGED = (
     TengenError,
     ArithmeticError,
@@ -67,14 +67,14 @@ _DAMAGED = (
 
 @dataclass(frozen=True)
 class WrittenReport:
-    """The file of a report."""
+    """A report that has been written."""
 
     path: Path
-    """The file."""
+    """Path of the HTML file."""
     num_bytes: int
-    """Its size."""
+    """Size of the file, in bytes."""
     missing: tuple[str, ...]
-    """What the page has not, a line for each part that could not be read."""
+    """One line for each part that could not be read and is missing from the page."""
 
 
 def write_report(
@@ -86,19 +86,19 @@ def write_report(
 ) -> WrittenReport:
     """Writes the report of a run, which may be training. Blocks until it is durable.
 
-    A part whose files are damaged is left out, and the page says which and why.
+    Omits parts with damaged files; the page lists these parts and the reasons.
 
     Args:
         run: The run directory.
-        out: The file; None for ``RUN/report.html``.
-        task: The run's, needed to draw the games of a game in Python,
-            ``module:Class``, which is imported then.
-        made_by: The command or call that makes it, as the page tells it.
+        out: The file to write; None for ``RUN/report.html``.
+        task: The run's task. Needed only to draw the games of a Python game,
+            ``module:Class``, whose module is then imported.
+        made_by: The command or call that creates the report, for display on the page.
 
     Raises:
-        UsageError: There is no run, it is a mirror or of a newer schema, ``task`` is
-            another, or the file has no folder.
-        RunError: The disk refuses.
+        UsageError: The run does not exist, is a mirror or has a newer schema, ``task``
+            is not the run's task, or the file's folder does not exist.
+        RunError: The file cannot be written.
     """
     found = RunDirectory(run)
     if not (found.path / "run.json").is_file():
@@ -118,14 +118,14 @@ def write_report(
 
 
 class _Parts:
-    """What the page has of a run; each part reads its own files alone.
+    """The parts of the page about a run; each part reads only its own files.
 
     Args:
-        run: The run; ``run.json`` is there.
+        run: The run, which must have a ``run.json``.
         typed: The task as the user typed it, or None.
 
     Raises:
-        UsageError: ``run.json`` is of a newer schema, or another task was typed.
+        UsageError: ``run.json`` has a newer schema, or ``typed`` is not the run's task.
     """
 
     def __init__(self, run: RunDirectory, typed: str | None) -> None:
@@ -137,7 +137,7 @@ class _Parts:
         try:
             self._task = str(run.read_run()["config"].get("task", ""))
         except RunError:
-            pass  # as every part then says
+            pass  # every part will report the error
         else:
             if typed not in (None, self._task):
                 raise UsageError(
@@ -147,7 +147,7 @@ class _Parts:
         self.name = f"{self._task}: {run.path}" if self._task else str(run.path)
 
     def content(self, made: str) -> dict[str, Any]:
-        """Returns what the page has inside: ``answers``, by address, and ``report``."""
+        """Returns the page's data: ``answers``, by address, and ``report``."""
         base = f"/api/runs/{_ID}"
         shown = self._part("Run", self._shown)
         answers = {base: shown if shown else {"error": self.missing[-1]}}
@@ -166,7 +166,7 @@ class _Parts:
         return {"answers": answers, "report": report}
 
     def _part(self, title: str, read: Callable[[], Any]) -> Any:
-        """Returns a part; None where it cannot be read, which ``missing`` then has."""
+        """Returns a part, or None after adding the read error to ``missing``."""
         try:
             return read()
         except _DAMAGED as error:
@@ -196,7 +196,7 @@ class _Parts:
         play = from_dict(PlayConfig, of_agent(config, "play") or {}, "agent.play")
         book = None
         if ladder.book:
-            # Roles know of agents, which import torch.
+            # Import roles here, because they import agents, which import torch.
             from tengen.roles import read_config, run_book
 
             book = run_book(read_config(self._run), self._run)
@@ -211,7 +211,7 @@ class _Parts:
         return {"simulations": ladder.num_simulations, "rows": rows}
 
     def _games(self) -> dict[str, Any]:
-        """Returns some games of the newest match, or else of self-play, by address."""
+        """Returns some games by address, of the newest match or else of self-play."""
         if has_actors(self._run.read_run()):
             films = f"tengen eval {self._run.path} --video FOLDER films some"
             self.notes.append(f"Environments keep no episodes; {films}.")
@@ -239,7 +239,7 @@ class _Parts:
         return {"": [{**source_row(source), "id": _ID}], f"/{_ID}": listed, **found}
 
     def _code(self) -> str:
-        """Returns which code, libraries and machines trained the run, newest first."""
+        """Returns the code, libraries and machines of the training, newest first."""
         path = self._run.path / "code.txt"
         try:
             data = path.read_bytes()[-_MOST_CODE_BYTES:]
@@ -255,7 +255,7 @@ class _Parts:
 
 
 def _chosen(games: tuple[KeptGame, ...]) -> Iterator[KeptGame]:
-    """Yields a few games, of different results first."""
+    """Yields a few games, starting with games that have different results."""
     shown = [game for game in games if len(game.moves) <= _MOST_PLIES]
     firsts = {(game.title, game.result): game for game in reversed(shown)}.values()
     chosen = sorted(shown, key=lambda game: game not in firsts)
@@ -263,7 +263,7 @@ def _chosen(games: tuple[KeptGame, ...]) -> Iterator[KeptGame]:
 
 
 def _short(value: Any) -> Any:
-    """Returns a JSON value in which no text and no list is very long."""
+    """Returns a JSON value with long strings, lists and objects shortened."""
     if isinstance(value, str) and len(value) > _MOST_CHARACTERS:
         return f"{value[:_MOST_CHARACTERS]} ... ({len(value):,} characters)"
     if isinstance(value, dict):
@@ -275,10 +275,10 @@ def _short(value: Any) -> Any:
 
 
 def _page(title: str, content: dict[str, Any]) -> bytes:
-    """Returns the page in UTF-8, which fetches nothing.
+    """Returns the page in UTF-8, which loads no other resources.
 
-    The policy allows the script and the style of the page alone, should any text that
-    was read ever be taken for markup.
+    The page's policy allows only its own script and style, in case a browser ever
+    interprets text from the run as markup.
     """
     folder = resources.files("tengen.serve") / "assets"
     shell, script, style = (
@@ -287,7 +287,7 @@ def _page(title: str, content: dict[str, Any]) -> bytes:
     )
     allowed = f"script-src {_digest(script)}; style-src {_digest(style)}"
     policy = f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
-    # In a script's text no "<" can be the begin of its end.
+    # Escape "<", so that no text in the data can end the script element.
     data = json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")
     head = [
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
@@ -318,12 +318,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def report(args: argparse.Namespace) -> dict[str, Any]:
     """Writes the page; returns ``run``, ``html``, ``num_bytes`` and ``missing``.
 
-    ``missing`` has a line for each part whose files are damaged, which the page has
-    too; the exit code is then 1.
+    ``missing`` has a line for each part with damaged files, as on the page. If there
+    are such parts, the exit code is 1.
 
     Raises:
-        UsageError: There is no run, or the file has no folder.
-        RunError: The disk refuses.
+        UsageError: The run or the file's folder does not exist.
+        RunError: The file cannot be written.
     """
     words = ["tengen", "report", args.run]
     words += ["--out", args.out] if args.out is not None else []

@@ -1,4 +1,4 @@
-"""The application: all routes behind one guard, which says what is allowed."""
+"""The application: all routes, behind a guard that rejects requests without access."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ _YEAR_S = 365 * 24 * 3600
 
 
 class Guard:
-    """Lets only requests of this server's own pages through.
+    """ASGI middleware that passes only requests from this server's own pages.
 
-    An unknown name in ``Host`` is refused, so that a page of another site cannot reach
-    the server by a name of its own that points here (DNS rebinding). Other sites' pages
-    are refused by ``Origin`` and ``Sec-Fetch-Site``.
+    The guard rejects unknown names in ``Host``, so that another site's page cannot
+    reach the server through its own name that resolves to this host (DNS rebinding). It
+    rejects other sites' pages by the headers ``Origin`` and ``Sec-Fetch-Site``.
 
     Args:
         app: The application behind the guard.
         names: Names of the server, without a port.
         any_address: Whether every numeric address counts as a name too.
-        token: The token that clients must send; empty: none is needed.
+        token: The token that clients must send; empty if no token is needed.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Guard:
         self._token = token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request."""
+        """Rejects one request, or passes it to the application."""
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
                 await self.app(scope, receive, send)
@@ -129,7 +129,7 @@ class Guard:
         return None
 
     def _unknown(self, scope: Scope, headers: Headers) -> Response | None:
-        """Returns the answer to a client without the token, or with it in the query."""
+        """Returns a redirect to drop the token, an error without a token, or None."""
         if not self._token:
             return None
         request = Request(scope)
@@ -140,8 +140,7 @@ class Guard:
             left = urlencode(
                 [pair for pair in query.multi_items() if pair[0] != "token"]
             )
-            # Only the path, beginning with one slash, so that nobody is sent to another
-            # site.
+            # A path with a single leading slash cannot redirect to another site.
             path = "/" + scope["path"].lstrip("/\\")
             reply = RedirectResponse(path + (f"?{left}" if left else ""), 303)
             reply.set_cookie(
@@ -184,15 +183,15 @@ def _refused(status: int, message: str) -> Response:
 
 
 class Application:
-    """The application that answers all requests.
+    """The web application of ``tengen serve``.
 
     Args:
         catalog: The runs.
-        limits: Bounds of what clients may ask.
+        limits: Limits of clients' requests.
         names: Names of the server, without a port.
         any_address: Whether every numeric address counts as a name too.
-        token: The token that clients must send; empty: none is needed.
-        tasks: Games in Python that the user typed.
+        token: The token that clients must send; empty if no token is needed.
+        tasks: Python games that the user typed.
 
     Attributes:
         asgi: The ASGI application that a server runs.
@@ -234,17 +233,17 @@ class Application:
         self._players.close()
 
 
-# What web/src/main.tsx draws a page for; for all else it draws "No such page".
+# Paths for which web/src/main.tsx draws a page; otherwise it draws "No such page".
 _PAGES = re.compile(r"/(environments|store|players/[^/]+|runs/[^/]+(/games|/play)?)?/?")
 _ASKED_AGAIN = {"Cache-Control": "no-cache"}
 
 
 class Pages:
-    """Serves what is in ``tengen/serve/assets``, and nothing else.
+    """Serves only the files in ``tengen/serve/assets``.
 
-    Every address gets the same HTML shell, which draws the page that the path names; an
-    unknown address also gets it, with status 404. A browser keeps the scripts and
-    styles, and asks whether they have changed.
+    Every address returns the same HTML shell, which draws the page for the path; for an
+    unknown address, the status is 404. Browsers cache the scripts and styles, and
+    revalidate them on each use.
     """
 
     def __init__(self) -> None:
@@ -253,7 +252,7 @@ class Pages:
         self._shell = (folder / "index.html").read_bytes()
 
     def routes(self) -> list[Route]:
-        """Returns the routes; the last takes every path that is no other's."""
+        """Returns the routes; the last route matches all remaining paths."""
         return [
             Route("/assets/{name}", self._asset, methods=["GET"]),
             Route("/favicon.ico", self._icon, methods=["GET"]),

@@ -1,4 +1,4 @@
-"""The server: one address until a signal, and its connections with their limits."""
+"""The server, which serves one address until a signal, and limits its connections."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ _FULL = b"server (full) answers as many requests as it can; try again\n"
 
 
 class Connection(H11Protocol):
-    """A connection that must send whole requests, and read the answers, in time.
+    """A connection whose client must send requests and read responses in time.
 
-    Where there are too many connections, the one that has been without a request for
-    longest is closed for a new one, with what its client has not read. What is being
-    answered is closed only if its client does not read: the guard behind it answers
-    those who may not ask at once, so only clients that it lets in can hold connections
+    If there are too many connections, a new connection closes the one that has been
+    idle for longest, even if its client has not read all data. A connection with a
+    request in progress is closed only if its client does not read. The guard rejects
+    clients without access immediately, so only clients with access can hold connections
     for long.
     """
 
     max_connections = 256
-    request_s = 20.0  # for a whole request, from the connection or its first byte on
-    unread_s = 20.0  # in which a client must read some of what waits for it
+    request_s = 20.0  # time for a complete request, from the connection or first byte
+    unread_s = 20.0  # time within which a client must read some pending data
 
     _late: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
@@ -49,12 +49,12 @@ class Connection(H11Protocol):
     def connection_made(  # type: ignore[override]
         self, transport: asyncio.Transport
     ) -> None:
-        """Begins; makes room where there are too many."""
+        """Starts the request timer; closes a connection if there are too many."""
         super().connection_made(transport)
         self._idle_since = self.loop.time()
         self._begin_request()
-        # Each counts until its descriptor is closed, at most one turn of the loop after
-        # its end.
+        # Aborted connections do not count, because the event loop closes their
+        # descriptors in its next iteration.
         living = [
             one
             for one in self.connections
@@ -71,13 +71,13 @@ class Connection(H11Protocol):
         transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Ends."""
+        """Stops the timers."""
         self._end_request()
         self._end_unread()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Takes bytes of a request."""
+        """Receives bytes of a request, and starts or stops the request timer."""
         if self._late is None and self._is_idle:
             self._begin_request()
         super().data_received(data)
@@ -85,19 +85,19 @@ class Connection(H11Protocol):
             self._end_request()
 
     def on_response_complete(self) -> None:
-        """Waits for the next request."""
+        """Marks the connection as idle until the next request."""
         self._end_request()
         self._idle_since = self.loop.time()
         super().on_response_complete()
 
     def pause_writing(self) -> None:
-        """Waits for the client to read."""
+        """Starts the timer within which the client must read."""
         super().pause_writing()
         self._end_unread()
         self._unread = self.loop.call_later(self.unread_s, self._end)
 
     def resume_writing(self) -> None:
-        """Goes on, as the client has read."""
+        """Stops the timer, because the client has read."""
         self._end_unread()
         super().resume_writing()
 
@@ -119,7 +119,7 @@ class Connection(H11Protocol):
             self._unread = None
 
     def _end(self) -> None:
-        # Not close(), which waits until the client has read all there is.
+        # Do not use close(), which waits until the client has read all data.
         self._is_over = True
         self._end_request()
         self._end_unread()
@@ -131,7 +131,7 @@ _END_S = 2
 
 
 def is_loopback(host: str) -> bool:
-    """Returns whether an address is one that this machine alone reaches."""
+    """Returns whether only this machine can reach the address ``host``."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -139,14 +139,14 @@ def is_loopback(host: str) -> bool:
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Returns a socket that listens.
+    """Returns a listening socket.
 
     Args:
-        host: An address of this machine, or a name of one.
-        port: 0 for any that is free.
+        host: An address of this machine, or its host name.
+        port: The port; 0 for any free port.
 
     Raises:
-        UsageError: There is no such address, or the port is taken.
+        UsageError: The address does not exist, or the port is in use.
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -164,11 +164,11 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 class Server(uvicorn.Server):
-    """Serves one application.
+    """A server for one application.
 
     Args:
-        application: What answers.
-        listener: Of ``bind``; closed at the end.
+        application: The application that handles the requests.
+        listener: A socket from ``bind``; closed when the server ends.
     """
 
     def __init__(self, application: Application, listener: socket.socket) -> None:
@@ -190,36 +190,36 @@ class Server(uvicorn.Server):
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def run_until_stopped(self, on_start: Callable[[], None] = lambda: None) -> None:
-        """Serves until ``stop``, or on the main thread SIGINT or SIGTERM. Blocks.
+        """Serves until ``stop``, or on the main thread until SIGINT or SIGTERM. Blocks.
 
         Args:
-            on_start: Called once requests are answered.
+            on_start: Called when the server has started to handle requests.
         """
         self._on_start = on_start
         asyncio.run(self.serve([self._listener]))
 
     def stop(self) -> None:
-        """Ends a server that has started, from any thread; does not wait."""
+        """Stops a server that has started, from any thread. Does not wait."""
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._end)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begins to answer."""
+        """Starts to handle requests, then calls ``on_start``."""
         self._loop = asyncio.get_running_loop()
         await super().startup(sockets)
         self._on_start()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Hears signals while it serves.
+        """Handles signals while the server runs.
 
-        Uvicorn's own would raise them again at the end, which kills the process.
+        Uvicorn's version would raise them again at the end, which kills the process.
         """
         if threading.current_thread() is not threading.main_thread():
             yield
             return
         loop = asyncio.get_running_loop()
-        # What is ignored stays so, as SIGINT where a script has "tengen serve ... &".
+        # Leave ignored signals ignored, such as SIGINT in a script's background job.
         numbers = [
             number
             for number in (signal.SIGINT, signal.SIGTERM)

@@ -1,6 +1,6 @@
-"""The pages that watch runs, their environments and stores, and show their games.
+"""The routes of the pages that show runs, environments, stores and games.
 
-A page asks again every two seconds, and is sent what has changed since.
+Pages poll every two seconds. A run's page gets status 304 if nothing has changed.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ __all__ = [
     "Watch",
 ]
 
-# Looks take at most this share of one core, however large a run is.
+# Reading a run takes at most this fraction of one core, even if the run is large.
 _SHARE = 0.05
 
 
 class Watch:
-    """Looks at one run now and then. Thread-safe; each look blocks.
+    """Reads the state of one run at intervals. Thread-safe; each read blocks.
 
     Args:
         run: The run.
-        look_s: Seconds between two looks, at least.
-        clock: Returns seconds that never go back.
+        look_s: Minimum number of seconds between two reads.
+        clock: Returns seconds of a monotonic clock.
     """
 
     def __init__(
@@ -74,13 +74,13 @@ class Watch:
 
     @contextmanager
     def look(self) -> Iterator[tuple[dict[str, Any], RunView]]:
-        """Yields the run's status and view, which do not change meanwhile.
+        """Yields the run's status and view, which do not change within the context.
 
-        The status is that of ``tengen status``, with ``memory`` of ``memory_of``.
+        The status is the report of ``read_status``, plus ``memory`` from ``memory_of``.
 
         Raises:
-            UsageError: The run is of a newer schema, or was removed.
-            RunError: A file of it is damaged.
+            UsageError: The run has a newer schema, or has been removed.
+            RunError: A file of the run is damaged.
         """
         with self._lock:
             begun_s = self._clock()
@@ -107,31 +107,31 @@ class Watch:
         except TengenError as error:
             self._error = error
         except OSError as error:
-            # Of a disk that went away, or a folder that was removed meanwhile.
+            # The disk has gone away, or the folder has just been removed.
             self._error = RunError(f"run ({self.run.path}) cannot be read: {error}")
 
 
-# Pages that are kept until they change.
+# Maximum number of pages in the cache.
 _MAX_PAGES = 16
-# What changes by itself or through others, and is no news.
+# Fields that may change even if the run does not; the ETag ignores these fields.
 _NO_NEWS = ("age_s", "free_bytes", "memory")
 _FILM_TYPES = {".mp4": "video/mp4", ".gif": "image/gif"}
 
 
 class RunsApi:
-    """Routes of the pages that watch runs.
+    """The routes of the pages that show runs.
 
     Args:
         catalog: The runs.
-        look_s: Seconds between two looks at a run's files, at least.
+        look_s: Minimum number of seconds between two reads of a run's files.
     """
 
     def __init__(self, catalog: Catalog, look_s: float) -> None:
         self._catalog = catalog
         self._look_s = look_s
-        # What is known of each run, by its path.
+        # The ``Watch`` of each run, by path.
         self._watches: dict[str, Watch] = {}
-        # The last page of some runs, by id: its ETag, and the page as JSON.
+        # The last page of some runs, by ID: the ETag, and the page as JSON.
         self._pages: dict[str, tuple[str, bytes]] = {}
 
     def routes(self) -> list[Route]:
@@ -146,7 +146,7 @@ class RunsApi:
         ]
 
     def _watch(self, run: RunDirectory) -> Watch:
-        # Two threads at once get the same one.
+        # setdefault is atomic, so concurrent threads get the same watch.
         return self._watches.setdefault(str(run.path), Watch(run, self._look_s))
 
     def _summaries(self) -> list[dict[str, Any]]:
@@ -157,11 +157,11 @@ class RunsApi:
         tell: Callable[[dict[str, Any], RunView], Any],
         fail: Callable[[TengenError], Any] = lambda error: None,
     ) -> list[dict[str, Any]]:
-        """Returns what is told of each run, with its id and name; None is left out.
+        """Returns the entry of each run, with its ID and name; omits None.
 
         Args:
-            tell: Tells of a run.
-            fail: Tells of one that cannot be read; the list of runs says why.
+            tell: Returns the entry of a run.
+            fail: Returns the entry of a run that cannot be read, given the error.
         """
         found = []
         for run_id, run in self._catalog.runs().items():
@@ -175,7 +175,7 @@ class RunsApi:
         return found
 
     def _environments(self) -> list[dict[str, Any]]:
-        """Tells of each task its runs, with the curve of the returns of each."""
+        """Returns the runs of each task, with the curve of each run's returns."""
 
         def tell(status: dict[str, Any], view: RunView) -> dict[str, Any] | None:
             if not view.in_environments:
@@ -191,7 +191,7 @@ class RunsApi:
         return {"id": run_id, "name": self._catalog.name(run)}
 
     async def _run(self, request: Request) -> Response:
-        """Tells of one run; a page that has all of it already is told so."""
+        """Returns the page of one run, or status 304 if the client has this page."""
         run_id = request.path_params["run"]
         tag, page = await run_in_threadpool(self._page, run_id)
         headers = {"Cache-Control": "private, no-cache", "ETag": tag}
@@ -224,7 +224,7 @@ class RunsApi:
 
 
 def _news(value: Any) -> Any:
-    """Returns a JSON value without what is no news."""
+    """Returns a JSON value without the fields in ``_NO_NEWS``."""
     if isinstance(value, dict):
         return {k: _news(v) for k, v in value.items() if k not in _NO_NEWS}
     if isinstance(value, list):
@@ -233,10 +233,10 @@ def _news(value: Any) -> Any:
 
 
 class GamesApi:
-    """Routes of the page of games.
+    """The routes of the pages that show games.
 
     Args:
-        catalog: The runs; their games in Python were allowed before.
+        catalog: The runs; their Python games must already be allowed.
     """
 
     def __init__(self, catalog: Catalog) -> None:

@@ -1,1 +1,1 @@
-"""Measurements of the parts, one module each; ``tengen bench NAME``."""
+"""The benchmarks of ``tengen bench NAME``, one module per benchmark."""

@@ -1,11 +1,11 @@
-"""``tengen bench actors``: actors' steps, compared with environments by themselves.
+"""``tengen bench actors``: the step rate of actors, compared with environments alone.
 
-The actors are processes of ``tengen actor``, and their table is that of a run. This
-process does central inference, with one thread for each inference server. It also draws
-every item from the table and discards it, because no learner runs. They are compared
-with processes that only step the same copies by random actions. The two sides take
-turns while the other one is stopped. Rates are per CPU-second of all processes of a
-side together, so that other work on the machine counts little.
+The actors are processes of ``tengen actor``, and write to the same kind of table as in
+a run. This process does central inference, with one thread per inference server. It
+also samples and discards all items of the table, because no learner runs. The baseline
+is a group of processes that only step the same environments with random actions. The
+two groups run alternately. Rates are per CPU-second of all processes of a group, so
+that other load on the machine has little effect.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from tengen.transport import HostFolder, Server
 __all__ = ["add_arguments", "run"]
 
 RUN_NET = "run"
-"""The value of ``--net`` for the network that a run of the task would have."""
+"""The value of ``--net`` that selects the default network of a run of the task."""
 
 _START_S = 120.0
 _LOOK_S = 0.05
-# Often enough that the queue never fills, and seldom enough to cost nothing.
+# Short enough that the queue never fills, and long enough that polling is cheap.
 _EMPTY_S = 0.02
 _WARM_S = 2.0
 
@@ -93,18 +93,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    """Measures, and returns the report as JSON values.
+    """Runs the benchmark and returns its report as JSON values.
 
     Returns:
-        ``share_of_simulation`` (ratio of the two rates per CPU-second, median of
-        rounds), ``steps_per_cpu_s`` and ``alone_per_cpu_s``, both rates in frames too,
-        ``inference_share`` of the CPU-seconds, ``batch_rows``, and the settings. With a
-        network also ``net_per_cpu_s``, the rows that the network answers by itself in
-        batches of the same size, and ``share_of_attainable``, which is 1 if actors take
-        no more time than the environments and the network by themselves.
+        ``share_of_simulation`` (the actors' rate per CPU-second relative to the
+        baseline's, median of rounds), ``steps_per_cpu_s`` and ``alone_per_cpu_s`` (both
+        rates), ``frames_per_cpu_s``, ``steps_per_s``, ``inference_share`` (of the CPU
+        time), ``batch_rows``, and the settings. With a network also ``net_per_cpu_s``,
+        the rate of the network alone with batches of the same size, and
+        ``share_of_attainable``, which is 1 if actors need no more CPU time than the
+        environments alone plus the network alone.
 
     Raises:
-        UsageError: A setting is refused.
+        UsageError: A setting is invalid.
         RunError: A process failed.
     """
     check_range("actors", args.actors, 1, 64)
@@ -122,7 +123,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 
 
 class _Service:
-    """Inference servers and a table that is emptied, in threads of this process."""
+    """The threads that run the inference servers and empty the actors' table."""
 
     def __init__(
         self, config: RunConfig, run: RunDirectory, backend: Backend, num_rows: int
@@ -160,16 +161,16 @@ class _Service:
 
     @property
     def num_evaluations(self) -> int:
-        """Rows that all servers have answered."""
+        """Number of rows that all servers have evaluated."""
         return sum(server.stats.num_evaluations for server in self._servers)
 
     @property
     def num_batches(self) -> int:
-        """Batches that all servers have answered."""
+        """Number of batches that all servers have evaluated."""
         return sum(server.stats.num_batches for server in self._servers)
 
     def close(self) -> None:
-        """Ends the threads and the table."""
+        """Stops the threads and closes the table."""
         self._stop.set()
         for listener, server in zip(self._listeners, self._servers, strict=True):
             listener.close()
@@ -218,7 +219,7 @@ def _config(args: argparse.Namespace) -> RunConfig:
     ]
     if args.net not in (NO_NET, RUN_NET):
         settings.append(f"net.kind={args.net}")
-        # The task decides how many frames a network sees.
+        # The number of stacked frames depends on the task, not on the kind of network.
         num_frames = to_dict(config.net).get("num_frames")
         if num_frames is not None:
             settings.append(f"net.num_frames={num_frames}")
@@ -238,26 +239,26 @@ def _alone_commands(config: RunConfig, args: argparse.Namespace) -> list[list[st
 
 
 def _num_begun(run: RunDirectory) -> int:
-    """Returns how many actors have written to the table."""
+    """Returns the number of actors that have inserted steps into the table."""
     return sum(path.stat().st_size > 0 for path in find_files(run.actors, "[0-9]*"))
 
 
 class _NetAlone:
-    """Measures the network by itself on this thread, in batches of the server's size.
+    """A benchmark of the network alone, on this thread.
 
     Args:
-        backend: The network.
+        backend: The backend that runs the network.
     """
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
 
     def rows_per_cpu_s(self, num_rows: int, seconds: float) -> float:
-        """Returns how many rows the network answers per CPU-second.
+        """Returns the number of rows that the network evaluates per CPU-second.
 
         Args:
-            num_rows: Rows of a batch.
-            seconds: How long to measure.
+            num_rows: Rows per batch.
+            seconds: Duration of the measurement.
         """
         signature = self._backend.signature
         inputs, outputs, state = (
@@ -280,8 +281,8 @@ def _measure(
     actors: ProcessGroup,
     alone: ProcessGroup,
 ) -> dict[str, Any]:
-    # Rows that reset count too, on both sides; the table's own count goes by blocks,
-    # which is too coarse.
+    # Both groups count reset steps too. The evaluations are counted, because the
+    # table's own count advances in blocks, which is too coarse.
     def made() -> int:
         return service.num_evaluations
 
@@ -359,6 +360,6 @@ def _measure(
 
 
 def _batch_rows(before: tuple[int, int], service: _Service) -> float:
-    """Returns the mean rows of a batch since the counts of ``before``."""
+    """Returns the mean batch size since ``before``, the earlier (rows, batches)."""
     num_rows = service.num_evaluations - before[0]
     return num_rows / max(1, service.num_batches - before[1])

@@ -1,4 +1,4 @@
-"""How fast a backend evaluates when nothing else runs."""
+"""Measures how fast a backend evaluates when nothing else runs."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ _TRIAL_S = 0.5
 
 
 class Rates(NamedTuple):
-    """Rates of evaluations."""
+    """Evaluations per second and per CPU-second."""
 
     per_s: float
     per_cpu_s: float
 
 
 class BackendAlone(Protocol):
-    """A backend at its best batch size."""
+    """A benchmark of a backend at its fastest batch size."""
 
     @property
     def best_batch(self) -> int:
-        """The number of rows in a batch at which the backend is fastest."""
+        """The batch size, in rows, at which the backend is fastest."""
 
     def measure(self, seconds: float) -> Rates:
-        """Lets the backend evaluate for so many seconds. Blocks."""
+        """Runs the backend for ``seconds`` and returns its rates. Blocks."""
 
 
 class ThreadsAlone:
-    """A backend that each thread calls by itself, on real positions.
+    """A benchmark of a backend that several threads call independently.
 
     Args:
         backend: The backend.
-        planes: ``[M, C, H, W]`` float32, the positions.
-        num_threads: Threads.
+        planes: Positions to evaluate, ``[M, C, H, W]`` float32.
+        num_threads: Number of threads.
     """
 
     def __init__(self, backend: Backend, planes: Planes, num_threads: int) -> None:
@@ -53,7 +53,7 @@ class ThreadsAlone:
         self.best_batch = max(rates, key=lambda batch: rates[batch])
 
     def measure(self, seconds: float) -> Rates:
-        """See ``BackendAlone``."""
+        """See ``BackendAlone.measure``."""
         return self._measure(self.best_batch, seconds)
 
     def _measure(self, batch: int, seconds: float) -> Rates:
@@ -89,11 +89,11 @@ class ThreadsAlone:
 
 
 class DevicesAlone:
-    """A backend on devices: the network alone, without copies to the device.
+    """A benchmark of the network on devices, without the copies to the devices.
 
     Args:
         backend: The backend; its devices are assumed to be equally fast.
-        rates: Its evaluations per second by rows of a batch, from a trial.
+        rates: Evaluations per second for each batch size, from a trial.
     """
 
     def __init__(self, backend: LaneBackend, rates: Mapping[int, float]) -> None:
@@ -101,7 +101,7 @@ class DevicesAlone:
         self.best_batch = max(rates, key=lambda rows: rates[rows])
 
     def measure(self, seconds: float) -> Rates:
-        """See ``BackendAlone``."""
+        """See ``BackendAlone.measure``."""
         start_cpu_s = time.process_time()
         per_s = self._backend.rate(self.best_batch, seconds) * self._backend.num_devices
         cpu_s = max(1e-9, time.process_time() - start_cpu_s)

@@ -1,4 +1,4 @@
-"""``tengen bench``: the speed of one part of tengen, measured on this machine."""
+"""``tengen bench``: measures the speed of one part of tengen on this machine."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ _BENCHES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares one subcommand for each benchmark, with the arguments of its module."""
+    """Declares a subcommand for each benchmark, with the arguments from its module."""
     commands = parser.add_subparsers(dest="bench", required=True, metavar="NAME")
     for name, (module, text) in _BENCHES.items():
         command = commands.add_parser(name, help=text, description=text)
-        command.set_defaults(parser=command)  # its options are named in errors
+        command.set_defaults(parser=command)  # so that errors suggest its options
         importlib.import_module(module).add_arguments(command)
-        # They may stand before or after NAME; SUPPRESS keeps the value given before it.
+        # Allow both options before and after NAME. SUPPRESS keeps one from before NAME.
         for option in ("--json", "--quiet"):
             command.add_argument(option, action="store_true", default=argparse.SUPPRESS)
 
 
 def bench(args: argparse.Namespace) -> dict[str, Any]:
-    """Runs one benchmark, prints it and returns its report."""
+    """Runs one benchmark, then prints and returns its report."""
     module = importlib.import_module(_BENCHES[args.bench][0])
     with ProgressLine(f"measuring {args.bench}"):
         report: dict[str, Any] = {**module.run(args), "machine": machine_line()}

@@ -1,8 +1,8 @@
 """``tengen bench inference``: evaluations per second by net, batch and threads.
 
-The rows are measured in turns, so that other work on the machine slows all of them
-alike. Evaluations per CPU-second compare backends on a shared machine; evaluations per
-second show whether each thread got a core.
+The rows of the table are measured in turns, so that other load on the machine slows all
+of them equally. Compare backends by evaluations per CPU-second if the machine is
+shared; evaluations per second show whether each thread had a core.
 """
 
 from __future__ import annotations
@@ -82,19 +82,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(namespace: argparse.Namespace) -> dict[str, Any]:
-    """Measures the table and returns it as JSON values.
+    """Runs the benchmark and returns its report as JSON values.
 
     Args:
-        namespace: What ``add_arguments`` parsed.
+        namespace: The parsed arguments.
 
     Returns:
-        ``name``, ``cores``, ``seconds``, ``cpu_seconds`` and ``rows``; a row has
-        ``net``, ``backend``, ``precision``, ``batch_rows``, ``threads``,
-        ``evaluations_per_s``, ``evaluations_per_cpu_s`` and ``cpus``, the cores that
-        were busy on average, of its best turn.
+        ``name``, ``cores``, ``seconds``, ``cpu_seconds`` and ``rows``. A row has
+        ``net``, ``backend``, ``precision``, ``batch_rows`` and ``threads``, and from
+        its fastest turn ``evaluations_per_s``, ``evaluations_per_cpu_s`` and ``cpus``,
+        the average number of busy cores.
 
     Raises:
-        UsageError: An option is refused, or a backend is not installed.
+        UsageError: An option is invalid, or a backend is not installed.
     """
     start_s, start_cpu_s = time.perf_counter(), time.process_time()
     check_range("board", namespace.board, 1, _MAX_BOARD)
@@ -196,7 +196,7 @@ def _measure(
 
 
 def _bound(path: Path, features: BoardSpec, case: _Case) -> list[Runner]:
-    """Returns one runner a thread, warmed up."""
+    """Returns a warmed-up runner for each thread."""
     config = InferenceConfig(
         backend=case.backend, precision=case.precision, batch_shape="dynamic"
     )
@@ -221,13 +221,13 @@ def _random_planes(features: BoardSpec, num_rows: int, seed: int) -> FloatArray:
 def _turn(
     runners: Sequence[Runner], batch_rows: int, turn_s: float
 ) -> dict[str, float]:
-    """Runs every runner in a thread of its own for ``turn_s`` seconds."""
+    """Calls each runner in its own thread for ``turn_s``, and returns the rates."""
     num_calls = [0] * len(runners)
     start_s, start_cpu_s = time.perf_counter(), time.process_time()
     end_s = start_s + turn_s
 
     def work(index: int) -> None:
-        # At least once, so that a short turn has a rate too.
+        # Run at least one batch, so that even a very short turn has a rate.
         while num_calls[index] == 0 or time.perf_counter() < end_s:
             runners[index].run(batch_rows)
             num_calls[index] += 1

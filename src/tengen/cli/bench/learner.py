@@ -1,7 +1,7 @@
-"""``tengen bench learner``: rows per CPU-second on games, and where the time goes.
+"""``tengen bench learner``: the learner's rows per CPU-second on games.
 
-Games are played with few simulations and random evaluations. On these games two things
-are measured: drawing and deriving rows alone, and learning from them.
+The benchmark plays games with few simulations and random evaluations. It then measures
+two rates: sampling and deriving rows alone, and learning from these rows.
 """
 
 from __future__ import annotations
@@ -75,10 +75,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    """Returns the rates.
+    """Runs the benchmark and returns its report.
 
     Raises:
-        UsageError: An option is refused.
+        UsageError: An option is invalid.
         RunError: The disk is full.
     """
     most = available_cores()
@@ -126,13 +126,13 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 def played_window(
     game: str, num_games: int, auxiliary: bool, folder: Path
 ) -> GameWindow:
-    """Returns a window of new games that were played with random evaluations.
+    """Plays games with random evaluations, and returns a window over their rows.
 
     Args:
-        game: Its name.
-        num_games: How many.
-        auxiliary: Whether rows have targets of auxiliary heads.
-        folder: Becomes a run; empty.
+        game: The game's name.
+        num_games: Number of games.
+        auxiliary: Whether rows have auxiliary targets.
+        folder: An empty folder, which becomes the run directory.
     """
     rules = games.open_game(game)
     run = RunDirectory.create_or_resume(folder)
@@ -161,7 +161,7 @@ def _without_limit() -> SamplesPerInsertConfig:
 
 
 def _derive(window: GameWindow, batch: int) -> dict[str, float]:
-    """Draws batches on this thread for a second."""
+    """Measures how fast this thread samples and derives batches, for one CPU-second."""
     num_rows, start_s = 0, time.thread_time()
     while time.thread_time() - start_s < 1.0:
         window.sample(batch).ack()

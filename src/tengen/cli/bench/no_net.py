@@ -1,4 +1,4 @@
-"""Backends without a network, to measure everything else."""
+"""Backends without a network, for measuring everything except the network."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tengen.tensors import Signature
 __all__ = ["NO_NET", "RandomBackend", "SilentBackend"]
 
 NO_NET = "null"
-"""The value of a benchmark's ``--net`` for no network."""
+"""The value of ``--net`` that selects a backend without a network."""
 
 
 class SilentBackend:
-    """A ``Backend`` that leaves its answers zero, so that answering costs nothing.
+    """A ``Backend`` that never writes its outputs, so that evaluation costs nothing.
 
     Args:
-        signature: What is asked.
+        signature: The signature of the network that the backend replaces.
     """
 
     name = NO_NET
@@ -30,30 +30,30 @@ class SilentBackend:
         self.signature = signature
 
     def bind(self, inputs: Arrays, outputs: Arrays, state: Arrays = NO_STATE) -> Runner:
-        """Returns a runner over these arrays; see ``Backend``."""
+        """Returns a runner for these arrays; see ``Backend.bind``."""
         check_arrays(self.signature, inputs, outputs, state)
         return _SilentRunner()
 
 
 class RandomBackend(SilentBackend):
-    """A ``Backend`` whose answers are random numbers, whatever its inputs are.
+    """A ``Backend`` whose outputs are random and do not depend on the inputs.
 
     Logits are in [0, 4) and values in [-1, 1), so that trees are as deep as with a
-    network. Planes are written as for a network.
+    network. Callers still write the planes, as they do for a network.
 
     Args:
-        signature: What is asked.
+        signature: The signature of the network that the backend replaces.
     """
 
     def bind(self, inputs: Arrays, outputs: Arrays, state: Arrays = NO_STATE) -> Runner:
-        """Returns a runner over these arrays; see ``Backend``."""
+        """Returns a runner for these arrays; see ``Backend.bind``."""
         super().bind(inputs, outputs, state)
         return _RandomRunner(outputs["policy"], outputs["value"])
 
 
 class _SilentRunner:
     def run(self, num_rows: int) -> None:
-        """Answers nothing; see ``Runner``."""
+        """Does nothing; see ``Runner.run``."""
 
 
 class _RandomRunner:
@@ -63,6 +63,6 @@ class _RandomRunner:
         self._num_batches = 0
 
     def run(self, num_rows: int) -> None:
-        """Answers; see ``Runner``."""
+        """Writes random outputs; see ``Runner.run``."""
         self._num_batches += 1
         _core.evaluate_at_random(self._policy, self._value, num_rows, self._num_batches)

@@ -1,4 +1,4 @@
-"""Processes of a benchmark that are stopped and continued together."""
+"""Groups of benchmark processes that are stopped and resumed together."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ while True:
     actions = actions[16:] + actions[:16]
     print(steps, flush=True)
 """
-"""A program with arguments TASK NUM_ENVS SEED that steps copies by random actions and
-prints how many steps they have made."""
+"""A Python program with the arguments TASK NUM_ENVS SEED, which steps copies of the
+environment with random actions and prints the total number of steps."""
 
 
 class ProcessGroup:
-    """Processes that are stopped and continued together."""
+    """Processes that are stopped and resumed together."""
 
     def __init__(self, commands: Sequence[Sequence[str]]) -> None:
         self.processes = [
@@ -66,7 +66,7 @@ class ProcessGroup:
 
     @property
     def cpu_s(self) -> float:
-        """CPU-seconds of all processes so far."""
+        """CPU-seconds that all processes have used so far."""
         total = 0
         for process in self.processes:
             try:
@@ -78,7 +78,7 @@ class ProcessGroup:
         return total / _TICKS_PER_S
 
     def signal(self, number: signal.Signals) -> None:
-        """Sends a signal to all."""
+        """Sends a signal to all processes."""
         for process in self.processes:
             process.send_signal(number)
 
@@ -100,10 +100,10 @@ class ProcessGroup:
 
 @contextlib.contextmanager
 def processes(commands: Sequence[Sequence[str]]) -> Iterator[ProcessGroup]:
-    """Runs one process for each command, and kills them all at the end.
+    """Starts one process per command, and kills all processes when the context exits.
 
     Args:
-        commands: The command of each process, which prints how many steps it has made.
+        commands: The commands to start, which print their numbers of steps so far.
     """
     group = ProcessGroup(commands)
     try:

@@ -1,4 +1,4 @@
-"""A model with random weights: speed does not depend on them."""
+"""Models with random weights for benchmarks; speed does not depend on the weights."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ def write_random_model(
     task: str = "",
     with_graph: bool = False,
 ) -> Path:
-    """Publishes a model with random weights; returns its directory.
+    """Publishes a model with random weights, and returns its directory.
 
     Args:
-        path: The model directory, made here; its parent exists.
-        asked: What the network must take and answer.
-        config: The network.
+        path: The model directory to create; its parent must exist.
+        asked: The inputs and outputs that the network must have.
+        config: The network's config.
         task: The model's game or environment.
-        with_graph: Whether there is an ONNX graph beside the weights.
+        with_graph: Whether to export an ONNX graph as well.
 
     Raises:
-        UsageError: The network cannot take or answer what is asked.
+        UsageError: The network does not support the inputs or outputs in ``asked``.
     """
     import torch
 
@@ -58,15 +58,15 @@ def write_random_model(
 
 
 def bench_net(net: str, *, auxiliary: bool = False) -> NetConfig:
-    """Returns the config for a text like ``6x96`` or ``minigo:6x64``.
+    """Returns the network config for a string like ``6x96`` or ``minigo:6x64``.
 
     Args:
-        net: The text.
+        net: The string.
         auxiliary: Whether the network has auxiliary heads.
 
     Raises:
-        UsageError: The text is neither, a number is out of range, or the network
-            cannot have auxiliary heads.
+        UsageError: The string has neither form, a number is out of range, or the
+            network cannot have auxiliary heads.
     """
     if not net.startswith(_MINIGO):
         return dataclasses.replace(parse_net(net), auxiliary=auxiliary)

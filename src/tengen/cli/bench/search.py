@@ -1,14 +1,15 @@
 """``tengen bench search``: simulations per CPU-second on one core, without a network.
 
-The hash evaluator stands in for the network. The time is that of the rules, the tree,
-the softmax of the hash evaluator's logits and the backups. ``sims_per_cpu_s_encoded``
-also writes the planes of every leaf. Each search starts with an empty tree, at a
+The hash evaluator replaces the network, so the rate covers the rules, the tree, the
+softmax of the hash evaluator's logits and the backups. ``sims_per_cpu_s_encoded`` also
+includes writing the planes of every leaf. Each search starts with an empty tree, at a
 position of a random game.
 
-With ``--threads`` or ``--net`` several threads search one tree instead. Each round
-measures all rows of the table. A row's speedup is the median over rounds of its rate
-divided by the rate of one thread with one leaf per batch. Because larger batches alone
-make a network faster, one thread with the larger ``batch_rows`` also has a row.
+With ``--threads`` or ``--net``, several threads search one tree instead. The rows of
+the table are measured in turns. In each turn, a row's rate is divided by the rate of
+one thread that evaluates one leaf at a time; the speedup is the median over the turns.
+A network gains from larger batches as well as from threads, so there is also a row for
+one thread with batches as large as those of the threads in play (``batch_rows``).
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    """Returns the median rates over alternating rounds, with and without planes.
+    """Runs the benchmark and returns its report, with median rates over the rounds.
 
     Raises:
         UsageError: An option is invalid.
@@ -115,7 +116,7 @@ def _run_threads(args: argparse.Namespace) -> dict[str, Any]:
 def _calibrate(
     search: Callable[[int], object], turn_s: float, clock: Callable[[], float]
 ) -> int:
-    """Returns the number of searches that take about ``turn_s`` on ``clock``."""
+    """Returns how many searches take about ``turn_s`` seconds by ``clock``."""
     num_searches = 1
     while True:
         start_s = clock()
@@ -146,14 +147,14 @@ class _Case:
 def run_threads(
     game: str, simulations: int, threads: int, net: str | None
 ) -> dict[str, Any]:
-    """Returns the table and the rate of its last row, as JSON values.
+    """Measures threads that search one tree, and returns the report as JSON values.
 
     Args:
         game: A native game.
-        simulations: Number of simulations per search.
+        simulations: Simulations per search.
         threads: Number of threads that search one tree, compared with one thread.
         net: ``BLOCKSxCHANNELS`` of a network with random weights, evaluated as in play;
-            None for the null and the hash evaluator.
+            None to measure the null and the hash evaluator instead.
 
     Raises:
         UsageError: The game is not native, or the net is not BLOCKSxCHANNELS.
@@ -221,7 +222,7 @@ def _with_net(game: Game, path: Path, simulations: int, case: _Case) -> Search:
         nonlocal num_done
         total = 0
         for _ in range(num_searches):
-            # A new position for each search, because evaluations are cached.
+            # Each search needs a new position, because the cache holds evaluations.
             result = searcher.run(_opening(game, num_done), request)
             total += int(result.num_simulations)
             num_done += 1

@@ -1,13 +1,13 @@
 """``tengen bench selfplay``: the share of the backend's best rate that games reach.
 
-Two kinds of rounds take turns in one process. In one the backend evaluates fixed
-batches of real positions as fast as it can, at its best batch size. In the other games
-are played and written to disk, with the same model and threads. The share is the median
-over pairs of neighbouring rounds.
+Two kinds of rounds alternate in one process. In the first, the backend evaluates fixed
+batches of real positions as fast as it can, at its fastest batch size. In the second,
+games are played and written to disk with the same model and threads. The share is the
+median over pairs of neighbouring rounds.
 
-Games begin anew in each round, and rows count only for games that ended in it. So a
-rate of rows is known only if games end in every round, and is too low unless a round is
-many times as long as a game. ``plies_per_s`` counts every ply that was searched.
+Every round starts new games, and counts rows only for games that end in the round. The
+rate of rows is therefore known only if games end in every round, and is too low unless
+a round lasts many times as long as a game. ``plies_per_s`` counts all searched plies.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ from tengen.search import MAX_SIMULATIONS, SearchConfig
 
 __all__ = ["add_arguments", "run"]
 
-# More than a round can play.
+# More games than one round can play.
 _NUM_GAMES = 10_000_000
 _MAX_ROUNDS = 10_000
-# In a shorter round a backend may not end even one batch.
+# In a shorter round, a backend might not complete a single batch.
 _MIN_ROUND_S, _MAX_ROUND_S = 0.1, 86_400.0
 
 
@@ -127,11 +127,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    """Returns the shares and rates; pins this process to the measured cores.
+    """Runs the benchmark on ``args.cores`` cores, and returns its report.
+
+    Pins this process to these cores.
 
     Raises:
-        UsageError: An option is refused.
-        RunError: The backend refuses the model, or the disk is full.
+        UsageError: An option is invalid.
+        RunError: The backend rejects the model, or the disk is full.
     """
     most = available_cores()
     cores = most if args.cores is None else args.cores
@@ -167,7 +169,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         device_rows=args.device_rows,
     )
     if args.net != NO_NET:
-        # Refused before anything is made.
+        # Reject an invalid network before any folder or model is created.
         bench_net(args.net).signature(board_of(rules).signature)
     elif (args.devices, args.backend, args.precision) != ("auto",) * 3:
         raise UsageError(
@@ -206,21 +208,18 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _rate(num_things: int, seconds: float, num_seen: int) -> float | None:
-    """Returns the rate per second; None where nothing was seen that counts."""
+    """Returns ``num_things`` per second, or None if ``num_seen`` is 0."""
     return num_things / seconds if num_seen else None
 
 
 def _median(values: list[float | None]) -> float | None:
-    """Returns the median; None if a round's value is unknown: the rest are biased."""
+    """Returns the median, or None if any value is None, as the rest would be biased."""
     known = [value for value in values if value is not None]
     return statistics.median(known) if len(known) == len(values) else None
 
 
 def _note(num_games: list[int], num_slots: int) -> str | None:
-    """Returns a warning about the rates of rows, if too few games ended in the rounds.
-
-    None where there is nothing to warn of.
-    """
+    """Returns a warning if too few games ended for reliable row rates, else None."""
     unended = sum(num == 0 for num in num_games)
     if unended:
         return (
@@ -236,7 +235,7 @@ def _note(num_games: list[int], num_slots: int) -> str | None:
 
 
 def _check_work(args: argparse.Namespace) -> None:
-    """Refuses numbers under the option's name, which may differ from the config's."""
+    """Checks numbers here, so that errors name the option instead of the setting."""
     check_range("simulations", args.simulations, 1, MAX_SIMULATIONS)
     check_range("cheap-simulations", args.cheap_simulations, 1, MAX_SIMULATIONS)
     share = args.full_share
@@ -248,27 +247,26 @@ def _check_work(args: argparse.Namespace) -> None:
 
 @dataclass(frozen=True)
 class _Pair:
-    """One round of the backend and the round of games after it."""
+    """The results of one backend round and the round of games after it."""
 
     share_of_backend: float
-    """Evaluations per second of games, divided by those of the backend alone."""
+    """Evaluations per second in games, divided by those of the backend alone."""
     share_of_backend_cpu: float
-    """The same share of evaluations per CPU-second, for busy machines."""
+    """The same ratio for evaluations per CPU-second, which suits busy machines."""
     backend_evals_per_s: float
     backend_evals_per_cpu_s: float
     evals_per_s: float
     evals_per_cpu_s: float
     plies_per_s: float | None
-    """Plies searched, also those of games that did not end; None where there were
-    none."""
+    """Searched plies, including those of unfinished games; None if there were none."""
     plies_per_cpu_s: float | None
     rows_per_s: float | None
-    """Rows of games that ended; None where no game ended."""
+    """Rows of games that ended; None if no game ended."""
     rows_per_cpu_s: float | None
     simulations_per_s: float
     simulations_per_cpu_s: float
     num_games: int
-    """Games that ended."""
+    """Number of games that ended in the round."""
     games_per_s: float | None
     batch_rows: float
     batch_capacity: float
@@ -306,11 +304,11 @@ class _Bench:
                 task=rules.name,
                 with_graph=True,
             )
-            # As in training: a network that says so plays in floats only.
+            # As in training, a network that cannot be quantised gets no int8 model.
             is_fit = bench_net(net).can_quantise and can_quantise()
             if inference.backend != "torch" and is_fit:
                 quantise(directory, self._planes)
-            # The rates of all batches are wanted, also where their size is given.
+            # Try all batch sizes even if ``device_rows`` is set, to find the fastest.
             tried = dataclasses.replace(inference, device_rows=0)
             choice = choose(directory, tried, {"planes": self._planes}, cores)
             self.inference, rows_per_s = choice.config, choice.rows_per_s
@@ -322,7 +320,7 @@ class _Bench:
         self.alone = self._alone(rows_per_s)
 
     def pair(self, index: int) -> _Pair:
-        """Measures the backend, then games."""
+        """Measures the backend, then self-play."""
         raw_s, raw_cpu_s = self.alone.measure(self._round_s)
         played, cpu_s = self._play(index)
         evals_per_s = played.num_evaluations / played.seconds
@@ -363,7 +361,7 @@ class _Bench:
         ends_s: list[float] = []
 
         def watch(num_games: int, num_evaluations: int) -> None:
-            # The round begins here, when devices are prepared.
+            # The round starts at the first call, when the devices are ready.
             if not ends_s:
                 ends_s.append(time.monotonic() + self._round_s)
             if time.monotonic() >= ends_s[0]:

@@ -1,19 +1,19 @@
 """``tengen bench store``: the experience store under eight reference workloads.
 
-Every figure counts the CPU-seconds of the client and of the server together. Server,
-writers and samplers are processes of their own. ``sample`` draws batches, gathers
-them, and sends new priorities where the workload has them; ``insert`` copies items in;
-``copy`` is what copying random items from an array of the same size costs on the same
-machine. Samplers and copiers read every byte of their batches; ``read_share`` is the
-part of a sampler's CPU-seconds that reading takes, and ``unread_share_of_copies``
-compares both sides without it. The measurements take turns, because the speed of a
-machine's memory changes from minute to minute, and a figure is the median of its turns.
-With ``--cold`` memory holds a tenth of the steps, and the rest lies on a disk. With
-``--paced`` all workloads run at once at the reference's rates, and a call's latency
-counts from when the call was due. The processes share memory, or with ``--over tcp``
-talk over the loopback interface, as if they were on different hosts. With
-``--selection`` there are no processes, and only the choice of the next items is
-measured.
+The server, the writers and the samplers are separate processes. CPU-seconds are those
+of the client plus those of the server. Samplers sample and gather batches, and send new
+priorities if the workload has them; writers copy items into the store. As an upper
+bound, ``copies`` measures copying random items from an array on the same machine.
+Samplers and copiers read every byte of their batches. ``read_share`` is the fraction of
+the samplers' CPU-seconds that reading takes, and ``unread_share_of_copies`` compares
+samples with copies without reading. The measurements take turns, because a machine's
+memory speed varies from minute to minute; each result is the median of its turns.
+
+With ``--cold``, memory holds a tenth of the steps, and a disk holds the rest. With
+``--paced``, all workloads run concurrently at the reference's rates, and a call's
+latency counts from its due time. The processes share memory or, with ``--over tcp``,
+use the loopback interface. With ``--selection``, only the selection of items is
+measured, in this process.
 """
 
 from __future__ import annotations
@@ -52,25 +52,24 @@ __all__ = [
 ]
 
 Role = Callable[..., None]
-"""The function of a client's process: takes a pipe and a `Client`, sends results."""
+"""A client process's main function: takes a pipe and a `Client`, and sends results."""
 
-# The reference's machine has a terabyte of memory; capacities here are that much
-# smaller.
+# Divides the reference's capacities, because its machine has a terabyte of memory.
 _DIVISOR = 12
-# The share of its steps that a store with a disk keeps in memory.
+# The fraction of the steps that a store with a disk holds in memory.
 _MEMORY_SHARE = 0.1
 _SPAWN = multiprocessing.get_context("spawn")
 
 
 class ServerProcess:
-    """A filled store in a process of its own; closing it removes its folders.
+    """A filled store in its own process; leaving the context removes its folders.
 
     Args:
-        workloads: Their tables.
-        over: How clients reach it, ``memory`` or ``tcp``.
-        num_bytes: Bytes of all steps, at most.
-        disk: A folder on a disk: memory holds a tenth, and the rest goes there; None:
-            memory holds all.
+        workloads: The workloads whose tables the store has.
+        over: How clients connect to the store, ``memory`` or ``tcp``.
+        num_bytes: Maximum number of bytes of all steps.
+        disk: A folder on a disk that holds nine tenths of the steps; None: memory holds
+            all steps.
     """
 
     def __init__(
@@ -80,7 +79,7 @@ class ServerProcess:
         num_bytes: int,
         disk: Path | None = None,
     ) -> None:
-        # A tenth is left for chunks that are being filled and for batches on loan.
+        # Leave a tenth for chunks that are being filled and for batches on loan.
         wanted = [one.entries * one.stored_bytes / _DIVISOR for one in workloads]
         part = min(1.0, 0.9 * num_bytes / sum(wanted))
         self.capacities = [
@@ -95,7 +94,7 @@ class ServerProcess:
         where: dict[str, Any] = {"memory_bytes": num_bytes}
         if over == "tcp":
             where["listen"] = "127.0.0.1:0"
-        # Without a folder, other processes could not open the store's rows.
+        # Without a folder, other processes could not map the store's steps.
         if over != "tcp" or disk is not None:
             where["directory"] = self.address
         self._disk: str | None = None
@@ -132,9 +131,10 @@ class ServerProcess:
     def measure(
         self, clients: list[tuple[Role, Client]]
     ) -> tuple[list[dict[str, Any]], float]:
-        """Returns the clients' results, and the CPU-seconds of clients and server.
+        """Runs clients; returns their results, and CPU-seconds including the server's.
 
-        The server's CPU-seconds include its warm-up and are scaled to the measurement.
+        The server's CPU-seconds also cover the warm-up, so only the measurement's share
+        of them counts.
         """
         before = self._cpu_s()
         results = together(clients)
@@ -149,7 +149,7 @@ class ServerProcess:
 
 
 def together(clients: Sequence[tuple[Role, object]]) -> list[dict[str, Any]]:
-    """Runs clients in processes of their own, and returns what each sends."""
+    """Runs each client in its own process, and returns the clients' results."""
     started = []
     for role, client in clients:
         ours, theirs = _SPAWN.Pipe()
@@ -166,7 +166,7 @@ def together(clients: Sequence[tuple[Role, object]]) -> list[dict[str, Any]]:
 
 
 def _run_role(role: Callable[..., None], pipe: Connection, *args: Any) -> None:
-    """Runs a role, and reports an error of it to the benchmark in one line."""
+    """Runs a role; sends a TengenError to the benchmark instead of raising it."""
     try:
         role(pipe, *args)
     except TengenError as error:
@@ -188,9 +188,9 @@ def _receive(pipe: Connection, process: BaseProcess) -> Any:
 
 
 _WARM_S = 1.0
-# Turns of a figure: a machine's speed changes from minute to minute.
+# Several turns per result, because a machine's speed varies from minute to minute.
 _NUM_TURNS = 3
-# Of --selection: items of a table, items of a batch, and batches.
+# For --selection: table sizes in items, items per batch, and number of batches.
 _SIZES = (400_000, 100_000_000)
 _BATCH_SIZE = 32
 _NUM_BATCHES = 20_000
@@ -235,10 +235,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    """Returns one row for each workload.
+    """Runs the benchmark and returns a report with one row per workload.
 
     Raises:
-        UsageError: An option is refused.
+        UsageError: An option is invalid.
     """
     named = {**WORKLOADS, **VARIANTS}
     known = [*named, "all"]
@@ -261,7 +261,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         )
     if args.paced:
         return _run_paced(workloads, args.over, memory_bytes, args.seconds, args.cold)
-    # Nothing inserts while samples are measured, so items must not run out of uses.
+    # No writer runs while samples are measured, so items must not be used up.
     workloads = [one.at_full_speed() for one in workloads]
     rows = [
         _run_alone(one, args.over, memory_bytes, args.seconds, args.cold)
@@ -283,7 +283,7 @@ def _run_alone(
     seconds: float,
     disk: Path | None,
 ) -> dict[str, Any]:
-    """Measures copies, samples and inserts in turns; the median of the turns."""
+    """Measures copies, samples and inserts in turns, and returns the medians."""
     sizes = {"insert": 64 if workload.stored_bytes < 65536 else 1, "insert_1": 1}
     turns: list[dict[str, float]] = []
     with ServerProcess([workload], over, memory_bytes, disk) as server:
@@ -374,10 +374,10 @@ def _run_paced(
 
 
 def _run_selection() -> dict[str, Any]:
-    """Returns one row for each sampler and size: median microseconds of an item.
+    """Returns one row per sampler and table size, with median microseconds per item.
 
-    For prioritized samplers the draw and the learner's new priority both count. The
-    largest tables take 2 GB.
+    For prioritized samplers, the time includes the learner's update of the priority.
+    The largest tables use 2 GB of memory.
     """
     rows = []
     for num_items in _SIZES:

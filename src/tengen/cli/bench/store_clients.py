@@ -1,8 +1,8 @@
-"""The processes of the store's benchmark: server, writers, samplers.
+"""The processes of the store benchmark: server, writers and samplers.
 
-A client reads every byte of its batches, by adding up the array's words. The time and
-CPU-seconds of reading are reported separately, as for the plain copies, and a latency
-does not include them.
+A client reads every byte of its batches, by summing the words of each array. The
+CPU-seconds of reading are reported separately, also for plain copies, and latencies do
+not include the time of reading.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ _FILL_BYTES = 8 << 20
 
 @dataclass(frozen=True)
 class Client:
-    """What a writer or sampler does.
+    """The settings of a writer or sampler.
 
     Attributes:
-        workload: The workload whose table it uses.
-        address: The store's, as for `Store.connect`.
-        warm_s: Seconds before the measurement.
-        seconds: Of the measurement.
-        rate: Items a second: each call is due at a fixed time, however late the calls
-            before it were; None: as fast as possible.
-        batch_size: Items a command.
-        num_ahead: Batches drawn ahead.
+        workload: The workload whose table the client uses.
+        address: The store's address, as for `Store.connect`.
+        warm_s: Duration of the warm-up.
+        seconds: Duration of the measurement.
+        rate: Items per second. Each call is due at a fixed time, even if earlier calls
+            were late. None: as fast as possible.
+        batch_size: Items per call.
+        num_ahead: Number of batches to sample ahead.
     """
 
     workload: Workload
@@ -62,13 +62,13 @@ def run_server(
     capacities: list[int],
     where: dict[str, Any],
 ) -> None:
-    """Makes the store, fills it, and tells its address and then its CPU-seconds.
+    """Creates and fills the store, and sends its address and, on request, CPU-seconds.
 
     Args:
-        pipe: To the benchmark.
-        workloads: Their tables.
-        capacities: Items of each.
-        where: The store's budgets and folders, or address.
+        pipe: The connection to the benchmark.
+        workloads: The workloads whose tables the store has.
+        capacities: Capacity of each table, in items.
+        where: The store's memory and disk budgets, folders and listening address.
     """
     tables = [
         workload.table(capacity)
@@ -85,9 +85,9 @@ def run_server(
 def latencies(results: Sequence[dict[str, Any]]) -> dict[str, float]:
     """Returns the median, 99th percentile and maximum over all calls, in ms.
 
-    A paced call's latency counts from when it was due, and so includes its wait for the
-    calls before it; any other call's counts from when it was made. ``service_p99_ms``
-    always counts from when a call was made.
+    A paced call's latency counts from its due time, and so includes the wait for
+    earlier calls; the latency of other calls counts from their start.
+    ``service_p99_ms`` always counts from the start of a call.
     """
     waits = np.concatenate([np.frombuffer(one["waits_s"]) for one in results])
     services = np.concatenate([np.frombuffer(one["services_s"]) for one in results])
@@ -100,7 +100,7 @@ def latencies(results: Sequence[dict[str, Any]]) -> dict[str, float]:
 
 
 def run_writer(pipe: Connection, client: Client) -> None:
-    """Inserts items, ``batch_size`` a command."""
+    """Inserts items, ``batch_size`` items per call."""
     size = client.batch_size
     store = Store.connect(client.address)
     with _open_writer(store, "writer", client.workload) as writer:
@@ -109,7 +109,7 @@ def run_writer(pipe: Connection, client: Client) -> None:
 
 
 def run_sampler(pipe: Connection, client: Client) -> None:
-    """Draws batches, reads each, and sends new priorities if the workload has them."""
+    """Samples and reads batches, and sends new priorities if the workload has them."""
     store = Store.connect(client.address)
     table = store.table(client.workload.name)
     sampler = table.sampler(client.batch_size, num_ahead=client.num_ahead)
@@ -129,10 +129,7 @@ def run_sampler(pipe: Connection, client: Client) -> None:
 
 
 def run_copies(pipe: Connection, client: Client) -> None:
-    """Copies random items of an array into one batch, and reads each batch.
-
-    This is the upper bound that memory sets.
-    """
+    """Copies random items to a batch and reads it: the upper bound that memory sets."""
     item_bytes, size = client.workload.item_bytes, client.batch_size
     num_items = max(2 * size, min(client.workload.entries, (2 << 30) // item_bytes))
     source = np.ones((num_items, item_bytes), np.uint8)
@@ -149,16 +146,17 @@ def run_copies(pipe: Connection, client: Client) -> None:
 
 
 class _Reading:
-    """Reads a client's batches, and counts what reading has cost so far."""
+    """Reads a client's batches, and accumulates the time that reading takes."""
 
     def __init__(self) -> None:
         self.num_bytes = 0
         self.seconds = 0.0
-        self.cpu_seconds = 0.0  # of this thread: others may gather the next batch
+        # Of this thread only, because other threads may gather the next batch.
+        self.cpu_seconds = 0.0
         self.checksum = 0
 
     def read(self, arrays: Iterable[NDArray[Any]]) -> None:
-        """Reads every byte of contiguous arrays, eight at a time."""
+        """Reads every byte of contiguous arrays, eight bytes at a time."""
         start, start_cpu = time.perf_counter(), time.thread_time()
         for one in arrays:
             content = one.reshape(-1).view(np.uint8)
@@ -218,13 +216,13 @@ def _measure(
     reading: _Reading,
     finish: Callable[[], None] = lambda: None,
 ) -> dict[str, Any]:
-    """Runs steps, paced or not.
+    """Repeats ``step`` for the warm-up and the measurement, and returns the results.
 
     Returns:
         ``items``, ``seconds`` and ``cpu_seconds`` of the measurement; ``read_bytes``
-        and ``read_cpu_seconds``, the part of reading; ``all_items``, which includes the
-        warm-up; and for `latencies` ``waits_s`` and ``services_s``, one float64 for
-        each call, as bytes.
+        and ``read_cpu_seconds`` for reading alone; ``all_items``, including the
+        warm-up; and, for `latencies`, ``waits_s`` and ``services_s``, one float64 per
+        call, as bytes.
     """
     warm = _repeat(client, client.warm_s, step, reading)
     num_bytes, read_cpu = reading.num_bytes, reading.cpu_seconds
@@ -244,7 +242,7 @@ def _measure(
 
 
 class _Calls:
-    """The calls of one stretch of time, and the seconds of each."""
+    """The latencies, in seconds, of the calls in one period."""
 
     def __init__(self) -> None:
         self.num_items = 0
@@ -255,9 +253,9 @@ class _Calls:
 def _repeat(
     client: Client, seconds: float, step: Callable[[], None], reading: _Reading
 ) -> _Calls:
-    """Repeats a call, at the times when it is due if the client is paced.
+    """Repeats ``step`` for ``seconds``, at fixed due times if the client is paced.
 
-    A call that was due and not begun by the end counts with its wait until then.
+    A call that is due before the end but never starts counts with its wait so far.
     """
     calls = _Calls()
     start = now = time.perf_counter()

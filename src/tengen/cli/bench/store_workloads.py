@@ -1,16 +1,15 @@
-"""The workloads that a store is measured with: eight of a reference, and variants.
+"""The workloads of the store benchmark: eight from a reference, and variants.
 
 Source: the reference table of the research note on distributed storage for decision
-agents: entries, bytes and rates of eight agents in their environments. Its SAC row
-samples 138 items/s and 16 MB/s, which contradict each other at 3 KB an item; the 138
-items/s are used.
+agents, with the entries, bytes and rates of eight agents in their environments. The
+table gives 138 items/s and 16 MB/s for SAC's samples, which is inconsistent with 3 KB
+per item; the workload uses 138 items/s.
 
-``NAME_run`` is what a run of ``tengen train`` sends by default: DQN and R2D2 in
-``atari/Pong``, PPO and IMPALA (``vtrace``) in ``atari/Qbert``, SAC in
-``mujoco/Hopper``.
-Bytes, steps, entries and batches are those of the agents' defaults, which a test
-compares. The rates of inserts are the reference's, and the rates of samples follow from
-how often the agent draws each item.
+``NAME_run`` is the workload of a run of ``tengen train`` with default settings: DQN and
+R2D2 in ``atari/Pong``, PPO and IMPALA (``vtrace``) in ``atari/Qbert``, SAC in
+``mujoco/Hopper``. Bytes, steps, entries and batch sizes are the agents' defaults; a
+test compares them. Insert rates are the reference's, and sample rates follow from the
+number of times that the agent samples each item.
 """
 
 from __future__ import annotations
@@ -23,25 +22,25 @@ __all__ = ["VARIANTS", "WORKLOADS", "Workload"]
 
 _KB = 1024
 _MB = 1024 * _KB
-# More uses of an item than any measurement makes.
+# A maximum number of samples per item that no measurement reaches.
 _UNREACHED = 2**31 - 1
 
 
 @dataclass(frozen=True)
 class Workload:
-    """One agent's table, and the agent's inserts and samples.
+    """One agent's table, and the agent's rates of inserts and samples.
 
     Attributes:
-        name: As on the command line.
-        entries: Items of the table.
-        item_bytes: Bytes of each sample.
-        is_prioritized: Whether priorities come back with every batch.
-        max_times_sampled: Most uses of an item; 0: no bound.
-        adds_per_s: Inserts of all actors together.
-        samples_per_s: Samples of the learner.
-        batch_size: Items a batch.
-        num_steps: Steps of a sample.
-        period: Steps from an item's first to the next one's, of ``num_steps``.
+        name: The workload's name on the command line.
+        entries: Capacity of the table, in items.
+        item_bytes: Bytes per item.
+        is_prioritized: Whether the learner sends new priorities for every batch.
+        max_times_sampled: Maximum number of samples per item; 0: unlimited.
+        adds_per_s: Items per second that all actors insert together.
+        samples_per_s: Items per second that the learner samples.
+        batch_size: Items per batch.
+        num_steps: Steps per item.
+        period: Steps from the start of an item to the start of the next item.
     """
 
     name: str
@@ -57,27 +56,27 @@ class Workload:
 
     @property
     def step_bytes(self) -> int:
-        """Bytes of one step as it is stored."""
+        """Bytes of one stored step."""
         return self.item_bytes // self.num_steps
 
     @property
     def stored_bytes(self) -> int:
-        """Bytes that an item adds to the items before it."""
+        """Bytes that each new item adds to the store; overlapping items share steps."""
         return self.step_bytes * self.period
 
     def at_full_speed(self) -> Workload:
-        """Returns the workload with uses that are counted and never run out."""
+        """Returns the workload with a sample limit per item that is never reached."""
         if self.max_times_sampled == 0:
             return self
         return replace(self, max_times_sampled=_UNREACHED)
 
     def table(self, max_items: int) -> TableConfig:
-        """Returns the table's config, for so many items."""
+        """Returns the config of the table, with a capacity of ``max_items``."""
         return TableConfig(
             name=self.name,
             columns={
+                # The size differs from table to table, so that no tables share steps.
                 "data": Column(dtype="uint8", shape=(self.step_bytes - 8,)),
-                # Its size differs in every table, so that no two tables share steps.
                 "number": Column(dtype="int64"),
             },
             sampler=Selector(kind="prioritized" if self.is_prioritized else "uniform"),
@@ -113,7 +112,7 @@ def _run(
     batch_size: int,
     max_times_sampled: int = 0,
 ) -> Workload:
-    """Returns the workload of a run's default."""
+    """Returns the workload of a run with default settings."""
     return Workload(
         name,
         entries,

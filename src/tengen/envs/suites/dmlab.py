@@ -1,15 +1,15 @@
-"""DeepMind Lab where it is installed: ``dmlab/explore_goal_locations_small``.
+"""DeepMind Lab, if installed: tasks such as ``dmlab/explore_goal_locations_small``.
 
-There is no pip package: the user builds DeepMind Lab by its own instructions, and the
-suite needs its module ``deepmind_lab``. An observation is ``[3, 72, 96]`` uint8, red,
-green and blue. Levels whose names begin with ``language_`` have the words of their
-instruction too, ``observation/instruction`` ``[256]`` bool. An action is one of nine,
-held for 4 frames. Levels of DMLab-30 are named by their names, others by their paths.
+The suite needs the module ``deepmind_lab``. There is no pip package, so the user builds
+DeepMind Lab from source. An observation is an RGB image, ``[3, 72, 96]`` uint8. Levels
+whose names begin with ``language_`` also have the words of their instruction,
+``observation/instruction`` ``[256]`` bool. There are nine actions, each held for 4
+frames. A task contains the name of a DMLab-30 level, or the path of any other level.
 
 Source: Beattie et al. 2016, "DeepMind Lab" (arXiv:1612.03801); the nine actions are
 those of Espeholt et al. 2018, "IMPALA" (arXiv:1802.01561), table D.2.
-Differs from IMPALA: each word of an instruction sets one bit, chosen by the word's
-checksum; the order of words is lost.
+Differs from IMPALA: each word of an instruction sets one bit, selected by the word's
+checksum, so the order of the words is lost.
 """
 
 from __future__ import annotations
@@ -55,12 +55,13 @@ ACTIONS = (
     (20, 0, 0, 1, 0, 0, 0),
     (0, 0, 0, 0, 1, 0, 0),
 )
-"""Look left and right, up and down, strafe, move, fire, jump, crouch: forward, back,
-to the left, to the right, turn left, turn right, both turns while going, and fire."""
+"""Forward, back, strafe left, strafe right, turn left, turn right, forward with each
+turn, and fire. Columns: look sideways, look up or down, strafe, move, fire, jump,
+crouch."""
 
 
 class _Level:
-    """One copy, with the methods of ``gymnasium.Env``."""
+    """One copy of a level, with the methods of ``gymnasium.Env``."""
 
     def __init__(self, level: str) -> None:
         import deepmind_lab
@@ -88,22 +89,22 @@ class _Level:
     def reset(
         self, *, seed: int | None = None, options: Any = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Begins an episode with a new seed."""
+        """Starts an episode with a new seed."""
         if seed is not None:
             self._random = np.random.RandomState(seed)
         self._lab.reset(seed=self._random.randint(2**_SEED_BITS - 1))
         return self._seen(), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Holds an action; a level's own time limit terminates, as in publications."""
+        """Holds an action for 4 frames. Time limits terminate, as in publications."""
         reward = self._lab.step(self._actions[int(action)], num_steps=_FRAMES)
         is_over = not self._lab.is_running()
-        # A level that is over has no observation, so the last one is repeated.
+        # A level that has ended has no observation, so repeat the last observation.
         seen = self._last if is_over else self._seen()
         return seen, float(reward), is_over, False, {}
 
     def close(self) -> None:
-        """Ends the level."""
+        """Closes the level."""
         self._lab.close()
 
     def _seen(self) -> Any:
@@ -119,7 +120,7 @@ class _Level:
 
 
 def _words(instruction: str) -> NDArray[np.bool_]:
-    """Returns the bits of a sentence's words, ``[256]``."""
+    """Returns an instruction's words as bits, ``[256]``."""
     bits = np.zeros(_NUM_WORDS, np.bool_)
     for word in instruction.lower().split():
         bits[zlib.crc32(word.encode()) % _NUM_WORDS] = True
@@ -160,10 +161,10 @@ LEVELS = (
     "skymaze_irreversible_path_hard",
     "skymaze_irreversible_path_varied",
 )
-"""The levels of DMLab-30; two of them have different versions for training and test."""
+"""The levels of DMLab-30; two levels have separate versions for training and test."""
 
 _FOLDER = "tengen/dmlab"
-# Free bytes that a disk must keep; below that, maps are not kept.
+# Maps are cached only if the disk has at least this many free bytes.
 _LEAST_FREE = 2**30
 
 
@@ -173,7 +174,7 @@ def _maps_of_user() -> Path:
 
 
 class LevelCache:
-    """Compiled maps in a folder that all processes of a user share.
+    """A cache of compiled maps, in a folder that all processes of a user share.
 
     Args:
         folder: The folder of the maps.
@@ -183,11 +184,11 @@ class LevelCache:
         self._folder = folder
 
     def fetch(self, key: str, pk3_path: str) -> bool:
-        """Copies a map to a path; returns whether there was one.
+        """Copies a cached map to ``pk3_path``; returns whether the map was cached.
 
         Args:
-            key: What the map was made from.
-            pk3_path: Where Lab reads it.
+            key: Lab's key of the map.
+            pk3_path: The file from which Lab reads the map.
         """
         try:
             shutil.copyfile(self._path(key), pk3_path)
@@ -196,11 +197,11 @@ class LevelCache:
         return True
 
     def write(self, key: str, pk3_path: str) -> None:
-        """Keeps a map; a map that cannot be kept will be compiled again.
+        """Caches a map; a map that cannot be cached will be compiled again.
 
         Args:
-            key: What the map was made from.
-            pk3_path: Where Lab wrote the map.
+            key: Lab's key of the map.
+            pk3_path: The file to which Lab wrote the map.
         """
         with contextlib.suppress(OSError):
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -210,13 +211,13 @@ class LevelCache:
             os.close(handle)
             try:
                 shutil.copyfile(pk3_path, name)
-                # Moved into place as a whole, because others may read it at once.
+                # Rename the complete file, because others may read it immediately.
                 Path(name).replace(self._path(key))
             finally:
                 Path(name).unlink(missing_ok=True)
 
     def _path(self, key: str) -> Path:
-        # A key may hold anything; its digest is a file's name.
+        # A key may contain any characters, so its digest serves as the file name.
         return self._folder / f"{hashlib.sha256(key.encode()).hexdigest()}.pk3"
 
 
@@ -237,14 +238,15 @@ class _Dmlab(Suite):
 
     def film(self, name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedEnv:
         env = self.make(name, num_envs, seed)
-        # Levels with an instruction have two observations; one is the screen.
+        # Levels with an instruction have two observations; film only the screen.
         (screen,) = (one for one in env.spec.observations if "instruction" not in one)
         draw = functools.partial(draw_screen, scale=_SCALE)
         return FilmedEnv(env, ObservedCamera(screen, draw, _FPS))
 
     def maker_of_one(self, name: str) -> Callable[..., Any]:
         level = name.removeprefix(_PREFIX)
-        # A level is a program, and a run's file may name it: only those of the package.
+        # A level is a program, and its name may come from an untrusted run directory,
+        # so allow only levels of the package.
         if re.fullmatch(r"\w+(/\w+)*", level) is None:
             raise UsageError(
                 f'environment ("{name}") must name a level of DeepMind Lab by letters, '

@@ -1,4 +1,4 @@
-"""Gymnasium's environments by id, and a user's own ``gymnasium.Env``."""
+"""Environments registered with Gymnasium, and a user's own ``gymnasium.Env``."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ __all__ = [
 
 
 def make_own(make_one: Callable[[], Any], name: str, num_envs: int, seed: int) -> Env:
-    """Returns copies of an environment that has no id.
+    """Returns copies of an environment that is not registered with Gymnasium.
 
     Args:
         make_one: A subclass of ``gymnasium.Env``, or a function that returns an
-            environment; called without arguments, once for each copy. For a time limit
-            the environment itself must use ``gymnasium.wrappers.TimeLimit``.
+            environment; called without arguments, once for each copy. To have a time
+            limit, the environment itself must use ``gymnasium.wrappers.TimeLimit``.
         name: The task, for messages and the spec.
-        num_envs: Copies, at least 1.
-        seed: At least 0.
+        num_envs: Number of copies, at least 1.
+        seed: Random seed, at least 0.
 
     Raises:
-        UsageError: Gymnasium is missing, a copy cannot be made or is no
-            ``gymnasium.Env``, or a space is of a kind that is not handled.
+        UsageError: Gymnasium is missing, a copy cannot be created or is not a
+            ``gymnasium.Env``, or a space is of an unsupported kind.
     """
     return GymnasiumEnv(make_one, num_envs, seed, name=name)
 
@@ -49,17 +49,17 @@ def make_own(make_one: Callable[[], Any], name: str, num_envs: int, seed: int) -
 def film_own(
     make_one: Callable[..., Any], name: str, num_envs: int, seed: int, num_filmed: int
 ) -> FilmedEnv:
-    """Returns the copies of ``make_own`` with pictures.
+    """Returns the same copies as ``make_own``, with the first copies filmed.
 
     Args:
-        make_one: As for ``make_own``; it gets ``render_mode`` if it takes it.
+        make_one: As for ``make_own``; receives ``render_mode`` if it has the parameter.
         name: See ``make_own``.
         num_envs: See ``make_own``.
         seed: See ``make_own``.
         num_filmed: See ``tengen.envs.make_filmed``.
 
     Raises:
-        UsageError: As ``make_own``, or the environment has no pictures.
+        UsageError: As for ``make_own``, or the environment cannot render arrays.
     """
     try:
         inspect.signature(make_one).bind(render_mode=RENDER_MODE)
@@ -73,13 +73,13 @@ def film_own(
 
 
 def _registered(name: str) -> Any:
-    """Returns Gymnasium's registered spec of an id.
+    """Returns the spec that Gymnasium has registered for an id.
 
     Raises:
         UsageError: The id is unknown.
     """
     registry = import_gymnasium().registry
-    # Checked here, because Gymnasium would import a module named before a colon.
+    # Check the id here, because Gymnasium would import a module named before a colon.
     if name not in registry:
         lister = "gymnasium.pprint_registry() lists the ids"
         advice = did_you_mean(name, registry, lister)
@@ -95,36 +95,36 @@ _PROVEN = frozenset({"gymnasium.envs.classic_control.cartpole:CartPoleVectorEnv"
 
 
 def is_proven(registered: Any) -> bool:
-    """Returns whether a registered environment has a vector form that is proven.
+    """Returns whether an environment has a vector form that is known to be correct.
 
     Args:
         registered: The environment's ``gymnasium.envs.registration.EnvSpec``.
     """
-    # Not with additional wrappers, because a vector form is made without them.
+    # Exclude additional wrappers, because a vector form is created without wrappers.
     return (
         registered.vector_entry_point in _PROVEN and not registered.additional_wrappers
     )
 
 
 class GymnasiumVectorEnv:
-    """Copies of a Gymnasium environment with a proven vector form, such as CartPole.
+    """A Gymnasium environment in its own vector form, such as CartPole.
 
-    All copies draw from one random stream, which no other seed shares. So a copy's next
-    episode depends on which other copies began episodes before. The same seed, number
-    of copies and actions give the same steps.
+    All copies share one random generator, which depends on the seed. A copy's next
+    episode therefore depends on the episodes that other copies started before. The same
+    seed, number of copies and actions give the same steps.
 
     Args:
         name: A Gymnasium id that ``is_proven``.
-        num_envs: Copies, at least 1.
-        seed: At least 0.
+        num_envs: Number of copies, at least 1.
+        seed: Random seed, at least 0.
         render_mode: Gymnasium's render mode for ``render``; None for no pictures.
 
     Attributes:
         spec: The environment's spec.
-        num_envs: Number N of copies.
+        num_envs: Number of copies, N.
 
     Raises:
-        UsageError: A number is out of its range, or the environment cannot be made.
+        UsageError: A number is out of range, or the environment cannot be created.
     """
 
     def __init__(
@@ -160,7 +160,7 @@ class GymnasiumVectorEnv:
         )
 
     def reset(self) -> Arrays:
-        """Begins all episodes anew from the seed; see ``Env.reset``."""
+        """Restarts all copies from the seed; see ``Env.reset``."""
         try:
             states, _ = self._envs.reset(seed=self._seed)
         except RAISED as error:
@@ -172,7 +172,7 @@ class GymnasiumVectorEnv:
         """Steps every copy; see ``Env.step``.
 
         Raises:
-            EnvError: The environment raised, or a number is not finite.
+            EnvError: The environment raised an error, or returned a non-finite number.
             RunError: An action is out of range.
         """
         native = self._actions.to_gymnasium(actions, self.num_envs)
@@ -190,16 +190,16 @@ class GymnasiumVectorEnv:
         return self._observations.read(observation)
 
     def own_action(self, action: NDArray[Any]) -> Any:
-        """Returns an action of the action space; see ``Env.own_action``."""
+        """Returns an action as Gymnasium expects it; see ``Env.own_action``."""
         return self._actions.to_own(action)
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """Gymnasium's metadata, which has the render modes."""
+        """Gymnasium's metadata, which lists the render modes."""
         return dict(self._envs.metadata)
 
     def render(self, copy: int) -> Any:
-        """Returns a copy's picture; Gymnasium draws all copies at once."""
+        """Returns a copy's picture; Gymnasium renders all copies in one call."""
         if self._drawn is None:
             self._drawn = self._envs.render()
         return self._drawn[copy]
@@ -247,4 +247,4 @@ class _Ids(Suite):
 
 
 SUITE = _Ids(prefix="", package="gymnasium")
-"""The ids that are registered with Gymnasium."""
+"""The environments that are registered with Gymnasium."""

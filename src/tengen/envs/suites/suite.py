@@ -1,6 +1,6 @@
-"""What suites of environments have in common: names, and how to make and film copies.
+"""Base classes of environment suites: task names, and creating and filming copies.
 
-A suite's package is imported when one of its environments is first made or listed.
+A suite's package is imported when one of its environments is first created or listed.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ __all__ = ["ListedSuite", "PackagedSuite", "Suite"]
 
 @dataclass(frozen=True, kw_only=True)
 class Suite:
-    """Environments of one origin. A subclass has ``known``, ``make`` and ``film``."""
+    """Environments of one origin. Subclasses define ``known``, ``make``, ``film``."""
 
     prefix: str
     """Prefix of the tasks, such as ``minatar/``; empty for Gymnasium's ids."""
     package: str
-    """The package that the environments need."""
+    """The Python package that the environments need."""
     install: Callable[[], str] | None = None
-    """Says how to install the package; None: the extra named like the prefix."""
+    """Returns how to install the package; None: the extra named like the prefix."""
 
     @property
     def is_installed(self) -> bool:
@@ -45,13 +45,13 @@ class Suite:
         raise NotImplementedError
 
     def names(self) -> list[str]:
-        """Returns the installed tasks in order; none where the package is missing."""
+        """Returns all tasks, or an empty list if the package is not installed."""
         return (
             [self.prefix + name for name in self.known()] if self.is_installed else []
         )
 
     def short_name(self, name: str) -> str:
-        """Returns a task without the prefix.
+        """Returns the task ``name`` without the prefix.
 
         Raises:
             UsageError: The environment is unknown, or the package is not installed.
@@ -62,7 +62,7 @@ class Suite:
         return short
 
     def check_installed(self, name: str) -> None:
-        """Raises UsageError where the package of a task is not installed."""
+        """Raises UsageError if the package of the task ``name`` is not installed."""
         if not self.is_installed:
             usual = functools.partial(pip_install_extra, self.prefix.rstrip("/"))
             raise UsageError(
@@ -71,7 +71,7 @@ class Suite:
             )
 
     def check_known(self, name: str, is_known: bool, known: Iterable[str]) -> None:
-        """Raises UsageError, with the most similar name, for a task that is unknown."""
+        """Raises UsageError with the most similar name, unless ``is_known``."""
         if not is_known:
             advice = did_you_mean(name, [self.prefix + one for one in known])
             raise UsageError(
@@ -82,29 +82,29 @@ class Suite:
         """Returns copies of an environment; see ``tengen.envs.make``.
 
         Raises:
-            UsageError: The environment is unknown or cannot be made, or the package is
-                not installed.
+            UsageError: The environment is unknown or cannot be created, or the package
+                is not installed.
         """
         raise NotImplementedError
 
     def film(self, name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedEnv:
-        """Returns copies with pictures; see ``tengen.envs.make_filmed``.
+        """Returns copies with the first filmed; see ``tengen.envs.make_filmed``.
 
         Raises:
-            UsageError: As ``make``, or the environment has no pictures.
+            UsageError: As for ``make``, or the environment cannot render arrays.
         """
         raise NotImplementedError
 
     def maker_of_one(self, name: str) -> Callable[..., Any] | None:
-        """Returns a function that makes one; see ``tengen.envs.maker_of_one``.
+        """Returns a function that creates one copy; see ``tengen.envs.maker_of_one``.
 
         Raises:
-            UsageError: As ``make``, except errors of making the environment.
+            UsageError: As for ``make``, except errors in creating the environment.
         """
         return None
 
     def with_protocol(self, name: str, protocol: str) -> str | None:
-        """Returns the task for another protocol; None where there is only one.
+        """Returns the task with another protocol, or None if the suite has only one.
 
         Raises:
             UsageError: The protocol is unknown.
@@ -114,35 +114,33 @@ class Suite:
     def make_groups(
         self, name: str, num_envs: int, seeds: Sequence[int]
     ) -> list[GroupEnv] | None:
-        """Returns two groups of copies that step while their caller does other work.
-
-        None where the suite has no such groups.
+        """Returns two groups of copies that step asynchronously; None if unsupported.
 
         Args:
             name: The task.
-            num_envs: Copies of each group, at least 1.
+            num_envs: Number of copies per group, at least 1.
             seeds: Seeds of the two groups, at least 0.
 
         Raises:
-            UsageError: As ``make``.
+            UsageError: As for ``make``.
         """
         return None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ListedSuite(Suite):
-    """Environments that are listed here; films show their observations."""
+    """A suite with a fixed list of environments, whose films show observations."""
 
     listed: tuple[str, ...]
-    """Names without the prefix."""
+    """Names of the environments, without the prefix."""
     make_copies: Callable[[str, int, int], Env]
-    """As ``make``, for a task that is known and a package that is installed."""
+    """Called by ``make`` with the same arguments, after it has checked the task."""
     observed: str
-    """The observation that films show."""
+    """The name of the observation that films show."""
     draw: Callable[[NDArray[Any]], Picture]
-    """Returns the picture of one such observation."""
+    """Returns the picture of one copy's observation."""
     pictures_per_s: float
-    """See ``Camera``."""
+    """See ``Camera.pictures_per_s``."""
 
     def known(self) -> Iterable[str]:
         """See ``Suite.known``."""
@@ -161,18 +159,18 @@ class ListedSuite(Suite):
 
 @dataclass(frozen=True, kw_only=True)
 class PackagedSuite(Suite):
-    """Environments whose ids a package registers with Gymnasium, with short names."""
+    """A suite whose package registers its environments with Gymnasium."""
 
     pattern: str
-    """A regular expression of whole ids: group 1 is the short name, group 2 the
-    version; the newest version is used."""
+    """A regular expression that matches a complete id. Group 1 is the short name and
+    group 2 the version; the newest version is used."""
     wrap: Callable[[Any], Any] = lambda env: env
     """Wraps each new ``gymnasium.Env``."""
     is_partial: bool = False
-    """See ``EnvSpec``."""
+    """See ``EnvSpec.is_partial``."""
 
     def known(self) -> Iterable[str]:
-        """See ``Suite.known``; empty without Gymnasium."""
+        """See ``Suite.known``; empty if Gymnasium is not installed."""
         try:
             return sorted(self._ids())
         except UsageError:

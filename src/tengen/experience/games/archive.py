@@ -1,9 +1,9 @@
 """The file format of a sealed segment: a zip of .npy columns with reproducible bytes.
 
-``numpy.load`` opens it. In files that are kept, a column is deflated if that makes it
-at least an eighth smaller; other columns are stored. Each entry's bytes start at a
-multiple of 64, and so does the data inside a stored entry. Times and modes are fixed,
-so that equal columns give equal files, given the same zlib. The first entry,
+``numpy.load`` can read the file. If ``pack`` deflates, it compresses each column that
+becomes at least an eighth smaller, and stores the others. Each entry's bytes start at a
+multiple of 64, and so does the array's data in a stored entry. Times and modes are
+fixed, so that equal columns give equal files with the same zlib. The first entry,
 ``meta.json``, describes the columns.
 """
 
@@ -30,24 +30,24 @@ from tengen.run import newer_schema
 __all__ = ["SCHEMA", "ArchiveReader", "pack"]
 
 SCHEMA = 4
-"""The version of sealed segments that this code writes, and the newest it reads."""
+"""The version of sealed segments that tengen writes, and the newest that it reads."""
 
-_OLDEST_SCHEMA = 2  # the oldest it reads; nothing is deflated there, and leads lack
+_OLDEST_SCHEMA = 2  # the oldest that it reads, without deflated columns and leads
 
 _ALIGNMENT_BYTES = 64
 _LOCAL_HEADER_BYTES = 30
-_PADDING_FIELD = 0xD935  # the extra field by which zip aligners pad
-# A higher level gains a few percent, and takes two to twenty times as long.
+_PADDING_FIELD = 0xD935  # the extra field that zip alignment tools use for padding
+# A higher level saves a few percent, but takes two to twenty times as long.
 _DEFLATE_LEVEL = 1
 _LEAST_GAIN = 1 / 8
-_RAW_DEFLATE = -15  # zlib's word for no header of its own
-# The most that all entries may inflate to: this many bytes, or this many times the size
-# of the file. Columns that deflate further are beside others that do not.
+_RAW_DEFLATE = -15  # zlib's window size for deflated data without a zlib header
+# All entries together may inflate to _MOST_BYTES or to _MOST_GAIN times the file's
+# size. Some columns compress better, but never all columns of a larger file.
 _MOST_BYTES = 1 << 26
 _MOST_GAIN = 64
-# The most of meta.json, whose values take many times its size once they are parsed.
+# Maximum size of meta.json; its parsed values need many times as much memory.
 _MOST_META_BYTES = 1 << 20
-# All that zipfile and json raise on damaged or malicious bytes.
+# All exceptions that zipfile and json raise on damaged or malicious bytes.
 _FOREIGN = (
     zipfile.BadZipFile,
     ValueError,
@@ -68,12 +68,12 @@ def pack(
 ) -> bytes:
     """Returns the bytes of a file with ``columns``, a pure function of the arguments.
 
-    Unsigned columns are written in the narrowest unsigned type that holds their values.
+    Unsigned columns are written in the narrowest unsigned type that fits their values.
 
     Args:
-        meta: JSON values; ``schema`` is added.
-        columns: Arrays without objects, by name.
-        deflates: Whether columns are deflated where that gains enough.
+        meta: JSON values for ``meta.json``, to which ``schema`` is added.
+        columns: Arrays by name; arrays of objects are not supported.
+        deflates: Whether to compress columns that become sufficiently smaller.
     """
     text = json.dumps({**meta, "schema": SCHEMA}, sort_keys=True)
     buffer = io.BytesIO()
@@ -87,16 +87,16 @@ def pack(
 
 
 class ArchiveReader(Closable):
-    """Reads a packed file column by column, each when it is asked for.
+    """A reader of a packed file, which reads each column on request. Thread-safe.
 
-    Bytes are read by pread, never by mmap, so that a file that vanishes from a shared
-    filesystem raises an error and not a signal. Thread-safe.
+    The reader uses pread instead of mmap, so that a file that vanishes from a shared
+    filesystem raises an error instead of a signal.
 
     Args:
         path: The file.
 
     Raises:
-        UsageError: The file has a schema that this code does not read.
+        UsageError: The file has an unsupported schema.
         RunError: The file is missing, truncated or damaged.
     """
 
@@ -128,19 +128,19 @@ class ArchiveReader(Closable):
 
     @staticmethod
     def advice(path: Path) -> str:
-        """Returns what to do where the file is missing or damaged."""
+        """Returns advice for the error message about a missing or damaged file."""
         return "restore it from a copy"
 
     def names(self) -> list[str]:
-        """Returns the columns, in the order in which they were packed."""
+        """Returns the names of the columns, in the order of ``pack``."""
         files = [name for name in self._entries if name.endswith(".npy")]
         return [name.removesuffix(".npy") for name in files]
 
     def number(self, name: str) -> int:
-        """Returns a whole number of ``meta.json``, at least 0.
+        """Returns the value of ``name`` in ``meta.json``, an integer of at least 0.
 
         Raises:
-            RunError: The number is absent or not a whole number of at least 0.
+            RunError: The value is missing or not an integer of at least 0.
         """
         number = self.meta.get(name)
         if type(number) is not int or number < 0:
@@ -148,10 +148,10 @@ class ArchiveReader(Closable):
         return number
 
     def read(self, name: str) -> NDArray[Any]:
-        """Returns one column in its stored type, checked against its CRC-32.
+        """Returns one column in its stored dtype, after checking its CRC-32.
 
         Raises:
-            RunError: The column is absent or its bytes are damaged.
+            RunError: The column is missing or its bytes are damaged.
         """
         data = self._bytes(f"{name}.npy")
         file = io.BytesIO(data)
@@ -162,13 +162,13 @@ class ArchiveReader(Closable):
                 raise ValueError("not a plain array of numbers")
             array = np.frombuffer(data, dtype, offset=file.tell())
             return array.reshape(shape)
-        # A header is a Python literal, so that the tokenizer may raise too.
+        # The header is a Python literal, so the tokenizer may raise errors too.
         except (*_FOREIGN, SyntaxError, TypeError, tokenize.TokenError) as error:
             reason = " ".join(str(error).split())[:_MAX_SHOWN]
             raise self._damaged(f"column {name}: {reason}") from error
 
     def read_all(self) -> bytes:
-        """Returns the bytes of the whole file."""
+        """Returns the bytes of the complete file."""
         return self._pread(0, self.size_bytes)
 
     def close(self) -> None:
@@ -213,7 +213,7 @@ class ArchiveReader(Closable):
         return data
 
     def _inflate(self, data: bytes, info: zipfile.ZipInfo) -> bytes:
-        # At most the size in the entry's header, whatever the bytes contain.
+        # Inflate no more than the entry's header says, because the data may be bad.
         try:
             stream = zlib.decompressobj(_RAW_DEFLATE)
             return stream.decompress(data, max(1, info.file_size))
@@ -242,7 +242,7 @@ class ArchiveReader(Closable):
 
 
 def _compression(data: bytes) -> int:
-    """Returns whether to store or to deflate, by trial."""
+    """Returns the compression type for ``data``, after a trial compression."""
     most = (1 - _LEAST_GAIN) * len(data)
     is_worth_it = len(zlib.compress(data, _DEFLATE_LEVEL)) <= most
     return zipfile.ZIP_DEFLATED if is_worth_it else zipfile.ZIP_STORED
@@ -255,7 +255,7 @@ def _add(
     data: bytes,
     compression: int = zipfile.ZIP_STORED,
 ) -> None:
-    """Adds an entry, padded so that its data starts at a multiple of 64."""
+    """Adds an entry, padded so that its data starts at a multiple of 64 bytes."""
     info = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
     info.create_system = 3
     info.external_attr = 0o644 << 16
@@ -278,7 +278,7 @@ def _narrow(column: NDArray[Any]) -> NDArray[Any]:
 
 
 def _npy(column: NDArray[Any]) -> bytes:
-    """Returns .npy bytes, version 1.0; not by numpy, whose padding has changed."""
+    """Returns .npy bytes, version 1.0, without numpy, whose padding has changed."""
     dtype = column.dtype.newbyteorder("<")
     text = (
         f"{{'descr': {dtype.str!r}, 'fortran_order': False, 'shape': {column.shape}, }}"

@@ -1,4 +1,4 @@
-"""The games of passes over generations: the run's own, and imported ones."""
+"""The games for passes over generations: the run's own, and imported games."""
 
 from __future__ import annotations
 
@@ -18,53 +18,53 @@ from tengen.experience.rows.imported import ImportedRows
 __all__ = ["GenerationPass", "GenerationStock"]
 
 _DRAWS_OF_PASS = 4096
-"""The most draws in a pass: two for each generation, and one for its order."""
+"""Maximum number of random streams in a pass: two per generation, one for its order."""
 
-# The segment of imported games, which count in every pass.
+# Segment index of imported games; every pass may use them.
 _IMPORTED = -1
 
 
 class GenerationPass(NamedTuple):
-    """A pass, from which its rows follow, given the games."""
+    """The parameters of a pass, which determine its rows for given games."""
 
     number: int
-    """The number of the pass in the run, from 0."""
+    """Index of the pass in the run, from 0."""
     generation: int
     """The newest generation of the pass."""
     num_segments: int
-    """Number of the manifest's first segments, whose games count."""
+    """The pass uses only games in this number of the manifest's first segments."""
 
 
 class _Game(NamedTuple):
     """A game in memory."""
 
     segment: int
-    """The place of the game's segment in the manifest."""
+    """Index of the game's segment in the manifest."""
     first_row: int
-    """The number of the game's first row."""
+    """Index of the game's first row."""
     num_rows: int
-    """Number of the game's rows."""
+    """Number of rows of the game."""
 
 
 class GenerationStock:
-    """Games by generation, and the rows of a pass. Not thread-safe.
+    """The games of all generations, from which passes sample. Not thread-safe.
 
-    A generation is named by the last model of its games. Imported generations count as
-    older than the run's own: their numbers are below 0, and the newest has -1. Row
-    numbers count first the imported rows, then those of the run's own games. A restored
-    stock has other row numbers.
+    A generation's number is that of the last model of its games. Imported generations
+    count as older than the run's own: their numbers are negative, and the newest is -1.
+    Row indices count first the imported rows, then the rows of the run's own games.
+    ``restore`` changes row indices.
 
     Args:
         game: The run's game.
         experience: ``RUN/experience``.
-        config: Which generations, and how much of them.
-        seed: Seed of the draws.
+        config: The generations and the fraction of their rows that a pass samples.
+        seed: Seed for sampling.
 
     Attributes:
-        manifest: The segments of the run, in their order.
+        manifest: The segments of the run, in order.
 
     Raises:
-        UsageError: The game is unknown, or the imported generations have another game.
+        UsageError: The game is unknown, or an imported generation is of another game.
         RunError: An imported generation is damaged.
     """
 
@@ -92,19 +92,19 @@ class GenerationStock:
 
     @property
     def num_rows(self) -> int:
-        """Rows of all segments so far, and of the imported generations."""
+        """Number of rows in all segments so far and in the imported generations."""
         return int(self._firsts[-1]) + self.manifest.num_rows
 
     @property
     def num_bytes(self) -> int:
-        """Bytes of memory for the run's own games that are held."""
+        """Bytes of memory that the run's own games use."""
         return self._rows.num_bytes
 
     def take_in(self, entries: Sequence[SegmentEntry]) -> int:
-        """Loads the last segments of the manifest; returns how many rows they have.
+        """Loads the manifest's last segments; returns their number of rows.
 
         Raises:
-            UsageError: A segment is of a newer schema or of another game.
+            UsageError: A segment has a newer schema or belongs to another game.
             RunError: A segment is damaged.
         """
         before = self._rows.num_rows
@@ -114,18 +114,18 @@ class GenerationStock:
         return self._rows.num_rows - before
 
     def state(self) -> dict[str, Any]:
-        """Returns JSON values for ``restore``."""
+        """Returns the state for ``restore``, as JSON values."""
         return {"manifest": self.manifest.to_dict(), "newest": list(self._newest)}
 
     def restore(self, state: Mapping[str, Any], oldest: int) -> list[int]:
         """Restores a state, and loads the games of generations from ``oldest`` on.
 
         Args:
-            state: What ``state`` returned.
-            oldest: The first generation that is needed.
+            state: The return value of ``state``.
+            oldest: The oldest generation that is needed.
 
         Returns:
-            The places of segments that were set aside since.
+            The indices of segments that have been set aside since then.
 
         Raises:
             RunError: A segment that is needed is missing or damaged.
@@ -140,24 +140,24 @@ class GenerationStock:
         return sorted(aside)
 
     def generations(self) -> list[int]:
-        """Returns the generations that have games; imported ones are below 0."""
+        """Returns the generations that have games; imported ones are negative."""
         return sorted(self._games)
 
     def num_games(self, generation: int, num_segments: int | None = None) -> int:
-        """Returns how many games of a generation are in the first ``num_segments``.
+        """Returns a generation's number of games in the first ``num_segments``.
 
-        None counts all segments.
+        If ``num_segments`` is None, counts games in all segments.
         """
         return len(self._of(generation, num_segments))
 
     def rows_of_pass(self, place: GenerationPass) -> NDArray[np.int64]:
-        """Returns the rows of a pass, before they are shuffled; a pure function.
+        """Returns the row indices of a pass, before they are shuffled.
 
-        From each generation, the newest first, so many games are drawn as the config
-        says, and the config's share of the rows of these games.
+        Samples ``min_games`` games from each generation, newest first, and then the
+        config's ``share`` of their rows. Deterministic for given games and seed.
 
-        Differs from the benchmark: exactly the share is drawn, while the benchmark
-        draws each row with a probability.
+        Differs from the benchmark: samples exactly this share of the rows, whereas the
+        benchmark samples each row with this probability.
         """
         if self._prepared is not None and self._prepared[0] == place:
             return self._prepared[1]
@@ -185,13 +185,13 @@ class GenerationStock:
     def order(
         self, place: GenerationPass, offset: int, num_rows: int, size: int
     ) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        """Returns the places of the next rows of a pass, and a symmetry for each.
+        """Returns the next rows of a pass, as indices into it, and their symmetries.
 
         Args:
             place: The pass.
-            offset: Rows of the pass that came before.
-            num_rows: How many rows.
-            size: Rows of the whole pass.
+            offset: Number of earlier rows of the pass.
+            num_rows: Number of rows to return.
+            size: Number of rows of the complete pass.
         """
         return _core.draw_rows_of_pass(
             seed=self._seed,
@@ -204,12 +204,12 @@ class GenerationStock:
         )
 
     def forget(self, place: GenerationPass) -> int:
-        """Frees the games that neither this pass nor a later one needs.
+        """Frees the games that neither this pass nor a later pass needs.
 
         Returns:
-            The oldest of the run's own generations that stays.
+            The oldest of the run's own generations that remains.
         """
-        # Where segments were set aside, the pass may have no generation.
+        # If segments have been set aside, the pass may have no generation.
         oldest = min(self._window(place), default=-1)
         if oldest < 0:
             return 0
@@ -233,13 +233,13 @@ class GenerationStock:
         """Returns the columns of rows, as ``DerivedRows.derive`` does.
 
         Args:
-            keys: ``[R] int64``, row numbers.
-            symmetries: ``[R] uint8``, one for each.
+            keys: ``[R] int64``, row indices.
+            symmetries: ``[R] uint8``, the symmetry of each row.
         """
         first_own = self._firsts[-1]
         if not (keys < first_own).any():
             return self._rows.derive(keys - first_own, symmetries)
-        # The part of each row: an imported generation, or the run's own after these.
+        # Find the source of each row: an imported generation, or the run's own games.
         places = np.searchsorted(self._firsts, keys, side="right") - 1
         parts = [*(part.columns for part in self._imported), self._rows.derive]
         columns: dict[str, NDArray[Any]] = {}
@@ -254,15 +254,15 @@ class GenerationStock:
         return columns
 
     def close(self) -> None:
-        """Frees the games that are held. A second call does nothing."""
+        """Frees all games. A second call does nothing."""
         self._rows.drop_before(self._rows.num_rows)
         self._imported = []
 
     def _window(self, place: GenerationPass) -> list[int]:
-        """Returns the generations of a pass, the newest first.
+        """Returns the generations of a pass, newest first.
 
-        A generation with too few games is passed over, for example one whose model was
-        soon followed by another.
+        Skips generations with too few games, for example because the next model was
+        published soon.
         """
         whole = [
             number
@@ -281,9 +281,9 @@ class GenerationStock:
     def _drawn(
         self, place: GenerationPass, draw: int, size: int, num_wanted: int
     ) -> NDArray[np.int64]:
-        """Returns distinct numbers below ``size``, at most ``num_wanted``, at random.
+        """Returns at most ``num_wanted`` distinct random integers below ``size``.
 
-        Each pass draws anew.
+        Each ``draw`` of each pass has its own random numbers.
         """
         count = min(size, num_wanted)
         if count == 0:
@@ -316,17 +316,17 @@ class GenerationStock:
         first_row: int,
         num_rows: NDArray[np.int64],
     ) -> None:
-        """Adds the games of a segment, whose rows follow each other."""
+        """Adds the games of a segment, whose rows are consecutive."""
         for model, count in zip(models, num_rows.tolist(), strict=True):
             self._games.setdefault(model, []).append(_Game(segment, first_row, count))
             first_row += count
 
 
 def _last_models(columns: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:
-    """Returns the last model that each game was played with, ``[games] int64``.
+    """Returns the last model that played each game, ``[games] int64``.
 
     Args:
-        columns: As ``SegmentReader.game_columns``.
+        columns: The return value of ``SegmentReader.game_columns``.
     """
     models = columns["model"].astype(np.int64)
     ends = np.cumsum(columns["num_switches"].astype(np.int64))
@@ -339,7 +339,7 @@ def _rows_by_game(columns: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:
     """Returns the number of training rows of each game, ``[games] int64``.
 
     Args:
-        columns: As ``SegmentReader.game_columns``.
+        columns: The return value of ``SegmentReader.game_columns``.
     """
     num_games = len(columns["num_plies"])
     game_of_ply = np.repeat(np.arange(num_games), columns["num_plies"].astype(np.int64))

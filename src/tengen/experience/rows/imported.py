@@ -1,18 +1,18 @@
-"""Training rows imported from examples of MLPerf's minigo: a file per generation.
+"""Training rows imported from examples of MLPerf's minigo: one file per generation.
 
-``NNNNNN.rows.npz`` is a zip file whose entries are stored and not compressed, so that
-``numpy.load`` opens it: ``meta.json``, and a ``.npy`` array for each column.
+``NNNNNN.rows.npz`` is an uncompressed zip file that ``numpy.load`` can read. It
+contains ``meta.json``, and a ``.npy`` array for each column.
 
 =================  ===================================================================
-``planes``         ``[R, ceil(13 * N * N / 8)] uint8``, a bit an entry, the first first
-``policy_begin``   ``[R + 1] int64``: row r has the policy's entries from its number on
-``policy_action``  ``[E] uint16``, their actions, rising in a row
-``policy_share``   ``[E] uint16``, their probabilities in parts of 65535
+``planes``         ``[R, ceil(13 * N * N / 8)] uint8``, one bit per entry, high first
+``policy_begin``   ``[R + 1] int64``, index of each row's first policy entry, then E
+``policy_action``  ``[E] uint16``, actions of the entries, ascending within a row
+``policy_share``   ``[E] uint16``, probabilities of the entries in units of 1 / 65535
 ``outcome``        ``[R] int8``, 1, 0 or -1 for the side to move
-``game``           ``[R] int32``, which of the generation's games a row is of, rising
+``game``           ``[R] int32``, index of the row's game in the generation, ascending
 =================  ===================================================================
 
-Legend: R rows, B rows of a batch, N side of the board, A actions, E entries.
+Legend: R rows, B rows of a batch, N board size, A actions, E policy entries.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ __all__ = [
 ]
 
 NUM_FEATURES = NUM_MINIGO_PLANES - 1
-"""Planes of an example: those of a position here without the on-board mask."""
+"""Number of planes of an example, which lacks the on-board mask of tengen's planes."""
 
 MAX_SIDE = 19
-"""The largest N."""
+"""The maximum board size, N."""
 
 ROWS_SCHEMA = 1
-"""The version of the files written here, and the newest that is read."""
+"""The version of the files that this module writes, and the newest that it reads."""
 
 _WHAT = "rows"
 _DTYPES: dict[str, type[np.generic]] = {
@@ -67,52 +67,52 @@ _DTYPES: dict[str, type[np.generic]] = {
 _SCALE = 65535
 _MOST_GAMES = 1 << 31
 _MOST_ROWS = 1 << 40
-# The version of .npy files whose header has its length in two bytes.
+# The version of .npy files with a header length of two bytes.
 _NPY = (1, 0)
 
 
 @dataclass(frozen=True)
 class Examples:
-    """The examples of a game, in the file's order."""
+    """The examples of one game, in the order of its file."""
 
     planes: NDArray[np.uint8]
-    """``[R, 13, N, N]``, 0 and 1."""
+    """``[R, 13, N, N]``, with values 0 and 1."""
     policy: NDArray[np.float32]
-    """``[R, N * N + 1]``, each row sums to 1; pass is last."""
+    """``[R, N * N + 1]``; each row sums to 1, and pass is the last action."""
     outcome: NDArray[np.int8]
-    """``[R]``, 1 where the side to move won, 0 after a draw, else -1."""
+    """``[R]``: 1 if the side to move won, 0 for a draw, -1 for a loss."""
 
 
 @dataclass(frozen=True)
 class RowsMeta:
-    """What a file says of itself."""
+    """The metadata of a file."""
 
     side: int
-    """N."""
+    """Board size, N."""
     generation: int
-    """Of the games."""
+    """Generation of the games."""
     num_games: int
-    """How many games; some may have no rows."""
+    """Number of games; some may have no rows."""
     num_rows: int
-    """R."""
+    """Number of rows, R."""
 
     @staticmethod
     def read(path: Path) -> RowsMeta:
-        """Reads that of a file and none of its rows.
+        """Returns the metadata of a file, without reading its rows.
 
         Args:
-            path: ``NNNNNN.rows.npz``.
+            path: The file, ``NNNNNN.rows.npz``.
 
         Raises:
-            UsageError: It is of a newer schema.
-            RunError: It is missing or damaged.
+            UsageError: The file has a newer schema.
+            RunError: The file is missing or damaged.
         """
         with reading_file(_WHAT, path), _opened(path) as archive:
             return _read_meta(path, archive)
 
 
 def rows_name(generation: int) -> str:
-    """Returns the name of a generation's file."""
+    """Returns the file name of a generation."""
     return f"{generation:06d}.rows.npz"
 
 
@@ -122,14 +122,14 @@ def newest_files(
     """Returns the files of the newest generations, without reading their rows.
 
     Args:
-        folder: The folder of the files, as ``store.imported`` names it.
-        game: The game that the rows must be of.
-        num_generations: How many generations.
-        min_games: Games that each of them must have at least.
+        folder: The folder of the files; the setting ``store.imported``.
+        game: The game to which the rows must belong.
+        num_generations: Number of generations to return.
+        min_games: Minimum number of games in each of these generations.
 
     Raises:
-        UsageError: The folder has no such files, they are of another board, or the
-            last of them have too few games to fill the window.
+        UsageError: The folder has no files of rows, the files are for another board,
+            or the newest generations are too few or have too few games.
         RunError: A file is damaged.
     """
     paths = find_files(folder, "*.rows.npz")
@@ -165,20 +165,20 @@ def write_rows(
 ) -> tuple[int, int]:
     """Publishes the rows of a generation. Blocks until they are durable.
 
-    Probabilities differ from the examples' by at most 1e-5.
+    Stored probabilities differ from the examples' by at most 1e-5.
 
     Args:
-        path: The file; its folder exists.
-        games: In their order; all of them, packed, are in memory at once.
-        side: N.
-        generation: Its number.
-        source: Where they are from, for people.
+        path: The file; its folder must exist.
+        games: The games in order; the packed rows of all games must fit in memory.
+        side: Board size, N.
+        generation: Number of the generation.
+        source: Origin of the games, for people.
 
     Returns:
-        How many games and rows there are.
+        The number of games and the number of rows.
 
     Raises:
-        RunError: The disk refuses, or the games cannot be read.
+        RunError: The file cannot be written, or the games cannot be read.
     """
     parts: dict[str, list[NDArray[Any]]] = {name: [] for name in _DTYPES}
     num_games = 0
@@ -186,7 +186,7 @@ def write_rows(
         num_rows = len(examples.outcome)
         entries = examples.planes.reshape(num_rows, NUM_FEATURES * side * side)
         parts["planes"].append(np.packbits(entries, axis=1))
-        # A little above 1 is 1.
+        # Clip probabilities that rounding errors have raised above 1.
         parts_of_one = np.rint(examples.policy * _SCALE).clip(max=_SCALE)
         shares = parts_of_one.astype(np.uint16)
         rows, actions = np.nonzero(shares)
@@ -224,25 +224,25 @@ def write_rows(
 
 
 class ImportedRows:
-    """The rows of one file, packed in memory. Any number of threads may read them.
+    """The rows of one file, packed in memory. Thread-safe.
 
     Attributes:
-        side: N.
-        generation: Of the games.
-        num_games: How many games; some may have no rows.
-        num_rows: R.
-        games: ``[R] int32``, which game a row is of, rising from 0.
+        side: Board size, N.
+        generation: Generation of the games.
+        num_games: Number of games; some may have no rows.
+        num_rows: Number of rows, R.
+        games: ``[R] int32``, index of each row's game, ascending.
     """
 
     def __init__(self, path: Path) -> None:
         """Reads a file.
 
         Args:
-            path: ``NNNNNN.rows.npz``.
+            path: The file, ``NNNNNN.rows.npz``.
 
         Raises:
-            UsageError: It is of a newer schema.
-            RunError: It is missing or damaged.
+            UsageError: The file has a newer schema.
+            RunError: The file is missing or damaged.
         """
         with reading_file(_WHAT, path):
             meta, columns = _read(path)
@@ -257,20 +257,20 @@ class ImportedRows:
     def columns(
         self, indices: NDArray[np.int64], symmetries: NDArray[np.uint8]
     ) -> dict[str, NDArray[Any]]:
-        """Returns the arrays of rows, as the core derives them from games.
+        """Returns the arrays of rows, in the form that the core derives from games.
 
         Args:
-            indices: ``[B]``, rows in [0, R); any order, repeats too.
-            symmetries: ``[B]``, each in [0, 8): by which the board is turned, as the
-                core numbers them (core/games/symmetry.h).
+            indices: ``[B]``, row indices in [0, R), in any order, possibly repeated.
+            symmetries: ``[B]``, the symmetry applied to each board, in [0, 8); numbered
+                as in core/games/symmetry.h.
 
         Returns:
-            planes ``[B, 14, N, N]`` float32, the on-board mask first; legal ``[B, A]``
-            uint8, which is 1 for all empty points and pass, as examples do not say
-            which of them ko and suicide forbid; policy ``[B, A]`` float32; outcome
-            ``[B, 3]`` float32, win, draw, loss of the side to move; search_value
-            ``[B]`` float32, the outcome's, as examples have none; policy_weight and
-            value_weight ``[B]`` float32, ones.
+            planes ``[B, 14, N, N]`` float32, with the on-board mask first; legal ``[B,
+            A]`` uint8, 1 for all empty points and pass, because examples do not contain
+            the points that ko and suicide forbid; policy ``[B, A]`` float32; outcome
+            ``[B, 3]`` float32, win, draw and loss of the side to move; search_value
+            ``[B]`` float32, equal to the outcome, because examples have no search
+            value; policy_weight and value_weight ``[B]`` float32, all 1.
         """
         size, num_cells = len(indices), self.side * self.side
         bits = np.unpackbits(
@@ -302,7 +302,7 @@ class ImportedRows:
         begin = self._columns["policy_begin"]
         counts = begin[indices + 1] - begin[indices]
         rows = np.repeat(np.arange(len(indices)), counts)
-        # Of each entry its place among those of its row.
+        # Subtract each row's first position, to get positions within the row.
         first = np.repeat(np.cumsum(counts) - counts, counts)
         entries = begin[indices][rows] + np.arange(counts.sum()) - first
         policy = np.zeros((len(indices), self.side * self.side + 1), np.float32)
@@ -326,7 +326,7 @@ class ImportedRows:
 
 
 def _turned(boards: NDArray[Any], symmetries: NDArray[np.uint8]) -> NDArray[Any]:
-    """Returns boards ``[B, C, N, N]``, each turned by its symmetry."""
+    """Returns boards ``[B, C, N, N]``, each transformed by its symmetry."""
     turned = np.empty_like(boards)
     for symmetry in range(8):
         rows = np.flatnonzero(symmetries == symmetry)
@@ -336,10 +336,10 @@ def _turned(boards: NDArray[Any], symmetries: NDArray[np.uint8]) -> NDArray[Any]
 
 @contextmanager
 def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
-    """Opens a file, none of whose entries takes more memory than it has bytes.
+    """Opens an uncompressed file, whose entries cannot be larger than the file.
 
     Raises:
-        ValueError: It is damaged, also where that shows as the archive is read.
+        ValueError: The file is damaged; also raised while the caller reads the archive.
     """
     try:
         with zipfile.ZipFile(path) as archive:

@@ -1,7 +1,7 @@
 """Sends the metrics in a run's events to TensorBoard and Weights & Biases.
 
-The writer of the learner's events has one ``Charts``; roles and learners do not know of
-it. A failure here never fails the run.
+The writer of the learner's events has one ``Charts``; roles and learners do not depend
+on it. A failure in this module never fails the run.
 """
 
 from __future__ import annotations
@@ -39,34 +39,34 @@ _LOOK_S = 2.0
 
 
 class Drawer(Protocol):
-    """A sink for points. Used by one thread at a time; may raise anything."""
+    """A sink for points. Used by one thread at a time; may raise any exception."""
 
     def add(self, point: Point) -> None:
-        """Takes a point."""
+        """Adds a point."""
         ...
 
     def tick(self) -> None:
-        """Called at every event, to write what was held back."""
+        """Called at every event, to write buffered points."""
         ...
 
     def close(self) -> None:
-        """Writes the rest, and ends."""
+        """Writes the remaining points, and closes the sink."""
         ...
 
 
 def open_charts(run: RunDirectory, *, follows: bool = False) -> Charts:
-    """Returns the charts of a call's events, as the run's config says.
+    """Returns the charts of a call's events, according to the run's config.
 
-    If the config names neither program, the charts do nothing. If wandb is asked for,
-    blocks until it has begun, or has failed with a warning.
+    If the config enables neither program, the charts do nothing. If it enables wandb,
+    blocks until wandb has started, or has failed with a warning.
 
     Args:
-        run: The run, whose ``run.json`` is there.
-        follows: Whether other roles of the run are processes of their own, whose events
-            are read too.
+        run: The run, which must have a ``run.json``.
+        follows: Whether to read the events of standalone roles as well, which run in
+            other processes.
 
     Raises:
-        UsageError: A project of wandb is named, and the package is not installed.
+        UsageError: The config names a wandb project, but wandb is not installed.
         RunError: ``run.json`` is damaged.
     """
     content = run.read_run()
@@ -80,23 +80,23 @@ def open_charts(run: RunDirectory, *, follows: bool = False) -> Charts:
     if config.wandb:
         try:
             drawers["wandb"] = WandbRun(run, config, settings)
-        except Exception as error:  # wandb's own, of the network or of an account
+        except Exception as error:  # for example a network or account error
             _warn("wandb", error)
     tail = None
     if follows and drawers:
-        # Events from before this call are about earlier models.
+        # Skip events from before this call, because they are about earlier models.
         tail = EventFiles(run, is_of_others, from_now=True, look_s=_LOOK_S)
     return Charts(PointMaker(in_environments=has_actors(content)), drawers, tail)
 
 
 class Charts:
-    """Makes points of events and hands them on. Used by one thread at a time.
+    """Converts events to points for the sinks. Used by one thread at a time.
 
     Args:
-        maker: Makes the points.
+        maker: Converts events to points.
         drawers: The sinks by name. A sink that fails is dropped with a warning.
-        tail: Events of other processes; None for none.
-        clock: Returns unix seconds.
+        tail: The events of other processes; None to ignore them.
+        clock: Returns Unix seconds.
     """
 
     def __init__(
@@ -112,19 +112,19 @@ class Charts:
         self._clock = clock
 
     def take(self, event: Mapping[str, Any]) -> None:
-        """Takes an event that was written. Never raises an Exception."""
+        """Processes an event that has been written. Never raises an Exception."""
         if not self._drawers:
             return
-        # Other processes' events first: their games were learned from in this turn.
+        # Other processes' events come first: this turn has learned from their games.
         others = () if self._tail is None else self._tail.new_events()
         for each in (*(other for _, other in others), event):
-            # A user's own agent may report anything, such as 10 ** 400.
+            # A user's own agent may report invalid values, such as 10 ** 400.
             with suppress(TypeError, ValueError, ArithmeticError, LookupError):
                 self._add(self._maker.take(each))
         self._each(lambda drawer: drawer.tick())
 
     def close(self) -> None:
-        """Hands on what waits, and ends. A second call does nothing."""
+        """Sends the remaining points, and closes the sinks. Idempotent."""
         self._add(self._maker.rest(self._clock()))
         self._each(lambda drawer: drawer.close())
         self._drawers = {}
@@ -137,13 +137,13 @@ class Charts:
         for name, drawer in list(self._drawers.items()):
             try:
                 call(drawer)
-            except Exception as error:  # whatever a package raises, training goes on
+            except Exception as error:  # training continues despite a package's errors
                 del self._drawers[name]
                 _warn(name, error)
 
 
 def is_of_others(file: str) -> bool:
-    """Returns whether a role by itself that is not the learner writes a file."""
+    """Returns whether an event file belongs to a standalone role, not the learner."""
     return "-command-" in file and not file.startswith("learn-command-")
 
 
@@ -159,22 +159,22 @@ def _warn(name: str, error: Exception) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class ObserveConfig:
-    """Which programs get a run's metrics; see ``docs/howto/play/seeing.md``."""
+    """The programs that receive a run's metrics; see ``docs/howto/play/seeing.md``."""
 
     tensorboard: bool = True
-    """Whether files for TensorBoard are written to RUN/tensorboard."""
+    """Whether to write files for TensorBoard to RUN/tensorboard."""
     wandb: str = ""
-    """Project of Weights & Biases that the run's metrics are sent to, by the package
-    wandb. Empty for none."""
+    """Project of Weights & Biases to which the package wandb sends the run's metrics.
+    Empty for none."""
     wandb_mode: Literal["auto", "online", "offline"] = "auto"
-    """offline keeps what wandb would send in RUN/wandb, for wandb sync, and needs no
-    network; auto is what the variable WANDB_MODE says, else online."""
+    """offline stores the data in RUN/wandb for a later ``wandb sync``, and needs no
+    network; auto uses the environment variable WANDB_MODE, or online if it is unset."""
 
     def __post_init__(self) -> None:
         """Checks the fields.
 
         Raises:
-            UsageError: A field has a value that it may not have.
+            UsageError: A field has an invalid value.
         """
         check_literals(self)
         check(
@@ -189,10 +189,10 @@ _STEP = "global_step"
 
 
 def check_wandb(config: ObserveConfig) -> None:
-    """Makes sure that wandb can be imported if it is asked for; imports nothing.
+    """Checks that wandb is installed if the config enables it; imports nothing.
 
     Raises:
-        UsageError: A project is named, and the package is not installed.
+        UsageError: The config names a wandb project, but wandb is not installed.
     """
     is_there = "wandb" in sys.modules or find_spec("wandb") is not None
     check(
@@ -206,17 +206,17 @@ def check_wandb(config: ObserveConfig) -> None:
 class WandbRun:
     """Sends the points of one call to Weights & Biases. Not thread-safe.
 
-    All calls of a run continue one run of wandb, whose id is in ``RUN/wandb/id``.
-    Blocks until wandb has begun, or has given up for lack of a network.
+    All calls of a run continue the same wandb run, whose ID is in ``RUN/wandb/id``. The
+    constructor blocks until wandb has started, or has given up without a network.
 
     Args:
         run: The run.
         config: The project and the mode.
-        settings: The config in ``run.json``, kept with the run.
+        settings: The config in ``run.json``, which wandb stores with its run.
 
     Raises:
-        RunError: The disk refuses the id.
-        Exception: Whatever wandb raises if it cannot begin.
+        RunError: The ID cannot be written.
+        Exception: Any error that wandb raises if it cannot start.
     """
 
     def __init__(
@@ -235,20 +235,20 @@ class WandbRun:
             # Otherwise wandb captures the terminal, which breaks the live view.
             settings={"console": "off"},
         )
-        # After a kill a call begins at an earlier step, but wandb's own step may only
-        # rise.
+        # After a kill, the next call starts at an earlier step, but wandb's own step
+        # must not decrease.
         self._run.define_metric(_STEP)
         self._run.define_metric("*", step_metric=_STEP)
 
     def add(self, point: Point) -> None:
-        """Logs a point; wandb sends it in a process of its own."""
+        """Logs a point, which wandb sends from its own process."""
         self._run.log({**point.values, _STEP: point.step})
 
     def tick(self) -> None:
-        """Does nothing: wandb itself decides when it sends."""
+        """Does nothing, because wandb itself decides when to send points."""
 
     def close(self) -> None:
-        """Ends the call's part. Blocks until all points are sent, or kept offline."""
+        """Ends the call's wandb session. Blocks until points are sent or stored."""
         self._run.finish()
 
 

@@ -1,4 +1,4 @@
-"""A run's learning curve as a table, from its event files alone."""
+"""A run's learning curve as a table, computed only from the run's event files."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ COLUMNS = (
     "rating_error",
     "loss",
 )
-"""In the order of the file; ``docs/howto/play/seeing.md`` says what each is."""
+"""The columns in the order of the file; ``docs/howto/play/seeing.md`` explains them."""
 
 Row: TypeAlias = dict[str, float | None]
-"""A value for each of ``COLUMNS``; None where it is not known."""
+"""A value for each of ``COLUMNS``; None if it is unknown."""
 
 _OF_POINT = {
     "episodes": "charts/episodes",
@@ -44,7 +44,7 @@ _OF_POINT = {
     "rating": "charts/rating",
     "rating_error": "charts/rating_error",
 }
-# The means hold until newer ones are told.
+# A mean applies to all rows until the next mean is reported.
 _LASTING = {
     "return_mean": "charts/episodic_return",
     "length_mean": "charts/episodic_length",
@@ -54,16 +54,16 @@ _LASTING = {
 def read_curve(run: RunDirectory) -> list[Row]:
     """Returns a row for each reported turn of learning, in order.
 
-    Seconds continue from call to call, and include time whose work a kill lost. Rows
-    that a call wrote after the checkpoint from which the next call resumed are left
-    out. The writers' clocks decide the order between files.
+    Seconds continue from call to call, and include time whose work was lost in a kill.
+    Omits rows that a call wrote after the checkpoint from which the next call resumed.
+    The writers' clocks determine the order of events from different files.
 
     Args:
-        run: The run; it may be training.
+        run: The run, which may be training.
 
     Raises:
-        UsageError: ``run.json`` is of a newer schema.
-        RunError: It is damaged.
+        UsageError: ``run.json`` has a newer schema.
+        RunError: ``run.json`` is damaged.
     """
     view = RunView(run)
     table = _Table(in_environments=view.in_environments)
@@ -90,35 +90,35 @@ def to_csv(rows: Sequence[Row]) -> str:
 
 
 class _Table:
-    """Takes points by time, and what only the table has: the clocks of all calls."""
+    """Collects rows from points and events in the order of time, across all calls."""
 
     def __init__(self, *, in_environments: bool) -> None:
         self.rows: list[Row] = []
         self._in_environments = in_environments
         self._by = "agent_steps" if in_environments else "learner_steps"
         self._call = ""
-        # Unix seconds at which the clock of the run would have been 0.
+        # Unix seconds at which the run's clock would have been 0.
         self._zero_s = 0.0
         self._last_s = 0.0
-        # CPU-seconds of earlier calls and of this one, and whether all calls have
-        # reported them.
+        # CPU-seconds of earlier calls and of this call, and whether all calls have
+        # reported theirs.
         self._cpu_before_s = 0.0
         self._cpu_s: float | None = None
         self._has_cpu = True
         self._frames_per_step: float | None = None
         self._lasting: Row = {}
-        # Whether the last row is of this call, and not from before a death in it.
+        # Whether the last row is from this call, and no process has died since.
         self._is_current = False
 
     def take_event(self, call: str, event: Mapping[str, Any]) -> None:
-        """Takes an event of the learner's file, the name of which is the call's."""
+        """Processes an event from the learner's file ``call``, one file per call."""
         time_s = float(event["time_s"])
         if call != self._call:
             spent_s, turn_s = self._last_s - self._zero_s, event.get("turn_s")
             begun_s = time_s - (turn_s if is_number(turn_s) else 0.0)
             self._call, self._is_current = call, False
             self._zero_s = begun_s - spent_s
-            # If a call did not report them, later sums are unknown.
+            # If a call did not report its CPU-seconds, later sums are unknown.
             self._has_cpu &= spent_s == 0.0 or self._cpu_s is not None
             self._cpu_before_s += self._cpu_s or 0.0
             self._cpu_s = None
@@ -134,7 +134,7 @@ class _Table:
                     self.rows[-1]["cpu_seconds"] = self._cpu_before_s + self._cpu_s
 
     def take_point(self, point: Point) -> None:
-        """Takes a point, which is a turn of learning or a rating after one."""
+        """Processes a point, which is a turn of learning or a later rating."""
         told: Row = {
             column: point.values[tag]
             for column, tag in _OF_POINT.items()
@@ -165,7 +165,7 @@ class _Table:
         else:
             row["agent_steps"] = point.values.get("charts/rows")
         if point.restarts:
-            # After a kill, steps since the last checkpoint are made anew.
+            # After a kill, the learner repeats the steps since the last checkpoint.
             self.rows = [
                 each for each in self.rows if (each[self._by] or 0) < point.step
             ]
@@ -174,7 +174,7 @@ class _Table:
 
 
 def _fill_between(rows: Sequence[Row], name: str) -> None:
-    """Fills values that only some rows have, by interpolation over the seconds."""
+    """Fills missing values of a column by linear interpolation over the seconds."""
     before_s, before, first = 0.0, 0.0, 0
     for i, row in enumerate(rows):
         value, at_s = row[name], row["seconds"] or 0.0
@@ -187,7 +187,7 @@ def _fill_between(rows: Sequence[Row], name: str) -> None:
 
 
 def _shown(value: float) -> str:
-    """Returns a number as Python reads it back; whole ones without a point."""
+    """Returns a number in Python's notation, without a decimal point if integral."""
     return str(int(value)) if float(value).is_integer() else repr(float(value))
 
 
@@ -203,8 +203,9 @@ def curves(args: argparse.Namespace) -> dict[str, Any]:
     """Writes the curve; returns ``run``, ``csv``, ``num_rows`` and the ``last`` row.
 
     Raises:
-        UsageError: There is no run, it has not learned yet, or the file has no folder.
-        RunError: ``run.json`` is damaged, or the disk refuses.
+        UsageError: The run does not exist or has not learned yet, or the folder of the
+            file does not exist.
+        RunError: ``run.json`` is damaged, or the file cannot be written.
     """
     run, path = RunDirectory.open(args.run), Path(args.csv)
     check_new_file("csv", path)

@@ -1,8 +1,8 @@
 """A run's TensorBoard files, written without the package tensorboard.
 
-The package would bring gRPC and 50 MB for two messages of protocol buffers. Its own
-writer has a thread that ends for good on the first failed write. This one keeps records
-that the disk refused and writes them again, after the last whole record.
+The package would add gRPC and 50 MB of dependencies for two protocol buffer messages,
+and its writer thread stops permanently after the first failed write. This writer keeps
+records that it could not write, and retries after the last complete record.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from tengen.observe.curves.points import Point
 __all__ = ["TensorBoardFile"]
 
 _FLUSH_S = 3.0
-# Kept while the disk is full: some thousand points; then the oldest are lost.
+# Buffer limit while the disk is full, some thousand points; the oldest are dropped.
 _MOST_BYTES = 4 << 20
 _PREFIX = "events.out.tfevents."
 
-# Numbers of fields in tensorboard/compat/proto/event.proto and summary.proto.
+# Field numbers in tensorboard/compat/proto/event.proto and summary.proto.
 _STEP, _FILE_VERSION, _SUMMARY, _SESSION_LOG = 2, 3, 5, 7
 _SESSION_STATUS, _SESSION_START = 1, 1
 
 
 class TensorBoardFile:
-    """Writes the points of one call to a file of its own. Not thread-safe.
+    """Writes the points of one call to its own file. Not thread-safe.
 
-    The file is made with the first point. Readers drop points of earlier calls from its
-    step on, which a killed call wrote after its last checkpoint. If a process of this
-    call was killed, they also drop this call's points from the step at which it
-    resumed.
+    The first point creates the file. From this point's step on, readers drop the points
+    of earlier calls, because a killed call may have written them after its last
+    checkpoint. If a process of this call is killed, readers also drop this call's
+    points from the step at which the learner resumes.
 
     Args:
-        folder: ``RUN/tensorboard``; it is made.
-        clock: Returns seconds that never go back.
+        folder: ``RUN/tensorboard``, created if missing.
+        clock: Returns seconds of a monotonic clock.
     """
 
     def __init__(self, folder: Path, clock: Callable[[], float]) -> None:
@@ -53,16 +53,16 @@ class TensorBoardFile:
         self._flushed_s = -_FLUSH_S
 
     def add(self, point: Point) -> None:
-        """Takes a point; writes waiting points at most every three seconds.
+        """Adds a point; writes buffered points at most every three seconds.
 
-        If the disk refuses, nothing is raised and a later call tries again.
+        If a write fails, raises nothing, and a later call retries it.
         """
         step = _number(_STEP, point.step)
         if self._last_step is None:
             self._keep(point, _text(_FILE_VERSION, b"brain.Event:2"))
         if self._last_step is None or point.step < self._last_step:
-            # Readers drop their points from this step on: after a kill the learner
-            # resumed from a checkpoint.
+            # Make readers drop earlier points from this step on, because after a kill
+            # the learner resumes from a checkpoint.
             start = _number(_SESSION_STATUS, _SESSION_START)
             self._keep(point, step + _text(_SESSION_LOG, start))
         self._last_step = point.step
@@ -71,12 +71,12 @@ class TensorBoardFile:
         self.tick()
 
     def tick(self) -> None:
-        """Writes waiting points, if nothing was written for three seconds."""
+        """Writes buffered points, if the last write is at least three seconds ago."""
         if self._records and self._clock() - self._flushed_s >= _FLUSH_S:
             self._flush()
 
     def close(self) -> None:
-        """Writes the rest and closes the file. A second call does nothing."""
+        """Writes buffered points and closes the file. A second call does nothing."""
         if self._records:
             self._flush()
         self._records = []
@@ -87,7 +87,7 @@ class TensorBoardFile:
     def _keep(self, point: Point, fields: bytes) -> None:
         wall_time = b"\x09" + struct.pack("<d", point.time_s)
         self._records.append(_record(wall_time + fields))
-        # The first two records give the version and the first step.
+        # Keep the first two records, which contain the version and the first step.
         while sum(map(len, self._records)) > _MOST_BYTES and len(self._records) > 3:
             del self._records[2]
 
@@ -105,14 +105,14 @@ class TensorBoardFile:
             self._size_bytes += len(data)
             self._records = []
         elif self._descriptor >= 0:
-            # Part of a record would make all later records unreadable.
+            # Remove a partial record, which would make all later records unreadable.
             with contextlib.suppress(OSError):
                 os.ftruncate(self._descriptor, self._size_bytes)
 
     def _new_file(self) -> int:
-        """Makes a file whose name sorts after those of earlier calls.
+        """Creates a file whose name sorts after the names of earlier calls' files.
 
-        TensorBoard reads files in the order of their names, which begin with a time.
+        TensorBoard reads files in the order of their names, which contain a time.
         """
         self._folder.mkdir(parents=True, exist_ok=True)
         stamps = [
@@ -127,13 +127,13 @@ class TensorBoardFile:
 
 
 def _record(event: bytes) -> bytes:
-    """Returns a message as a file of TFRecords has it."""
+    """Returns a message in the TFRecord format."""
     length = struct.pack("<Q", len(event))
     return length + _checksum(length) + event + _checksum(event)
 
 
 def _checksum(data: bytes) -> bytes:
-    from tengen import _core  # what only reads runs needs no core
+    from tengen import _core  # imported here, because readers of runs need no core
 
     crc = _core.crc32c(data)
     masked = ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
@@ -141,23 +141,23 @@ def _checksum(data: bytes) -> bytes:
 
 
 def _value(tag: str, value: float) -> bytes:
-    """Returns one ``value`` of a Summary; what is too large for a float is infinite."""
+    """Returns one ``value`` of a Summary; numbers beyond float32 become infinite."""
     simple_value = b"\x15" + struct.pack("<f", ctypes.c_float(value).value)
     return _text(1, _text(1, tag.encode()) + simple_value)
 
 
 def _number(field: int, value: int) -> bytes:
-    """Returns a field with an integer."""
+    """Returns an encoded field with an integer value."""
     return _varint(field << 3) + _varint(value)
 
 
 def _text(field: int, value: bytes) -> bytes:
-    """Returns a field with text or a message."""
+    """Returns an encoded field with a string or message value."""
     return _varint(field << 3 | 2) + _varint(len(value)) + value
 
 
 def _varint(value: int) -> bytes:
-    """Returns a non-negative integer, seven bits a byte, the lowest first."""
+    """Returns a non-negative integer as a varint, seven bits per byte, lowest first."""
     digits = []
     while value > 0x7F:
         digits.append(value & 0x7F | 0x80)
