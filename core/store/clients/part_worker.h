@@ -1,6 +1,5 @@
 #pragma once
-// Work in parts: a second thread starts it, and the thread that needs the result helps to finish
-// it.
+// Work in parts: a second thread starts it, and the thread that needs the result helps finish it.
 
 #include <sys/types.h>
 
@@ -24,8 +23,7 @@ class PartWorker {
   ~PartWorker();
 
   // Makes the second thread call `work`, which must not throw, with each index below `num_parts`.
-  // If no thread can be started, throws Error and starts nothing. Precondition: all earlier work is
-  // finished.
+  // If no thread starts, throws Error and does nothing. Precondition: all earlier work is finished.
   void begin(uint32_t num_parts, std::function<void(uint32_t)> work);
   // Does the parts that have not been started yet, and blocks until all parts are done.
   void finish();

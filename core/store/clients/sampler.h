@@ -1,6 +1,5 @@
 #pragma once
-// Samples batches, and gathers the steps of each batch into one buffer, in the background if that
-// saves time.
+// Samples batches, and gathers the steps of each into one buffer, in the background if that pays.
 
 #include <chrono>
 #include <cstddef>
@@ -31,8 +30,7 @@ struct Delivery {
   uint64_t table_size = 0;  // at the time of sampling
   std::vector<int64_t> keys;
   std::vector<double> probabilities;
-  // The steps of the samples: column c lies at data + offsets[c], with shape [num_samples,
-  // num_steps, ...] in C order.
+  // The steps: column c lies at data + offsets[c], [num_samples, num_steps, ...] in C order.
   std::shared_ptr<std::byte> data;
 };
 
@@ -64,8 +62,7 @@ class Sampler {
   void ack(uint64_t lease, std::span<const double> priorities);
   // Gives back samples that were not used.
   void give_back(uint64_t lease);
-  // Returns a human-readable reason why the next batch must wait, or an empty string if it need
-  // not.
+  // Returns a human-readable reason why the next batch must wait; empty if it need not.
   std::string waits() { return channel_->waits(); }
   // Whether the next batch has been gathered ahead completely.
   bool is_ready() const { return ahead_ && worker_.is_done(); }

@@ -53,8 +53,7 @@ class Writer {
   uint64_t next_sequence() const { return next_sequence_; }
 
   // Copies steps; columns[c] holds the data of column c in C order. Blocks while there is no
-  // memory. Returns the number of steps that were copied, which is less than `count` if the
-  // deadline expires.
+  // memory. Returns the number of copied steps, which is less than `count` if the deadline expires.
   uint32_t append(std::span<const std::byte* const> columns, uint32_t count, Deadline deadline);
   // Inserts the items of a run, and skips items whose sequence numbers were inserted before. Blocks
   // while the store is busy. Returns false if the deadline expires; call it again with the same run
@@ -62,8 +61,7 @@ class Writer {
   bool insert(const InsertRun& run, Deadline deadline);
   // Blocks until every command has taken effect. Returns false if the deadline expires.
   bool flush(Deadline deadline) { return channel_->wait_for_all(deadline); }
-  // Returns a human-readable reason why the store's side must wait, or an empty string if it need
-  // not.
+  // Returns a human-readable reason why the store's side must wait; empty if it need not.
   std::string waits() { return channel_->waits(); }
 
  private:

@@ -1,6 +1,5 @@
 #pragma once
-// Files that must survive a host crash, and a hook with which a test learns which data would
-// survive.
+// Files that must survive a host crash, and a hook that tells a test which data would survive.
 
 #include <cstddef>
 #include <cstdint>
@@ -38,8 +37,7 @@ bool is_for_room(int reason);
 [[noreturn]] void refuse_file(const std::string& path, const char* action, int reason);
 
 // An open file that must survive a host crash. A call that fails throws Error with the reason.
-// Several threads may write if their ranges do not overlap. A forked process does not inherit the
-// file.
+// Several threads may write if their ranges do not overlap. Forked processes do not inherit it.
 class DiskFile {
  public:
   // `flags` are the flags of open(). With `is_past_cache`, reads and writes bypass the page cache
@@ -52,8 +50,7 @@ class DiskFile {
   int descriptor() const { return descriptor_; }
   const std::string& path() const { return path_; }
   uint64_t num_bytes() const;
-  // Reads bytes from `offset` on. Returns the number of bytes read, which is less than requested if
-  // the file ends.
+  // Reads bytes from `offset` on. Returns the number of bytes read; fewer if the file ends.
   uint64_t read(uint64_t offset, std::span<std::byte> to) const;
   // Writes all bytes.
   void write(uint64_t offset, std::span<const std::byte> bytes) const;

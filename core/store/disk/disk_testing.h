@@ -1,7 +1,6 @@
 #pragma once
-// Test helpers: the contents of a disk after a power loss, which are all synced data and any part
-// of the rest; a disk that a test observes, or that fails on request; and a process without free
-// descriptors.
+// Test helpers: a disk's contents after a power loss, which are all synced data and any part of the
+// rest; a disk that a test observes, or that fails on request; a process without free descriptors.
 
 #include <sys/resource.h>
 #include <unistd.h>

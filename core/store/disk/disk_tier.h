@@ -19,9 +19,8 @@
 namespace tengen::store {
 
 // Uses one file per pool, called rows-<pool>. Only one thread at a time may call load(), save() and
-// start(). Transfers run in order, and as many at the same time as there are threads. A load that
-// fails because the process has no descriptors or memory left is retried later, while others
-// continue.
+// start(). Transfers run in order, as many at the same time as there are threads. A load that fails
+// because the process lacks descriptors or memory is retried later, while others continue.
 class DiskTier final : public engine::Tier {
  public:
   // Called by any of the tier's threads when a transfer has ended, to notify the store's engine.

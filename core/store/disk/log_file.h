@@ -73,8 +73,7 @@ class LogReader {
   uint64_t offset() const { return offset_; }
   // Whether the file ends at offset().
   bool is_at_end() const { return offset_ >= file_.num_bytes(); }
-  // The number of complete marks after the next frame, which is incomplete. Counts no further than
-  // two.
+  // The number of complete marks after the next frame, which is incomplete. Stops at two.
   int num_marks_behind() const;
 
  private:
@@ -122,8 +121,7 @@ class LogTail {
   bool is_lost_ = false;
 };
 
-// Returns the LogMark of a frame, or none if the frame is no mark. Sets `saved` to the records
-// after the mark.
+// Returns the LogMark of a frame, or none if it is no mark; `saved` becomes the records after it.
 std::optional<LogMark> mark_of(const LogFrame& frame, std::span<const std::byte>* saved);
 
 // The checksums of a header, and of a frame at an offset in a writer's log.
@@ -137,13 +135,12 @@ uint32_t checksum_of(uint64_t writer, uint64_t offset, const FrameHead& head,
 struct LastMark {
   LogPlace end;  // the end of a mark that was synced; writer 0 if there is none
   // Whether no later mark has been reported as complete. If false, one may have been. A mark is
-  // written only when the mark before it is on disk, so two marks after an incomplete frame prove
+  // written only if the previous one is on disk, so two marks after an incomplete frame prove
   // damage.
   bool is_exact = false;
 };
 
-// Returns none if a folder has no such file. Throws Error if the file is damaged or has another
-// version.
+// Returns none if the folder has no such file. Throws Error if it is damaged or of another version.
 std::optional<LastMark> read_last_mark(const std::string& directory);
 
 // Writes the file. Not thread-safe.

@@ -42,8 +42,7 @@ engine::State read_state(const std::string& directory, uint64_t number);
 uint64_t write_state(const std::string& directory, uint64_t number, const engine::State& state,
                      bool is_synced);
 
-// A thread that replaces logs with a state when they have reached `min_bytes`, or twice the size of
-// the state.
+// A thread that replaces logs with a state when they reach `min_bytes`, or twice the state's size.
 class Compactor {
  public:
   // Applies the complete log with a number to a state. Throws Error.
@@ -57,8 +56,7 @@ class Compactor {
   Compactor& operator=(const Compactor&) = delete;
   ~Compactor();  // finishes a state that is being written
 
-  // Adds closed logs: all logs before number `end` are closed, with `num_bytes` more than in the
-  // calls before.
+  // Adds closed logs: all logs before number `end`, with `num_bytes` more than in the last call.
   void add(uint64_t end, uint64_t num_bytes);
 
  private:

@@ -37,8 +37,7 @@ enum class InsertResult {
   kInserted,
   kKnown,    // the writer inserted this sequence number before; nothing to do
   kBlocked,  // the rate limiter does not allow it yet
-  // some items were removed, but more must go before the new one fits: retry after other callers
-  // had their turn
+  // items were removed, but too few to fit the new one: retry after other callers' turns
   kMakingRoom,
 };
 
@@ -122,8 +121,7 @@ class Engine {
   void restore(const State& state);
 
   SessionId begin_session();
-  // Only record, for a server that resumes the session, how to do that and how far the session has
-  // got.
+  // Only record, for a server that resumes the session, how to do that and its progress.
   void describe_session(SessionId session, std::span<const std::byte> description);
   void note_progress(SessionId session, const SessionProgress& progress);
   // Closes the session's writers, takes back granted slots that are not filled, and gives back the
@@ -143,8 +141,7 @@ class Engine {
   OpenedWriter open_writer(SessionId session, const std::string& name, uint32_t pool);
   // Returns the slot of the writer's next chunk, or none. If memory is full, removes items that the
   // removers of the pool's tables choose, a bounded number per call. After none, the caller
-  // retries: immediately if is_making_room(), otherwise from time to time, even if nothing else has
-  // changed.
+  // retries: immediately if is_making_room(), else from time to time, even if nothing has changed.
   std::optional<uint32_t> grant(uint32_t writer);
   bool is_making_room(uint32_t writer) const { return writers_[writer].num_removed > 0; }
   // The number of items that were removed to make room for writers.
@@ -167,9 +164,8 @@ class Engine {
   // Announces that the session will sample batches of `num_samples` until it ends. Memory is
   // reserved for the largest batch of all sessions. Precondition: check_batch().
   void expect(SessionId session, uint32_t table, uint32_t num_samples);
-  // Samples a loan. Returns false, and leaves `loan` unchanged, if the rate limiter allows fewer
-  // samples or an earlier loan still waits for memory. Without a disk, the loan is ready
-  // immediately.
+  // Samples a loan. Returns false, with `loan` unchanged, if the rate limiter allows fewer samples
+  // or an earlier loan waits for memory. Without a disk, the loan is ready immediately.
   bool sample(SessionId session, uint32_t table, uint32_t num_samples, Loan* loan);
   // Fills in the pieces of a loan that was not ready.
   Collected collect(Loan* loan);
@@ -183,10 +179,9 @@ class Engine {
   void regain_room();
   // Sets the reason why no checkpoint can be made now; empty if one can.
   void set_checkpoint_trouble(std::string trouble) { checkpoint_trouble_ = std::move(trouble); }
-  // Begins a checkpoint of a store with a disk: complete chunks are saved to disk. Returns the
-  // steps that were added since the last checkpoint and belong to incomplete chunks. The caller
-  // must store these steps itself, and then call note_open_steps_kept(); otherwise the next
-  // checkpoint returns them again.
+  // Begins a checkpoint of a store with a disk: complete chunks are saved to disk. Returns steps
+  // added since the last checkpoint in incomplete chunks. The caller must store these steps itself,
+  // and then call note_open_steps_kept(); otherwise the next checkpoint returns them again.
   std::vector<OpenSteps> begin_checkpoint();
   void note_open_steps_kept();
   enum class Checkpoint { kUnderWay, kSaved, kStuck };
@@ -214,10 +209,10 @@ class Engine {
   void ack(SessionId session, uint64_t lease, std::span<const double> priorities);
   // Gives back samples that were not used.
   void give_back(SessionId session, uint64_t lease);
-  // Whether a sampler that holds `num_loans` may sample one more. It may not if its table's
-  // max_loans is reached, or if the lists of all loans in the store would exceed batch_bytes(). The
-  // lists of one sampler may be only as long as the space that then remains for others, so that a
-  // later sampler finds space too.
+  // Whether a sampler that holds `num_loans` may sample one more: not if its table's max_loans is
+  // reached, or the lists of all loans in the store would exceed batch_bytes(). One sampler's lists
+  // may only be as long as the space that then remains for others, so that a later sampler finds
+  // some.
   bool may_lend(uint32_t table, uint32_t num_samples, uint64_t num_loans) const;
   // The total cost of all calls: items inserted, sampled, acknowledged and given back, and the
   // chunks of these items and of removed items.

@@ -178,7 +178,7 @@ inline std::string act(Rng& rng, World& world, std::vector<Client>& clients, uin
       say(loan.lease);
       say(loan.table_size);
       client.leases.push_back(loan.lease);
-      if (table == 3) return said;  // random slices
+      if (table == 3) return said;  // not compared
       for (const Sample& sample : loan.samples) {
         say(serial_of(sample.key));
         world.keys[{table, serial_of(sample.key)}] = sample.key;

@@ -28,16 +28,14 @@ struct Row {
 };
 
 // A replica first receives a state, and then records and rows; a mark makes a checkpoint of them.
-// This message is followed by the row size of each pool as uint64_t, and by the records of the
-// state.
+// Followed by the row size of each pool as uint64_t, and by the records of the state.
 struct StateMessage {
   Reply kind = Reply::kState;
   uint32_t num_bytes = sizeof(StateMessage);
   uint64_t num_pools = 0;
   uint64_t record_bytes = 0;
 };
-// The answer to a state, followed by the rows of the state that the replica lacks, as an array of
-// Row.
+// The answer to a state, followed by an array of Row: the state's rows that the replica lacks.
 struct Lacks {
   Request kind = Request::kLacks;
   uint32_t num_bytes = sizeof(Lacks);

@@ -20,8 +20,7 @@ namespace tengen::store {
 
 inline Deadline soon() { return std::chrono::steady_clock::now() + std::chrono::milliseconds(20); }
 
-// Several columns, so that a misplaced column is noticed. Small and large pieces take different
-// code paths.
+// Several columns, to notice a misplaced one. Small and large pieces take different code paths.
 constexpr uint32_t kLarge = 3000;
 inline engine::Schema carried_schema() {
   return engine::Schema({{"x", "i8", {}, 0}, {"y", "u1", {kLarge}, 0}, {"z", "u1", {3}, 0}}, 4);

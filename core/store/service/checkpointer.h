@@ -1,6 +1,5 @@
 #pragma once
-// Makes checkpoints of a store with a disk: the data at the start of a checkpoint survives a host
-// crash.
+// Makes checkpoints of a store with a disk: data at a checkpoint's start survives a host crash.
 
 #include <chrono>
 #include <condition_variable>
@@ -67,8 +66,8 @@ class Checkpointer {
     uint64_t number = 0;  // of the last checkpoint that failed
     std::string reason;   // empty if the last attempt succeeded
   };
-  // Returns the result of the attempts to make checkpoints. The number is UINT64_MAX if there will
-  // be no more.
+  // The result of the attempts to make checkpoints. The number is UINT64_MAX if no more will
+  // follow.
   Failure failure();
   // The reason why the last attempt failed or the next one would fail, or an empty string.
   std::string trouble();

@@ -1,6 +1,5 @@
 #pragma once
-// A thread-safe store: the engine behind one lock. Callers wait here, because the engine never
-// waits.
+// A thread-safe store: the engine behind one lock, and the waits that the engine itself avoids.
 
 #include <algorithm>
 #include <atomic>
@@ -156,8 +155,8 @@ class Store {
     }
   }
 
-  // Sleeps just long enough for a waiting thread to get the lock. For a thread that takes the lock
-  // repeatedly.
+  // Sleeps just long enough that a waiting thread gets the lock. For a thread that retakes it
+  // often.
   static void let_others() { std::this_thread::sleep_for(std::chrono::microseconds(50)); }
 
   // Ends a session of this process, even if memory is exhausted.

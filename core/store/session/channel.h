@@ -20,8 +20,7 @@ using Deadline = std::chrono::steady_clock::time_point;
 // A deadline in the past: the call tries once and does not wait.
 constexpr Deadline kAtOnce{};
 
-// Thrown if the store has ended or cannot be reached; this client's writers and samplers there are
-// then unusable.
+// Thrown if the store has ended or cannot be reached; its writers and samplers here are unusable.
 class GoneError : public Error {
  public:
   explicit GoneError(const std::string& store)
@@ -46,9 +45,8 @@ enum class Urgency {
 // a store in this process, in another process of this host, and on another host. See messages.h for
 // the messages; they take effect in order, some time after send(). Calls that send or wait throw
 // Error if the store has ended or has refused a message. All calls except max_message() throw Error
-// in a process that was forked from the one that created the channel, because the session belongs
-// to the parent. The destructor ends the session; in a forked process it only closes the
-// descriptor.
+// in a fork of the process that created the channel, because the session belongs to the parent. The
+// destructor ends the session; in a forked process it only closes the descriptor.
 class Channel {
  public:
   Channel() = default;

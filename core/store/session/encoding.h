@@ -46,9 +46,8 @@ inline std::string text_of(std::span<const std::byte> message) {
   return {reinterpret_cast<const char*>(text.data()), text.size()};
 }
 
-// Reads the next message of a stream, without the data that may follow it. Blocks; returns false if
-// the stream has ended or is broken. Throws Error if the message is longer than `max_bytes` or
-// invalid.
+// Reads the next message of a stream, without data that may follow it. Blocks; returns false if the
+// stream has ended or is broken. Throws Error if it is longer than `max_bytes` or invalid.
 inline bool read_message(transport::StreamSocket& from, uint64_t max_bytes,
                          std::vector<std::byte>* message) {
   MessageHead head;

@@ -95,8 +95,7 @@ class HostSession final : private Outbox {
   void publish(uint64_t number);
   // Reports that the checkpoints up to `number` are complete.
   void publish_made(uint64_t number);
-  // Reports that the checkpoints up to `number` failed. A session that waits for one of them is
-  // refused.
+  // Reports that checkpoints up to `number` failed. A session that waits for one is refused.
   void break_promises(uint64_t number, const std::string& error);
   // Tells the client whether it must ring: `sleeps` is kAwake, kNaps or kSleeps.
   void set_server_sleeps(uint32_t sleeps) {
@@ -134,8 +133,7 @@ class HostSession final : private Outbox {
   bool is_left_ = false;
 };
 
-// The layout for a sampler with `num_ahead` batches in flight: space for the batches and their
-// acknowledgements.
+// The layout for a sampler with `num_ahead` batches in flight, with space for acknowledgements.
 SessionLayout layout_of_sampler(const engine::Engine& engine, uint32_t table, uint32_t num_samples,
                                 uint32_t num_ahead);
 SessionLayout layout_of_writer();

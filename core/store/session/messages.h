@@ -10,8 +10,7 @@ namespace tengen::store {
 
 static_assert(std::endian::native == std::endian::little, "messages travel as they lie in memory");
 
-// The maximum number of items per insert, and of bytes per text. They bound the memory for a
-// message.
+// The maximum items per insert and bytes per text, which bound the memory for a message.
 constexpr uint32_t kMaxItems = 1 << 16;
 constexpr uint32_t kMaxTextBytes = 1 << 16;
 
@@ -91,9 +90,8 @@ struct Slots {
   Reply kind = Reply::kSlots;
   uint32_t num_bytes = sizeof(Slots);
 };
-// Followed by one int64_t key per sample, one double probability per sample, and the pieces as an
-// array of engine::Piece. Over a stream there are no pieces; instead the gathered batch follows the
-// message.
+// Followed by an int64_t key and then a double probability per sample, and by the pieces as an
+// array of engine::Piece. Over a stream, the gathered batch replaces the pieces.
 struct Batch {
   Reply kind = Reply::kBatch;
   uint32_t num_bytes = sizeof(Batch);
@@ -103,8 +101,7 @@ struct Batch {
   uint32_t padding = 0;
 };
 // Followed by a string: an error, which ends the session, or, over a stream, the reason why the
-// store's side waits. The reason is valid until the next such message; an empty one means that the
-// store's side no longer waits.
+// store's side waits, valid until the next such message; empty if it no longer waits.
 struct Text {
   Reply kind = Reply::kError;
   uint32_t num_bytes = sizeof(Text);

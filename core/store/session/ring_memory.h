@@ -25,9 +25,9 @@ constexpr uint32_t kSleeps = 2;
 
 struct SessionHeader {
   std::atomic<uint32_t> version;
-  // Written by the server: the number of requests that have taken effect, and the reason why the
-  // next one waits. That text is consistent if reason_edits is even, and the same before and after
-  // reading the text.
+  // Written by the server: the number of requests that have taken effect, and why the next one
+  // waits. That text is consistent if reason_edits is even, and the same before and after reading
+  // it.
   alignas(64) std::atomic<uint64_t> num_applied;
   std::atomic<uint32_t> reason_edits;
   std::atomic<uint32_t> reason_words[32];  // zero-terminated text

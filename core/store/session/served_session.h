@@ -1,6 +1,5 @@
 #pragma once
-// The store's side of one session: applies a client's messages to the engine, whatever carried
-// them.
+// The store's side of one session. Applies a client's messages, from any carrier, to the engine.
 
 #include <cstddef>
 #include <cstdint>

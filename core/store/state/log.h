@@ -1,6 +1,5 @@
 #pragma once
-// The changes to an engine, as records in the order in which they happened. A State can be built
-// from them.
+// The changes to an engine, as records in order of time. A State can be built from them.
 
 #include <algorithm>
 #include <cstddef>
@@ -175,8 +174,7 @@ struct Kinds {
     static_assert((std::is_same_v<Event, Events> || ...));
     return number;
   }
-  // Calls `f` with the kind that has this number as its template argument. Returns false if there
-  // is none.
+  // Calls `f` with the kind of this number as template argument. Returns false if there is none.
   template <class F>
   static bool call(uint32_t number, F&& f) {
     return ((number == number_of<Events>() && (f.template operator()<Events>(), true)) || ...);

@@ -26,8 +26,8 @@ class State {
   // The maximum number of pools in a store.
   static constexpr uint32_t kMaxPools = 1 << 10;
   // The maximum number of entries in a list, because a few bytes of a record can name a high index
-  // and so make a list long. The default is the maximum of a real store; tests with hostile records
-  // set less.
+  // and so make a list long. By default the limit of a real store; tests with hostile records set
+  // less.
   static uint64_t most_entries;
 
   // Applies complete records in their order. Throws Error for an impossible record; the state is
@@ -35,9 +35,8 @@ class State {
   // been applied, and the rest may be applied later.
   void apply(std::span<const std::byte> records, size_t* num_applied = nullptr);
   // Drops everything that was lost with memory: every session, and all steps that are neither on
-  // disk nor in the log. `schemas` has one entry per pool, and `num_promised` one per table, from
-  // its config. Returns the number of dropped items. Throws Error if the state cannot belong to
-  // such a store.
+  // disk nor in the log. `schemas` has one entry per pool; `num_promised` one per table, from its
+  // config. Returns the number of dropped items. Throws Error if no such store can have this state.
   uint64_t lose_memory(const std::vector<const Schema*>& schemas,
                        const std::vector<uint32_t>& num_promised);
   // Calls `take` repeatedly with records that build a new State equal to this one.

@@ -74,8 +74,7 @@ struct BatchLayout {
   uint64_t num_bytes = 0;
 };
 
-// Copies the steps of the pieces, in order, into out[c] for each column c of the schema, in C
-// order.
+// Copies the steps of the pieces, in order, into out[c] for each column c, in C order.
 void gather(const Schema& schema, const Slabs& slabs, std::span<const Piece> pieces,
             std::span<std::byte* const> out);
 

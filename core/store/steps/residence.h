@@ -54,8 +54,7 @@ class Residence {
   // A pinned chunk is not evicted.
   void pin(uint32_t chunk);
   void unpin(uint32_t chunk);
-  // Evicts the least recently pinned chunk and returns its slot, or none if no chunk can be
-  // evicted.
+  // Evicts the least recently pinned chunk. Returns its slot, or none if no chunk can be evicted.
   std::optional<uint32_t> evict();
   uint64_t num_evictable() const { return evictable_.size; }
   // The number of chunks in slots that are not on disk yet.
@@ -73,11 +72,9 @@ class Residence {
   void begin_checkpoint();
   // The number of chunks in the checkpoint that are neither saved nor dropped yet.
   uint64_t num_of_checkpoint() const { return num_of_checkpoint_; }
-  // The chunks that were saved since the checkpoint began. The log before the checkpoint lacks
-  // them.
+  // The chunks saved since the checkpoint began. The log before the checkpoint lacks them.
   const std::vector<event::ChunkSaved>& saved_of_checkpoint() const { return saved_; }
-  // The chunks of the checkpoint that are neither saved nor dropped. Precondition: none is being
-  // saved.
+  // The checkpoint's chunks that are neither saved nor dropped. Precondition: none is being saved.
   std::vector<uint32_t> rest_of_checkpoint() const;
   // Reports that the checkpoint is complete: places that held no chunk when it began are now free.
   // Takes time proportional to their number.

@@ -17,8 +17,8 @@ namespace tengen::store::engine {
 class Memory {
  public:
   // Slabs are files in `directory`, which other processes map, or private memory of this process if
-  // `directory` is empty. Throws Error if the file system has less space for a new directory than
-  // the budget.
+  // it is empty. Throws Error if the file system has less space for a new directory than the
+  // budget.
   Memory(std::string directory, uint64_t budget_bytes);
 
   uint64_t budget_bytes() const { return budget_bytes_; }

@@ -1,6 +1,5 @@
 #pragma once
-// The disk side of a pool: saves the chunks that writers have filled, and loads the chunks that
-// loans need.
+// The disk side of a pool: saves chunks that writers have filled, and loads chunks for loans.
 
 #include <cstdint>
 #include <map>
@@ -62,8 +61,7 @@ class Staging {
   }
   // Whether a fetch may begin; it may not while an earlier one waits for memory.
   bool can_fetch() const { return !queued_; }
-  // Loads the chunks of `pieces` into memory, and keeps them there until end_fetch(). Precondition:
-  // can_fetch().
+  // Loads the chunks of `pieces` into memory until end_fetch(). Precondition: can_fetch().
   void fetch(uint64_t lease, std::span<const Piece> pieces);
   enum class Fetch { kUnderWay, kReady, kDamaged };
   Fetch state_of(uint64_t lease) const;
@@ -106,8 +104,7 @@ class Staging {
   bool loaded(uint32_t chunk, const TransferResult& result);
   void saved(uint32_t chunk, const TransferResult& result);
 
-  // As in Residence. Between its begin_restore() and its end_restore(), loans fetch their chunks
-  // with resume_fetch().
+  // As in Residence. Between begin_restore() and end_restore(), loans fetch with resume_fetch().
   void resume_fetch(uint64_t lease, std::span<const Piece> pieces);
   void end_restore(std::span<const uint32_t> live, std::span<const uint32_t> unfinished);
 

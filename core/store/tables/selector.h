@@ -1,6 +1,5 @@
 #pragma once
-// Chooses the item that a table samples or removes next. Samplers and removers share this
-// interface.
+// Chooses the item that a table samples or removes next; used for samplers and removers.
 
 #include <cstdint>
 #include <memory>
@@ -41,9 +40,8 @@ class Selector {
 
   // Samples one slot; the set does not change. Precondition: size() >= 1.
   virtual Draw draw(Rng& rng) = 0;
-  // Samples one batch from one state of the set. The prioritized selector divides the total into as
-  // many equal parts as samples, and takes one sample from each. Precondition: size() >= 1. Changes
-  // nothing if it throws bad_alloc.
+  // Samples one batch from one state of the set. The prioritized selector samples one slot from
+  // each of as many equal parts of the total. size() >= 1. Changes nothing if it throws bad_alloc.
   virtual void draw_batch(Rng& rng, std::span<Draw> draws) {
     for (Draw& one : draws) one = draw(rng);
   }

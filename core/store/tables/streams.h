@@ -93,8 +93,7 @@ class Streams final : public StepHolder {
   const std::vector<uint32_t>& take_free_slots();
 
   // Restores saved streams; their writers hold them. Then items and loans must hold their steps,
-  // before end_restore() drops the chunks that nobody holds. Precondition: there are no streams
-  // yet.
+  // before end_restore() drops the chunks that nobody holds. Precondition: there are no streams.
   void begin_restore(std::span<const SavedStream> saved);
   // Returns the slots of the live chunks.
   std::vector<uint32_t> end_restore();

@@ -48,8 +48,7 @@ class SumTree {
 
   uint32_t capacity_;
   // fine_[0] are the weights. Each level has a 16th of the entries of the level below, padded to
-  // complete nodes: first the levels of fine_, then those of coarse_. The last level of coarse_
-  // holds the total.
+  // complete nodes: first fine_, then coarse_. The last level of coarse_ holds the total.
   std::vector<std::vector<float>> fine_;
   std::vector<std::vector<double>> coarse_;
   std::vector<uint32_t> touched_;  // by a batch; reused to save allocations

@@ -167,8 +167,8 @@ class Table {
   void set_limits(const RateLimits& limits);
   // Changes the capacity. Items beyond it are removed by remove_some(), and by inserts.
   void set_capacity(uint64_t max_items, uint64_t max_steps);
-  // Removes items that exceed a smaller capacity, a bounded number per call. Returns whether there
-  // are more.
+  // Removes items beyond a reduced capacity, a bounded number per call. Returns whether more
+  // remain.
   bool remove_some();
 
   // Restores a saved table. The random numbers start anew, and so does max_priority(), which
