@@ -275,7 +275,7 @@ bool DurableLog::resume() noexcept {
 void DurableLog::take_in() {
   try {
     if (!behind_) behind_ = read_written();
-    apply_rest();  // of an earlier attempt that found no memory
+    apply_rest();  // records of an earlier attempt that ran out of memory
     {
       const std::scoped_lock lock(mutex_);
       rest_.swap(records_);

@@ -89,7 +89,7 @@ class DurableLog {
   const std::string directory_;
   const uint64_t log_bytes_;
   const bool is_exact_;
-  const uint64_t writer_;  // see LogHeader
+  const uint64_t writer_;  // a random number that identifies this log's writer; see LogHeader
   std::mutex mutex_;
   uint64_t first_;                  // number of the first file since the last error
   uint64_t number_;                 // number of the log that is being written
@@ -98,7 +98,7 @@ class DurableLog {
   std::vector<std::byte> records_;  // records not written to the file yet
   uint64_t position_ = 0;
   struct Closed {
-    uint64_t end;  // position
+    uint64_t end;  // position after its last record
     uint64_t number;
     uint64_t num_bytes;
   };

@@ -31,7 +31,7 @@ constexpr uint64_t kSetAside = UINT64_MAX;
 // The start of a log file, followed by its records.
 struct MemoryLogHeader {
   uint64_t version;
-  std::atomic<uint64_t> num_bytes;  // of committed records
+  std::atomic<uint64_t> num_bytes;  // bytes of committed records
   uint64_t padding[6];
 };
 static_assert(sizeof(MemoryLogHeader) == 64 && std::atomic<uint64_t>::is_always_lock_free);
@@ -104,7 +104,7 @@ void Keeper::begin(const State& state) {
 bool Keeper::commit(std::span<const std::byte> records) noexcept {
   if (is_over_) return true;
   if (!is_behind_) {
-    const bool has_failed = !trouble().empty();  // of the thread that replaces logs
+    const bool has_failed = !trouble().empty();  // whether the thread that replaces logs has failed
     const std::string error = has_failed ? "" : error_of([&] { append(records); });
     if (!has_failed && error.empty()) return true;
     set_aside();

@@ -56,7 +56,7 @@ class Keeper {
 
   const std::string directory_;
   const uint64_t log_bytes_;
-  uint64_t number_ = 0;  // number of log_
+  uint64_t number_ = 0;  // number of the log file in log_
   std::optional<transport::SharedMemory> log_;
   uint64_t num_committed_ = 0;
   std::mutex mutex_;

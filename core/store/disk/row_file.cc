@@ -74,7 +74,7 @@ bool RowFile::try_grow() {
   try {
     if (grow_to(num_bytes, 0)) return true;
   } catch (const std::exception&) {
-    return false;  // also if there is no memory for the error
+    return false;  // also if there is no memory for the Error
   }
   return free_bytes(file_.descriptor()) >= row_bytes_;
 }

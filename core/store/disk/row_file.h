@@ -45,7 +45,7 @@ class RowFile {
   const uint64_t row_bytes_;
   const DiskFile file_;
   std::mutex mutex_;
-  uint64_t num_bytes_ = 0;  // reserved
+  uint64_t num_bytes_ = 0;  // bytes reserved in the file
 };
 
 }  // namespace tengen::store

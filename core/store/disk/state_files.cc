@@ -24,7 +24,7 @@ constexpr size_t kStateWriteBytes = size_t{256} << 10;
 // The start of a state file, followed by its records.
 struct StateHeader {
   uint64_t version;
-  uint64_t num_bytes;  // of the records
+  uint64_t num_bytes;  // bytes of the records
   uint64_t checksum;   // CRC-32C of the records
 };
 

@@ -74,7 +74,7 @@ class Compactor {
   std::mutex mutex_;
   std::condition_variable condition_;
   uint64_t end_ = 0;
-  uint64_t num_bytes_ = 0;  // of logs that no state has replaced
+  uint64_t num_bytes_ = 0;  // bytes of logs that no state has replaced
   bool is_stopping_ = false;
   std::thread thread_;
 };

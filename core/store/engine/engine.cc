@@ -24,7 +24,7 @@ std::string text_of_count(double count) {
 // The memory of a loan's lists.
 uint64_t bytes_of_loan(uint64_t num_samples) {
   constexpr uint64_t kSampleBytes = sizeof(int64_t) + sizeof(StepRange);
-  constexpr uint64_t kBytes = 256;  // in addition to its samples
+  constexpr uint64_t kBytes = 256;  // per loan, in addition to its samples
   return kBytes + num_samples * kSampleBytes;
 }
 

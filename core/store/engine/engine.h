@@ -1,7 +1,7 @@
 #pragma once
 // The control plane of a store: pools, tables, writers and loans, as one state that commands change
 // one at a time. The engine moves no data and never waits; if it refuses a command, its caller
-// decides what to do.
+// decides how to proceed.
 
 #include <algorithm>
 #include <cstdint>
@@ -54,7 +54,7 @@ struct Loan {
   SessionId session = 0;
   uint64_t lease = 0;
   uint64_t table_size = 0;      // at the time of sampling
-  std::vector<Sample> samples;  // each with the table's num_steps
+  std::vector<Sample> samples;  // of num_steps steps, as in the table's config
   std::vector<Piece> pieces;    // of all samples, in order
   bool is_ready = false;        // if false, collect() fills in the pieces
 };
@@ -64,7 +64,7 @@ struct OpenSteps {
   uint32_t pool = 0;
   uint32_t chunk = 0;
   uint32_t slot = 0;
-  uint32_t first = 0;  // in the chunk
+  uint32_t first = 0;  // index in the chunk
   uint32_t count = 0;
 };
 
@@ -98,7 +98,7 @@ class Engine {
   // null. `disk` holds the chunks that do not fit in memory; null means that there is no disk.
   Engine(Memory* memory, uint64_t seed, Log* log = nullptr, Disk* disk = nullptr)
       : memory_(memory), seed_(seed), log_(log), disk_(disk) {}
-  Engine(const Engine&) = delete;  // pools point into it
+  Engine(const Engine&) = delete;  // pools hold pointers into the engine
 
   // Adds a pool. Throws Error if a budget is too small for its chunks.
   uint32_t add_pool(Schema schema);
@@ -154,7 +154,7 @@ class Engine {
   void append(uint32_t writer, uint32_t slot);
   // Inserts an item. Throws Error if its steps do not exist or the table refuses it.
   InsertResult insert(uint32_t writer, const Insert& insert);
-  // Promises that the writer will insert no step before `first` again.
+  // Promises that later inserts of the writer will use no step before `first`.
   void release_before(uint32_t writer, uint64_t first);
   void close_writer(uint32_t writer);
 
@@ -240,7 +240,7 @@ class Engine {
     uint32_t pool = 0;
     uint32_t stream = 0;
     bool is_open = false;
-    std::vector<uint32_t> granted;  // chunks not appended yet
+    std::vector<uint32_t> granted;  // granted chunks that are not appended yet
     uint64_t named_end = 0;         // one past the last step that is part of an item
     uint64_t kept_end = 0;          // one past the last step that a checkpoint stored
     uint64_t num_removed = 0;       // items removed for the chunk that the writer waits for
@@ -288,10 +288,10 @@ class Engine {
   std::vector<uint32_t> free_writers_;
   struct Name {
     uint64_t next_sequence = 0;
-    uint64_t closed_at = 0;  // the key in closed_names_; 0: open
+    uint64_t closed_at = 0;  // the key in closed_names_; 0 while the name is open
   };
   std::unordered_map<std::string, Name> names_;          // by writer name
-  std::map<uint64_t, const std::string*> closed_names_;  // the first closed comes first
+  std::map<uint64_t, const std::string*> closed_names_;  // in the order of closing
   uint64_t num_closed_ = 0;
   std::unordered_map<std::string, uint32_t> open_names_;
   Loans loans_;

@@ -74,13 +74,14 @@ struct World {
 
   const bool has_disk;
   MockTier tier;
-  Rng order{5, 0, 0, 0, Purpose::kTest};  // random order in which transfers end
+  Rng order{5, 0, 0, 0, Purpose::kTest};  // for the order in which transfers end
   Memory memory;
   Disk disk;
   Log log;
   Engine engine;
   std::vector<std::byte> records;
-  std::map<std::pair<uint32_t, int64_t>, int64_t> keys;  // of sampled items, by table and serial
+  std::map<std::pair<uint32_t, int64_t>, int64_t>
+      keys;  // keys of sampled items, by table and serial
 };
 
 struct Client {

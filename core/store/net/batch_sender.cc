@@ -199,12 +199,12 @@ class BatchSender final : public NetSession {
     return socket_.send(parts_);
   }
 
-  std::unique_ptr<OpenedSession> session_;  // null after the end
+  std::unique_ptr<OpenedSession> session_;  // null after the session has ended
   SlabMap slabs_;
   const uint32_t num_samples_;
   BatchParts batch_;
-  std::vector<std::byte> message_;     // from the client
-  std::vector<engine::Piece> pieces_;  // of the batch that is being sent
+  std::vector<std::byte> message_;     // the last message from the client
+  std::vector<engine::Piece> pieces_;  // pieces of the batch that is being sent
   std::vector<iovec> parts_;
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -115,7 +115,7 @@ bool Replica::take_state(transport::StreamSocket& from, const StateMessage& mess
   remove_files(directory_, last ? last->end.number + 1 : 0);
   log_.emplace(directory_, state, DurableLog::kLogBytes, /*is_exact=*/true);
   const std::vector<Row> lacking = find_lacking(state);
-  has_new_rows_ = true;  // rows of an earlier process may not be on disk
+  has_new_rows_ = true;  // rows of an earlier process might not be on disk
   return send_message(from, Lacks{.count = lacking.size()}, lacking);
 }
 

@@ -23,7 +23,7 @@ namespace tengen::store {
 struct Row {
   uint32_t pool = 0;
   uint32_t place = 0;
-  uint32_t checksum = 0;  // CRC-32C
+  uint32_t checksum = 0;  // CRC-32C of the row
   auto operator<=>(const Row&) const = default;
 };
 
@@ -92,7 +92,7 @@ class Replica {
   struct Rows {
     std::unique_ptr<RowFile> file;
     uint64_t row_bytes = 0;
-    std::vector<uint32_t> checksums;  // of known rows, by index; 0: unknown
+    std::vector<uint32_t> checksums;  // CRC-32C of known rows, by place; 0 if unknown
   };
 
   bool take_state(transport::StreamSocket& from, const StateMessage& message);
@@ -106,11 +106,11 @@ class Replica {
   std::mutex mutex_;
   std::optional<int64_t> begun_us_;
   // Only for the thread in follow().
-  std::vector<std::byte> records_;  // of the last message
+  std::vector<std::byte> records_;  // records of the last message
   std::map<uint32_t, Rows> rows_;   // by pool
   bool has_new_rows_ = false;
-  std::optional<transport::SharedMemory> buffer_;  // for a row
-  std::optional<DurableLog> log_;                  // of this connection
+  std::optional<transport::SharedMemory> buffer_;  // buffer for one row
+  std::optional<DurableLog> log_;                  // log of the current connection
 };
 
 }  // namespace tengen::store

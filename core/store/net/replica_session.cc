@@ -148,7 +148,7 @@ class ReplicaSession final : public NetSession {
   bool send_records(bool* has_mark) {
     while (const std::optional<LogFrame> frame = tail_.next()) {
       std::span<const std::byte>
-          saved;  // unused here, because the log's records also contain these
+          saved;  // not searched for rows, because the log's records also contain them
       if (const std::optional<LogMark> mark = mark_of(*frame, &saved)) {
         mark_ = *mark;
         saved_.assign(saved.begin(), saved.end());
@@ -236,7 +236,7 @@ class ReplicaSession final : public NetSession {
   std::vector<std::unique_ptr<RowFile>> files_;  // by pool
   std::vector<uint64_t> row_bytes_;
   std::unique_ptr<transport::SharedMemory> row_;
-  std::vector<Row> rows_;  // saved since the last mark
+  std::vector<Row> rows_;  // rows saved since the last mark
   std::mutex shipped_mutex_;
   std::optional<LogMark> shipped_;  // the last checkpoint of the replica
 };

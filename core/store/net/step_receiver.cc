@@ -86,7 +86,7 @@ class StepReceiver final : public NetSession {
     return wait_for([&] { return session_->waits(); },
                     [&](Deadline deadline) { return session_->apply(message_, deadline); });
   }
-  // Items may not reach beyond the client's steps, because the rest of the chunk still holds an
+  // Items must not reach beyond the client's steps, because the rest of the chunk still holds an
   // earlier writer's bytes.
   void check_appended(const InsertMessage& message) const {
     const uint64_t count = std::max(message.count, 1u);
@@ -112,11 +112,11 @@ class StepReceiver final : public NetSession {
     return socket_.send({&part, 1});
   }
 
-  std::unique_ptr<OpenedSession> session_;  // null after the end
+  std::unique_ptr<OpenedSession> session_;  // null after the session has ended
   const engine::Schema schema_;
   SlabMap slabs_;
   const uint32_t writer_;
-  uint32_t slot_ = 0;       // of the chunk that is being filled
+  uint32_t slot_ = 0;       // slot of the chunk that is being filled
   uint64_t num_steps_ = 0;  // number of received steps
   std::vector<std::byte> message_;
 };

@@ -230,7 +230,7 @@ void Checkpointer::make() {
   });
   wait_for_disk();
   if (is_stopping()) return;
-  // Read before the rows are synced: a chunk that is saved later may not be synced.
+  // Read before the rows are synced: a chunk that is saved later might not be synced.
   engine::Log records;
   store_->read([&](const Engine& engine) {
     for (const auto& saved : engine.saved_of_checkpoint()) records.add(saved);

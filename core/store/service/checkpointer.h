@@ -63,7 +63,7 @@ class Checkpointer {
   // The time at which the last checkpoint began, or none if there is no checkpoint.
   std::optional<std::chrono::steady_clock::time_point> made_at();
   struct Failure {
-    uint64_t number = 0;  // of the last checkpoint that failed
+    uint64_t number = 0;  // number of the last checkpoint that failed
     std::string reason;   // empty if the last attempt succeeded
   };
   // The result of the attempts to make checkpoints. The number is UINT64_MAX if no more will

@@ -67,7 +67,7 @@ bool OpenedSession::flush(Deadline deadline) {
   try {
     return store_->checkpointer()->wait(inserts_end_, deadline);
   } catch (const Error&) {
-    inserts_end_ = store_->checkpointer()->ask();  // for the next call
+    inserts_end_ = store_->checkpointer()->ask();  // the checkpoint for the next call
     throw;
   }
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Sessions whose messages a thread of the store's process applies: its own messages, or those of a
-// client on another host.
+// Sessions whose messages are applied by a thread of the store's process, for clients in this
+// process or on other hosts.
 
 #include <cstddef>
 #include <cstdint>
@@ -71,7 +71,7 @@ class OpenedSession final : private Outbox {
   std::optional<Append> appended_;  // applied with the next message, under the same lock
   uint64_t inserts_end_ = 0;        // the checkpoint that includes all inserts; 0: none needed
   std::vector<std::byte> reply_;
-  uint32_t num_reply_bytes_ = 0;  // 0: no reply
+  uint32_t num_reply_bytes_ = 0;  // 0 if there is no reply
 };
 
 // The channel of a client in the store's own process: the caller's thread applies its messages.

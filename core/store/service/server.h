@@ -37,7 +37,7 @@ class Server {
     engine::SessionId id = 0;
     std::string memory_path;
     SessionLayout layout;
-    uint64_t next_sequence = 0;  // of a writer
+    uint64_t next_sequence = 0;  // a writer's next sequence number
   };
   // Open a session, and take ownership of its client's connected socket unless they throw. If
   // another writer with that name is open, block until the deadline, because its client may just

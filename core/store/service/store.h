@@ -34,14 +34,14 @@ struct DiskConfig {
   std::string directory;
   uint64_t num_bytes = 0;  // 0: no disk
   Durability durability = Durability::kNone;
-  std::chrono::microseconds interval{0};  // between checkpoints, with kAsync and kSync
+  std::chrono::microseconds interval{0};  // time between checkpoints, for kAsync and kSync
 };
 
 // The result of resuming a store.
 struct Resumed {
-  std::map<uint32_t, engine::SavedSession> sessions;  // of clients in other processes
+  std::map<uint32_t, engine::SavedSession> sessions;  // sessions of clients in other processes
   uint64_t num_lost = 0;      // items that were removed while the checkpoint was made
-  uint64_t num_repaired = 0;  // out-of-range priorities from an older version
+  uint64_t num_repaired = 0;  // corrected out-of-range priorities from an older version
 };
 
 // Thread-safe. Must outlive its sessions.
@@ -260,7 +260,7 @@ class Store {
   engine::Memory memory_;
   engine::Log log_;
   size_t num_kept_ = 0;    // bytes of log_ that the keeper has stored
-  size_t num_logged_ = 0;  // bytes of log_ that the checkpointer has
+  size_t num_logged_ = 0;  // bytes of log_ that the checkpointer has appended
   std::unique_ptr<DiskTier> tier_;
   std::optional<engine::Disk> disk_;
   engine::Engine engine_;

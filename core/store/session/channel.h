@@ -36,8 +36,8 @@ class RefusedError : public Error {
 
 // How soon the store must read a message.
 enum class Urgency {
-  kNow,    // somebody waits for the effect of the message
-  kSoon,   // nobody waits for it: a store that will poll within a moment is not woken
+  kNow,    // a caller waits for the effect of the message
+  kSoon,   // no caller waits: a store that will poll within a moment is not woken
   kLater,  // after the next ring() or the next message sent kNow
 };
 
@@ -57,8 +57,8 @@ class Channel {
   // The maximum length of a message in bytes.
   virtual uint32_t max_message() const = 0;
   // Sends the message in `parts`, and modifies their entries. A channel to another host accepts
-  // several messages at once, with the steps that belong to them. Blocks while the store is busy.
-  // Returns false if the deadline expires; the message was then not sent.
+  // several messages in one call, with the steps that belong to them. Blocks while the store is
+  // busy. Returns false if the deadline expires; the message was then not sent.
   virtual bool send(std::span<iovec> parts, Deadline deadline, Urgency urgency) = 0;
   // As send(), for a message of fixed size.
   template <class Message>

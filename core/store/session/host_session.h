@@ -26,7 +26,7 @@ struct SessionRecord {
   enum class Kind : uint32_t { kWriter, kSampler };
   Kind kind = Kind::kWriter;
   uint32_t number = 0;       // index of the writer, or of the sampler's table
-  uint32_t num_samples = 0;  // of a sampler's batch
+  uint32_t num_samples = 0;  // samples per batch of a sampler
   SessionLayout layout;
   int64_t process = 0;  // the client's process; 0 if unknown
   std::string name;     // human-readable

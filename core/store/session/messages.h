@@ -22,18 +22,18 @@ enum class Request : uint32_t {
   kSample,
   kAck,
   kGiveBack,
-  kSteps = 9,  // this and the next: only over streams
+  kSteps = 9,  // this and the next kind are used only over streams
   kFlush,
-  kLacks,  // this and the next: from a replica; see net/replica.h
+  kLacks,  // this and the next kind come from a replica; see net/replica.h
   kShipped,
 };
 enum class Reply : uint32_t {
   kSlots,
   kBatch,
   kError,
-  kFlushed,  // this and the next: only over streams
+  kFlushed,  // this and the next kind are used only over streams
   kWaits,
-  kRow,  // this and the next: to a replica; see net/replica.h
+  kRow,  // this and the following kinds go to a replica; see net/replica.h
   kState,
   kRecords,
   kMark,

@@ -82,7 +82,7 @@ bool RingChannel::wait_until(Deadline deadline, Ready&& ready) {
     check_error();
     header_->client_sleeps.exchange(kSleeps, std::memory_order_acq_rel);
     if (ready()) break;
-    // A sleeping server has seen all requests; a napping one may not have, so wake it.
+    // A sleeping server has seen all requests; a napping one might not have, so wake it.
     wake_if(kNaps, &header_->server_sleeps, connection_.descriptor());
     if (gone_since_) {
       look_for_server(deadline);

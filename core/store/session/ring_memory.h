@@ -26,8 +26,7 @@ constexpr uint32_t kSleeps = 2;
 struct SessionHeader {
   std::atomic<uint32_t> version;
   // Written by the server: the number of requests that have taken effect, and why the next one
-  // waits. That text is consistent if reason_edits is even, and the same before and after reading
-  // it.
+  // waits. That text is consistent if reason_edits is even, and equal before and after reading it.
   alignas(64) std::atomic<uint64_t> num_applied;
   std::atomic<uint32_t> reason_edits;
   std::atomic<uint32_t> reason_words[32];  // zero-terminated text
@@ -41,7 +40,7 @@ struct SessionHeader {
 
 // The two rings follow the header.
 struct SessionLayout {
-  uint32_t request_bytes = 0;  // powers of two
+  uint32_t request_bytes = 0;  // both sizes are powers of two
   uint32_t reply_bytes = 0;
 
   static constexpr uint64_t kHeaderBytes = (sizeof(SessionHeader) + 63) / 64 * 64;

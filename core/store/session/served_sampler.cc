@@ -118,10 +118,10 @@ class ServedSampler final : public ServedSession {
   const engine::SessionId id_;
   const uint32_t table_;
   const uint32_t num_samples_;
-  uint64_t num_undrawn_;            // batches that were requested and not sampled yet
-  uint64_t num_lent_;               // sent, and neither acknowledged nor given back
-  std::deque<engine::Loan> drawn_;  // sampled; their steps are being read from disk
-  engine::Loan loan_;               // sampled last
+  uint64_t num_undrawn_;  // batches that were requested and not sampled yet
+  uint64_t num_lent_;     // batches that were sent and neither acknowledged nor given back
+  std::deque<engine::Loan> drawn_;  // sampled batches whose steps are being read from disk
+  engine::Loan loan_;               // the last sampled batch
   bool has_changed_ = false;        // whether anything was sampled since answer() began
   std::vector<double> priorities_;
 };

@@ -20,7 +20,7 @@ class Outbox {
   virtual ~Outbox() = default;
   // Returns space for a reply of at most `num_bytes`, or null if there is none now.
   virtual std::byte* reserve(uint32_t num_bytes) = 0;
-  // Makes the first `num_bytes` of the space that was reserved last a reply.
+  // Turns the first `num_bytes` of the last reserved space into a reply.
   virtual void stage(uint32_t num_bytes) = 0;
 };
 

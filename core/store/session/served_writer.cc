@@ -111,8 +111,8 @@ class ServedWriter final : public ServedSession {
   static constexpr uint32_t kMaxWanted = 1024;
   const uint32_t writer_;
   uint32_t num_wanted_;        // slots that were requested; any number above 0 is a valid answer
-  uint64_t sequence_ = 0;      // of the last insert that was tried
-  uint32_t num_inserted_ = 0;  // items of that insert
+  uint64_t sequence_ = 0;      // sequence number of the last insert that was tried
+  uint32_t num_inserted_ = 0;  // items of that insert so far
   std::optional<uint32_t> blocked_by_;
   std::vector<uint32_t> granted_;
   std::vector<double> priorities_;

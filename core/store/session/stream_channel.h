@@ -21,7 +21,7 @@ namespace tengen::store {
 
 struct StreamAddress {
   int descriptor = -1;  // the connected stream; the channel takes ownership
-  std::string name;     // of the store; human-readable
+  std::string name;     // human-readable name of the store
 };
 
 // A thread receives replies. It receives each batch directly into the buffer that the caller gets.
@@ -58,10 +58,10 @@ class StreamChannel final : public Channel {
   const uint64_t batch_bytes_;
   Arena arena_;
   // Only for the caller's thread.
-  std::vector<iovec> parts_;     // of the message that is being sent
+  std::vector<iovec> parts_;     // parts of the message that is being sent
   std::vector<std::byte> left_;  // bytes of messages that are not sent yet
-  uint64_t num_sent_ = 0;        // messages
-  uint64_t num_flushes_ = 0;     // requested
+  uint64_t num_sent_ = 0;        // number of messages sent
+  uint64_t num_flushes_ = 0;     // number of flushes requested
   uint64_t flushed_at_ = 0;      // number of messages that the last flush covers
   // Shared by both threads; guarded by the mutex.
   std::mutex mutex_;

@@ -17,8 +17,8 @@
 
 namespace tengen::store::engine {
 
-// The key of an item: the last bits of its serial, and its slot in the table; 56 bits in total. The
-// serial numbers all items that the table has ever had.
+// The key of an item: the last bits of its serial, and its slot in the table; 56 bits in total.
+// Serials count all items that the table has ever had.
 constexpr int kSlotBits = 28;
 constexpr uint64_t kMaxItems = (uint64_t{1} << kSlotBits) - 1;
 constexpr int64_t kSerialMask = (int64_t{1} << 28) - 1;
@@ -65,29 +65,29 @@ struct SavedItem {
 
 struct SavedTable {
   uint32_t pool = 0;
-  std::vector<SavedItem> items;  // by slot
+  std::vector<SavedItem> items;  // by slot index
   uint64_t num_inserts = 0;
   uint64_t num_samples = 0;
   int64_t num_serials = 0;
   // Settings that were changed while the table was in use; none if they are as in its config.
   std::optional<RateLimits> limits;
-  std::optional<std::pair<uint64_t, uint64_t>> capacity;  // items, steps
+  std::optional<std::pair<uint64_t, uint64_t>> capacity;  // maximum items and steps
 };
 
 struct SavedStream {
   bool is_open = false;
-  uint64_t first_chunk = 0;      // number of slots[0]
+  uint64_t first_chunk = 0;      // index of slots[0] in the stream
   uint64_t first_of_writer = 0;  // the first chunk that the writer holds
-  std::deque<uint32_t> slots;    // of its chunks, including dead ones
+  std::deque<uint32_t> slots;    // slots of the stream's chunks, including dead chunks
 };
 
 constexpr uint32_t kNowhere = UINT32_MAX;
 
-// A chunk of a pool with a disk.
+// The locations of a chunk, in pools with a disk.
 struct SavedChunk {
   uint32_t slot = kNowhere;
   uint32_t place = kNowhere;
-  uint32_t checksum = 0;  // of the row on disk
+  uint32_t checksum = 0;  // CRC-32C of the row on disk
 };
 
 // Steps of an incomplete chunk, column by column.
@@ -102,7 +102,7 @@ struct SavedWriter {
   uint32_t session = 0;
   uint32_t pool = 0;
   uint32_t stream = 0;
-  std::vector<uint32_t> granted;  // chunks
+  std::vector<uint32_t> granted;  // granted chunks that are not appended yet
 };
 
 struct SavedLoan {
@@ -112,9 +112,9 @@ struct SavedLoan {
   std::vector<StepRange> steps;
 };
 
-// How far a session has got, for a client and a server that resume it.
+// The progress of a session, for a client and a server that resume it.
 struct SessionProgress {
-  uint64_t num_applied = 0;   // requests
+  uint64_t num_applied = 0;   // requests that have taken effect
   uint64_t request_tail = 0;  // bytes consumed from the ring of requests
   uint64_t reply_head = 0;    // bytes sent over the ring of replies
   uint64_t num_wanted = 0;    // batches or slots that were requested and not sent yet

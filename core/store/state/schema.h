@@ -11,7 +11,7 @@ struct Column {
   std::string name;
   std::string dtype;  // numpy's short form: "u1", "f4", "i8", "b1"
   std::vector<uint32_t> shape;
-  uint64_t num_bytes = 0;  // per step; filled in by Schema
+  uint64_t num_bytes = 0;  // bytes per step; filled in by Schema
   bool operator==(const Column& other) const = default;
 };
 
@@ -36,7 +36,7 @@ class Schema {
       f(chunk + offsets_[c] + first * bytes, count * bytes);
     }
   }
-  uint64_t step_bytes() const { return step_bytes_; }    // of data, without padding
+  uint64_t step_bytes() const { return step_bytes_; }    // bytes of data, without padding
   uint64_t chunk_bytes() const { return chunk_bytes_; }  // a multiple of 64
   bool operator==(const Schema& other) const = default;
 

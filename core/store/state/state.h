@@ -45,8 +45,8 @@ class State {
   std::vector<SavedTable> tables;
   std::vector<uint32_t> num_slabs;                // by pool
   std::vector<std::vector<SavedStream>> streams;  // by pool
-  std::vector<std::vector<SavedChunk>> chunks;    // by pool; only with a disk
-  std::vector<uint32_t> num_places;               // by pool; rows that ever held a chunk
+  std::vector<std::vector<SavedChunk>> chunks;    // by pool; only for pools with a disk
+  std::vector<uint32_t> num_places;               // by pool; number of rows that ever held a chunk
   std::map<std::pair<uint32_t, uint32_t>, std::vector<SavedSteps>> open_steps;  // by pool and chunk
   std::vector<SavedWriter> writers;                                             // by index
   std::unordered_map<std::string, uint64_t> next_sequences;                     // by writer name

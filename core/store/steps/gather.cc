@@ -28,7 +28,7 @@ void prefetch(const std::byte* from, uint64_t num_bytes) {
 void gather(const Schema& schema, const Slabs& slabs, std::span<const Piece> pieces,
             std::span<std::byte* const> out) {
   const size_t num_columns = schema.columns().size();
-  uint64_t done = 0;  // number of steps
+  uint64_t done = 0;  // number of steps copied
   for (size_t i = 0; i < pieces.size(); ++i) {
     const Piece& piece = pieces[i];
     const std::byte* chunk = slabs.at(piece.slot);

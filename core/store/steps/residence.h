@@ -107,9 +107,9 @@ class Residence {
   struct Cell {
     uint32_t slot = kNowhere;
     uint32_t place = kNowhere;
-    uint32_t checksum = 0;  // of the row on disk
+    uint32_t checksum = 0;  // CRC-32C of the row on disk
     uint32_t num_pins = 0;
-    uint32_t before = kNowhere;  // neighbours in its list
+    uint32_t before = kNowhere;  // `before` and `after` are the neighbours in its list
     uint32_t after = kNowhere;
     uint32_t checkpoint = 0;  // number of checkpoints begun before the chunk was complete
     Io io = Io::kNone;
@@ -149,7 +149,7 @@ class Residence {
   std::vector<uint32_t> free_cells_;
   uint32_t num_places_ = 0;
   std::vector<uint32_t> free_places_;
-  std::vector<uint32_t> short_places_;  // the disk had no space for them
+  std::vector<uint32_t> short_places_;  // places for which the disk had no space
   struct Frozen {
     uint32_t place;
     uint32_t checkpoint;  // number of checkpoints begun before the place was freed

@@ -19,8 +19,8 @@ namespace tengen::store::engine {
 // Where the chunks of samples were when their loan began. Counted per piece, so a chunk with
 // several samples counts several times.
 struct ChunkReads {
-  uint64_t num_hits = 0;    // in memory
-  uint64_t num_misses = 0;  // on disk, or being loaded
+  uint64_t num_hits = 0;    // pieces with the chunk in memory
+  uint64_t num_misses = 0;  // pieces with the chunk on disk, or being loaded
 
   void operator+=(const ChunkReads& more) {
     num_hits += more.num_hits;
@@ -30,8 +30,8 @@ struct ChunkReads {
 
 // Not thread-safe; nothing blocks. Chunks are saved in the order in which they become complete,
 // when half of the memory is used or for a checkpoint. So a store that fits in memory writes only
-// checkpoints. Unsaved chunks may not use all of the memory, so that loans do not wait for writers;
-// but each writer may have one chunk even if memory is too small for that.
+// checkpoints. Unsaved chunks must not use all of the memory, so that loans do not wait for
+// writers; but each writer may have one chunk even if memory is too small for that.
 class Staging {
  public:
   // `slots` and `disk` must outlive the staging.
@@ -40,7 +40,7 @@ class Staging {
 
   // Takes a chunk for a writer. Returns none until a save has ended or room has been made. A writer
   // without a chunk to fill gets one even if loans need the memory, because it would otherwise wait
-  // for the `num_beside` other writers, which may be idle. These may also have one chunk each.
+  // for the `num_beside` other writers, which may be idle. Each of these may also have one chunk.
   std::optional<uint32_t> begin_chunk(uint64_t num_beside);
   // Where the chunks are. Only this class starts its transfers, pins and evictions.
   Residence& residence() { return residence_; }
@@ -59,7 +59,7 @@ class Staging {
     residence_.drop(chunk);
     has_news_ = true;
   }
-  // Whether a fetch may begin; it may not while an earlier one waits for memory.
+  // Whether a fetch may begin; false while an earlier one waits for memory.
   bool can_fetch() const { return !queued_; }
   // Loads the chunks of `pieces` into memory until end_fetch(). Precondition: can_fetch().
   void fetch(uint64_t lease, std::span<const Piece> pieces);
@@ -110,7 +110,7 @@ class Staging {
 
  private:
   struct Pins {
-    std::vector<uint32_t> chunks;  // one per piece
+    std::vector<uint32_t> chunks;  // one chunk per piece
     uint64_t num_missing = 0;      // distinct chunks not in memory
     bool has_slots = false;
     ChunkReads reads;
@@ -130,7 +130,7 @@ class Staging {
   Residence residence_;
   std::unordered_map<uint32_t, uint64_t> expected_;  // chunks per loan, by session
   uint64_t reserve_ = 0;                             // maximum of expected_
-  uint64_t num_saves_ = 0;                           // in progress
+  uint64_t num_saves_ = 0;                           // saves in progress
   std::unordered_map<uint64_t, Pins> fetches_;       // by lease, until end_fetch()
   std::optional<uint64_t> queued_;                   // the fetch that waits for memory
   bool has_news_ = false;  // whether memory may have become free since the last attempt

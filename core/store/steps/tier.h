@@ -23,7 +23,7 @@ struct Transfer {
 // The result of a transfer.
 struct TransferResult {
   std::string error;         // empty on success
-  uint32_t checksum = 0;     // of a row that was written
+  uint32_t checksum = 0;     // CRC-32C of a row that was written
   bool is_shortage = false;  // whether a retry at the same row may succeed later
 };
 

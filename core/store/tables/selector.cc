@@ -91,7 +91,7 @@ class Fifo final : public Selector {
   }
 
   std::vector<Entry> entries_;
-  std::vector<uint32_t> places_;  // by slot
+  std::vector<uint32_t> places_;  // heap positions, by slot
 };
 
 // Source: Schaul et al. 2016, "Prioritized Experience Replay", section 3.3, proportional variant.
@@ -153,7 +153,7 @@ class Prioritized final : public Selector {
   double exponent_;
   SumTree tree_{64};
   SlotSet slots_;
-  std::vector<float> weights_;  // of a batch; reused to save allocations
+  std::vector<float> weights_;  // weights of a batch; reused to save allocations
   std::vector<double> positions_;
   std::vector<uint32_t> found_;
 };

@@ -13,7 +13,7 @@ namespace tengen::store::engine {
 
 struct Draw {
   uint32_t slot;
-  double probability;  // of this slot in this sample
+  double probability;  // the probability of sampling this slot
 };
 
 // A set of slots, the indices that a table reuses for its items. Not thread-safe; nothing blocks,
@@ -40,8 +40,9 @@ class Selector {
 
   // Samples one slot; the set does not change. Precondition: size() >= 1.
   virtual Draw draw(Rng& rng) = 0;
-  // Samples one batch from one state of the set. The prioritized selector samples one slot from
-  // each of as many equal parts of the total. size() >= 1. Changes nothing if it throws bad_alloc.
+  // Samples one batch from one state of the set. The prioritized selector divides the total into
+  // draws.size() equal parts and samples one slot from each. Precondition: size() >= 1. Changes
+  // nothing if it throws bad_alloc.
   virtual void draw_batch(Rng& rng, std::span<Draw> draws) {
     for (Draw& one : draws) one = draw(rng);
   }

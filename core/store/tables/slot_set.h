@@ -57,7 +57,7 @@ class SlotSet {
 
  private:
   std::vector<uint32_t> members_;
-  std::vector<uint32_t> places_;  // by slot; kAbsent if not a member
+  std::vector<uint32_t> places_;  // positions by slot; kAbsent if not a member
 };
 
 }  // namespace tengen::store::engine

@@ -1,6 +1,6 @@
 #pragma once
 // Tracks which steps are in use. A stream consists of chunks, and each chunk is a fixed number of
-// steps in one slot of memory. The items, writers and batches that need a chunk are counted.
+// steps in one slot of memory, with a count of the items, writers and batches that need it.
 
 #include <algorithm>
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace tengen::store::engine {
 struct Piece {
   // in memory; in a pool with a disk the chunk's number, until the chunk has a slot
   uint32_t slot;
-  uint32_t offset;  // of the first step, in steps
+  uint32_t offset;  // position of the first step in the chunk
   uint32_t num_steps;
 };
 
@@ -47,7 +47,7 @@ class Streams final : public StepHolder {
   uint32_t open();
   // Appends the stream's next chunk, which lies in `slot`. The writer holds it.
   void append(uint32_t stream, uint32_t slot);
-  // Promises that the writer will use no step before `first` again.
+  // Promises that later items of the writer will use no step before `first`.
   void release_before(uint32_t stream, uint64_t first);
   // Reports that the writer is gone: it holds nothing, and the stream accepts no more chunks.
   void close(uint32_t stream);
@@ -101,11 +101,11 @@ class Streams final : public StepHolder {
  private:
   struct Chunk {
     uint32_t slot = 0;
-    uint32_t num_holders = 0;  // 0: dead
+    uint32_t num_holders = 0;  // 0 if the chunk is dead
   };
   struct Stream {
     std::deque<Chunk> chunks;
-    uint64_t first_chunk = 0;      // number of chunks[0]
+    uint64_t first_chunk = 0;      // index of chunks[0] in the stream
     uint64_t first_of_writer = 0;  // the first chunk that the writer holds
     bool is_open = false;
   };

@@ -51,7 +51,7 @@ class SumTree {
   // complete nodes: first fine_, then coarse_. The last level of coarse_ holds the total.
   std::vector<std::vector<float>> fine_;
   std::vector<std::vector<double>> coarse_;
-  std::vector<uint32_t> touched_;  // by a batch; reused to save allocations
+  std::vector<uint32_t> touched_;  // nodes changed by a batch; reused to save allocations
 };
 
 }  // namespace tengen::store::engine

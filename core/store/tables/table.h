@@ -29,7 +29,7 @@ struct NewItem {
 struct Sample {
   int64_t key;
   double probability;
-  StepRange steps;  // num_steps of the table's config
+  StepRange steps;  // of num_steps steps, as in the table's config
 };
 
 struct TableConfig {
@@ -38,9 +38,9 @@ struct TableConfig {
   SelectorConfig remover = selector_of("fifo");
   RateLimits limits;
   uint64_t max_items = 1'000'000;
-  uint64_t max_steps = UINT64_MAX;  // of all items in total: a capacity in bytes
+  uint64_t max_steps = UINT64_MAX;  // total of all items; acts as a capacity in bytes
   uint32_t max_times_sampled = 0;   // 0: no limit
-  uint32_t num_steps = 1;           // per sample; an item has at least as many
+  uint32_t num_steps = 1;           // steps per sample; an item has at least as many
   uint32_t max_loans = 1024;        // maximum batches on loan to one sampler
 
   // The samples of each item for which inserts wait; they never come if the item is removed first.
@@ -86,8 +86,8 @@ class GreatestPriority {
  private:
   static constexpr uint64_t kLeast = 1000;
 
-  double now_ = 0.0;     // of the last num_set_
-  double before_ = 0.0;  // of the priorities before; at first, of inserts
+  double now_ = 0.0;     // maximum of the last num_set_ priorities
+  double before_ = 0.0;  // maximum of the priorities before them; at first, of inserts
   uint64_t num_set_ = 0;
   bool is_begun_ = false;  // whether N priorities have been set
 };
@@ -131,7 +131,7 @@ class Table {
 
   const TableConfig& config() const { return config_; }
   uint64_t size() const { return remover_->size(); }
-  uint64_t num_steps() const { return num_steps_; }  // of all items
+  uint64_t num_steps() const { return num_steps_; }  // steps of all items
   uint32_t num_eligible() const { return sampler_->size(); }
   // The priority for new items; see GreatestPriority.
   double max_priority() const { return greatest_.value(); }
@@ -217,7 +217,7 @@ class Table {
   uint64_t num_steps_ = 0;
   GreatestPriority greatest_;
   uint64_t num_calls_ = 0;   // calls that used random numbers
-  std::vector<Draw> draws_;  // of a batch; reused to save allocations
+  std::vector<Draw> draws_;  // samples of a batch; reused to save allocations
   std::vector<uint32_t> slots_;
   std::vector<double> priorities_;
   std::vector<float> kept_;
