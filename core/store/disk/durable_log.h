@@ -68,7 +68,7 @@ class DurableLog {
   // log. The next checkpoint must begin after this call. Only for the thread that calls mark().
   // Returns whether there is no error any more; true also if there was none.
   bool resume() noexcept;
-  // Stops for good: writes nothing more. trouble() then returns `reason`.
+  // Stops for good: writes nothing more. trouble() then contains `reason`, or an earlier error.
   void give_up(const std::string& reason) noexcept;
   bool is_over();
   // The error, or an empty string.

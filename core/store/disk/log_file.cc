@@ -14,8 +14,8 @@
 namespace tengen::store {
 namespace {
 
-// The maximum sum of claimed frame sizes, as a multiple of the log's size. A real log that was
-// damaged claims less.
+// The maximum sum of claimed frame sizes, as a multiple of the log's size. Damage alone to a real
+// log causes smaller claims.
 constexpr uint64_t kMaxClaims = 16;
 
 // Fits in one sector, so that a host crash leaves either the old record or the new one.

@@ -45,7 +45,7 @@ uint64_t write_state(const std::string& directory, uint64_t number, const engine
 // A thread that replaces logs with a state when they reach `min_bytes`, or twice the state's size.
 class Compactor {
  public:
-  // Applies the complete log with a number to a state. Throws Error.
+  // Applies the complete log `number` to `state`. Throws Error.
   using ApplyLog = std::function<void(uint64_t number, engine::State* state)>;
   using Fail =
       std::function<void(const std::string& reason)>;  // called by the thread, which then ends
@@ -67,7 +67,7 @@ class Compactor {
   const bool is_synced_;
   const ApplyLog apply_;
   const Fail fail_;
-  // Only for the thread.
+  // Only for the compactor's thread.
   uint64_t first_;  // the newest state's number
   uint64_t state_bytes_;
   // Shared; guarded by the mutex.

@@ -121,7 +121,7 @@ class Engine {
   void restore(const State& state);
 
   SessionId begin_session();
-  // Only record, for a server that resumes the session, how to do that and its progress.
+  // Record how a server can resume the session, and how far it has got; they change nothing else.
   void describe_session(SessionId session, std::span<const std::byte> description);
   void note_progress(SessionId session, const SessionProgress& progress);
   // Closes the session's writers, takes back granted slots that are not filled, and gives back the
@@ -158,8 +158,8 @@ class Engine {
   void release_before(uint32_t writer, uint64_t first);
   void close_writer(uint32_t writer);
 
-  // Throws Error if `num_samples` is too large for a batch, or if memory could not hold the steps
-  // of one batch, even if they end up elsewhere, and its index.
+  // Throws Error if `num_samples` is too large for a batch, or if memory could not hold one batch:
+  // its steps, even if they are stored elsewhere, and its index.
   void check_batch(uint32_t table, uint32_t num_samples) const;
   // Announces that the session will sample batches of `num_samples` until it ends. Memory is
   // reserved for the largest batch of all sessions. Precondition: check_batch().

@@ -29,7 +29,8 @@ class NetSession {
       : socket_(std::move(connection)), name_(std::move(name)) {}
   virtual ~NetSession() = default;
 
-  // Does the work that may fail before the client gets an answer; throws Error. Called first.
+  // Does the work that may fail before the client gets an answer; throws Error. Called first, by
+  // any thread.
   virtual void prepare() {}
   // Serves the client until it has gone or has been refused, then ends the session with the store.
   // An error, even for lack of memory, ends only this session, and is sent to the client. Blocks;

@@ -1,5 +1,6 @@
 #pragma once
-// Makes checkpoints of a store with a disk: data at a checkpoint's start survives a host crash.
+// Makes checkpoints of a store with a disk. The data at the start of a checkpoint survives a host
+// crash.
 
 #include <chrono>
 #include <condition_variable>

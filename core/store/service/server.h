@@ -84,7 +84,7 @@ class Server {
   // sessions that are giving back their loans over several rounds
   std::vector<std::unique_ptr<HostSession>> ending_;
   std::vector<HostSession*> served_;  // sessions to publish
-  // Lists of the last sleep, reused to save allocations. Only for the thread.
+  // Lists of the last sleep, reused to save allocations. Only for the server's thread.
   std::vector<pollfd> polls_;
   std::vector<HostSession*> polled_;
   bool has_memory_ = true;  // whether the last round had memory to serve sessions

@@ -1,5 +1,6 @@
 #pragma once
-// A thread-safe store: the engine behind one lock, and the waits that the engine itself avoids.
+// A store that threads share: the engine behind one lock. Callers wait here, because the engine
+// itself never waits.
 
 #include <algorithm>
 #include <atomic>

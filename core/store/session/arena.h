@@ -17,7 +17,8 @@ class Arena {
  public:
   explicit Arena(uint64_t num_bytes) : shared_(std::make_shared<Shared>()), num_bytes_(num_bytes) {}
 
-  // Returns a buffer with unspecified contents, which goes back when its last owner drops it.
+  // Returns a buffer with unspecified contents. It returns to the arena when its last owner drops
+  // it.
   std::shared_ptr<std::byte> take() {
     std::unique_ptr<transport::SharedMemory> buffer;
     {

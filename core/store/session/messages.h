@@ -10,7 +10,8 @@ namespace tengen::store {
 
 static_assert(std::endian::native == std::endian::little, "messages travel as they lie in memory");
 
-// The maximum items per insert and bytes per text, which bound the memory for a message.
+// The maximum number of items per insert, and of bytes per text. They bound the memory for a
+// message.
 constexpr uint32_t kMaxItems = 1 << 16;
 constexpr uint32_t kMaxTextBytes = 1 << 16;
 
@@ -90,8 +91,8 @@ struct Slots {
   Reply kind = Reply::kSlots;
   uint32_t num_bytes = sizeof(Slots);
 };
-// Followed by an int64_t key and then a double probability per sample, and by the pieces as an
-// array of engine::Piece. Over a stream, the gathered batch replaces the pieces.
+// Followed by arrays: an int64_t key per sample, a double probability per sample, and the pieces as
+// engine::Piece. Over a stream, the gathered batch replaces the pieces.
 struct Batch {
   Reply kind = Reply::kBatch;
   uint32_t num_bytes = sizeof(Batch);

@@ -33,7 +33,7 @@ class Residence {
   // Adds a chunk that its writer fills, in a slot that was taken. Returns the chunk's number.
   // Precondition: has_number().
   uint32_t begin(uint32_t slot);
-  // Whether one more chunk can have a number; a state limits the numbers.
+  // Whether one more chunk can have a number; the length of a state's lists is limited.
   bool has_number() const { return !free_cells_.empty() || cells_.size() <= kMaxItems; }
   // Reports that the chunk is full and may be saved. May be called more than once.
   void complete(uint32_t chunk);
@@ -62,7 +62,7 @@ class Residence {
   // Whether a complete chunk waits to be saved, and whether there is a place for it.
   bool has_complete() const { return complete_.size > 0; }
   bool has_place() const { return !free_places_.empty() || has_new_place() || may_thaw(); }
-  // The number of places that become free with a checkpoint, and whether they are worth making one.
+  // The number of places that the next checkpoint frees, and whether they make one worthwhile.
   uint64_t num_frozen() const { return frozen_.size(); }
   bool has_enough_frozen() const {
     return num_frozen() >= std::clamp<uint64_t>(num_places_ / kPlacesPerFrozen, 1, kMaxFrozen);
@@ -122,7 +122,7 @@ class Residence {
     uint64_t size = 0;
   };
 
-  // A state limits the number of places.
+  // The length of a state's lists also limits the number of places.
   bool has_new_place() const {
     return num_places_ <= kMaxItems && disk_->has_room(slots_->slot_bytes());
   }

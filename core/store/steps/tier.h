@@ -1,5 +1,5 @@
 #pragma once
-// The interface of a pool to the disk.
+// The interface between a pool and the disk.
 
 #include <algorithm>
 #include <cstddef>

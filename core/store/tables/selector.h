@@ -1,5 +1,5 @@
 #pragma once
-// Chooses the item that a table samples or removes next; used for samplers and removers.
+// The interface of samplers and removers, which choose the item that a table samples or removes.
 
 #include <cstdint>
 #include <memory>

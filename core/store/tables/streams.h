@@ -17,7 +17,7 @@ namespace tengen::store::engine {
 
 // Consecutive steps in one chunk.
 struct Piece {
-  // in memory; in a pool with a disk the chunk's number, until the chunk has a slot
+  // a slot of memory; in a pool with a disk, the chunk's number until the chunk has a slot
   uint32_t slot;
   uint32_t offset;  // position of the first step in the chunk
   uint32_t num_steps;

@@ -128,7 +128,7 @@ void Table::commit(std::span<const int64_t> keys) {
 
 void Table::give_back(std::span<const int64_t> keys) {
   for (const int64_t key : keys) {
-    // A removed item will not be used.
+    // The use of a removed item stays counted, because it will never come.
     const std::optional<uint32_t> slot = find(key);
     if (!slot) continue;
     limiter_.give_back(1);
