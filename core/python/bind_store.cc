@@ -1,4 +1,4 @@
-// The store, and its server for this host.
+// Binds the store, and its server for this host.
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -22,7 +22,8 @@ namespace {
 
 using store::engine::Engine;
 
-// The holder of the store's lock may need the GIL, so functions release it to wait for the lock.
+// A thread that holds the store's lock may need the GIL, so functions release the GIL before they
+// wait for the lock.
 using WithoutGil = nb::call_guard<nb::gil_scoped_release>;
 
 nb::dict describe(store::Store& store, uint32_t number) {
@@ -141,7 +142,8 @@ void bind_store(nb::module_& m) {
               return std::make_pair(of.slots().slots_per_slab(), of.slots().slot_bytes());
             });
           },
-          nb::arg("pool"), WithoutGil(), "Slots a slab, and bytes a slot.")
+          nb::arg("pool"), WithoutGil(),
+          "Returns the number of slots per slab, and of bytes per slot.")
       .def("describe", &describe, nb::arg("table"))
       .def(
           "set_limits",
@@ -161,7 +163,7 @@ void bind_store(nb::module_& m) {
             self.change_in_steps([&](Engine& engine) { return engine.table(table).remove_some(); });
           },
           nb::arg("table"), nb::arg("max_items").none(), nb::arg("max_steps").none(), WithoutGil(),
-          "None: as it was.")
+          "Changes the limits that are not None.")
       .def("keep", &Store::keep, nb::arg("goes_on"), WithoutGil())
       .def(
           "begin_checkpoint", [](Store& self) { return self.checkpointer()->ask(); }, WithoutGil())
@@ -172,7 +174,7 @@ void bind_store(nb::module_& m) {
             return self.checkpointer()->wait(number, after(timeout_s));
           },
           nb::arg("number"), nb::arg("timeout_s"), nb::call_guard<nb::gil_scoped_release>(),
-          "Whether it is made; None where the number is another server's.")
+          "Returns whether it is complete; None if the number is from another server.")
       .def(
           "checkpoint_age_s",
           [](Store& self) -> std::optional<double> {

@@ -1,6 +1,6 @@
-// A store's writers and samplers, in its own process and in others of its host. Calls that wait,
-// also for the store's lock, or copy release the GIL; a wait is at most as long as its timeout, so
-// that the caller can look for signals between two.
+// Binds a store's writers and samplers, for its own process and for others on its host. Calls that
+// wait, even for the store's lock, or that copy release the GIL. A call waits at most for its
+// timeout, so that the caller can handle signals between calls.
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>

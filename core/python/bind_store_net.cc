@@ -1,4 +1,4 @@
-// The store between hosts: its gateway, and clients on other hosts.
+// Binds the store between hosts: its gateway, and clients on other hosts.
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -46,7 +46,8 @@ void bind_store_net(nb::module_& m) {
             }
             return replicas;
           },
-          nb::call_guard<nb::gil_scoped_release>(), "Name, and seconds behind, of each.")
+          nb::call_guard<nb::gil_scoped_release>(),
+          "Returns the name of each replica, and its lag in seconds.")
       .def("describe", &Gateway::describe, nb::call_guard<nb::gil_scoped_release>());
   using store::Replica;
   nb::class_<Replica>(m, "ReplayReplica", "See store/net/replica.h.")

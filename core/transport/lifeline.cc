@@ -68,7 +68,7 @@ std::string own_number() {
   }
 }
 
-// How much longer a thread has waited for a CPU, and the same for the longest of the others.
+// The additional wait for a CPU, of one thread and the maximum of all other threads.
 struct Starved {
   double own_s = 0;
   double others_s = 0;

@@ -9,7 +9,7 @@ namespace tengen::transport {
 // Watches a pipe or a socket in a separate thread. This thread needs no other thread of the
 // process, so it works even if another thread holds the interpreter's lock.
 //
-// Once the other end is closed, the process has `grace_s` seconds to exit by itself, and is then
+// When the other end is closed, the process has `grace_s` seconds to exit on its own, and is then
 // killed. Time in which it is runnable without a CPU does not count, so a busy machine does not
 // shorten the grace period. The process is not killed between hold() and release().
 //
@@ -24,7 +24,7 @@ class Lifeline {
   void release() { --*holds_; }
 
  private:
-  // The thread outlives this object.
+  // Shared with the thread, which outlives this object.
   std::shared_ptr<std::atomic<int>> holds_ = std::make_shared<std::atomic<int>>(0);
 };
 

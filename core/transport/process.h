@@ -34,8 +34,8 @@ inline bool is_alive(int64_t process) {
 }
 
 // The number of forks between the first process and this one. If the number has changed since an
-// object was made, the object is now in a child process: its threads are gone, and its descriptors
-// are shared with the parent. No system call.
+// object was created, the object is now in a child process: its threads are gone, and it shares its
+// descriptors with the parent. Makes no system call.
 inline uint32_t num_forks() {
   static std::atomic<uint32_t> number = 0;
   static const int registered =

@@ -13,13 +13,13 @@
 
 namespace tengen::transport {
 
-// A set of descriptors, owned by the caller. Single-threaded. On Linux idle descriptors cost
-// nothing; elsewhere (untested) each costs a little per wait.
+// A set of descriptors, owned by the caller. Single-threaded. On Linux, idle descriptors cost
+// nothing; elsewhere (untested), each descriptor adds a small cost per wait.
 class Readiness {
  public:
   struct Event {
     uint64_t key;
-    bool can_read;  // or the other side has closed, which a read reports
+    bool can_read;  // true also if the other side has closed, which a read then reports
     bool can_write;
   };
 

@@ -12,11 +12,11 @@
 namespace tengen::transport {
 
 // One producer and one consumer, each on its own thread. Either may die at any instant: each
-// message is there completely or not at all. Messages are stored one after another and never wrap
-// around the end, so both sides work in place. Waiting and waking is up to the caller.
+// message is then either complete or absent. Messages are stored one after another and never wrap
+// around the end, so both sides work in place. The caller is responsible for waiting and waking.
 //
 // The other side sees staged messages after publish(), and freed space after release(). So a side
-// can first record elsewhere what it is about to do, and a replacement process can continue with
+// can first record its next action elsewhere, and a replacement process can continue with
 // resume_producer() or resume_consumer().
 class Ring {
  public:
@@ -51,7 +51,7 @@ class Ring {
     reserved_ = head_ + skipped;
     return bytes_ + (reserved_ & (capacity_ - 1)) + kHeader;
   }
-  // Makes the first `num_bytes` of the space reserved last a message.
+  // Turns the first `num_bytes` of the last reserved space into a message.
   void stage(uint32_t num_bytes) {
     set_length(reserved_, num_bytes);
     head_ = reserved_ + padded(num_bytes);
@@ -130,10 +130,10 @@ class Ring {
   Shared* const shared_;
   std::byte* const bytes_;
   const uint64_t capacity_;
-  uint64_t head_;           // the producer's, including staged messages
-  uint64_t reserved_ = 0;   // the producer's
-  uint64_t tail_;           // the consumer's, including consumed messages
-  uint64_t front_end_ = 0;  // the consumer's
+  uint64_t head_;           // the producer's head, including staged messages
+  uint64_t reserved_ = 0;   // the producer's reserved position
+  uint64_t tail_;           // the consumer's tail, including consumed messages
+  uint64_t front_end_ = 0;  // the consumer's end of the front message
 };
 
 }  // namespace tengen::transport

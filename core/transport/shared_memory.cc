@@ -48,7 +48,7 @@ constexpr uint64_t kHugePage = uint64_t{2} << 20;
 // Bytes reserved per call; this takes much less time than there is between two signals.
 constexpr uint64_t kPieceBytes = uint64_t{256} << 10;
 
-// Allocates a page for every byte, so that a write never ends in SIGBUS. Returns 0 or an errno.
+// Allocates the pages of all bytes, so that a write never ends in SIGBUS. Returns 0 or an errno.
 int reserve(int descriptor, uint64_t num_bytes) {
 #if defined(__APPLE__)
   fstore_t room = {};
@@ -87,7 +87,7 @@ std::byte* map(const std::string& path, int descriptor, uint64_t num_bytes) {
     auto* const begin = static_cast<std::byte*>(wide);
     std::byte* const aligned = begin + -reinterpret_cast<uintptr_t>(wide) % kHugePage;
     data = mmap(aligned, num_bytes, PROT_READ | PROT_WRITE, kind | MAP_FIXED, descriptor, 0);
-    // Unmaps the unused whole pages at both ends.
+    // Unmaps the unused complete pages at both ends.
     const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
     std::byte* const end =
         data == MAP_FAILED ? begin : aligned + (num_bytes + page - 1) / page * page;
@@ -150,8 +150,8 @@ class Removal {
 }  // namespace
 
 SharedMemory SharedMemory::create(const std::string& path, uint64_t num_bytes) {
-  // The file is complete under its name or does not exist, at whatever instant this process is
-  // killed. An existing `.part` may be a second name of memory in use, so it is unlinked and never
+  // The file is complete under its name or does not exist, even if this process is killed at any
+  // time. An existing `.part` may be a second name of memory in use, so it is unlinked and never
   // truncated.
   const std::string part = path + ".part";
   ::unlink(part.c_str());
@@ -192,7 +192,7 @@ SharedMemory SharedMemory::open(const std::string& path, uint64_t min_bytes) {
   }
   SharedMemory there(path, map(path, file.get(), num_bytes), num_bytes);
 #if defined(MADV_POPULATE_WRITE)
-  // The pages exist; mapping them all at once is much cheaper than one page fault each.
+  // The pages exist; mapping them in one call is much cheaper than one page fault per page.
   madvise(there.data(), num_bytes, MADV_POPULATE_WRITE);
 #endif
   return there;

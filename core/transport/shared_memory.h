@@ -7,9 +7,9 @@
 
 namespace tengen::transport {
 
-// A mapping of a whole file. Another process that opens the same path sees the same bytes. The file
-// outlives every process, even a killed one, until it is removed. It is never truncated, so mapped
-// bytes stay valid even after its name is removed. Movable.
+// A mapping of a complete file. Another process that opens the same path sees the same bytes. The
+// file outlives every process, even a killed one, until it is removed. It is never truncated, so
+// mapped bytes stay valid even after its name is removed. Movable.
 class SharedMemory {
  public:
   // Creates a file, which must not exist, with all bytes allocated and zeroed, so that no later
@@ -17,13 +17,13 @@ class SharedMemory {
   // process is killed during this call, the file is complete or does not exist, and `path.part` may
   // be left.
   static SharedMemory create(const std::string& path, uint64_t num_bytes);
-  // The same, but maps an existing file of that size if there is one.
+  // As create(), but maps an existing file of that size if there is one.
   static SharedMemory adopt(const std::string& path, uint64_t num_bytes);
   // Maps an existing file. Throws Error if there is none, or if it has fewer bytes.
   static SharedMemory open(const std::string& path, uint64_t min_bytes = 1);
   // Maps unnamed memory, which another process may share. The caller keeps the descriptor.
   static SharedMemory unnamed(int descriptor, uint64_t num_bytes);
-  // Throws the same Error if the folder's file system has less than `num_bytes` of free space.
+  // Throws the Error of create() if the folder's file system has less than `num_bytes` free.
   static void check_room(const std::string& directory, uint64_t num_bytes);
   // Allocates private memory of this process.
   static SharedMemory anonymous(uint64_t num_bytes);

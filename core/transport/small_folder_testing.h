@@ -1,5 +1,5 @@
 #pragma once
-// For tests: a small file system in memory, which is soon full.
+// For tests: a small in-memory file system that fills up quickly.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,7 +18,8 @@
 namespace tengen::transport {
 
 #if defined(__linux__)
-// Mounts are then visible only to this process. The system may allow this only to root.
+// Mounts a file system of `num_bytes` on `folder`, visible only to this process. Returns false if
+// the system denies it, for example because it allows mounts only to root.
 inline bool mount_small(const std::string& folder, uint64_t num_bytes) {
   if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
   const std::string options = "size=" + std::to_string(num_bytes);
@@ -27,7 +28,7 @@ inline bool mount_small(const std::string& folder, uint64_t num_bytes) {
 }
 #endif
 
-// Calls `test` in a separate process, with a folder of `num_bytes`. The process must not die.
+// Calls `test` in a separate process, with a folder of `num_bytes`. That process must not die.
 template <class F>
 void in_small_folder(uint64_t num_bytes, F&& test) {
 #if defined(__linux__)

@@ -37,7 +37,7 @@ ssize_t send_some(int descriptor, std::span<iovec> parts, int flags) {
   return sent;
 }
 
-// The parts without their first `num_bytes` bytes.
+// Returns the parts without their first `num_bytes` bytes.
 std::span<iovec> drop_front(std::span<iovec> parts, size_t num_bytes) {
   while (!parts.empty() && num_bytes >= parts.front().iov_len) {
     num_bytes -= parts.front().iov_len;
@@ -62,7 +62,7 @@ bool StreamSocket::read(void* to, uint64_t num_bytes) {
   begin_ += known;
   for (uint64_t done = known; done < num_bytes;) {
     const size_t wanted = num_bytes - done;
-    // Also reads ahead what follows a small message.
+    // If the message is small, also reads ahead the bytes that follow it.
     iovec parts[2] = {part_of(at + done, wanted), part_of(ahead_.data(), ahead_.size())};
     const bool is_small = wanted < kAheadBytes;
     msghdr message{};

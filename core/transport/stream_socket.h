@@ -1,5 +1,5 @@
 #pragma once
-// Complete messages over a stream socket.
+// Sends and receives complete messages over a stream socket.
 
 #include <sys/uio.h>
 
@@ -22,7 +22,7 @@ class StreamSocket {
 
   int descriptor() const { return connection_.descriptor(); }
 
-  // Reads bytes directly into `to`; returns false if the stream has ended or is broken.
+  // Reads `num_bytes` directly into `to`; returns false if the stream has ended or is broken.
   bool read(void* to, uint64_t num_bytes);
 
   // Sends all parts and modifies their entries; returns false if the other side has gone.
@@ -40,7 +40,7 @@ class StreamSocket {
  private:
   const Connection connection_;
   std::vector<std::byte> ahead_;  // bytes that were received but not requested yet
-  size_t begin_ = 0;              // where they start in ahead_
+  size_t begin_ = 0;              // start of these bytes in ahead_
   size_t end_ = 0;
 };
 
@@ -51,7 +51,7 @@ bool try_send(int descriptor, std::span<iovec>* parts);
 // the stream has ended or is broken.
 bool try_receive(int descriptor, std::span<iovec>* parts);
 
-// A part of a message with these bytes.
+// Returns a message part with these bytes.
 inline iovec part_of(const void* data, uint64_t num_bytes) {
   return {const_cast<void*>(data), static_cast<size_t>(num_bytes)};
 }

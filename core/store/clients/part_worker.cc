@@ -11,8 +11,8 @@
 namespace tengen::store {
 namespace {
 
-// Otherwise the system may run the woken thread in place of the one that has just woken it, which
-// then waits for the work after all.
+// Otherwise the system may run the woken thread in place of the thread that woke it, which would
+// then wait for the work after all.
 void let_others_go_first() {
 #if defined(SCHED_BATCH)
   const sched_param parameters{};
@@ -25,7 +25,7 @@ void let_others_go_first() {
 PartWorker::~PartWorker() {
   if (!shared_) return;
   if (process_ != ::getpid()) {
-    // A forked process has no such thread to wait for, and its lock may be held for ever.
+    // A forked process has no such thread to join, and the lock may be held forever.
     (void)shared_.release();
     return;
   }

@@ -1,6 +1,5 @@
 #pragma once
-// Work in parts that a second thread begins, and that the thread that needs the result helps to
-// finish.
+// Work in parts: a second thread starts it, and the thread that needs the result helps finish it.
 
 #include <sys/types.h>
 
@@ -13,29 +12,28 @@
 
 namespace tengen::store {
 
-// Belongs to one thread, the user's. The second thread is started with the first work, and
-// sleeps while there is none. In a forked child process it may only be destroyed.
+// Belongs to one thread, the user's. The second thread starts with the first call of begin(), and
+// sleeps while it has no work. In a forked child process, a PartWorker may only be destroyed.
 class PartWorker {
  public:
   PartWorker() = default;
   PartWorker(const PartWorker&) = delete;
   PartWorker& operator=(const PartWorker&) = delete;
-  // Begins no more parts, and waits for those that are begun.
+  // Starts no more parts, and waits for parts that have been started.
   ~PartWorker();
 
-  // Has the second thread call `work`, which must not throw, with each number below `num_parts`.
-  // Throws Error, and begins nothing, where no thread can be started. Precondition: the
-  // work that was begun before is finished.
+  // Makes the second thread call `work`, which must not throw, with each index below `num_parts`.
+  // If no thread starts, throws Error and does nothing. Precondition: all earlier work is finished.
   void begin(uint32_t num_parts, std::function<void(uint32_t)> work);
-  // Does the parts that are not begun yet, and blocks until all are done.
+  // Does the parts that have not been started yet, and blocks until all parts are done.
   void finish();
-  // Whether finish() would find nothing to do and nothing to wait for.
+  // Whether finish() would return immediately because all parts are done.
   bool is_done() const;
 
  private:
-  // What both threads share.
+  // State that both threads share.
   struct Shared {
-    // Does parts while there are any. The lock is released only while a part is done.
+    // Does parts until none is left. Releases the lock only while it does a part.
     void do_parts(std::unique_lock<std::mutex>* lock);
     void run();
 
@@ -50,8 +48,8 @@ class PartWorker {
     std::thread thread;
   };
 
-  std::unique_ptr<Shared> shared_;  // with the first work
-  pid_t process_ = 0;               // the process that the thread lives in
+  std::unique_ptr<Shared> shared_;  // created by the first begin()
+  pid_t process_ = 0;               // the process that owns the thread
 };
 
 }  // namespace tengen::store

@@ -13,8 +13,8 @@ using transport::part_of;
 
 namespace {
 
-// Size of a part of a batch: small enough that two threads share the batch well, large enough that
-// to begin a part costs little.
+// The size of a part of a batch: small enough for two threads to share the batch evenly, large
+// enough to make the overhead per part small.
 constexpr uint64_t kPartBytes = uint64_t{128} << 10;
 
 }  // namespace
@@ -76,7 +76,7 @@ void Sampler::ack(uint64_t lease, std::span<const double> priorities) {
   iovec parts[] = {part_of(&message, sizeof message),
                    part_of(priorities.data(), priorities.size_bytes())};
   channel_->send(parts, Deadline::max(), Urgency::kLater);
-  // The request for the next batch goes with the same wake-up, so that next() need not send it.
+  // Sends the request for the next batch with the same wake-up, so that next() need not send it.
   const bool asks = num_ahead_ > 0 && num_asked_ <= num_ahead_;
   if (asks && channel_->send_one(SampleMessage{}, kAtOnce, Urgency::kLater)) ++num_asked_;
   channel_->ring();
@@ -86,7 +86,7 @@ void Sampler::give_back(uint64_t lease) {
   channel_->send_one(OfLease{.kind = Request::kGiveBack, .lease = lease}, Deadline::max());
 }
 
-// Requests batches until as many as wished are under way. Returns whether any is.
+// Requests batches until `wished` are in flight. Returns whether any is in flight.
 bool Sampler::ask(uint32_t wished, Deadline deadline) {
   while (num_asked_ < wished && channel_->send_one(SampleMessage{}, deadline)) ++num_asked_;
   return num_asked_ > 0;
@@ -122,14 +122,14 @@ void Sampler::begin_next() {
     ahead_slabs_ = slabs_.of(next->pieces);
     ahead_ = arena_.take();
   } catch (const Error&) {
-    return;  // the error does not lose the batch, and next() will meet it too
+    return;  // the batch is not lost, and next() will hit the same error
   }
   ahead_parts_ = split(next->pieces);
   try {
     worker_.begin(static_cast<uint32_t>(ahead_parts_.size()),
                   [this](uint32_t part) { copy(ahead_slabs_, ahead_parts_[part], ahead_.get()); });
   } catch (const Error&) {
-    ahead_.reset();  // no thread to be had: next() copies it
+    ahead_.reset();  // no thread available: next() copies the batch
   }
 }
 

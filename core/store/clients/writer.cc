@@ -53,11 +53,11 @@ std::byte* Writer::chunk_of_next(Deadline deadline) {
 bool Writer::insert(const InsertRun& run, Deadline deadline) {
   if (!send_run(run, deadline)) return false;
   next_sequence_ = std::max(next_sequence_, run.sequence + run.count);
-  // Sent once a chunk, as only whole chunks are released.
+  // Sent once per chunk, because only complete chunks are released.
   const uint32_t length = schema_.steps_per_chunk();
   const uint64_t kept = num_steps_ - std::min<uint64_t>(num_steps_, max_item_steps_);
   if (kept / length > num_released_ / length) {
-    // Where the store is behind, the release is sent the next time.
+    // If the store is busy, the release is sent after a later chunk.
     channel_->send_one(Release{.first = kept}, kAtOnce, Urgency::kSoon);
     num_released_ = kept;
   }
@@ -90,8 +90,8 @@ std::optional<uint32_t> Writer::begin_chunk(Deadline deadline) {
   return slot;
 }
 
-// Where the store is on another host, adds the steps before `named` that it lacks to parts_.
-// Returns how many steps it has once the parts are sent.
+// If the store is on another host, appends to parts_ the steps before `named` that it lacks.
+// Returns the number of steps that the store has after the parts have been sent.
 uint64_t Writer::add_steps(uint64_t named) {
   const uint64_t end = std::max(num_sent_, std::min(named, num_steps_));
   if (!chunk_ || end == num_sent_) return num_sent_;

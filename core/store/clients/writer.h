@@ -1,5 +1,5 @@
 #pragma once
-// Fills chunks with a writer's steps, and names runs of them as items.
+// Fills chunks with a writer's steps, and inserts ranges of these steps as items.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,8 +17,8 @@
 
 namespace tengen::store {
 
-// `count` items of one table: item i has the steps first + i * stride and on, the sequence number
-// sequence + i, and priorities[i], or priorities[0] where there is only one.
+// `count` items of one table. Item i has `num_steps` steps from first + i * stride, the sequence
+// number sequence + i, and the priority priorities[i], or priorities[0] if there is only one.
 struct InsertRun {
   uint32_t table = 0;
   uint64_t sequence = 0;
@@ -29,43 +29,43 @@ struct InsertRun {
   std::span<const double> priorities;
 };
 
-// The session of a writer that a store has opened.
+// A writer's session, opened by a store.
 struct WriterSession {
   std::unique_ptr<Channel> channel;
-  uint64_t next_sequence = 0;  // items with smaller sequence numbers were inserted before
-  uint32_t num_ahead = 1;      // so many chunks, at least one, are requested before they are needed
+  uint64_t next_sequence = 0;  // items with smaller sequence numbers have been inserted before
+  uint32_t num_ahead = 1;      // number of chunks requested ahead, at least 1
 };
 
-// For one thread. Commands take effect in order, some time after the call; the Error of a command
-// is thrown by the next call, and then the writer is of no use. Items may have the steps that were
-// appended since the last insert, and `max_item_steps` before them.
+// For one thread. Commands take effect in order, some time after the call. If a command fails, the
+// next call throws its Error, and the writer is then unusable. Items may contain steps that were
+// appended since the last insert, and up to `max_item_steps` steps before them.
 class Writer {
  public:
-  // Chunks lie in memory of the store, where `slabs` finds them.
+  // For a store on this host: chunks lie in memory of the store, which `slabs` locates.
   Writer(WriterSession session, engine::Schema schema, SlabMap slabs, uint32_t max_item_steps);
-  // The store is on another host, and gets its steps by messages.
+  // For a store on another host, which receives the steps in messages.
   Writer(WriterSession session, const engine::Schema& schema, uint32_t max_item_steps);
 
   const engine::Schema& schema() const { return schema_; }
-  // Steps appended so far by this writer.
+  // The number of steps that this writer has appended.
   uint64_t num_steps() const { return num_steps_; }
-  // The sequence number of the next item; items with smaller numbers were inserted.
+  // The sequence number of the next item. Items with smaller numbers have been inserted.
   uint64_t next_sequence() const { return next_sequence_; }
 
-  // Copies steps, column c from columns[c] in C order. Blocks while there is no memory. Returns how
-  // many steps were taken: fewer than `count` where the deadline passes.
+  // Copies steps; columns[c] holds the data of column c in C order. Blocks while there is no
+  // memory. Returns the number of copied steps, which is less than `count` if the deadline expires.
   uint32_t append(std::span<const std::byte* const> columns, uint32_t count, Deadline deadline);
-  // Inserts a run. Items whose sequence numbers were inserted before are left out. Blocks while the
-  // store is behind. False where the deadline passes; then insert the same run again, which goes on
-  // with the items that are not in yet.
+  // Inserts the items of a run, and skips items whose sequence numbers were inserted before. Blocks
+  // while the store is busy. Returns false if the deadline expires; call it again with the same run
+  // to insert the remaining items.
   bool insert(const InsertRun& run, Deadline deadline);
-  // Blocks until every command has taken effect; false where the deadline passes.
+  // Blocks until every command has taken effect. Returns false if the deadline expires.
   bool flush(Deadline deadline) { return channel_->wait_for_all(deadline); }
-  // What the store's side waits for, for people; empty where it does not wait.
+  // Returns a human-readable reason why the store's side must wait; empty if it need not.
   std::string waits() { return channel_->waits(); }
 
  private:
-  // The chunk of the next step, or null where the deadline passes.
+  // Returns the chunk for the next step, or null if the deadline expires.
   std::byte* chunk_of_next(Deadline deadline);
   std::optional<uint32_t> begin_chunk(Deadline deadline);
   void take_slots();
@@ -74,22 +74,22 @@ class Writer {
 
   const std::unique_ptr<Channel> channel_;
   const engine::Schema schema_;
-  // The chunk that is being filled, where the store is on another host: its steps are sent with the
-  // insert that names them, or when the next chunk begins.
+  // The chunk that is being filled, if the store is on another host. Its steps are sent with the
+  // insert that uses them, or when the next chunk begins.
   std::shared_ptr<std::byte> chunk_;
-  uint64_t num_sent_ = 0;  // steps
-  Steps steps_;            // that are being sent
+  uint64_t num_sent_ = 0;  // number of steps sent
+  Steps steps_;            // header of the steps that are being sent
   SlabMap slabs_;
   const uint32_t max_item_steps_;
   uint64_t next_sequence_;
   uint64_t num_steps_ = 0;
   uint64_t num_released_ = 0;
   const uint32_t num_ahead_;
-  std::deque<uint32_t> slots_;  // granted, and not begun
-  bool has_asked_ = false;      // has asked for slots, and has no answer yet
-  uint32_t slot_ = 0;           // of the chunk that is being filled
+  std::deque<uint32_t> slots_;  // granted slots that are not in use yet
+  bool has_asked_ = false;      // whether a request for slots is unanswered
+  uint32_t slot_ = 0;           // slot of the chunk that is being filled
   std::vector<const std::byte*> from_;
-  std::vector<iovec> parts_;  // of the message that is being sent
+  std::vector<iovec> parts_;  // parts of the message that is being sent
 };
 
 }  // namespace tengen::store

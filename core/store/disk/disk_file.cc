@@ -17,7 +17,7 @@ namespace {
 
 DiskWatch* watch = nullptr;
 
-// Owned: a process that this one forks would hold the room of a file after its name is gone.
+// Owned: otherwise a forked process would keep the file's space occupied after its name is gone.
 int open_file(const char* path, int flags, bool is_past_cache) {
 #if defined(O_DIRECT)
   const int direct = is_past_cache ? open_owned(path, flags | O_DIRECT, 0600) : -1;
@@ -30,7 +30,7 @@ int open_file(const char* path, int flags, bool is_past_cache) {
   return descriptor;
 }
 
-// What helps, by errno.
+// The remedy for an errno.
 const char* advice_for(int reason) {
   switch (reason) {
     case ENOSPC:
@@ -61,7 +61,7 @@ const char* advice_for(int reason) {
 }  // namespace
 
 bool is_for_room(int reason) {
-  // A limit on the size of files may be raised.
+  // EFBIG too: a limit on the size of files may be raised.
   return reason == ENOSPC || reason == EDQUOT || reason == EFBIG;
 }
 
@@ -137,7 +137,7 @@ std::unique_ptr<DiskFile> make_whole_file(const std::string& path, bool is_synce
     if (is_synced) file->sync();
     rename_file(part, path);
   } catch (...) {
-    remove_file(part);  // it takes room that the next attempt needs
+    remove_file(part);  // it occupies space that the next attempt needs
     throw;
   }
   if (is_synced) sync_folder(std::filesystem::path(path).parent_path());

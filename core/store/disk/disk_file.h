@@ -1,6 +1,5 @@
 #pragma once
-// Files that must survive the loss of the host, and a hook by which a test learns what would
-// survive.
+// Files that must survive a host crash, and a hook that tells a test which data would survive.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,8 +12,8 @@
 
 namespace tengen::store {
 
-// Is told of all that happens to such files, in order, by any thread. A call on a file throws what
-// its watch throws.
+// Observes all changes to these files, in order, on the thread that makes the change. If an
+// observer throws, the call on the file throws the same exception.
 class DiskWatch {
  public:
   virtual ~DiskWatch() = default;
@@ -28,21 +27,21 @@ class DiskWatch {
   virtual void folder_synced(const std::string& /*directory*/) {}
 };
 
-// Sets the hook, for tests; null: none. Not while files are in use.
+// Sets the hook, for tests; null removes it. Must not be called while files are in use.
 void set_disk_watch(DiskWatch* watch);
 
-// Whether this errno says that a disk, a quota or a limit leaves no room.
+// Whether this errno says that a disk, a quota or a limit leaves no space.
 bool is_for_room(int reason);
-// Throws the Error of a file or folder with which the system did not do what was asked of it, for
-// this errno: DiskFullError, ShortageError or another Error.
+// Throws the Error for a failed `action` on a file or folder with this errno: DiskFullError,
+// ShortageError or another Error.
 [[noreturn]] void refuse_file(const std::string& path, const char* action, int reason);
 
-// Such a file, open. A call that fails throws Error, which says why. Several threads may write,
-// where their ranges do not overlap. A forked process has no part in it.
+// An open file that must survive a host crash. A call that fails throws Error with the reason.
+// Several threads may write if their ranges do not overlap. Forked processes do not inherit it.
 class DiskFile {
  public:
-  // `flags` are those of open(). With `is_past_cache` reads and writes go past the system's cache,
-  // where the file system can.
+  // `flags` are the flags of open(). With `is_past_cache`, reads and writes bypass the page cache
+  // if the file system supports that.
   DiskFile(std::string path, int flags, bool is_past_cache = false);
   DiskFile(const DiskFile&) = delete;
   DiskFile& operator=(const DiskFile&) = delete;
@@ -51,13 +50,11 @@ class DiskFile {
   int descriptor() const { return descriptor_; }
   const std::string& path() const { return path_; }
   uint64_t num_bytes() const;
-  // Returns how many of the bytes from `offset` on were read: fewer than asked for where the file
-  // ends.
+  // Reads bytes from `offset` on. Returns the number of bytes read; fewer if the file ends.
   uint64_t read(uint64_t offset, std::span<std::byte> to) const;
-  // Writes all the bytes.
+  // Writes all bytes.
   void write(uint64_t offset, std::span<const std::byte> bytes) const;
-  // Blocks until the bytes that were written survive the loss of the host; the file's name needs
-  // sync_folder().
+  // Blocks until all written bytes would survive a host crash. The file's name needs sync_folder().
   void sync() const;
 
  private:
@@ -65,22 +62,21 @@ class DiskFile {
   int descriptor_;
 };
 
-// The bytes of a file. Read and not mapped, as a mapping of bytes that the disk cannot read ends
-// the process that touches it. Throws Error.
+// Returns the contents of a file. Reads the file instead of mapping it, because a process that
+// touches a mapped byte that the disk cannot read is killed. Throws Error.
 std::vector<std::byte> read_file(const std::string& path);
 
-// Makes a file that is whole under its name, or not there: `fill` writes it under another name.
-// With `is_synced` it survives the loss of the host, and so does its name. Returns the file; throws
-// Error.
+// Creates a file that is either complete or absent under its name: `fill` writes it under a
+// temporary name. With `is_synced`, the file and its name survive a host crash. Returns the file.
+// Throws Error.
 std::unique_ptr<DiskFile> make_whole_file(const std::string& path, bool is_synced,
                                           const std::function<void(const DiskFile&)>& fill);
 
-// Throws Error.
 void rename_file(const std::string& from, const std::string& to);
-// Does nothing where there is no such file.
+// Does nothing if the file does not exist.
 void remove_file(const std::string& path);
-// Blocks until files that were made, renamed or removed in the folder stay so where the host is
-// lost. Throws Error.
+// Blocks until all creations, renames and removals of files in the folder would survive a host
+// crash. Throws Error.
 void sync_folder(const std::string& directory);
 
 }  // namespace tengen::store

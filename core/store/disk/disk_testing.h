@@ -1,7 +1,6 @@
 #pragma once
-// What a disk has where the power fails at an instant: all that was synced, and of the rest any
-// part. A disk that a test looks at, or that fails where the test says so; a process without
-// descriptors.
+// Test helpers: a disk's contents after a power loss, which are all synced data and any part of the
+// rest; a disk that a test observes, or that fails on request; a process without free descriptors.
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -22,14 +21,14 @@
 
 namespace tengen::store {
 
-// Watches the files of a folder. Thread-safe.
+// Observes the files of a folder. Thread-safe.
 class LostDisk final : public DiskWatch {
  public:
   explicit LostDisk(const std::filesystem::path& folder) : folder_(folder) { set_disk_watch(this); }
   ~LostDisk() override { set_disk_watch(nullptr); }
 
-  // Makes a folder as the disk would have it now, if the power failed. Without `rng` what was not
-  // synced is gone; with it any part of that is there.
+  // Writes a folder with the contents that the disk would have if the power failed now. Without
+  // `rng`, all data that was not synced is lost; with `rng`, a random part of it survives.
   void write(const std::filesystem::path& to, Rng* rng) {
     const std::scoped_lock lock(mutex_);
     Names names = durable_names_;
@@ -85,7 +84,7 @@ class LostDisk final : public DiskWatch {
     std::vector<Write> pending;
   };
   using Names = std::map<std::string, std::shared_ptr<File>>;
-  // `name` is the file that was made, or the one that was called `before`.
+  // `name` is the file that was created, or the new name of the file that was called `before`.
   struct Change {
     std::string name, before;
     std::shared_ptr<File> made;
@@ -129,11 +128,11 @@ class LostDisk final : public DiskWatch {
   std::mutex mutex_;
   Names names_;
   Names durable_names_;
-  std::vector<Change> changes_;  // of names, since the folder was synced
+  std::vector<Change> changes_;  // changes of names since the folder was synced
 };
 
-// Calls functions with a path, in the thread that writes or syncs; what they throw, the write or
-// sync throws.
+// Calls functions with a path, in the thread that writes or syncs. If a function throws, the write
+// or sync throws the same exception.
 class WatchedDisk final : public DiskWatch {
  public:
   using OnPath = std::function<void(const std::string& path)>;
@@ -158,7 +157,7 @@ class WatchedDisk final : public DiskWatch {
   const OnPath on_sync_;
 };
 
-// While one lives, this process gets no more descriptors.
+// While an object of this class exists, this process cannot open more descriptors.
 class NoDescriptors {
  public:
   NoDescriptors() {

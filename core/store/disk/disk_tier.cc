@@ -15,20 +15,18 @@
 namespace tengen::store {
 namespace {
 
-// How many rows are under way at once: twice as many as give a disk's full rate, as threads wait
-// for a core too.
+// Rows in flight: twice as many as reach a disk's full rate, as threads also wait for a CPU core.
 constexpr int kNumThreads = 32;
 
 using Clock = std::chrono::steady_clock;
 
-// How often what the system had none of is looked for.
+// The time between checks whether a shortage has ended.
 constexpr std::chrono::milliseconds kLook{200};
-// Room that a look finds and no save gets, as a quota may have it, is believed in less and less
-// often.
+// A quota may leave space that checks find but saves cannot use, so checks become less frequent.
 constexpr std::chrono::milliseconds kMaxLook{3200};
 
-// After more failures of saves, with no success between them, it is the disk that fails and not its
-// rows.
+// The maximum number of consecutive failed saves that are blamed on rows; after more, the disk
+// itself must have failed.
 constexpr int kMaxBadRows = 3;
 
 uint32_t checksum_of(const engine::Transfer& transfer) {
@@ -42,7 +40,7 @@ DiskTier::DiskTier(std::string directory, bool is_hidden, Done done, Room room)
       is_hidden_(is_hidden),
       done_(std::move(done)),
       room_(std::move(room)) {
-  // Opened now only so that an error is seen here and not at the first row.
+  // Opened only so that an error is noticed here instead of at the first row.
   RowFile(directory_ + "/rows-" + std::to_string(getpid()) + "-probe", 4096, /*is_hidden=*/true);
   threads_.reserve(kNumThreads);
   try {
@@ -50,7 +48,7 @@ DiskTier::DiskTier(std::string directory, bool is_hidden, Done done, Room room)
       threads_.push_back(start_thread("a store's disk", [this] { run(); }));
     }
   } catch (...) {
-    // Fewer are slower; without any there is no disk.
+    // With fewer threads the disk is slower; with none it does not work.
     if (threads_.empty()) throw;
   }
 }
@@ -114,7 +112,7 @@ void DiskTier::run() {
     if (!job.is_load) doubt_disk(&result);
     note(job, result);
     if (job.is_load && result.is_shortage) {
-      // A row that cannot be read would count as lost.
+      // Retry later, because a row that cannot be read would count as lost.
       job.was_put_off = true;
       if (put_off_.empty()) again_at_ = Clock::now() + kLook;
       put_off_.splice(put_off_.end(), own);
@@ -123,7 +121,7 @@ void DiskTier::run() {
     lock.unlock();
     done_(job.transfer, job.is_load, result);
     lock.lock();
-    // Again: a thread that found room meanwhile has said so before the store knew of this.
+    // Noted again: another thread may have reported space before the store knew of this shortage.
     if (result.is_shortage) note(job, result);
     own.clear();
   }
@@ -141,7 +139,7 @@ void DiskTier::note(const Job& job, const engine::TransferResult& result) {
   Shortage& shortage = job.is_load ? of_loads_ : of_saves_;
   if (result.error.empty()) {
     if (!job.is_load) {
-      // Others may still lack room; look_for_room() finds out.
+      // Other saves may still lack space; look_for_room() finds out.
       shortage.told.clear();
       look_after_ = kLook;
     } else if (job.was_put_off) {
@@ -180,7 +178,7 @@ bool DiskTier::wait_for_job(std::unique_lock<std::mutex>* lock) {
       }
     }
     if (!jobs_.empty()) {
-      // Another thread looks again while this one is busy.
+      // Another thread checks for space while this one is busy.
       if (is_short()) condition_.notify_one();
       return true;
     }

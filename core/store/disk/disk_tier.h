@@ -18,38 +18,38 @@
 
 namespace tengen::store {
 
-// One file a pool, called rows-<pool>. load(), save() and start() are for one thread at a time;
-// transfers are done in their order, as many at once as there are threads. A load that fails
-// because the process is out of descriptors or memory is tried again later; others go on meanwhile.
+// Uses one file per pool, called rows-<pool>. Only one thread at a time may call load(), save() and
+// start(). Transfers run in order, as many at the same time as there are threads. A load that fails
+// because the process lacks descriptors or memory is retried later, while others continue.
 class DiskTier final : public engine::Tier {
  public:
-  // Tells the store's engine that a transfer has ended; called by any of the tier's threads. Must
-  // not throw, and neither must Room.
+  // Called by any of the tier's threads when a transfer has ended, to notify the store's engine.
+  // Must not throw; the same holds for Room.
   using Done =
       std::function<void(const engine::Transfer&, bool is_load, const engine::TransferResult&)>;
-  // Tells that the disk has room again, after a save failed because it had none.
+  // Called when the disk has space again, after a save failed because the disk was full.
   using Room = std::function<void()>;
-  // With `is_hidden` the files vanish with this process. Throws Error where no file can be made in
-  // the directory, or no thread.
+  // With `is_hidden`, the files vanish with this process. Throws Error if no file can be created in
+  // the directory, or no thread can be started.
   DiskTier(std::string directory, bool is_hidden, Done done, Room room);
   DiskTier(const DiskTier&) = delete;
   DiskTier& operator=(const DiskTier&) = delete;
   ~DiskTier() override { stop(); }
-  // Drops transfers that have not begun; blocks until the others have ended. Idempotent.
+  // Drops transfers that have not started, and blocks until the others have ended. Idempotent.
   void stop();
 
   void reserve(size_t num_transfers) override;
   void load(const engine::Transfer& transfer) override { ask({transfer, true, false}); }
   void save(const engine::Transfer& transfer) override { ask({transfer, false, false}); }
-  // Begins the transfers that were asked for since the last call; none begins before.
+  // Starts the transfers that were requested since the last call. None starts before this call.
   void start() noexcept;
 
-  // Blocks until rows whose saves have ended survive the loss of the host. Returns why they may
-  // not; empty: they do. Throws bad_alloc before it has tried.
+  // Blocks until all rows whose saves have ended would survive a host crash. Returns the reason why
+  // they might not, or an empty string if they would. Throws bad_alloc before it has tried.
   std::string sync();
 
-  // What saves or loads have none of now: room, descriptors or memory. Else the first other error;
-  // empty: none.
+  // The resource that saves or loads currently lack: space, descriptors or memory. Otherwise the
+  // first other error, or an empty string.
   std::string trouble();
 
  private:
@@ -58,23 +58,23 @@ class DiskTier final : public engine::Tier {
     bool is_load = false;
     bool was_put_off = false;
   };
-  using Jobs = std::list<Job>;  // so that a job is moved without memory
-  // What the system had none of.
+  using Jobs = std::list<Job>;  // a list, so that moving a job allocates no memory
+  // A resource that the system lacks.
   struct Shortage {
-    std::string reason;  // empty: there is some
-    std::string told;    // the reason that was printed; empty since a transfer succeeded
+    std::string reason;  // empty if there is no shortage
+    std::string told;    // the reason that was printed; cleared when a transfer succeeds
   };
 
   void ask(const Job& job);
   void run();
-  // Waits for a job, and meanwhile looks now and then for what the system had none of; false at the
-  // end.
+  // Waits for a job, and meanwhile regularly checks whether a shortage has ended. Returns false
+  // when the tier stops.
   bool wait_for_job(std::unique_lock<std::mutex>* lock);
   void look_for_room(std::unique_lock<std::mutex>* lock);
-  // Makes the failure of a save a shortage where the whole disk seems to fail, so that its rows are
-  // not given up one after another. For callers that have the lock.
+  // Reports a failed save as a shortage if the whole disk seems to fail, so that rows are not given
+  // up one after another. The caller holds the lock.
   void doubt_disk(engine::TransferResult* of_save);
-  // Notes how a transfer ended. For callers that have the lock.
+  // Records how a transfer ended. The caller holds the lock.
   void note(const Job& job, const engine::TransferResult& result);
   engine::TransferResult perform(const Job& job) noexcept;
   engine::TransferResult transfer(const Job& job);
@@ -84,23 +84,23 @@ class DiskTier final : public engine::Tier {
   const bool is_hidden_;
   const Done done_;
   const Room room_;
-  Jobs asked_;  // and not started
-  Jobs spare_;  // for those that will be asked for
+  Jobs asked_;  // requested, not started
+  Jobs spare_;  // list nodes for later requests
   std::mutex mutex_;
   std::condition_variable condition_;
   Jobs jobs_;
-  Jobs put_off_;                                        // loads, until again_at_
+  Jobs put_off_;                                        // loads to retry at again_at_
   std::map<uint32_t, std::unique_ptr<RowFile>> files_;  // by pool
   std::string trouble_;
-  int num_bad_rows_ = 0;  // saves that failed since one succeeded, other than for a shortage
+  int num_bad_rows_ = 0;  // consecutive failed saves, without shortages
   Shortage of_saves_;
   Shortage of_loads_;
-  engine::Transfer short_;  // the last save that found no room
+  engine::Transfer short_;  // the last save that found no space
   std::chrono::steady_clock::time_point again_at_;
   std::chrono::steady_clock::time_point look_at_;
-  std::chrono::milliseconds look_after_{200};  // the last shortage
-  bool is_looking_ = false;                    // whether a thread looks for room
-  bool is_watching_ = false;                   // whether a thread waits no longer than for a look
+  std::chrono::milliseconds look_after_{200};  // delay after the last shortage
+  bool is_looking_ = false;                    // whether a thread is checking for space
+  bool is_watching_ = false;  // whether some thread wakes up in time for the next check
   bool is_stopping_ = false;
   std::vector<std::thread> threads_;
 };

@@ -21,20 +21,20 @@ using engine::State;
 
 constexpr uint64_t kWriteBytes = uint64_t{256} << 10;
 
-// Applies a closed log, behind which there is another. Throws Error where it is damaged.
+// Applies a closed log that is followed by another. Throws Error if it is damaged.
 void apply_log(const std::string& directory, uint64_t number, State* state) {
   LogTail logs(directory);
   logs.begin(number);
-  // What is first of the next log proves that this one is whole.
+  // The first frame of the next log proves that this one is complete.
   while (const std::optional<LogFrame> frame = logs.next()) {
     if (logs.number() != number) return;
     if (frame->kind == FrameKind::kRecords) state->apply(frame->payload);
   }
 }
 
-// The last checkpoint in the logs of one writer that follow a state, as far as none is missing, and
-// the file where they stop. With `has_order` each mark was written when the mark before it was on
-// the disk. Throws Error for damage that what lies behind it proves.
+// Returns the last checkpoint in the logs of one writer that follow a state without a gap. Sets
+// `stopped_at` to the file in which they stop. `has_order` says that each mark was written when the
+// previous mark was on disk. Throws Error if later data proves damage.
 std::optional<DurableLog::Last> last_behind(const std::string& directory, uint64_t state,
                                             bool has_order, std::string* stopped_at) {
   std::optional<DurableLog::Last> last;
@@ -48,7 +48,7 @@ std::optional<DurableLog::Last> last_behind(const std::string& directory, uint64
     if (mark) last = DurableLog::Last{state, logs.place(), *mark, {saved.begin(), saved.end()}};
   }
   *stopped_at = log_path(directory, logs.number());
-  // Where two marks follow, the second proves that the first was on the disk, with all before it.
+  // If two marks follow, the second proves that the first was on disk, with all data before it.
   check(!has_order || logs.log().num_marks_behind() < 2, "log", *stopped_at, kMustBeWhole);
   return last;
 }
@@ -63,11 +63,11 @@ std::optional<DurableLog::Last> DurableLog::find_last(const std::string& directo
     std::string stopped_at;
     last = last_behind(directory, first, !known || !known->is_exact, &stopped_at);
     if (!known || first <= known->end.number) damaged = stopped_at;
-    if (last) break;  // else this state is of a store that made no checkpoint
+    if (last) break;  // otherwise the state's store made no checkpoint
   }
   if (!known || known->end.writer == 0) return last;
   const LogPlace& end = known->end;
-  // A checkpoint of another writer is of a store that went on from the known one.
+  // A checkpoint of another writer belongs to a store that resumed from the known one.
   const bool is_there =
       last && (last->end.writer == end.writer ? std::tie(last->end.number, last->end.offset) >=
                                                     std::tie(end.number, end.offset)
@@ -157,7 +157,7 @@ void DurableLog::write_records() {
   records_.clear();
 }
 
-// Begins the next log where this one is long. Waits for the disk without the lock.
+// Begins the next log if this one is long. Does not hold the lock while it waits for the disk.
 void DurableLog::close_long_log() {
   std::shared_ptr<DiskFile> closed;
   uint64_t end = 0;
@@ -167,8 +167,8 @@ void DurableLog::close_long_log() {
     if (num_bytes_ + records_.size() < log_bytes_) return;
     closed = file_;
   }
-  // Most of it, while others write to it. What they append later stays in memory until there is the
-  // next log.
+  // Syncs most of the log while others append to it. After that, appended records stay in memory
+  // until the next log exists.
   closed->sync();
   {
     const std::scoped_lock lock(mutex_);
@@ -179,7 +179,7 @@ void DurableLog::close_long_log() {
     file_.reset();
     ++number_;
   }
-  // It is on the disk before the next one has any record.
+  // The log must be on disk before the next one has any record.
   closed->sync();
   std::shared_ptr<DiskFile> next = make_log(number_, end);
   const std::scoped_lock lock(mutex_);
@@ -213,9 +213,9 @@ bool DurableLog::mark(uint64_t position, int64_t begun_us,
       file = file_;
       last.end = {number_, writer_, num_bytes_};
     }
-    // Without the lock: others may append meanwhile.
+    // Without the lock, so that others can append in the meantime.
     file->sync();
-    // The first time this blocks, so that the file is on the disk before older files are removed.
+    // The first call blocks until the file is on disk; only then are older files removed.
     last_mark_.put(last);
     if (!std::exchange(has_mark_, true)) remove_files(directory_, 0, first_);
     const std::scoped_lock lock(mutex_);
@@ -238,13 +238,13 @@ bool DurableLog::resume() noexcept {
     if (trouble_.empty() || is_over_) return !is_over_;
   }
   compactor_.reset();
-  // One number is left out: whoever reads logs goes on from one to the next number, and this log
-  // may lack records that the new state has.
+  // Skips one number, so that a reader of this log does not continue with the next one: this log
+  // may lack records that are in the new state.
   const uint64_t number = number_ + 2;
   const std::string error = error_of([&] {
     take_in();
     const uint64_t state_bytes = write_state(directory_, number, *behind_, /*is_synced=*/true);
-    uint64_t end = 0;  // of what the state holds
+    uint64_t end = 0;  // the position after the records in the state
     {
       const std::scoped_lock lock(mutex_);
       end = position_ - records_.size();
@@ -262,7 +262,7 @@ bool DurableLog::resume() noexcept {
     if (!is_over_) trouble_.clear();
   });
   if (error.empty()) return !is_over();
-  // What was written takes room that the next attempt needs.
+  // Partial files occupy space that the next attempt needs.
   (void)error_of([&] { remove_files(directory_, number); });
   const std::scoped_lock lock(mutex_);
   trouble_.clear();
@@ -270,12 +270,12 @@ bool DurableLog::resume() noexcept {
   return false;
 }
 
-// Takes into behind_ all that has happened until now. Where that will never succeed, the log is
-// over: what is appended would stay in memory for ever.
+// Updates behind_ to the current state. If that can never succeed, the log gives up, because
+// appended records would otherwise stay in memory forever.
 void DurableLog::take_in() {
   try {
     if (!behind_) behind_ = read_written();
-    apply_rest();  // of an attempt that found no memory
+    apply_rest();  // records of an earlier attempt that ran out of memory
     {
       const std::scoped_lock lock(mutex_);
       rest_.swap(records_);
@@ -304,7 +304,7 @@ void DurableLog::apply_rest() {
   }
 }
 
-// What this writer's files hold: all records but those in records_.
+// Returns the state in this writer's files, which lacks only the records in records_.
 State DurableLog::read_written() {
   const std::vector<uint64_t> numbers = state_numbers(directory_);
   check(!numbers.empty(), "disk_directory", directory_, "must have a state; leave it alone");

@@ -18,20 +18,20 @@ namespace {
 
 using engine::State;
 
-// How many log files are replaced by a state.
+// The number of logs after which a state replaces them.
 constexpr uint64_t kMinLogs = 4;
-// How soon memory, or room, is looked for again: twice as long after each time that there was none.
-// A look takes little of the time of the store, which waits meanwhile.
+// The delay before the next check for memory or space. It doubles after each check that fails, and
+// is long compared with the check itself, because the store waits during a check.
 constexpr std::chrono::milliseconds kMinPause{100};
 constexpr std::chrono::milliseconds kMaxPause{3200};
 constexpr int kPausesPerLook = 16;
-// The version of a log whose files say no more how things are.
+// The version of a log that is out of date; see Keeper::set_aside().
 constexpr uint64_t kSetAside = UINT64_MAX;
 
-// What a log begins with; its records lie behind.
+// The start of a log file, followed by its records.
 struct MemoryLogHeader {
   uint64_t version;
-  std::atomic<uint64_t> num_bytes;  // of records that were committed
+  std::atomic<uint64_t> num_bytes;  // bytes of committed records
   uint64_t padding[6];
 };
 static_assert(sizeof(MemoryLogHeader) == 64 && std::atomic<uint64_t>::is_always_lock_free);
@@ -48,7 +48,7 @@ MemoryLogHeader* header_of(const transport::SharedMemory& log) {
   return reinterpret_cast<MemoryLogHeader*>(log.data());
 }
 
-// Returns false where the log was set aside.
+// Returns false if the log was set aside.
 bool apply_log(const std::string& path, State* state) {
   const std::vector<std::byte> file = read_file(path);
   check(file.size() >= sizeof(MemoryLogHeader), "log", path, kMustBeWhole);
@@ -63,8 +63,7 @@ bool apply_log(const std::string& path, State* state) {
   return version != kSetAside;
 }
 
-// The state that files tell; none where there are no files. `was_set_aside`: whether it is not how
-// things are.
+// The state in the files; none if there are no files. Sets `was_set_aside` if it is out of date.
 std::optional<State> read_files(const std::string& directory, bool* was_set_aside) {
   const std::vector<uint64_t> numbers = state_numbers(directory);
   if (numbers.empty()) return std::nullopt;
@@ -105,7 +104,7 @@ void Keeper::begin(const State& state) {
 bool Keeper::commit(std::span<const std::byte> records) noexcept {
   if (is_over_) return true;
   if (!is_behind_) {
-    const bool has_failed = !trouble().empty();  // the thread that replaces logs
+    const bool has_failed = !trouble().empty();  // whether the thread that replaces logs has failed
     const std::string error = has_failed ? "" : error_of([&] { append(records); });
     if (!has_failed && error.empty()) return true;
     set_aside();
@@ -122,7 +121,7 @@ bool Keeper::commit(std::span<const std::byte> records) noexcept {
 
 void Keeper::append(std::span<const std::byte> records) {
   if (sizeof(MemoryLogHeader) + num_committed_ + records.size() > log_->num_bytes()) {
-    // Until there is a next one this log stays the last, which set_aside() writes to.
+    // Until the next log exists, set_aside() must find this one in log_.
     transport::SharedMemory next =
         make_log(directory_, number_ + 1, std::max<uint64_t>(log_bytes_, records.size()));
     compactor_->add(++number_, num_committed_);
@@ -140,8 +139,7 @@ std::string Keeper::trouble() {
   return trouble_;
 }
 
-// Says in the last log that another process must not go on from the files. Needs neither memory nor
-// room.
+// Marks the last log, so that no process resumes from the files. Needs neither memory nor space.
 void Keeper::set_aside() noexcept {
   header_of(*log_)->version = kSetAside;
   compactor_.reset();
@@ -150,8 +148,8 @@ void Keeper::set_aside() noexcept {
   pause_ = {};
 }
 
-// Takes the files' state into memory, and the records. Returns false where memory has not been
-// looked for again.
+// Applies the files and the records to the state in memory. Returns false if it is too early to
+// check for memory again.
 bool Keeper::resume(std::span<const std::byte> records) {
   const bool lacked_memory = !behind_ || num_applied_ > 0;
   if (lacked_memory && Clock::now() < look_at_) return false;
@@ -184,12 +182,12 @@ void Keeper::take_files() {
   (void)error_of([&] { remove_files(directory_, 0); });
 }
 
-// Begins files anew, where there is room for them.
+// Begins new files if there is space for them.
 void Keeper::write_all() {
   const Clock::time_point now = Clock::now();
   if (now < look_at_) return;
   const std::string error = error_of([&] {
-    // Written before there is room, it would take what little others need.
+    // Check first: files that do not fit would use up the space that others need.
     transport::SharedMemory::check_room(directory_, log_bytes_);
     uint64_t num_bytes = log_bytes_;
     behind_->write([&](std::span<const std::byte> some) { num_bytes += some.size(); });

@@ -1,9 +1,9 @@
 #pragma once
-// Keeps an engine's log in files of the store's folder, so that another process can go on when this
+// Stores an engine's log in files of the store's folder, so that another process can resume if this
 // one is killed.
 //
-// `log-<n>` are mapped files of records: a record that is committed outlives the process, without a
-// system call. A folder in a memory file system lives as long as its host.
+// `log-<n>` are mapped files of records. A committed record outlives the process without a system
+// call. A folder in a memory file system lives as long as its host.
 
 #include <chrono>
 #include <cstdint>
@@ -20,26 +20,26 @@ namespace tengen::store {
 
 class Keeper {
  public:
-  // The state that a folder's files tell; none where it has no files. Throws Error where they are
-  // damaged or of another version.
+  // Returns the state that a folder's files contain, or none if there are no files. Throws Error if
+  // they are damaged or have another version.
   static std::optional<engine::State> load(const std::string& directory);
 
-  // Begins with `state`, and removes older files. Logs are files of `log_bytes`, or of one commit
-  // that is longer. Throws Error where there is no room.
+  // Begins with `state`, and removes older files. Each log file has `log_bytes`, or the size of a
+  // commit that is longer. Throws Error if there is no space.
   Keeper(std::string directory, uint64_t log_bytes, const engine::State& state);
   Keeper(const Keeper&) = delete;
   Keeper& operator=(const Keeper&) = delete;
   ~Keeper() = default;  // the files stay
 
-  // Appends records: all or none of them, where the process is killed. One thread at a time; now
-  // and then it makes a file. Where that fails, as for want of room, the files say no more how
-  // things are: nobody goes on from them, and the keeper has the state in memory until a later
-  // commit finds room for it. Returns false where there is no memory for the records: the next call
-  // begins with them.
+  // Appends records atomically: if the process is killed, either all or none of them are stored.
+  // For one thread at a time. Some calls create a file. If that fails, for example because there is
+  // no space, the files are out of date: no process resumes from them, and the keeper holds the
+  // state in memory until a later commit finds space for it. Returns false if there is no memory
+  // for the records; the next call must then begin with the same records.
   bool commit(std::span<const std::byte> records) noexcept;
-  // Whether nothing is kept until a later commit() succeeds, which may be one without records.
+  // Whether the files are out of date until a later commit() succeeds. That commit may be empty.
   bool is_behind() const { return is_behind_ && !is_over_; }
-  // Why nothing is kept now; empty where it is.
+  // The reason why changes are not stored now; empty if they are.
   std::string trouble();
 
  private:
@@ -56,15 +56,16 @@ class Keeper {
 
   const std::string directory_;
   const uint64_t log_bytes_;
-  uint64_t number_ = 0;  // number of log_
+  uint64_t number_ = 0;  // number of the log file in log_
   std::optional<transport::SharedMemory> log_;
   uint64_t num_committed_ = 0;
   std::mutex mutex_;
   std::string trouble_;
-  bool is_behind_ = false;               // whether the files do not tell how things are
-  std::optional<engine::State> behind_;  // then: how things are; none while only the files tell
-  size_t num_applied_ = 0;               // bytes of the next records that are in behind_
-  Clock::time_point look_at_{};          // when memory, or room, is looked for again
+  bool is_behind_ = false;  // whether the files are out of date
+  std::optional<engine::State>
+      behind_;              // the current state if is_behind_; none while only the files contain it
+  size_t num_applied_ = 0;  // bytes of the next records that are already in behind_
+  Clock::time_point look_at_{};  // time of the next check for memory or space
   Clock::duration pause_{0};
   bool is_over_ = false;
   std::optional<Compactor> compactor_;

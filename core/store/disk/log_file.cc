@@ -14,15 +14,16 @@
 namespace tengen::store {
 namespace {
 
-// More times the bytes of a log than damage makes of one that was whole.
+// The maximum sum of claimed frame sizes, as a multiple of the log's size. Damage alone to a real
+// log causes smaller claims.
 constexpr uint64_t kMaxClaims = 16;
 
-// Fits into one sector, so that a lost host leaves either the old record or the new one.
+// Fits in one sector, so that a host crash leaves either the old record or the new one.
 struct MarkRecord {
   uint64_t version;
   uint64_t number, writer, offset;
   uint32_t is_exact;
-  uint32_t checksum;  // CRC-32C of what is before it
+  uint32_t checksum;  // CRC-32C of the fields above
 };
 
 uint32_t checksum_of(const MarkRecord& record) {
@@ -56,8 +57,8 @@ int LogReader::num_marks_behind() const {
   std::vector<std::byte> rest(end - offset_);
   std::vector<std::byte> payload;
   read(offset_, rest);
-  // What heads claim that begin no whole mark: a log of heads alone would be read for ever, and so
-  // would one of marks in marks.
+  // Limits the total size that heads of invalid marks claim. Otherwise a hostile log of heads, or
+  // of nested marks, would take forever to read.
   uint64_t claims_left = kMaxClaims * rest.size();
   for (size_t i = 0; num_marks < 2 && i + sizeof(FrameHead) <= rest.size(); ++i) {
     FrameHead head;
@@ -112,7 +113,7 @@ std::optional<LogFrame> LogTail::next() {
     }
     auto later = std::make_unique<LogReader>(path);
     if (!later->is_begun() || later->header().writer != log_->header().writer) return std::nullopt;
-    // The log before it was closed, and whole on the disk, before this one was begun.
+    // The previous log was closed, and complete on disk, before this one was begun.
     if (std::optional<LogFrame> frame = next_of_log()) return frame;
     check(log_->is_at_end() && later->header().position == position_, "log",
           log_path(directory_, number_), kMustBeWhole);
@@ -156,7 +157,7 @@ LastMarkFile::~LastMarkFile() {
   try {
     if (file_) file_->sync();
   } catch (const Error&) {
-    // A mark that the disk lacks is found in the log.
+    // If the disk lacks a mark, the reader finds it in the log.
   }
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// The files of a durable log: frames, each with a checksum, one behind another, and the mark of
-// what is known to be on the disk.
+// The files of a durable log, which are frames with checksums, and the mark up to which the log is
+// known to be on disk.
 
 #include <chrono>
 #include <cstddef>
@@ -15,42 +15,42 @@
 
 namespace tengen::store {
 
-// What a log begins with.
+// The start of a log file.
 struct LogHeader {
   uint64_t version;
-  uint64_t writer;    // a random number of the DurableLog that wrote it, above 0
-  uint64_t position;  // of its first record, among all record bytes of the writer
-  uint64_t checksum;  // CRC-32C of what is before it
+  uint64_t writer;    // a random number above 0 that identifies the DurableLog
+  uint64_t position;  // position of its first record among all record bytes of the writer
+  uint64_t checksum;  // CRC-32C of the fields above
 };
 
-// Values that hardly occur by chance.
+// Values that are unlikely to occur by chance.
 enum class FrameKind : uint32_t { kRecords = 0x44524352, kMark = 0x4b52414d };
 
-// What a frame begins with; the payload lies behind: records, or a LogMark and records.
+// The start of a frame. The payload follows: records, or a LogMark and records.
 struct FrameHead {
   FrameKind kind;
-  uint32_t checksum;  // CRC-32C of its log's writer, its offset there, this without it, the payload
+  uint32_t checksum;  // CRC-32C of writer, offset, this head without checksum, payload
   uint64_t num_bytes;
 };
 
-// A checkpoint: records before `position` are part of it, and so are the records in the mark's own
-// frame, of chunks that were saved while the checkpoint was made.
+// A checkpoint. It contains all records before `position`, and the records in the mark's own frame,
+// which belong to chunks that were saved while the checkpoint was made.
 struct LogMark {
   uint64_t position;
-  int64_t begun_us;  // when it began, since 1970
+  int64_t begun_us;  // start time in microseconds since 1970
 };
 
-// The time of a mark that begins now, in microseconds since 1970.
+// The current time, in microseconds since 1970.
 inline int64_t now_us() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
 }
 
-// A place in a store's logs, behind a frame.
+// A position in a store's logs, after a frame.
 struct LogPlace {
-  uint64_t number = 0;  // of the file
-  uint64_t writer = 0;  // of its header: another store's log may have the same number
-  uint64_t offset = 0;  // in it
+  uint64_t number = 0;  // number of the file
+  uint64_t writer = 0;  // from its header, because another store's log may have the same number
+  uint64_t offset = 0;  // offset in the file
 };
 
 struct LogFrame {
@@ -58,28 +58,28 @@ struct LogFrame {
   std::span<const std::byte> payload;  // valid until the next frame is read
 };
 
-// Reads the frames of a log that may still be written. Not thread-safe.
+// Reads the frames of a log that another thread or process may still write. Not thread-safe.
 class LogReader {
  public:
-  // Throws Error where the file cannot be opened, is of another version, or its header is damaged.
+  // Throws Error if the file cannot be opened, has another version, or has a damaged header.
   explicit LogReader(const std::string& path);
 
-  // Whether the header was written; where not, the host was lost before.
+  // Whether the header was written. If not, the host crashed first.
   bool is_begun() const { return header_.version != 0; }
   const LogHeader& header() const { return header_; }
-  // The next frame; none where it is not there yet, or not whole.
+  // Returns the next frame, or none if it is not there yet or is incomplete.
   std::optional<LogFrame> next();
   // The offset of the next frame in the file.
   uint64_t offset() const { return offset_; }
   // Whether the file ends at offset().
   bool is_at_end() const { return offset_ >= file_.num_bytes(); }
-  // How many whole marks lie behind the next frame, which is not whole. Stops at two.
+  // The number of complete marks after the next frame, which is incomplete. Stops at two.
   int num_marks_behind() const;
 
  private:
-  // Throws Error where the file has fewer bytes.
+  // Throws Error if the file has fewer bytes.
   void read(uint64_t offset, std::span<std::byte> to) const;
-  // Reads the frame at `offset`, which must end before `end`; returns whether it is whole.
+  // Reads the frame at `offset`, which must end before `end`. Returns whether it is complete.
   bool read_frame(uint64_t offset, uint64_t end, FrameHead* head,
                   std::vector<std::byte>* payload) const;
 
@@ -89,26 +89,26 @@ class LogReader {
   std::vector<std::byte> payload_;
 };
 
-// Reads the logs of one writer one after another, from a state to the newest frame. Not
-// thread-safe; a store may write the logs meanwhile.
+// Reads one writer's consecutive logs, from a state to the newest frame. Not thread-safe, but a
+// store may write the logs in the meantime.
 class LogTail {
  public:
   // `directory` is the folder of a DurableLog.
   explicit LogTail(std::string directory) : directory_(std::move(directory)) {}
 
-  // Begins at the start of a log. Throws Error where it cannot be read.
+  // Begins at the start of a log. Throws Error if it cannot be read.
   void begin(uint64_t number);
   // The log that is being read.
   uint64_t number() const { return number_; }
   const LogReader& log() const { return *log_; }
-  // The position behind the records that were read.
+  // The position after the records that have been read.
   uint64_t position() const { return position_; }
-  // The place behind the last frame.
+  // The position after the last frame.
   LogPlace place() const { return {number_, log_->header().writer, log_->offset()}; }
-  // The next frame; none where it is not there yet, or not whole. Throws Error where what lies
-  // behind it proves damage.
+  // Returns the next frame, or none if it is not there yet or is incomplete. Throws Error if later
+  // data proves that the frame is damaged.
   std::optional<LogFrame> next();
-  // Whether the next log was replaced by a state before it was read.
+  // Whether a state replaced the next log before it was read.
   bool is_lost() const { return is_lost_; }
 
  private:
@@ -121,44 +121,43 @@ class LogTail {
   bool is_lost_ = false;
 };
 
-// The LogMark of a frame; none where the frame is no mark. `saved` becomes the records behind the
-// mark.
+// Returns the LogMark of a frame, or none if it is no mark; `saved` becomes the records after it.
 std::optional<LogMark> mark_of(const LogFrame& frame, std::span<const std::byte>* saved);
 
-// The checksum of a header, and of a frame at an offset of a writer's log.
+// The checksums of a header, and of a frame at an offset in a writer's log.
 uint64_t checksum_of(const LogHeader& header);
 uint32_t checksum_of(uint64_t writer, uint64_t offset, const FrameHead& head,
                      std::span<const std::byte> payload);
 
-// The file `state-mark` of a folder: up to which place the folder's logs are known to be on the
-// disk. A log that is not whole before that place is damaged; behind it a lost host may have left a
-// log half written.
+// The file `state-mark` of a folder: the position up to which the folder's logs are known to be on
+// disk. A log that is incomplete before that position is damaged; after it, a host crash may leave
+// a log incomplete.
 struct LastMark {
-  LogPlace end;  // behind a mark that was synced; with writer 0 no mark was
-  // Whether nobody was told of a later mark. Where false, somebody may have been. A mark is written
-  // only when the mark before it is on the disk; so two marks behind a torn frame show damage.
+  LogPlace end;  // the end of a mark that was synced; writer 0 if there is none
+  // Whether no later mark has been reported as complete. If false, one may have been. A mark is
+  // written only if the previous one is on disk, so two marks after an incomplete frame prove
+  // damage.
   bool is_exact = false;
 };
 
-// Returns none where a folder has no such file. Throws Error where the file is damaged or of
-// another version.
+// Returns none if the folder has no such file. Throws Error if it is damaged or of another version.
 std::optional<LastMark> read_last_mark(const std::string& directory);
 
 // Writes the file. Not thread-safe.
 class LastMarkFile {
  public:
-  // A file that is there stays until put().
+  // An existing file stays until put().
   explicit LastMarkFile(std::string directory) : directory_(std::move(directory)) {}
-  ~LastMarkFile();  // syncs the file, if that is possible
+  ~LastMarkFile();  // syncs the file if possible
 
-  // Writes a mark. The first time, and an exact one, blocks until the file is on the disk.
-  // Precondition: the mark that it tells of is on the disk. Throws Error where there is no room;
-  // the next call is then as this one.
+  // Writes a mark. Blocks until the file is on disk if the mark is exact, or if this is the first
+  // call. Precondition: the log is on disk up to that mark. Throws Error if there is no space; the
+  // next call then counts as the first call.
   void put(const LastMark& mark);
 
  private:
   const std::string directory_;
-  std::unique_ptr<DiskFile> file_;  // once it is on the disk under its name
+  std::unique_ptr<DiskFile> file_;  // set when the file is on disk under its name
 };
 
 }  // namespace tengen::store

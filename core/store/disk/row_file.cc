@@ -13,7 +13,7 @@
 namespace tengen::store {
 namespace {
 
-// Reserved at once, so that the file system finds long runs and rows do not wait for its journal.
+// Reserved in one call, so that the file system finds long runs and its journal delays no rows.
 constexpr uint64_t kGrowBytes = uint64_t{64} << 20;
 // A pool reserves ahead at most this fraction (1/8) of what is left of the disk's budget, because
 // other pools share the budget.
@@ -42,7 +42,7 @@ RowFile::RowFile(const std::string& path, uint64_t row_bytes, bool is_hidden)
   if (is_hidden) {
     remove_file(path);
   } else if (num_bytes_ == 0) {
-    // Without its name, rows that are synced would be lost with the host.
+    // Synced rows of a file without a name would be lost in a host crash.
     sync_folder(std::filesystem::path(path).parent_path());
   }
 }
@@ -74,7 +74,7 @@ bool RowFile::try_grow() {
   try {
     if (grow_to(num_bytes, 0)) return true;
   } catch (const std::exception&) {
-    return false;  // nor has it where there is no memory for the error
+    return false;  // also if there is no memory for the Error
   }
   return free_bytes(file_.descriptor()) >= row_bytes_;
 }
@@ -97,7 +97,7 @@ bool RowFile::grow_to(uint64_t num_bytes, uint64_t ahead_bytes) {
       num_bytes_ = size;
       return true;
     }
-    if (!is_for_room(reason)) return false;  // a write will fail and tell why
+    if (!is_for_room(reason)) return false;  // a write will fail and report the reason
   }
   refuse_file(file_.path(), "has no room", reason);
 #else

@@ -1,5 +1,5 @@
 #pragma once
-// A file of rows of one size, read and written past the system's cache where that is possible.
+// A file of rows of one size. Reads and writes bypass the page cache if possible.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,38 +14,38 @@ namespace tengen::store {
 // The path of a pool's rows in a store's folder.
 std::string rows_path(const std::string& directory, uint32_t pool);
 
-// Rows are multiples of 4096 bytes, and so are the addresses that they are copied from and to.
-// Thread-safe; every call blocks for the disk. A call that fails throws Error.
+// The row size and all memory addresses are multiples of 4096 bytes. Thread-safe; every call blocks
+// for the disk. A call that fails throws Error.
 class RowFile {
  public:
-  // Opens the file, or makes it. With `is_hidden` the file is made and its name removed, so that it
-  // vanishes with the process, whatever it forked.
+  // Opens or creates the file. With `is_hidden`, creates the file and removes its name, so that the
+  // file vanishes with the process, whether or not it forked.
   RowFile(const std::string& path, uint64_t row_bytes, bool is_hidden);
   RowFile(const RowFile&) = delete;
   RowFile& operator=(const RowFile&) = delete;
   ~RowFile() = default;
 
   void read(uint64_t row, std::byte* to) const;
-  // Returns the CRC-32C of the row that was read; none where it cannot be read.
+  // Returns the CRC-32C of the row that was read, or none if it cannot be read.
   std::optional<uint32_t> try_read(uint64_t row, std::byte* to) const;
-  // Reserves no more than a part of `room_bytes` behind the row.
+  // Reserves at most a fraction of `room_bytes` after the row.
   void write(uint64_t row, const std::byte* from, uint64_t room_bytes = UINT64_MAX);
-  // Whether the file system has room for one row more.
+  // Whether the file system has space for one more row.
   bool try_grow();
-  // Blocks until rows that were written survive the loss of the host.
+  // Blocks until all written rows would survive a host crash.
   void sync() const { file_.sync(); }
-  // Throws the Error of a row that is not whole.
+  // Throws the Error for a damaged row.
   [[noreturn]] void refuse(uint64_t row, const char* what) const;
 
  private:
-  // Reserves room, `ahead_bytes` more than asked for where there is much; false where the file
-  // system cannot reserve any. Throws DiskFullError.
+  // Reserves space, with `ahead_bytes` more than needed if much is free. Returns false if the file
+  // system cannot reserve space. Throws DiskFullError.
   bool grow_to(uint64_t num_bytes, uint64_t ahead_bytes);
 
   const uint64_t row_bytes_;
   const DiskFile file_;
   std::mutex mutex_;
-  uint64_t num_bytes_ = 0;  // reserved
+  uint64_t num_bytes_ = 0;  // bytes reserved in the file
 };
 
 }  // namespace tengen::store

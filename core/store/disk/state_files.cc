@@ -21,14 +21,14 @@ using engine::State;
 
 constexpr size_t kStateWriteBytes = size_t{256} << 10;
 
-// What a state begins with; its records lie behind.
+// The start of a state file, followed by its records.
 struct StateHeader {
   uint64_t version;
-  uint64_t num_bytes;  // of records
-  uint64_t checksum;   // CRC-32C of them
+  uint64_t num_bytes;  // bytes of the records
+  uint64_t checksum;   // CRC-32C of the records
 };
 
-// The number of a file of this kind.
+// Returns the number of a file of this kind.
 std::optional<uint64_t> number_of(const fs::path& path, const std::string& kind) {
   const std::string name = path.filename().string();
   if (name.rfind(kind + "-", 0) != 0) return std::nullopt;
@@ -40,8 +40,8 @@ std::optional<uint64_t> number_of(const fs::path& path, const std::string& kind)
   return number;
 }
 
-// Calls `f` with each state or log of a folder, parts of them too, and its number. A folder that is
-// not there has none. Throws Error where it cannot be read.
+// Calls `f` with each state, log or partial file of a folder, and its number. A missing folder
+// counts as empty. Throws Error if the folder cannot be read.
 template <class F>
 void for_each_file(const std::string& directory, F&& f) {
   std::error_code error;
@@ -128,7 +128,7 @@ uint64_t write_state(const std::string& directory, uint64_t number, const State&
   uint64_t end = sizeof header;
   (void)make_whole_file(state_path(directory, number), is_synced, [&](const DiskFile& file) {
     uint32_t checksum = 0;
-    std::vector<std::byte> buffer;  // of what goes behind what is written
+    std::vector<std::byte> buffer;  // records to write next
     const auto flush = [&] {
       file.write(end, buffer);
       end += buffer.size();

@@ -1,5 +1,5 @@
 #pragma once
-// Random commands to an engine for tests, with or without a disk below it.
+// Random commands to an engine for tests, with or without a disk.
 
 #include <algorithm>
 #include <cstring>
@@ -17,7 +17,7 @@ namespace tengen::store::engine {
 
 constexpr uint64_t kStepBytes = 64;
 
-// Tables whose draws need no random numbers, so that two engines can be held to each other.
+// Tables that sample without random numbers, so that two engines can be compared.
 inline std::vector<TableConfig> configs() {
   std::vector<TableConfig> configs(4);
   for (TableConfig& config : configs) config.sampler = selector_of("fifo");
@@ -34,11 +34,11 @@ inline std::vector<TableConfig> configs() {
   return configs;
 }
 
-// Slots of each pool in memory, and rows on disk.
+// The slots in memory and the rows on disk, per pool.
 constexpr uint64_t kNumSlots = 32;
 constexpr uint64_t kNumRows = 4000;
 
-// An engine of its own, with or without a disk. The first word of a step is its stamp.
+// An engine with its own memory, and optionally a disk. The first word of a step is its stamp.
 struct World {
   explicit World(bool with_disk = false, bool has_checkpoints = false)
       : has_disk(with_disk),
@@ -51,17 +51,17 @@ struct World {
       engine.add_table(config, config.name == "pairs" || config.name == "small" ? 1 : 0);
     }
   }
-  // What was logged since the last call is in `records` too.
+  // Appends the changes that were logged since the last call to `records`.
   void take() {
     records.insert(records.end(), log.pending().begin(), log.pending().end());
     log.clear();
   }
   void end_transfers() { tier.end_all(order, engine); }
-  // The first word of a chunk's step.
+  // The first word of a step in a chunk.
   uint64_t* stamp(uint32_t pool, uint32_t slot, uint32_t step = 0) {
     return reinterpret_cast<uint64_t*>(engine.pool(pool).slots().at(slot) + step * kStepBytes);
   }
-  // As slabs and files outlive a process.
+  // Copies slots and rows, because slabs and files outlive a process.
   void take_bytes(const World& from) {
     *tier.rows = *from.tier.rows;
     for (uint32_t pool = 0; pool < 2; ++pool) {
@@ -74,13 +74,14 @@ struct World {
 
   const bool has_disk;
   MockTier tier;
-  Rng order{5, 0, 0, 0, Purpose::kTest};  // in which transfers end
+  Rng order{5, 0, 0, 0, Purpose::kTest};  // for the order in which transfers end
   Memory memory;
   Disk disk;
   Log log;
   Engine engine;
   std::vector<std::byte> records;
-  std::map<std::pair<uint32_t, int64_t>, int64_t> keys;  // that were drawn, by table and serial
+  std::map<std::pair<uint32_t, int64_t>, int64_t>
+      keys;  // keys of sampled items, by table and serial
 };
 
 struct Client {
@@ -93,7 +94,7 @@ struct Client {
   std::vector<uint64_t> leases;
 };
 
-// The steps of a loan come; where memory is held by others, those end.
+// Waits until the steps of a loan are in memory; if other loans hold the memory, ends them.
 inline void wait(World& world, std::vector<Client>& clients, Loan* loan) {
   while (!loan->is_ready) {
     world.end_transfers();
@@ -106,14 +107,14 @@ inline void wait(World& world, std::vector<Client>& clients, Loan* loan) {
   }
 }
 
-// One command, chosen by `rng`, to a world; words that say all that came of it.
+// Sends one random command to a world. Returns a text with all results.
 inline std::string act(Rng& rng, World& world, std::vector<Client>& clients, uint64_t* num_names) {
   Engine& engine = world.engine;
   std::string said;
   const auto say = [&](const auto& value) { said += std::to_string(value) + " "; };
   if (clients.size() < 4 && rng.below(10) == 0) {
     const uint32_t pool = rng.below(2);
-    // Some names come back.
+    // Reuses some names.
     const std::string name = "w" + std::to_string(rng.below(2) == 0 ? rng.below(8) : ++*num_names);
     const SessionId session = engine.begin_session();
     say(session);
@@ -135,7 +136,7 @@ inline std::string act(Rng& rng, World& world, std::vector<Client>& clients, uin
     case 2: {
       const auto slot = engine.grant(client.writer);
       say(slot.has_value());
-      if (!slot || rng.below(8) == 0) return said;  // kept and not filled
+      if (!slot || rng.below(8) == 0) return said;  // granted but not filled
       for (uint32_t i = 0; i < length; ++i) {
         *world.stamp(client.pool, *slot, i) =
             (uint64_t{client.session} << 32) + client.num_steps + i;
@@ -148,7 +149,7 @@ inline std::string act(Rng& rng, World& world, std::vector<Client>& clients, uin
     case 4:
     case 5: {
       const uint32_t table = client.pool * 2 + rng.below(2);
-      // Slices of longer items are by chance.
+      // Longer items would be sliced at random.
       const uint32_t num_steps = table == 2 ? 2 : 1;
       const uint64_t back = num_steps + rng.below(4);
       if (client.num_steps < back) return said;
@@ -178,7 +179,7 @@ inline std::string act(Rng& rng, World& world, std::vector<Client>& clients, uin
       say(loan.lease);
       say(loan.table_size);
       client.leases.push_back(loan.lease);
-      if (table == 3) return said;  // by chance
+      if (table == 3) return said;  // not compared
       for (const Sample& sample : loan.samples) {
         say(serial_of(sample.key));
         world.keys[{table, serial_of(sample.key)}] = sample.key;

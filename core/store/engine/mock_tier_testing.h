@@ -1,5 +1,5 @@
 #pragma once
-// A disk for tests, whose transfers end in any order, and which can lose rows or be full.
+// A disk for tests. Its transfers end in any order, and it can lose rows or be full.
 
 #include <cstdint>
 #include <cstring>
@@ -24,7 +24,7 @@ class MockTier final : public Tier {
   void load(const Transfer& transfer) override { waiting.push_back({transfer, true}); }
   void save(const Transfer& transfer) override { waiting.push_back({transfer, false}); }
 
-  // Ends one transfer, chosen by chance.
+  // Ends one randomly chosen transfer.
   void end_one(Rng& rng, Engine& engine) {
     const size_t which = rng.below(static_cast<uint32_t>(waiting.size()));
     const auto [transfer, is_load] = waiting[which];
@@ -57,7 +57,7 @@ class MockTier final : public Tier {
   std::shared_ptr<Rows> rows = std::make_shared<Rows>();
   std::set<std::pair<uint32_t, uint32_t>> bad;
   size_t max_rows = SIZE_MAX;
-  uint64_t num_reserved = 0;  // transfers that callers made room for
+  uint64_t num_reserved = 0;  // transfers for which callers reserved memory
   uint64_t num_loads = 0;
   uint64_t num_saves = 0;
 };

@@ -1,6 +1,6 @@
-// Whether a store can resume from a state. Right checksums prove only that the bytes are those that
-// were written: a hostile or faulty store writes right checksums too. So no number of a state is
-// used as an index before it was checked here.
+// Checks whether a store can resume from a state. A correct checksum proves only that the bytes are
+// as written, and a hostile or faulty store also writes correct checksums. So every number of a
+// state is checked here before it is used as an index.
 
 #include <algorithm>
 #include <cmath>
@@ -15,11 +15,11 @@
 namespace tengen::store::engine {
 namespace {
 
-// Of one pool: what numbers in the state may be.
+// The limits for numbers in the state of one pool.
 struct Bounds {
   uint64_t steps_per_chunk = 0;
   uint64_t num_slots = 0;
-  uint64_t num_chunks = 0;  // without a disk the slots
+  uint64_t num_chunks = 0;  // without a disk, the number of slots
   bool has_disk = false;
 };
 
@@ -27,7 +27,7 @@ void check_chunk(const Bounds& pool, uint64_t chunk) {
   if (chunk >= pool.num_chunks) refuse_state("chunk", chunk);
 }
 
-// The steps lie in chunks that the stream has.
+// Checks that the steps lie in existing chunks of the stream.
 void check_steps(const State& state, const Bounds& bounds, uint32_t pool, const StepRange& steps) {
   if (steps.stream >= state.streams[pool].size()) refuse_state("stream", steps.stream);
   const SavedStream& stream = state.streams[pool][steps.stream];
@@ -52,7 +52,7 @@ void check_stream(const Bounds& bounds, const SavedStream& stream) {
   for (const uint32_t slot : stream.slots) check_chunk(bounds, slot);
 }
 
-// Chunks of a pool with a disk.
+// For pools with a disk.
 void check_cells(const Bounds& bounds, std::span<const SavedChunk> chunks) {
   for (const SavedChunk& chunk : chunks) {
     if (chunk.slot != kNowhere && chunk.slot >= bounds.num_slots) refuse_state("slot", chunk.slot);

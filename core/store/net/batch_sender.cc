@@ -1,4 +1,4 @@
-// Batches for a client on another host are sent from the slabs where their steps lie.
+// Sends batches to a client on another host, directly from the slabs that contain the steps.
 
 #include <sys/uio.h>
 
@@ -20,12 +20,11 @@
 namespace tengen::store {
 namespace {
 
-// The smallest piece that is sent from its slab.
+// The minimum size of a piece that is sent from its slab.
 constexpr uint64_t kMinPartBytes = 1024;
 
-// A batch that is sent part by part needs no copy: large pieces are sent from the slabs where they
-// lie. Small pieces are gathered first, as a part costs more than the copy of a few bytes. Not
-// thread-safe.
+// Sends a batch in parts, without a copy: large pieces are sent from their slabs. Small pieces are
+// gathered first, because a part costs more than the copy of a few bytes. Not thread-safe.
 class BatchParts {
  public:
   BatchParts(engine::Schema schema, uint32_t num_samples, uint32_t num_steps)
@@ -33,12 +32,12 @@ class BatchParts {
         layout_(schema_, num_samples, num_steps),
         gathered_(transport::SharedMemory::anonymous(layout_.num_bytes)) {}
 
-  // Appends the parts of a batch, layout.num_bytes together. They are valid while the pieces' slots
+  // Appends the parts of a batch, layout.num_bytes in total. They are valid while the pieces' slots
   // are held, and until the next call.
   void list(const engine::Slabs& slabs, std::span<const engine::Piece> pieces,
             std::vector<iovec>* parts) {
     uint64_t listed = 0;    // bytes of the batch that are in `parts` or gathered
-    uint64_t gathered = 0;  // the last of these, gathered and not in `parts` yet
+    uint64_t gathered = 0;  // the last bytes of these, gathered and not yet in `parts`
     const auto add_gathered = [&] {
       if (gathered == 0) return;
       parts->push_back({gathered_.data() + listed - gathered, gathered});
@@ -46,7 +45,7 @@ class BatchParts {
     };
     for (size_t c = 0; c < schema_.columns().size(); ++c) {
       const uint64_t bytes = schema_.columns()[c].num_bytes;
-      gathered += layout_.offsets[c] - listed;  // the bytes between columns are sent too
+      gathered += layout_.offsets[c] - listed;  // padding between columns is sent too
       listed = layout_.offsets[c];
       for (const engine::Piece& piece : pieces) {
         std::byte* from = slabs.at(piece.slot) + schema_.offset(c) + piece.offset * bytes;
@@ -70,10 +69,10 @@ class BatchParts {
  private:
   const engine::Schema schema_;
   const BatchLayout layout_;
-  const transport::SharedMemory gathered_;  // as large as a batch; used where pieces are small
+  const transport::SharedMemory gathered_;  // as large as a batch; used for small pieces
 };
 
-// One thread reads, and one draws and sends, so that acknowledgements never wait behind a batch.
+// One thread reads, and another samples and sends, so that acknowledgements never wait for a batch.
 class BatchSender final : public NetSession {
  public:
   BatchSender(NetParts parts, uint32_t num_samples, uint32_t num_steps)
@@ -84,7 +83,7 @@ class BatchSender final : public NetSession {
         batch_(parts.schema, num_samples, num_steps) {}
 
   ~BatchSender() override {
-    // Not begun.
+    // If serve() was never called, the sender still runs.
     end_sending("");
     if (sender_.joinable()) sender_.join();
   }
@@ -94,7 +93,7 @@ class BatchSender final : public NetSession {
   }
 
  private:
-  // What is refused is told by the sender, behind the batch that it is sending.
+  // After an error, the sender finishes its current batch and then reports the error.
   void serve() override {
     const uint64_t max_bytes = sizeof(OfLease) + num_samples_ * sizeof(double);
     std::string error = error_of([&] {
@@ -102,17 +101,17 @@ class BatchSender final : public NetSession {
       }
     });
     const bool is_refused = !error.empty();
-    end_sending(std::move(error));         // without a copy, for which there may be no memory
+    end_sending(std::move(error));         // moved, because there may be no memory for a copy
     if (!is_refused) socket_.shut_down();  // ends a send that blocks
     sender_.join();
   }
   void end() noexcept override { session_.reset(); }
 
-  // False where the client has gone.
+  // Returns false if the client has gone.
   bool take() {
     switch (const Request kind = read<Request>(message_)) {
       case Request::kSample: {
-        session_->apply(message_, Deadline::max());  // send_batches() draws it
+        session_->apply(message_, Deadline::max());  // send_batches() samples the batch
         const std::scoped_lock lock(mutex_);
         ++num_wanted_;
         changed_.notify_all();
@@ -128,14 +127,14 @@ class BatchSender final : public NetSession {
     }
   }
 
-  // A client may acknowledge a batch before the call that sends it has returned; until then the
-  // batch's steps must stay.
+  // A client may acknowledge a batch before the call that sends it has returned. Until then, the
+  // batch's steps must stay in memory.
   void wait_until_sent(uint64_t lease) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return being_sent_ != lease; });
   }
 
-  // Ends the sending of batches; the error, if there is one, is still sent.
+  // Stops sending batches; `error`, if any, is still sent.
   void end_sending(std::string error) {
     const std::scoped_lock lock(mutex_);
     is_over_ = true;
@@ -175,7 +174,7 @@ class BatchSender final : public NetSession {
     return true;
   }
 
-  // Draws a batch; false where the session is over.
+  // Samples a batch. Returns false if the session has ended.
   bool draw() {
     const auto attempt = [&](Deadline deadline) {
       return !session_->wait_for_reply(deadline).empty() || is_over();
@@ -200,16 +199,16 @@ class BatchSender final : public NetSession {
     return socket_.send(parts_);
   }
 
-  std::unique_ptr<OpenedSession> session_;  // null once it is over
+  std::unique_ptr<OpenedSession> session_;  // null after the session has ended
   SlabMap slabs_;
   const uint32_t num_samples_;
   BatchParts batch_;
-  std::vector<std::byte> message_;     // from the client
-  std::vector<engine::Piece> pieces_;  // of the batch that is being sent
+  std::vector<std::byte> message_;     // the last message from the client
+  std::vector<engine::Piece> pieces_;  // pieces of the batch that is being sent
   std::vector<iovec> parts_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  uint64_t num_wanted_ = 0;             // batches that were requested and not drawn
+  uint64_t num_wanted_ = 0;             // batches that were requested and not sampled yet
   std::optional<uint64_t> being_sent_;  // the lease of the batch that is being sent
   bool is_over_ = false;
   std::string error_;

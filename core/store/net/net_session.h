@@ -1,6 +1,6 @@
 #pragma once
-// The store's side of one client on another host: a thread reads the client's messages from a
-// stream and applies them to the store.
+// The store's side of a session with a client on another host: a thread reads the client's messages
+// from a stream and applies them to the store.
 
 #include <atomic>
 #include <memory>
@@ -16,10 +16,10 @@
 
 namespace tengen::store {
 
-// A replica that a session serves.
+// The status of a replica that a session serves.
 struct ReplicaStatus {
   std::string name;
-  // How many seconds of changes the replica lacks; none where it has no checkpoint yet.
+  // How many seconds of changes the replica lacks; none if it has no checkpoint yet.
   std::optional<double> behind_s;
 };
 
@@ -29,27 +29,28 @@ class NetSession {
       : socket_(std::move(connection)), name_(std::move(name)) {}
   virtual ~NetSession() = default;
 
-  // Does what may be refused before the client has an answer; throws Error. First, by any thread.
+  // Does the work that may fail before the client gets an answer; throws Error. Called first, by
+  // any thread.
   virtual void prepare() {}
-  // Serves the client until it has gone, or was refused, and ends its session with the store. What
-  // fails, for want of memory too, ends this session alone, and the client is told why. Blocks; for
-  // one thread. The other members are for any thread.
+  // Serves the client until it has gone or has been refused, then ends the session with the store.
+  // An error, even for lack of memory, ends only this session, and is sent to the client. Blocks;
+  // for one thread. Any thread may call the other members.
   void run() noexcept;
   void shut_down() { socket_.shut_down(); }
-  // What the session is and waits for, for people.
+  // Returns a human-readable line: the session's name, and the reason why it waits.
   std::string describe();
-  // The replica that the session serves; none where it serves none.
+  // Returns the status of the replica that the session serves, or none if it serves no replica.
   virtual std::optional<ReplicaStatus> replica() { return std::nullopt; }
 
  protected:
-  // Serves the client until it has gone; throws what the client is told.
+  // Serves the client until it has gone. An error that it throws is sent to the client.
   virtual void serve() = 0;
   // Ends the session with the store.
   virtual void end() noexcept {}
   // Sends the error that ends the session.
   void send_error(const std::string& error);
-  // Calls `attempt` with deadlines until it returns true, and meanwhile tells the client what
-  // `waits` returns. False where the other side has gone.
+  // Calls `attempt` with deadlines until it returns true, and meanwhile sends the result of `waits`
+  // to the client. Returns false if the other side has gone.
   template <class Waits, class Attempt>
   bool wait_for(Waits&& waits, Attempt&& attempt) {
     if (attempt(kAtOnce)) return true;
@@ -58,14 +59,14 @@ class NetSession {
     }
     return false;
   }
-  // How soon a session that waits notices that its client has gone.
+  // The maximum time until a waiting session notices that its client has gone.
   static constexpr std::chrono::milliseconds kSlice{100};
 
   transport::StreamSocket socket_;
 
  private:
-  // Reads what the client still sends, for a moment: to close a socket with unread bytes breaks the
-  // stream, and loses an error message that is still under way.
+  // Briefly reads what the client still sends. Closing a socket with unread bytes would break the
+  // stream, and lose an error message in flight.
   void linger();
   bool tell_wait(const std::string& text);
 
@@ -74,7 +75,7 @@ class NetSession {
   std::string waits_;
 };
 
-// What the session of a client with steps is made of.
+// The parts of a session whose client sends or receives steps.
 struct NetParts {
   transport::Connection connection;
   std::string name;
@@ -82,11 +83,11 @@ struct NetParts {
   engine::Schema schema;
   SlabMap slabs;
 };
-// Receives steps, and items of them, of the engine's writer of that number.
+// Receives steps and items for the engine's writer with index `writer`.
 std::unique_ptr<NetSession> step_receiver(NetParts parts, uint32_t writer);
-// Sends batches of so many samples, of so many steps each.
+// Sends batches of `num_samples` samples with `num_steps` steps.
 std::unique_ptr<NetSession> batch_sender(NetParts parts, uint32_t num_samples, uint32_t num_steps);
-// `store` makes checkpoints, and outlives the session.
+// `store` must make checkpoints, and must outlive the session.
 std::unique_ptr<NetSession> replica_session(transport::Connection connection,
                                             const std::string& name, Store* store);
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint64_t kPieceBytes = uint64_t{1} << 20;
 constexpr uint64_t kPageBytes = 4096;
-// Bounds that no store reaches.
+// Limits that no real store reaches.
 constexpr uint64_t kMaxRowBytes = uint64_t{1} << 40;
 constexpr uint32_t kMaxPools = 1 << 16;
 
@@ -25,7 +25,7 @@ bool send_message(transport::StreamSocket& to, const Message& message,
   return to.send(parts);
 }
 
-// Takes no more memory than bytes came.
+// Allocates no more memory than the number of bytes received, rounded up to a piece.
 bool read_bytes(transport::StreamSocket& from, uint64_t num_bytes, std::vector<std::byte>* to) {
   to->clear();
   while (to->size() < num_bytes) {
@@ -109,13 +109,13 @@ bool Replica::take_state(transport::StreamSocket& from, const StateMessage& mess
         std::make_unique<RowFile>(rows_path(directory_, pool), num_bytes, false), num_bytes, {}};
   }
   buffer_.emplace(transport::SharedMemory::anonymous(largest));
-  // What an earlier connection left behind the last checkpoint goes.
+  // Remove data that an earlier connection left after the last checkpoint.
   log_.reset();
   const std::optional<DurableLog::Last> last = DurableLog::find_last(directory_);
   remove_files(directory_, last ? last->end.number + 1 : 0);
   log_.emplace(directory_, state, DurableLog::kLogBytes, /*is_exact=*/true);
   const std::vector<Row> lacking = find_lacking(state);
-  has_new_rows_ = true;  // those of an earlier process may not be on the disk
+  has_new_rows_ = true;  // rows of an earlier process might not be on disk
   return send_message(from, Lacks{.count = lacking.size()}, lacking);
 }
 
@@ -139,7 +139,7 @@ uint32_t& Replica::checksum_of(const Row& row) {
   return checksums[row.place];
 }
 
-// Rows of an earlier process are read, as some may be of a checkpoint that was never whole.
+// Reads rows that an earlier process wrote, because some may belong to an incomplete checkpoint.
 bool Replica::has(const Row& row) {
   uint32_t& checksum = checksum_of(row);
   const Rows& of = rows_[row.pool];
@@ -160,7 +160,7 @@ bool Replica::take_row(transport::StreamSocket& from, const Row& row) {
 
 bool Replica::take_mark(transport::StreamSocket& from, const MarkMessage& message) {
   if (!read_bytes(from, message.record_bytes, &records_)) return false;
-  // Before the log that tells of them.
+  // Rows must be on disk before the log that refers to them.
   if (std::exchange(has_new_rows_, false)) {
     for (const auto& [pool, rows] : rows_) rows.file->sync();
   }

@@ -1,7 +1,7 @@
 #pragma once
-// A replica of a store on another host: a folder that has a whole checkpoint of that store at any
-// instant, from which a store goes on when the host is lost; and what the two say to each other
-// over a stream.
+// A replica of a store on another host, and the protocol between the two over a stream. A replica
+// is a folder that always contains a complete checkpoint of that store. If the store's host
+// crashes, a new store can resume from the folder.
 
 #include <cstdint>
 #include <map>
@@ -19,43 +19,43 @@
 
 namespace tengen::store {
 
-// A row of a checkpoint, in a place of the disk.
+// A row of a checkpoint, at index `place` in the pool's file.
 struct Row {
   uint32_t pool = 0;
   uint32_t place = 0;
-  uint32_t checksum = 0;  // CRC-32C
+  uint32_t checksum = 0;  // CRC-32C of the row
   auto operator<=>(const Row&) const = default;
 };
 
-// A replica gets a state, with which it begins, and then records and rows. A mark makes a
-// checkpoint of them. The size of each pool's rows, uint64_t each, and records follow a state.
+// A replica first receives a state, and then records and rows; a mark makes a checkpoint of them.
+// Followed by the row size of each pool as uint64_t, and by the records of the state.
 struct StateMessage {
   Reply kind = Reply::kState;
   uint32_t num_bytes = sizeof(StateMessage);
   uint64_t num_pools = 0;
   uint64_t record_bytes = 0;
 };
-// The answer to a state: the rows of it that the replica lacks, a Row each, follow.
+// The answer to a state, followed by an array of Row: the state's rows that the replica lacks.
 struct Lacks {
   Request kind = Request::kLacks;
   uint32_t num_bytes = sizeof(Lacks);
   uint64_t count = 0;
 };
-// The bytes of the row follow.
+// Followed by the bytes of the row.
 struct RowMessage {
   Reply kind = Reply::kRow;
   uint32_t num_bytes = sizeof(RowMessage);
   Row row;
 };
-// Records of the log follow, those behind the state or behind the last records.
+// Followed by the records of the log that come after the state or the previous records.
 struct RecordsMessage {
   Reply kind = Reply::kRecords;
   uint32_t num_bytes = sizeof(RecordsMessage);
   uint64_t record_bytes = 0;
 };
-// A LogMark, whose position counts the bytes of records since the state; the records of chunks that
-// lie in the mark's own frame follow. Answered by Shipped once the checkpoint is on the replica's
-// disk; the replica sends a Shipped first of all, too.
+// Followed by the records in the mark's own frame, which describe chunks. The position of `mark`
+// counts the bytes of records since the state. The replica answers with Shipped when the checkpoint
+// is on its disk; it also sends one Shipped at the start.
 struct MarkMessage {
   Reply kind = Reply::kMark;
   uint32_t num_bytes = sizeof(MarkMessage);
@@ -67,32 +67,32 @@ struct Shipped {
   uint32_t num_bytes = sizeof(Shipped);
 };
 
-// Writes the store's records to a log of its own, and its rows where the store has them. At
-// whatever instant the replica's process is killed, the folder has the last checkpoint that the
+// Writes the store's records to its own log, and the store's rows to the same positions. If the
+// replica's process is killed at any time, the folder still has the last checkpoint that the
 // replica acknowledged. Rows of the next checkpoint may already have replaced some of its rows. The
-// items of those rows have been removed from the store since; a store that goes on here finds them
-// damaged, and removes them, when it draws them.
+// store has since removed the items of these rows, so a store that resumes here finds them damaged
+// when it samples them, and removes them.
 class Replica {
  public:
-  // Throws Error where the folder cannot be used; a damaged folder stays as it is.
+  // Throws Error if the folder cannot be used. A damaged folder is left unchanged.
   explicit Replica(std::string directory);
 
-  // When the last checkpoint began, in microseconds since 1970 by the store's clock; none where
-  // there is none. For any thread.
+  // The time at which the last checkpoint began, in microseconds since 1970 by the store's clock;
+  // none if there is no checkpoint. For any thread.
   std::optional<int64_t> begun_us();
-  // How many seconds ago that was, by this host's clock. For any thread.
+  // The age of the last checkpoint in seconds, by this host's clock. For any thread.
   std::optional<double> age_s();
 
-  // Receives checkpoints over a connected stream, which it takes over, until the stream ends. What
-  // the folder had stays until the first of them is whole. Blocks; for one thread. Throws Error
-  // where the store sends an error, or the disk refuses.
+  // Takes ownership of a connected stream, and receives checkpoints over it until the stream ends.
+  // The folder's previous contents stay until the first checkpoint is complete. Blocks; for one
+  // thread. Throws Error if the store sends an error, or the disk fails.
   void follow(int descriptor);
 
  private:
   struct Rows {
     std::unique_ptr<RowFile> file;
     uint64_t row_bytes = 0;
-    std::vector<uint32_t> checksums;  // by place, of rows that are known; 0: not known
+    std::vector<uint32_t> checksums;  // CRC-32C of known rows, by place; 0 if unknown
   };
 
   bool take_state(transport::StreamSocket& from, const StateMessage& message);
@@ -105,12 +105,12 @@ class Replica {
   const std::string directory_;
   std::mutex mutex_;
   std::optional<int64_t> begun_us_;
-  // Used by the thread that follows.
-  std::vector<std::byte> records_;  // received last
+  // Only for the thread in follow().
+  std::vector<std::byte> records_;  // records of the last message
   std::map<uint32_t, Rows> rows_;   // by pool
   bool has_new_rows_ = false;
-  std::optional<transport::SharedMemory> buffer_;  // for a row
-  std::optional<DurableLog> log_;                  // of this connection
+  std::optional<transport::SharedMemory> buffer_;  // buffer for one row
+  std::optional<DurableLog> log_;                  // log of the current connection
 };
 
 }  // namespace tengen::store

@@ -1,8 +1,8 @@
-// The store's side of a replica: sends what each checkpoint has that the one before did not have.
+// The store's side of a replica session: sends the changes from each checkpoint to the next.
 //
-// It reads the store's files as a store does that goes on from them. Nobody waits for it: a row
-// that is overwritten before it was read was of items that have been removed, and a log that is
-// removed before it was read has been replaced by a state.
+// The session reads the store's files in the same way as a store that resumes from them. The store
+// never waits for the session: if a row is overwritten before it was read, its items have been
+// removed; if a log is removed before it was read, a state has replaced it.
 
 #include <algorithm>
 #include <cstring>
@@ -28,7 +28,7 @@ using engine::event::ChunkSaved;
 // How many checkpoints in a row may be skipped because some of their rows were overwritten.
 constexpr int kMaxLeftOut = 8;
 
-// Appends a row for each chunk that records say was saved.
+// Appends one row for each chunk that `records` report as saved.
 void find_saved(std::span<const std::byte> records, std::vector<Row>* rows) {
   while (records.size() >= sizeof(Log::Head)) {
     Log::Head head;
@@ -76,7 +76,7 @@ class ReplicaSession final : public NetSession {
 
  private:
   void serve() override {
-    // The replica sends this once it has checked whose replica it is to be.
+    // The replica sends this after it has checked that it may follow this store.
     Shipped ready;
     if (!socket_.read(&ready, sizeof ready) || !wait_for_first()) return;
     while (!socket_.has_ended()) {
@@ -90,7 +90,7 @@ class ReplicaSession final : public NetSession {
     }
   }
 
-  // Does one step; false where the replica has gone.
+  // Does one step. Returns false if the replica has gone.
   bool follow() {
     if (!is_begun_ && !begin()) return false;
     bool has_mark = false;
@@ -111,8 +111,8 @@ class ReplicaSession final : public NetSession {
     return numbers.front();
   }
 
-  // Waits for this store's first checkpoint, as files of the store before it may lack some of its
-  // changes. False where the replica has gone.
+  // Waits for this store's first checkpoint, because files of an earlier store may lack some of
+  // that store's changes. Returns false if the replica has gone.
   bool wait_for_first() {
     if (checkpointer_->num_made() > 0) return true;
     const uint64_t first = checkpointer_->ask();
@@ -123,8 +123,8 @@ class ReplicaSession final : public NetSession {
     return false;
   }
 
-  // Sends the newest state, and learns which of its rows the replica lacks. The state may name rows
-  // of dead chunks, which are overwritten. False where the replica has gone.
+  // Sends the newest state, and receives the list of its rows that the replica lacks. Some of these
+  // may belong to dead chunks and have been overwritten. Returns false if the replica has gone.
   bool begin() {
     const uint64_t number = newest_state();
     tail_.begin(number);
@@ -143,11 +143,12 @@ class ReplicaSession final : public NetSession {
     return is_begun_;
   }
 
-  // Sends the records that are there, and notes the newest mark and the rows that were saved. False
-  // where the replica has gone.
+  // Sends the available records, and notes the newest mark and the saved rows. Returns false if the
+  // replica has gone.
   bool send_records(bool* has_mark) {
     while (const std::optional<LogFrame> frame = tail_.next()) {
-      std::span<const std::byte> saved;  // the records tell of them too
+      std::span<const std::byte>
+          saved;  // not searched for rows, because the log's records also contain them
       if (const std::optional<LogMark> mark = mark_of(*frame, &saved)) {
         mark_ = *mark;
         saved_.assign(saved.begin(), saved.end());
@@ -162,13 +163,13 @@ class ReplicaSession final : public NetSession {
     return true;
   }
 
-  // Makes the newest checkpoint whole; false where the replica has gone.
+  // Completes the newest checkpoint. Returns false if the replica has gone.
   bool ship() {
     for (int num_left_out = 0;; ++num_left_out) {
       std::vector<Row> used_again;
       if (!send_rows(&used_again)) return false;
       if (used_again.empty() || num_left_out == kMaxLeftOut) break;
-      // No row of a checkpoint is overwritten before the next mark. Where there is no next mark,
+      // No row of a checkpoint is overwritten before the next mark. So if there is no next mark,
       // nobody needs a row that was overwritten.
       bool has_later = false;
       if (!send_records(&has_later)) return false;
@@ -188,8 +189,7 @@ class ReplicaSession final : public NetSession {
     return true;
   }
 
-  // Sends rows_. Rows that were overwritten go to `used_again` instead. False where the replica has
-  // gone.
+  // Sends rows_, but moves overwritten rows to `used_again`. Returns false if the replica has gone.
   bool send_rows(std::vector<Row>* used_again) {
     std::vector<Row> rows = std::exchange(rows_, {});
     std::sort(rows.begin(), rows.end());
@@ -197,9 +197,8 @@ class ReplicaSession final : public NetSession {
     for (size_t begin = 0, end = 0; begin < rows.size(); begin = end) {
       Row row = rows[begin];
       check(row.pool < files_.size(), "pool", row.pool, "must be the store's; its log is damaged");
-      // Where a place was saved to several times, the last row is there. One that cannot be read is
-      // left out as one that was overwritten; a store that goes on from the replica will find it
-      // damaged too.
+      // If a place was saved several times, it contains the last row. An unreadable row is skipped
+      // like an overwritten one; a store that resumes from the replica will also find it damaged.
       row.checksum = files_[row.pool]->try_read(row.place, row_->data()).value_or(0);
       bool is_saved = false;
       for (end = begin; end < rows.size() && is_same_place(rows[end], row); ++end) {
@@ -231,15 +230,15 @@ class ReplicaSession final : public NetSession {
   const std::string directory_;
   LogTail tail_;
   bool is_begun_ = false;                        // whether the replica has a state
-  uint64_t begin_ = 0;                           // the position behind the state
-  LogMark mark_{};                               // the newest
-  std::vector<std::byte> saved_;                 // records of chunks, of its frame
+  uint64_t begin_ = 0;                           // the position after the state
+  LogMark mark_{};                               // the newest mark
+  std::vector<std::byte> saved_;                 // records of chunks in the mark's frame
   std::vector<std::unique_ptr<RowFile>> files_;  // by pool
   std::vector<uint64_t> row_bytes_;
   std::unique_ptr<transport::SharedMemory> row_;
-  std::vector<Row> rows_;  // rows that were saved since the last mark
+  std::vector<Row> rows_;  // rows saved since the last mark
   std::mutex shipped_mutex_;
-  std::optional<LogMark> shipped_;  // the replica's newest checkpoint
+  std::optional<LogMark> shipped_;  // the last checkpoint of the replica
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The steps of a client on another host are received into the slots where they stay; its items and
-// releases go to the engine as they are.
+// Receives the steps of a client on another host directly into their slots. The client's items and
+// releases go to the engine unchanged.
 
 #include <algorithm>
 #include <optional>
@@ -32,7 +32,7 @@ class StepReceiver final : public NetSession {
   }
   void end() noexcept override { session_.reset(); }
 
-  // False where the client has gone.
+  // Returns false if the client has gone.
   bool take() {
     switch (const Request kind = read<Request>(message_)) {
       case Request::kSteps:
@@ -64,7 +64,7 @@ class StepReceiver final : public NetSession {
     return goes_on;
   }
 
-  // Appends a chunk, to be filled; blocks while memory is full. False where the client has gone.
+  // Appends a chunk to fill; blocks while memory is full. Returns false if the client has gone.
   bool begin_chunk() {
     const auto waits = [&] {
       return session_->store().read(
@@ -81,12 +81,13 @@ class StepReceiver final : public NetSession {
     });
   }
 
-  // Applies the message. False where the client has gone.
+  // Applies the message. Returns false if the client has gone.
   bool apply() {
     return wait_for([&] { return session_->waits(); },
                     [&](Deadline deadline) { return session_->apply(message_, deadline); });
   }
-  // Behind the client's steps the chunk still has bytes of an earlier writer.
+  // Items must not reach beyond the client's steps, because the rest of the chunk still holds an
+  // earlier writer's bytes.
   void check_appended(const InsertMessage& message) const {
     const uint64_t count = std::max(message.count, 1u);
     const uint64_t behind_first = (count - 1) * message.stride + message.num_steps;
@@ -95,7 +96,7 @@ class StepReceiver final : public NetSession {
                 " from there) must be appended; append them first");
   }
 
-  // The chunk that is being filled must stay. The store does not know how far it is.
+  // The chunk that is being filled must stay, and the store does not know how full it is.
   void check_release(uint64_t first) const {
     check(first <= num_steps_, "step", first,
           "must be appended before steps are released up to it; append it first");
@@ -111,12 +112,12 @@ class StepReceiver final : public NetSession {
     return socket_.send({&part, 1});
   }
 
-  std::unique_ptr<OpenedSession> session_;  // null once it is over
+  std::unique_ptr<OpenedSession> session_;  // null after the session has ended
   const engine::Schema schema_;
   SlabMap slabs_;
   const uint32_t writer_;
-  uint32_t slot_ = 0;       // of the chunk that is being filled
-  uint64_t num_steps_ = 0;  // received
+  uint32_t slot_ = 0;       // slot of the chunk that is being filled
+  uint64_t num_steps_ = 0;  // number of received steps
   std::vector<std::byte> message_;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// A store with clients by each carrier: calls, rings in shared memory, and streams.
+// A store with clients over each carrier: function calls, rings in shared memory, and streams.
 
 #include <array>
 #include <cstring>
@@ -20,7 +20,7 @@ namespace tengen::store {
 
 inline Deadline soon() { return std::chrono::steady_clock::now() + std::chrono::milliseconds(20); }
 
-// Several columns, so that one that is misplaced shows; small and large pieces take different ways.
+// Several columns, to notice a misplaced one. Small and large pieces take different code paths.
 constexpr uint32_t kLarge = 3000;
 inline engine::Schema carried_schema() {
   return engine::Schema({{"x", "i8", {}, 0}, {"y", "u1", {kLarge}, 0}, {"z", "u1", {3}, 0}}, 4);
@@ -50,7 +50,7 @@ enum class Carrier { kCall, kRing, kStream };
 constexpr Carrier kAllCarriers[] = {Carrier::kCall, Carrier::kRing, Carrier::kStream};
 constexpr Carrier kRemoteCarriers[] = {Carrier::kRing, Carrier::kStream};
 
-// A store with a server and a gateway, and clients of it in this process.
+// A store with a server and a gateway, and its clients in this process.
 struct CarriedStore {
   explicit CarriedStore(Carrier by, uint64_t memory_bytes = 1 << 20)
       : carrier(by), store(std::make_unique<Store>(folder.path.string(), memory_bytes, 3)) {
@@ -103,14 +103,14 @@ struct CarriedStore {
     }
     int descriptor;
   };
-  // A connected stream: the client's end, and the gateway's, which copies it.
+  // A connected stream: the client's end, and the end that the gateway duplicates.
   static std::pair<int, Held> streams() {
     int ends[2];
     TENGEN_CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
     return {ends[0], Held(ends[1])};
   }
 
-  // Of a sample of the only table.
+  // The number of steps per sample of the only table.
   uint32_t num_steps() const {
     return store->read(
         [](const engine::Engine& engine) { return engine.table(0).config().num_steps; });
@@ -126,7 +126,7 @@ struct CarriedStore {
   std::unique_ptr<Gateway> gateway;
 };
 
-// Whether a writer or a sampler is told soon that it waits for that.
+// Whether a writer or a sampler soon reports that it waits for `reason`.
 template <class Client>
 bool comes_to_wait(Client& client, const std::string& reason) {
   const Deadline end = in_time();
@@ -147,7 +147,7 @@ inline bool append(Writer& writer, int64_t value, Deadline deadline = kNever) {
 
 inline const double kOne = 1.0;
 
-// The last `num_steps` steps as one item.
+// Inserts the last `num_steps` steps as one item.
 inline bool insert(Writer& writer, uint32_t table, uint32_t num_steps, Deadline deadline = kNever) {
   return writer.insert(
       {table, writer.next_sequence(), writer.num_steps() - num_steps, 1, 1, num_steps, {&kOne, 1}},
@@ -170,7 +170,7 @@ inline std::vector<int64_t> values_of(const CarriedStore& fixture, const Deliver
   return x;
 }
 
-// The error of a call; empty where there is none.
+// Returns the error of a call, or an empty string.
 inline std::string word_of(const std::function<void()>& call) {
   try {
     call();

@@ -19,14 +19,13 @@ using engine::Engine;
 
 namespace {
 
-// How soon a checkpoint that waits for the disk notices that it must stop.
+// The maximum time until a checkpoint that waits for the disk notices that it must stop.
 constexpr std::chrono::milliseconds kSlice{100};
 
-// Bytes of records since the last checkpoint, after which the next one is made.
+// The maximum bytes of records between two checkpoints.
 constexpr uint64_t kMaxLogBytes = uint64_t{64} << 20;
 
-// How long after an attempt that failed the next one begins where nobody asks: twice as long after
-// each.
+// The delay after a failed attempt before an unrequested one; it doubles after each failure.
 constexpr std::chrono::milliseconds kMinPause{100};
 constexpr std::chrono::milliseconds kMaxPause{3200};
 
@@ -42,8 +41,7 @@ void add_steps(const Engine& engine, const std::vector<engine::OpenSteps>& steps
   }
 }
 
-// Throws DiskFullError where a log in the folder has no room for the steps, before these are
-// packed.
+// Throws DiskFullError if the folder's file system has no space for steps that are to be packed.
 void check_room(const Engine& engine, const std::vector<engine::OpenSteps>& steps,
                 const std::string& directory) {
   uint64_t num_bytes = 0;
@@ -95,12 +93,12 @@ bool Checkpointer::commit(std::span<const std::byte> records, bool is_wanted) no
   if (records.empty() && !is_wanted) return true;
   const DurableLog::Append appended = log_.append(records);
   lacks_records_ = appended == DurableLog::Append::kNoMemory;
-  // The log goes on by the next attempt alone.
+  // Only another attempt can resume the log.
   if (appended != DurableLog::Append::kDone) is_wanted = true;
   const std::scoped_lock lock(mutex_);
   has_changed_ = true;
   if (!lacks_records_) num_log_bytes_ += records.size();
-  // After one that failed there will be another attempt.
+  // After a failed attempt, another follows without a request.
   const bool is_due = is_wanted || num_log_bytes_ >= kMaxLogBytes;
   if (is_due && !is_asked_ && failure_.empty()) {
     is_asked_ = true;
@@ -171,7 +169,8 @@ void Checkpointer::run() {
                         [](Engine& engine) { engine.give_up_checkpoints(); });
 }
 
-// Tells who waits for a checkpoint, whatever memory there is, and then writers that wait for rows.
+// Notifies callers that wait for a checkpoint, even if memory is exhausted, and then writers that
+// wait for rows.
 void Checkpointer::end_attempt(std::string error) {
   const bool has_failed = !error.empty();
   bool is_news = false;
@@ -188,8 +187,7 @@ void Checkpointer::end_attempt(std::string error) {
   }
   made_.notify_all();
   if (!is_news && !has_failed) return;
-  // Wakes the store's server, too, which tells its clients. Where there is no memory, as after the
-  // next attempt.
+  // Also wakes the store's server, which notifies clients. Without memory, the next attempt does.
   (void)error_of([&] {
     store_->change([&](Engine& engine) { engine.set_checkpoint_trouble(failure().reason); });
   });
@@ -232,7 +230,7 @@ void Checkpointer::make() {
   });
   wait_for_disk();
   if (is_stopping()) return;
-  // Read before the rows are synced, as a chunk that is saved later may not be synced.
+  // Read before the rows are synced: a chunk that is saved later might not be synced.
   engine::Log records;
   store_->read([&](const Engine& engine) {
     for (const auto& saved : engine.saved_of_checkpoint()) records.add(saved);
@@ -241,7 +239,7 @@ void Checkpointer::make() {
     add_steps(engine, rest, &records);
   });
   const std::string unsynced = tier_->sync();
-  // The system may have dropped rows that no later call would miss.
+  // After a failed sync, the system may have dropped rows, and later calls would not report that.
   if (!unsynced.empty()) log_.give_up(unsynced);
   if (!log_.mark(position, begun_us, records.pending())) throw Error(log_.trouble());
   {
@@ -260,7 +258,7 @@ void Checkpointer::make() {
 void Checkpointer::wait_for_disk() {
   bool is_done = false;
   while (!is_done && !is_stopping()) {
-    Steady::check_reserve();  // without it no save ends
+    Steady::check_reserve();  // without the reserve, no save can end
     const auto attempt = [](Engine& engine) {
       const bool is_under_way = engine.checkpoint_state() == Engine::Checkpoint::kUnderWay;
       return is_under_way ? Progress::kNone : Progress::kDone;

@@ -1,5 +1,5 @@
 #pragma once
-// Stores of numbers on disks, for tests of what outlives a host.
+// Stores of numbers on disks, for tests of data that survives a host crash.
 
 #include <cstring>
 #include <memory>
@@ -14,7 +14,7 @@ namespace tengen::store {
 
 constexpr uint64_t kNumberSlots = 64;
 
-// A store with a queue of numbers. A chunk is one page and has four numbers; a number is used once.
+// A store with a queue of numbers. A chunk is one page with four numbers. Each number is used once.
 inline std::unique_ptr<Store> make_numbers(const Folder& folder, Durability durability,
                                            uint64_t num_rows = 1 << 12,
                                            Resumed* resumed = nullptr) {
@@ -33,7 +33,7 @@ inline std::unique_ptr<Store> make_numbers(const Folder& folder, Durability dura
   return store;
 }
 
-// Inserts numbers, from where the writer's name was heard last.
+// Inserts consecutive numbers, and starts at the next sequence number of the writer's name.
 struct NumberWriter {
   explicit NumberWriter(Store* of)
       : store(of),
@@ -68,7 +68,7 @@ inline std::vector<int64_t> range(int64_t first, int64_t end) {
   return numbers;
 }
 
-// Uses so many of the oldest, or all.
+// Uses the oldest numbers, at most `most` of them.
 inline std::vector<int64_t> use_numbers(Store& store, uint64_t most = UINT64_MAX) {
   std::vector<int64_t> numbers;
   const auto sampler = open_sampler(store, 0, 1, 2);
@@ -76,7 +76,7 @@ inline std::vector<int64_t> use_numbers(Store& store, uint64_t most = UINT64_MAX
     return store.read([](const engine::Engine& engine) { return engine.table(0).size() > 0; });
   };
   const Deadline end = in_time();
-  // Damaged ones leave while they are drawn, so that none may come.
+  // Sampling removes damaged items, so a sample may never arrive.
   while (numbers.size() < most && is_left()) {
     TENGEN_CHECK(std::chrono::steady_clock::now() < end);
     Delivery delivery;

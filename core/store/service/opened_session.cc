@@ -20,15 +20,15 @@ bool OpenedSession::apply(std::span<const std::byte> message, Deadline deadline)
     return served_->apply(engine, message);
   };
   if (kind == Request::kTakeSlots || kind == Request::kSample) {
-    // Nobody else waits for what these do, so that no thread is woken. Slots are mostly there at
-    // once; a batch is drawn when it is waited for.
+    // Nobody else waits for the effects of these messages, so no thread is woken. Slots are usually
+    // available immediately; a batch is sampled in wait_for_reply().
     store_->try_change_open([&](Engine& engine) {
       attempt(engine);
       return kind == Request::kTakeSlots ? served_->answer(engine, *this) : Progress::kNone;
     });
     return true;
   }
-  // What is given back is taken by a closed store too.
+  // A closed store still accepts releases and returned batches.
   const bool also_closed = kind == Request::kRelease || kind == Request::kGiveBack;
   bool has_changed = false;
   const bool is_done = store_->change_when(
@@ -53,7 +53,8 @@ std::span<const std::byte> OpenedSession::wait_for_reply(Deadline deadline) {
     try {
       progress = served_->answer(engine, *this);
     } catch (...) {
-      refused = std::current_exception();  // passed on, as other threads must be woken first
+      refused =
+          std::current_exception();  // rethrown later, because other threads must be woken first
     }
     return num_reply_bytes_ > 0 || refused ? Progress::kDone : progress;
   });
@@ -66,7 +67,7 @@ bool OpenedSession::flush(Deadline deadline) {
   try {
     return store_->checkpointer()->wait(inserts_end_, deadline);
   } catch (const Error&) {
-    inserts_end_ = store_->checkpointer()->ask();  // for the next call
+    inserts_end_ = store_->checkpointer()->ask();  // the checkpoint for the next call
     throw;
   }
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Sessions whose messages a thread of the store's process applies itself: its own, or those of a
-// client on another host.
+// Sessions whose messages are applied by a thread of the store's process, for clients in this
+// process or on other hosts.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,13 +18,13 @@
 
 namespace tengen::store {
 
-// A writer's or a sampler's session with a store, which ends with this object. One thread may apply
-// messages while another one waits for replies. What is refused throws Error and changes nothing;
-// the session goes on.
+// A writer's or a sampler's session with a store. The session ends with this object. One thread may
+// apply messages while another waits for replies. An invalid message throws Error and changes
+// nothing, and the session continues.
 class OpenedSession final : private Outbox {
  public:
-  // Takes over the engine's session, whose store's side `serve` makes; where there is no memory,
-  // the session ends.
+  // Takes ownership of the engine's session; `serve` creates its ServedSession. If there is no
+  // memory, the session ends.
   template <class Serve>
   static std::unique_ptr<OpenedSession> open(Store* store, engine::SessionId id, Serve&& serve) {
     try {
@@ -41,22 +41,22 @@ class OpenedSession final : private Outbox {
   ~OpenedSession() override { store_->end_session(id_); }
 
   Store& store() const { return *store_; }
-  // Applies a message. Blocks while the store is behind; false where the deadline passes: then call
-  // it again with the same message.
+  // Applies a message. Blocks while the store is busy. Returns false if the deadline expires; then
+  // call it again with the same message.
   bool apply(std::span<const std::byte> message, Deadline deadline);
-  // The oldest reply, valid until pop_reply(). Blocks until there is one; empty where the deadline
-  // passes.
+  // Returns the oldest reply, valid until pop_reply(). Blocks until there is one; returns an empty
+  // span if the deadline expires.
   std::span<const std::byte> wait_for_reply(Deadline deadline);
-  // The same without waiting: empty where there is none.
+  // As wait_for_reply(), but does not block: returns an empty span if there is no reply.
   std::span<const std::byte> reply() const {
     if (num_reply_bytes_ == 0) return {};
     return {reply_.data(), num_reply_bytes_};
   }
   void pop_reply() { num_reply_bytes_ = 0; }
-  // Blocks until the items that were inserted outlive the host, where the store promises that;
-  // false where the deadline passes. For the thread that applies messages.
+  // Blocks until the inserted items survive a host crash, if the store's durability is kSync.
+  // Returns false if the deadline expires. For the thread that applies messages.
   bool flush(Deadline deadline);
-  // What the session waits for, for people; empty where it does not wait.
+  // Returns a human-readable reason why the session waits, or an empty string if it does not.
   std::string waits() const {
     return store_->read([&](const engine::Engine& engine) { return served_->waits(engine); });
   }
@@ -67,19 +67,19 @@ class OpenedSession final : private Outbox {
 
   Store* const store_;
   const engine::SessionId id_;
-  const std::unique_ptr<ServedSession> served_;  // used under the store's lock
-  std::optional<Append> appended_;  // takes effect with the next message, under the same lock
-  uint64_t inserts_end_ = 0;        // the checkpoint that has what was inserted; 0: none has to
+  const std::unique_ptr<ServedSession> served_;  // guarded by the store's lock
+  std::optional<Append> appended_;  // applied with the next message, under the same lock
+  uint64_t inserts_end_ = 0;        // the checkpoint that includes all inserts; 0: none needed
   std::vector<std::byte> reply_;
-  uint32_t num_reply_bytes_ = 0;  // 0: there is no reply
+  uint32_t num_reply_bytes_ = 0;  // 0 if there is no reply
 };
 
-// A client in the store's own process: the caller's thread applies its messages.
+// The channel of a client in the store's own process: the caller's thread applies its messages.
 class LocalChannel final : public Channel {
  public:
   explicit LocalChannel(std::unique_ptr<OpenedSession> session) : session_(std::move(session)) {}
   ~LocalChannel() override {
-    if (is_forked()) (void)session_.release();  // it is the parent's
+    if (is_forked()) (void)session_.release();  // the session belongs to the parent
   }
 
   uint32_t max_message() const override { return UINT32_MAX; }

@@ -20,12 +20,12 @@ using engine::Engine;
 
 namespace {
 
-// How often the thread looks for clients that are away, and for their requests.
+// The time between checks for absent clients, and for their requests.
 constexpr int kAgainMs = 100;
-// How often the thread looks for requests while writers are busy, instead of being woken by each
-// insert, which costs a system call on both sides.
+// The time between checks for requests while writers are busy. If each insert woke the thread
+// instead, both sides would need a system call per insert.
 constexpr int kNapMs = 1;
-// How long the server waits for a client whose process is not known.
+// How long the server waits for a client with an unknown process.
 constexpr std::chrono::seconds kAbsence{30};
 
 }  // namespace
@@ -107,7 +107,7 @@ Server::Opened Server::add(int descriptor, engine::SessionId id, SessionRecord r
     store_->change([&](Engine& engine) { engine.describe_session(id, record.encode()); });
     const std::scoped_lock lock(mutex_);
     reserve_session();
-    // Last, as who asked closes the descriptor where this throws.
+    // Last, because the caller closes the descriptor if this function throws.
     session->attach(descriptor);
     sessions_.push_back(std::move(session));
   } catch (...) {
@@ -118,7 +118,7 @@ Server::Opened Server::add(int descriptor, engine::SessionId id, SessionRecord r
   return {id, path_of(id), record.layout, next_sequence};
 }
 
-// For one session more. Where memory runs out later, the thread still ends it.
+// Reserves memory for one more session, so that the thread can end it even if memory runs out.
 void Server::reserve_session() {
   const size_t num_sessions = sessions_.size() + ending_.size() + 1;
   sessions_.reserve(num_sessions);
@@ -127,8 +127,7 @@ void Server::reserve_session() {
 }
 
 void Server::resume_sessions(const std::map<uint32_t, engine::SavedSession>& resumed) {
-  // Removes the memory of sessions that ended with their server, or that were killed while they
-  // were made.
+  // Removes the memory of sessions that ended with their server, or whose creation was interrupted.
   std::error_code ignored;
   for (const auto& file : std::filesystem::directory_iterator(store_->directory(), ignored)) {
     const std::string path = file.path().string();
@@ -141,7 +140,7 @@ void Server::resume_sessions(const std::map<uint32_t, engine::SavedSession>& res
     try {
       resume_session(id, saved);
     } catch (const Error&) {
-      // Its client is told when it connects again.
+      // The client is notified when it reconnects.
       std::filesystem::remove(path_of(id), ignored);
       store_->end_session(id);
     }
@@ -156,7 +155,7 @@ void Server::resume_session(engine::SessionId id, const engine::SavedSession& sa
                                                     path_of(id), &saved.progress, num_loans));
   HostSession& session = *sessions_.back();
   session.publish(promise(session));
-  // A client that never mapped its side was told that the server ended, and opens a new session.
+  // A client that never mapped its side saw the server end, and opens a new session.
   if (!session.is_taken()) session.end();
   const SessionRecord& record = session.record();
   if (record.kind != SessionRecord::Kind::kSampler) return;
@@ -168,7 +167,7 @@ void Server::resume_session(engine::SessionId id, const engine::SavedSession& sa
       engine.expect(id, record.number, record.num_samples);
     });
   } catch (const Error&) {
-    // Of a version that bounded batches less; its client is told when it connects again.
+    // From a version that allowed larger batches. The client is notified when it reconnects.
     session.end();
   }
 }
@@ -186,7 +185,7 @@ void Server::resume(int descriptor, engine::SessionId id) {
   ring();
 }
 
-// Ends sessions of clients that have died while away. Returns whether clients are away.
+// Ends sessions of clients that died while absent. Returns whether any client is absent.
 bool Server::end_absent_clients() {
   const std::scoped_lock lock(mutex_);
   bool any = false;
@@ -213,7 +212,7 @@ std::vector<std::string> Server::describe() {
 
 void Server::ring() {
   const char bell = 0;
-  (void)!::write(bell_[1], &bell, 1);  // a full pipe wakes the thread too
+  (void)!::write(bell_[1], &bell, 1);  // a full pipe also wakes the thread
 }
 
 void Server::run() noexcept {
@@ -225,7 +224,7 @@ void Server::run() noexcept {
         Store::let_others();
       }
     });
-    // For want of memory; clients wait until there is some.
+    // No memory; clients wait until there is some.
     if (!error.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(kAgainMs));
   }
 }
@@ -233,13 +232,13 @@ void Server::run() noexcept {
 bool Server::serve_once() {
   const std::scoped_lock lock(mutex_);
   bool is_cut = false;
-  publish_served();  // what the last round had no memory for
-  // Without it clients wait; those that leave still end, as what they hold may be what is missing.
+  publish_served();  // sessions for which the last round had no memory
+  // Without memory, clients wait. Sessions of gone clients still end, which may free memory.
   has_memory_ = Steady::has_reserve();
   const auto serve_all = [&](Engine& engine) {
-    // A round begins behind the session that the last one served first: where a table has room for
-    // few, the others would get none of it.
-    // Where it has touched many items, it goes on there once other threads had their turn.
+    // A round begins after the session that the last round served first. Otherwise, if a table has
+    // space for few items, the other sessions would get none of it. A round that has touched many
+    // items stops, and the next one continues there after other threads had their turn.
     const size_t num_sessions = sessions_.size();
     const uint64_t end = engine.num_touched() + engine::kMaxSamples;
     for (size_t i = 0, begin = first_; i < num_sessions && !is_cut; ++i) {
@@ -280,13 +279,13 @@ bool Server::is_sync() const {
   return store_->checkpointer() != nullptr && store_->checkpointer()->is_sync();
 }
 
-// The number of the checkpoint that a writer's flush waits for; 0: none.
+// Returns the number of the checkpoint that a writer's flush waits for, or 0 if it waits for none.
 uint64_t Server::promise(const HostSession& session) {
   return session.is_writer() && is_sync() ? store_->checkpointer()->ask() : 0;
 }
 
-// Applies what a client sent before it went, as far as possible, and then ends its session. Both
-// take several calls where they touch many items. Returns whether clients that went have sent more.
+// Applies the last requests of clients that have gone, as far as possible, and then ends their
+// sessions. Both take several calls if they touch many items. Returns whether requests are left.
 bool Server::end_those_that_are_over() {
   const auto is_over = [](const auto& session) { return session->is_over(); };
   const bool is_any_over = std::any_of(sessions_.begin(), sessions_.end(), is_over);
@@ -315,7 +314,7 @@ bool Server::end_those_that_are_over() {
   }
   std::erase(sessions_, nullptr);
   store_->change([&](Engine& engine) {
-    // Not by std::erase_if(), which loses some where a call throws bad_alloc.
+    // Not with std::erase_if(), which loses elements if a call throws bad_alloc.
     for (auto session = ending_.begin(); session != ending_.end();) {
       session = engine.end_session((*session)->id()) ? session + 1 : ending_.erase(session);
     }
@@ -328,7 +327,7 @@ void Server::sleep() {
   is_asleep_ = true;
   set_sleeps(naps ? kNaps : kSleeps);
   const auto begin = std::chrono::steady_clock::now();
-  // Requests that were sent before their client saw the flag have rung no bell, so look once more.
+  // Clients that sent requests before they saw the flag have not rung, so look once more.
   const uint64_t num_writes = num_writes_;
   if (!serve_once() && !is_stopping_) {
     {
@@ -336,23 +335,24 @@ void Server::sleep() {
       polls_.assign(1, {bell_[0], POLLIN, 0});
       polled_.clear();
       for (const auto& session : sessions_) {
-        polls_.push_back({session->descriptor(), POLLIN, 0});  // poll() leaves out -1
+        polls_.push_back({session->descriptor(), POLLIN, 0});  // poll() ignores -1
         polled_.push_back(session.get());
       }
     }
-    // A client that is away rings no bell. A writer that waits for memory must be served again even
-    // where nothing changes; see Engine::grant. Memory and room come back without a bell, too.
+    // These cases must be checked again without a bell: an absent client cannot ring, a writer that
+    // waits for memory may continue although nothing has changed (see Engine::grant), and memory or
+    // space may have become free.
     const bool has_absent = end_absent_clients();
     const bool looks_again =
         store_->keep_rest() || has_absent || has_waiting_writer() || !has_memory_;
     poll(polls_.data(), polls_.size(), naps ? kNapMs : looks_again ? kAgainMs : -1);
     char bytes[64];
     if (polls_[0].revents != 0) (void)!::read(bell_[0], bytes, sizeof bytes);
-    // Only this thread removes sessions, so that the polled ones are still there.
+    // Only this thread removes sessions, so the polled ones still exist.
     for (size_t i = 0; i < polled_.size(); ++i) {
       if (polls_[i + 1].revents != 0) polled_[i]->read_bells();
     }
-    // While clients wait for memory they ring, and would keep the thread busy.
+    // Clients that wait for memory keep ringing, and would keep the thread busy.
     if (!has_memory_) std::this_thread::sleep_for(std::chrono::milliseconds(kNapMs));
   }
   is_asleep_ = false;
@@ -362,7 +362,7 @@ void Server::sleep() {
   is_busy_ = num_writes_ > num_writes && (naps || is_soon);
 }
 
-// Whether a writer's requests may be seen a moment later, as no session waits for them.
+// Whether the server may read writers' requests a moment later, because no session waits.
 bool Server::may_nap() {
   const std::scoped_lock lock(mutex_);
   return std::none_of(sessions_.begin(), sessions_.end(),

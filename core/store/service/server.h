@@ -18,38 +18,39 @@
 
 namespace tengen::store {
 
-// Thread-safe. A session ends with its client's socket: its writer is closed, its batches are
-// given back. A request that is refused ends its own session alone.
+// Thread-safe. A session ends with its client's socket: its writer is closed, and its batches are
+// given back. An invalid request ends only its own session.
 class Server {
  public:
-  // `store` has a directory and outlives the server. Sessions that Store::keep() returned go on
-  // when their clients come back, and end where their clients have died, or their memory is no
-  // session's. Where it throws, they are left for the next server.
+  // `store` has a directory and must outlive the server. `resumed` are the sessions that
+  // Store::keep() returned. They resume when their clients reconnect, and end if a client has died
+  // or a session's memory is invalid. If the constructor throws, they are left for the next server.
   explicit Server(Store* store, const std::map<uint32_t, engine::SavedSession>& resumed = {});
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
   ~Server();  // ends every session, unless leave() was called; blocks until the thread has ended
 
-  // Has sessions outlive the server, as if the process had been killed.
+  // Makes sessions outlive the server, as if the process had been killed.
   void leave() { is_leaving_ = true; }
 
   struct Opened {
     engine::SessionId id = 0;
     std::string memory_path;
     SessionLayout layout;
-    uint64_t next_sequence = 0;  // a writer's
+    uint64_t next_sequence = 0;  // a writer's next sequence number
   };
-  // Open a session, and take over its client's connected socket unless they throw. Where another
-  // writer of that name is open, block until the deadline, as its client may just have died. Throw
-  // Error then, and where the file system has no room for the session.
+  // Open a session, and take ownership of its client's connected socket unless they throw. If
+  // another writer with that name is open, block until the deadline, because its client may just
+  // have died. Throw Error if the deadline expires, or if the file system has no space for the
+  // session.
   Opened open_writer(int descriptor, const std::string& name, uint32_t pool, Deadline deadline);
   Opened open_sampler(int descriptor, uint32_t table, uint32_t num_samples, uint32_t num_ahead);
 
-  // Goes on with a session by its client's new socket, which it takes over. Throws Error where
-  // there is no such session.
+  // Resumes a session over its client's new socket, and takes ownership of the socket. Throws Error
+  // if there is no such session.
   void resume(int descriptor, engine::SessionId id);
 
-  // For people: what each session is and waits for.
+  // Returns a human-readable line per session: its name, and the reason why it waits.
   std::vector<std::string> describe();
 
  private:
@@ -78,20 +79,20 @@ class Server {
   std::atomic<bool> is_stopping_ = false;
   std::atomic<bool> is_leaving_ = false;
   int bell_[2] = {-1, -1};  // a pipe that wakes the thread
-  std::mutex mutex_;        // of sessions_, from which only the thread removes sessions
+  std::mutex mutex_;        // guards sessions_; only the thread removes sessions
   std::vector<std::unique_ptr<HostSession>> sessions_;
-  // sessions whose loans are given back in steps
+  // sessions that are giving back their loans over several rounds
   std::vector<std::unique_ptr<HostSession>> ending_;
-  std::vector<HostSession*> served_;  // sessions whose clients must be told what was done
-  // Of the last sleep, kept for their memory. Used by the thread alone.
+  std::vector<HostSession*> served_;  // sessions to publish
+  // Lists of the last sleep, reused to save allocations. Only for the server's thread.
   std::vector<pollfd> polls_;
   std::vector<HostSession*> polled_;
-  bool has_memory_ = true;  // whether the last round could serve anybody
+  bool has_memory_ = true;  // whether the last round had memory to serve sessions
   // Whether the last round left loans to give back.
   bool has_steps_ = false;
-  size_t first_ = 0;         // where the next round begins, modulo their number
-  uint64_t num_writes_ = 0;  // counts a writer once in each round that served it
-  bool is_busy_ = false;     // writers came soon after the last sleep began
+  size_t first_ = 0;  // index of the first session in the next round, modulo the number of sessions
+  uint64_t num_writes_ = 0;  // counts a writer once per round that served it
+  bool is_busy_ = false;     // whether writers came soon after the last sleep began
   std::thread thread_;
 };
 

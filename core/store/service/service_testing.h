@@ -1,5 +1,5 @@
 #pragma once
-// What the native tests of stores share: folders, and a server's clients in the same process.
+// Helpers for the native store tests: folders, and a server's clients in the same process.
 
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -25,10 +25,10 @@ namespace tengen::store {
 
 inline const Deadline kNever = Deadline::max();
 
-// Long enough for whatever is to come.
+// A deadline that is long enough for every test.
 inline Deadline in_time() { return std::chrono::steady_clock::now() + std::chrono::seconds(60); }
 
-// An empty folder of this process, which leaves with its owner.
+// An empty folder of this process, removed by the destructor.
 struct Folder {
   explicit Folder(const std::string& name)
       : path(std::filesystem::temp_directory_path() /
@@ -43,7 +43,7 @@ struct Folder {
     std::filesystem::remove_all(path);
     std::filesystem::create_directory(path);
   }
-  // How many of its files have names that begin so.
+  // Returns the number of files with this prefix.
   uint64_t count(const std::string& prefix) const {
     uint64_t num_files = 0;
     for (const auto& entry : std::filesystem::directory_iterator(path)) {
@@ -55,8 +55,8 @@ struct Folder {
   const std::filesystem::path path;
 };
 
-// While one lives, files of this process grow no further than a page, as on a full disk. SIGXFSZ
-// must be ignored.
+// While an object of this class exists, files of this process cannot grow beyond one page, as on a
+// full disk. SIGXFSZ must be ignored.
 class SmallFiles {
  public:
   SmallFiles() {
@@ -72,7 +72,7 @@ class SmallFiles {
   rlimit before_{};
 };
 
-// A client's own mappings of the files of a store's first pool. Outlives the maps.
+// A client's own mappings of the slab files of a store's first pool. Must outlive the maps.
 class SlabFiles {
  public:
   SlabMap map(Store& store, const std::filesystem::path& directory) {
@@ -93,7 +93,7 @@ class SlabFiles {
   std::deque<transport::SharedMemory> files_;
 };
 
-// Ports of a new session of the server, whose other end is in this process too.
+// Opens a writer session of the server, with the client's end in this process too.
 inline WriterSession connect_writer(Server& server, const std::string& name,
                                     uint32_t num_ahead = 2) {
   int ends[2];
@@ -102,7 +102,7 @@ inline WriterSession connect_writer(Server& server, const std::string& name,
   const SessionAddress address{ends[1], opened.memory_path, opened.layout};
   return {std::make_unique<RingChannel>(address), opened.next_sequence, num_ahead};
 }
-// A store of one table.
+// Creates a store with one table.
 inline std::unique_ptr<Store> store_of(const std::string& directory, uint64_t memory_bytes,
                                        const engine::Schema& schema,
                                        engine::TableConfig config = {},
@@ -115,7 +115,7 @@ inline std::unique_ptr<Store> store_of(const std::string& directory, uint64_t me
   });
   return store;
 }
-// Appends a step of one column, and inserts it as an item.
+// Appends a step with one column, and inserts it as an item.
 inline void write_item(Writer& writer, const void* step, uint32_t table = 0) {
   const auto* column = static_cast<const std::byte*>(step);
   const double one = 1.0;
@@ -145,7 +145,7 @@ inline std::unique_ptr<Sampler> make_sampler(Store& store, SamplerSession sessio
   return std::make_unique<Sampler>(std::move(session), schema, std::move(slabs), num_samples,
                                    num_steps);
 }
-// Of this process.
+// Opens a sampler in the store's own process.
 inline std::unique_ptr<Sampler> open_sampler(Store& store, uint32_t table, uint32_t num_samples,
                                              uint32_t num_ahead) {
   return make_sampler(store, store.open_sampler(table, num_samples, num_ahead), store.slab_map(0),

@@ -1,6 +1,6 @@
 #pragma once
-// A store that threads share: the engine behind one lock, and the waiting, which the engine leaves
-// to its callers.
+// A store that threads share: the engine behind one lock. Callers wait here, because the engine
+// itself never waits.
 
 #include <algorithm>
 #include <atomic>
@@ -30,26 +30,26 @@
 
 namespace tengen::store {
 
-// Where steps go that memory does not hold.
+// The disk for steps that do not fit in memory.
 struct DiskConfig {
   std::string directory;
-  uint64_t num_bytes = 0;  // 0: there is no disk
+  uint64_t num_bytes = 0;  // 0: no disk
   Durability durability = Durability::kNone;
-  std::chrono::microseconds interval{0};  // between checkpoints, with kAsync and kSync
+  std::chrono::microseconds interval{0};  // time between checkpoints, for kAsync and kSync
 };
 
-// What a store goes on with.
+// The result of resuming a store.
 struct Resumed {
-  std::map<uint32_t, engine::SavedSession> sessions;  // of clients of other processes
+  std::map<uint32_t, engine::SavedSession> sessions;  // sessions of clients in other processes
   uint64_t num_lost = 0;      // items that were removed while the checkpoint was made
-  uint64_t num_repaired = 0;  // priorities that no float holds, of a version that kept them
+  uint64_t num_repaired = 0;  // corrected out-of-range priorities from an older version
 };
 
-// Thread-safe. Outlives its ports.
+// Thread-safe. Must outlive its sessions.
 class Store {
  public:
-  // Steps lie in files of `directory`, which clients map, or in memory of this process alone where
-  // it is empty.
+  // Steps lie in files in `directory`, which clients map, or in private memory of this process if
+  // `directory` is empty.
   Store(const std::string& directory, uint64_t memory_bytes, uint64_t seed,
         const DiskConfig& disk = {});
   ~Store();
@@ -57,42 +57,42 @@ class Store {
   const std::string& directory() const { return directory_; }
   uint64_t memory_bytes() const { return memory_.budget_bytes(); }
 
-  // From here on all changes outlive this process: they are kept in files of the directory, from
-  // which a later store with the same tables goes on. With `goes_on` this store goes on from such
-  // files; sessions of clients in the process that left them have ended. A disk with checkpoints
-  // begins to make them here; without `goes_on` the store goes on from the disk's last checkpoint.
-  // Precondition: nothing but tables and pools was added. Throws Error where the files are damaged
-  // or another store's, or there is no room.
+  // From now on, all changes outlive this process: they are stored in files of the directory, from
+  // which a later store with the same tables can resume. With `goes_on`, this store resumes from
+  // such files; the sessions of clients in the previous store's own process have ended. A disk with
+  // checkpoints starts to make them here; without `goes_on`, or without such files, the store
+  // resumes from the disk's last checkpoint. Precondition: only tables and pools have been added.
+  // Throws Error if the files are damaged or belong to another store, or if there is no space.
   Resumed keep(bool goes_on);
-  // Null where nothing outlives the host.
+  // Null if nothing survives a host crash.
   Checkpointer* checkpointer() { return checkpointer_.get(); }
-  // The budgets, and how much of them steps take. Blocks no longer than other threads' calls take.
+  // The budgets, and their use by steps. Blocks only while other threads hold the lock.
   struct Room {
     uint64_t memory_bytes = 0, memory_used_bytes = 0;
     uint64_t disk_bytes = 0, disk_used_bytes = 0;
   };
   Room room();
-  // What went wrong, for people; empty: nothing. For example, that changes do not outlive this
-  // process any more, or that the disk has bad rows or no room.
+  // Returns a human-readable problem, or an empty string. Examples: changes no longer outlive this
+  // process, or the disk is full or has bad rows.
   std::string trouble();
 
-  // Reads the engine while it stands still.
+  // Reads the engine while no other thread changes it.
   template <class F>
   auto read(F&& f) {
     const std::scoped_lock lock(mutex_);
     return f(std::as_const(engine_));
   }
-  // Changes the engine, and wakes threads that wait for a change. Blocks no longer than other
-  // threads' calls take.
+  // Changes the engine, and wakes threads that wait for a change. Blocks only while other threads
+  // hold the lock.
   template <class F>
   auto change(F&& f) {
     const std::scoped_lock lock(mutex_);
     const Steady steady;
-    if (!log_.pending().empty()) settle();  // what a change that was refused has left
+    if (!log_.pending().empty()) settle();  // records of a change that failed
     const Changed changed(this);
     return f(engine_);
   }
-  // The same for a client. Throws Error once the store is closed, and while memory is used up.
+  // As change(), for a client. Throws Error if the store is closed, or while memory is exhausted.
   template <class F>
   auto change_open(F&& f) {
     const std::scoped_lock lock(mutex_);
@@ -101,22 +101,22 @@ class Store {
     const Changed changed(this);
     return f(engine_);
   }
-  // The same for the store's own threads, which have nobody to refuse: waits until there is memory,
-  // and calls `f` again where it throws bad_alloc. Returns without a change once `is_over()`, or
-  // the store ends.
+  // As change(), for the store's own threads, which cannot report an error: waits until there is
+  // memory, and calls `f` again if it throws bad_alloc. Returns without a change if `is_over()`, or
+  // if the store is being destroyed.
   template <class IsOver, class F>
   void change_surely(IsOver&& is_over, F&& f) noexcept {
     until_memory([&] {
       std::unique_lock lock(mutex_);
-      // Under the lock, so that no other change uses the reserve before this one.
+      // Under the lock, so that no other change uses the reserve first.
       if (!wait_for_memory(&lock, is_over)) return;
       const Steady steady;
       const Changed changed(this);
       f(engine_);
     });
   }
-  // The same for clients; `attempt` returns how much it changed. Once the store is closed nothing
-  // is changed. Throws Error while memory is used up.
+  // As change_open(), but `attempt` returns how much it changed. If the store is closed, changes
+  // nothing. Throws Error while memory is exhausted.
   template <class F>
   Progress try_change_open(F&& attempt) {
     const std::scoped_lock lock(mutex_);
@@ -125,16 +125,16 @@ class Store {
     const Steady steady;
     return attempt_once(attempt);
   }
-  // Changes the engine by many calls of `step`, until that returns false; other threads have their
-  // turn between them.
+  // Changes the engine with repeated calls of `step` until it returns false; other threads get
+  // their turn between the calls.
   template <class F>
   void change_in_steps(F&& step) {
     while (change(step)) let_others();
   }
-  // Calls `attempt` until it returns kDone: again at once after kSome, and after kNone when another
-  // thread has changed something. False where the deadline passes first. Throws Error once the
-  // store is closed, and while memory is used up. `also_closed`, for the store's own threads: goes
-  // on then too.
+  // Calls `attempt` until it returns kDone: immediately after kSome, and after kNone when another
+  // thread has changed something. Returns false if the deadline expires first. Throws Error if the
+  // store is closed, or while memory is exhausted. `also_closed`, for the store's own threads,
+  // continues even if the store is closed.
   template <class F>
   bool change_when(Deadline deadline, F&& attempt, bool also_closed = false) {
     std::unique_lock lock(mutex_);
@@ -156,38 +156,38 @@ class Store {
     }
   }
 
-  // Sleeps just long enough for a waiting thread to get the lock, for a thread that takes it again
-  // and again.
+  // Sleeps just long enough that a waiting thread gets the lock. For a thread that retakes it
+  // often.
   static void let_others() { std::this_thread::sleep_for(std::chrono::microseconds(50)); }
 
-  // Ends a session of this process's, whatever memory there is.
+  // Ends a session of this process, even if memory is exhausted.
   void end_session(engine::SessionId id) noexcept;
-  // Keeps changes that found no room or no memory to be kept in. Returns whether some still wait:
-  // then call it now and then, also if nothing changes.
+  // Stores changes that could not be stored for lack of space or memory. Returns whether some still
+  // wait; then call it from time to time, even if nothing changes.
   bool keep_rest();
 
-  // Closes the store: every waiting and later call of a client throws Error. Then makes a last
-  // checkpoint, where the store makes checkpoints. Throws Error where that fails. Idempotent.
+  // Closes the store: every waiting or later call of a client throws Error. Then makes a last
+  // checkpoint, if the store makes checkpoints. Throws Error if that fails. Idempotent.
   void close();
-  // Sets what is called after every change, under the lock; it must not call the store.
+  // Sets a function to call after every change, under the lock. It must not call the store.
   void set_listener(std::function<void()> listener);
 
-  // Has the engine open a writer for a session of its own. Where another writer of that name is
-  // open, blocks until it is closed, as its client may just have died; throws Error where the
-  // deadline passes first.
+  // Opens a writer in a new session of the engine. If another writer with that name is open, blocks
+  // until it is closed, because its client may just have died. Throws Error if the deadline expires
+  // first.
   engine::Engine::OpenedWriter begin_writer(const std::string& name, uint32_t pool,
                                             Deadline deadline);
-  // The same for a sampler of `table`. Throws Error for a batch that memory can never hold.
+  // Begins a session for a sampler of `table`. Throws Error if memory can never hold such a batch.
   engine::SessionId begin_sampler(uint32_t table, uint32_t num_samples);
 
-  // Opens a writer or a sampler in this process. With a disk `num_ahead` batches are requested
-  // before they are needed, so that their steps are read meanwhile.
+  // Open a writer or a sampler in this process. With a disk, a sampler requests `num_ahead` batches
+  // in advance, so that their steps are read in the meantime.
   WriterSession open_writer(const std::string& name, uint32_t pool, Deadline deadline = kAtOnce);
   SamplerSession open_sampler(uint32_t table, uint32_t num_samples, uint32_t num_ahead);
   SlabMap slab_map(uint32_t pool);
 
  private:
-  // How long what must be done waits for memory before it tries again.
+  // The time between retries of a change that must not fail and lacks memory.
   static constexpr std::chrono::milliseconds kForMemory{50};
   struct Changed {
     explicit Changed(Store* changed) : store(changed) {}
@@ -198,7 +198,7 @@ class Store {
     }
     Store* const store;
   };
-  // Calls `f` until it does not throw bad_alloc, or the store ends.
+  // Calls `f` until it does not throw bad_alloc, or the store is being destroyed.
   template <class F>
   void until_memory(F&& f) noexcept {
     while (true) {
@@ -228,12 +228,12 @@ class Store {
     if (progress != Progress::kNone) {
       const Changed changed(this);
     } else {
-      // the attempt may have changed things that nobody waits for, such as the save of a chunk
+      // the attempt may have made changes that nobody waits for, such as the save of a chunk
       settle();
     }
     return progress;
   }
-  // Logs all changes before it tells clients of them, and then starts the disk's transfers. Records
+  // Logs all changes before clients learn of them, and then starts the disk's transfers. Records
   // that find no memory stay in log_ until a later call.
   void settle() noexcept {
     const std::span<const std::byte> records = log_.pending();
@@ -260,8 +260,8 @@ class Store {
   std::condition_variable condition_;
   engine::Memory memory_;
   engine::Log log_;
-  size_t num_kept_ = 0;    // bytes of its records that the keeper has
-  size_t num_logged_ = 0;  // that the checkpointer has
+  size_t num_kept_ = 0;    // bytes of log_ that the keeper has stored
+  size_t num_logged_ = 0;  // bytes of log_ that the checkpointer has appended
   std::unique_ptr<DiskTier> tier_;
   std::optional<engine::Disk> disk_;
   engine::Engine engine_;
@@ -270,7 +270,7 @@ class Store {
   std::function<void()> listener_;
   std::atomic<bool> is_ending_ = false;
   bool is_closed_ = false;
-  bool is_finished_ = false;  // and the last checkpoint is made
+  bool is_finished_ = false;  // closed, and the last checkpoint is complete
 };
 
 }  // namespace tengen::store

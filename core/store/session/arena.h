@@ -1,5 +1,5 @@
 #pragma once
-// Memory for batches, reused once nobody reads it any more.
+// Buffers for batches, reused when nobody reads them any more.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,13 +11,14 @@
 
 namespace tengen::store {
 
-// Buffers of one size. A fresh buffer costs more than the copy into it, by page faults, so those
-// that come back are handed out again. Thread-safe; buffers may outlive the arena.
+// Buffers of one size. Page faults make a fresh buffer more expensive than the copy into it, so
+// returned buffers are reused. Thread-safe; buffers may outlive the arena.
 class Arena {
  public:
   explicit Arena(uint64_t num_bytes) : shared_(std::make_shared<Shared>()), num_bytes_(num_bytes) {}
 
-  // Takes a buffer, which comes back when its last owner drops it. Its contents are unspecified.
+  // Returns a buffer with unspecified contents. It returns to the arena when its last owner drops
+  // it.
   std::shared_ptr<std::byte> take() {
     std::unique_ptr<transport::SharedMemory> buffer;
     {

@@ -1,6 +1,6 @@
 #pragma once
-// How a client's writers and samplers reach a store: messages one way and replies the other,
-// whatever carries them.
+// The connection of a client's writer or sampler to a store: messages in one direction and replies
+// in the other, over any carrier.
 
 #include <sys/uio.h>
 
@@ -17,36 +17,36 @@
 namespace tengen::store {
 
 using Deadline = std::chrono::steady_clock::time_point;
-// A deadline that has passed: what cannot be done at once is not done.
+// A deadline in the past: the call tries once and does not wait.
 constexpr Deadline kAtOnce{};
 
-// The store has ended or cannot be reached; this client's writers and samplers there are over.
+// Thrown if the store has ended or cannot be reached; its writers and samplers here are unusable.
 class GoneError : public Error {
  public:
   explicit GoneError(const std::string& store)
       : Error("store (" + store + ") has ended, or has closed this client; connect again") {}
 };
 
-// The store has refused a request of this client, and so has ended the session; a new session is
-// served.
+// Thrown if the store has refused a request of this client, and so has ended the session. The
+// client may open a new session.
 class RefusedError : public Error {
  public:
   using Error::Error;
 };
 
-// How soon the store must see a message.
+// How soon the store must read a message.
 enum class Urgency {
-  kNow,    // somebody waits for what the message does
-  kSoon,   // nobody waits for it: a store that looks by itself within a moment is not woken
-  kLater,  // after the next ring(), or message that is sent kNow
+  kNow,    // a caller waits for the effect of the message
+  kSoon,   // no caller waits: a store that will poll within a moment is not woken
+  kLater,  // after the next ring() or the next message sent kNow
 };
 
-// A client's side of one session with a store, for one thread. There are three: to a store in this
-// process, in another process of this host, and on another host. Messages are those of messages.h;
-// they take effect in order, some time after send(). Calls that send or wait throw Error once the
-// store has ended or has refused a message. All but max_message() throw Error in a process that was
-// forked from the one that made the channel: what they would move is the parent's. Ends the session
-// when destroyed; a forked process only closes its descriptor.
+// A client's side of one session with a store, for one thread. There are three implementations: for
+// a store in this process, in another process of this host, and on another host. See messages.h for
+// the messages; they take effect in order, some time after send(). Calls that send or wait throw
+// Error if the store has ended or has refused a message. All calls except max_message() throw Error
+// in a fork of the process that created the channel, because the session belongs to the parent. The
+// destructor ends the session; in a forked process it only closes the descriptor.
 class Channel {
  public:
   Channel() = default;
@@ -54,31 +54,31 @@ class Channel {
   Channel& operator=(const Channel&) = delete;
   virtual ~Channel() = default;
 
-  // The longest message.
+  // The maximum length of a message in bytes.
   virtual uint32_t max_message() const = 0;
-  // Sends one message, which lies in `parts`, whose entries it changes; a channel to another host
-  // takes several messages at once, with the steps that belong to them. Blocks while the store is
-  // behind; false where the deadline passes, and then the message was not sent.
+  // Sends the message in `parts`, and modifies their entries. A channel to another host accepts
+  // several messages in one call, with the steps that belong to them. Blocks while the store is
+  // busy. Returns false if the deadline expires; the message was then not sent.
   virtual bool send(std::span<iovec> parts, Deadline deadline, Urgency urgency) = 0;
-  // The same for a message of fixed size.
+  // As send(), for a message of fixed size.
   template <class Message>
   bool send_one(const Message& message, Deadline deadline, Urgency urgency = Urgency::kNow) {
     iovec part{const_cast<Message*>(&message), sizeof message};
     return send({&part, 1}, deadline, urgency);
   }
-  // Has the store see what was sent kLater.
+  // Makes the store read messages that were sent kLater.
   virtual void ring() = 0;
-  // The oldest reply, valid until pop_reply(). Blocks until there is one; empty where the deadline
-  // passes.
+  // Returns the oldest reply, valid until pop_reply(). Blocks until there is one; returns an empty
+  // span if the deadline expires.
   virtual std::span<const std::byte> wait_for_reply(Deadline deadline) = 0;
-  // The same without waiting: empty where there is none.
+  // As wait_for_reply(), but does not block: returns an empty span if there is no reply.
   virtual std::span<const std::byte> peek_reply() = 0;
-  // Drops the oldest reply. Returns the gathered steps that came with it; null where steps lie in
-  // memory that the store and this process share.
+  // Drops the oldest reply. Returns the gathered steps that came with it, or null if the store and
+  // this process share the memory of the steps.
   virtual std::shared_ptr<std::byte> pop_reply() = 0;
-  // Blocks until every message has taken effect; false where the deadline passes.
+  // Blocks until every message has taken effect. Returns false if the deadline expires.
   virtual bool wait_for_all(Deadline deadline) = 0;
-  // What the store's side waits for, for people; empty where it does not wait.
+  // Returns a human-readable reason why the store's side waits, or an empty string if it does not.
   virtual std::string waits() = 0;
 
  protected:

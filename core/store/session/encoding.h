@@ -1,5 +1,5 @@
 #pragma once
-// Reading and writing messages.
+// Reads and writes messages.
 
 #include <cstring>
 #include <span>
@@ -15,7 +15,7 @@ namespace tengen::store {
 constexpr const char* kMustBeWholeMessage =
     "must have all its bytes; the other process is of another version";
 
-// The message at the front of `bytes`. Throws Error where there are fewer bytes.
+// Returns the message at the start of `bytes`. Throws Error if there are fewer bytes.
 template <class T>
 T read(std::span<const std::byte> bytes) {
   check(bytes.size() >= sizeof(T), "message", bytes.size(), kMustBeWholeMessage);
@@ -24,7 +24,7 @@ T read(std::span<const std::byte> bytes) {
   return value;
 }
 
-// Reads `count` values at the front of `bytes`; returns the bytes behind them.
+// Reads `count` values at the start of `bytes`. Returns the bytes after them.
 template <class T>
 std::span<const std::byte> take(std::span<const std::byte> bytes, uint64_t count,
                                 std::vector<T>* out) {
@@ -34,20 +34,20 @@ std::span<const std::byte> take(std::span<const std::byte> bytes, uint64_t count
   return bytes.subspan(count * sizeof(T));
 }
 
-// Reads the values that `bytes` are.
+// Reads all of `bytes` as values of type T.
 template <class T>
 void take_all(std::span<const std::byte> bytes, std::vector<T>* out) {
   take(bytes, bytes.size() / sizeof(T), out);
 }
 
-// The text of a Text.
+// Returns the string in a Text message.
 inline std::string text_of(std::span<const std::byte> message) {
   const auto text = message.subspan(sizeof(Text));
   return {reinterpret_cast<const char*>(text.data()), text.size()};
 }
 
-// Reads the next message of a stream, without what may follow it. Blocks; false where the stream
-// has ended or is broken. Throws Error for more bytes than `max_bytes`, and for what is no message.
+// Reads the next message of a stream, without data that may follow it. Blocks; returns false if the
+// stream has ended or is broken. Throws Error if it is longer than `max_bytes` or invalid.
 inline bool read_message(transport::StreamSocket& from, uint64_t max_bytes,
                          std::vector<std::byte>* message) {
   MessageHead head;
@@ -61,7 +61,7 @@ inline bool read_message(transport::StreamSocket& from, uint64_t max_bytes,
   return from.read(message->data() + sizeof head, head.num_bytes - sizeof head);
 }
 
-// Writes `value` at `to`; returns the address behind it.
+// Writes `value` at `to`. Returns the address after it.
 template <class T>
 std::byte* put(std::byte* to, const T& value) {
   std::memcpy(to, &value, sizeof(T));

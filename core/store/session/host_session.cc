@@ -18,8 +18,7 @@ using engine::Engine;
 
 namespace {
 
-// The most requests of one session that are applied in one round, where these do not touch
-// kMaxSamples items before.
+// The maximum number of requests per session and round, unless these touch kMaxSamples items first.
 constexpr int kMaxRequests = 64;
 
 std::unique_ptr<ServedSession> served(engine::SessionId id, const SessionRecord& record,
@@ -41,7 +40,7 @@ HostSession::HostSession(engine::SessionId id, SessionRecord record, const std::
       requests_(record_.layout.requests(memory_.data())),
       replies_(record_.layout.replies(memory_.data())),
       served_(served(id, record_, progress == nullptr ? 0 : progress->num_wanted, num_loans)) {
-  // 0: new, or the server before was killed while it made the memory, which no client has seen.
+  // 0: the memory is new, or a killed server was creating it, so that no client has seen it.
   const uint32_t version = header_->version.load();
   check(version == kRingVersion || version == 0, "version", version,
         "must be this tengen's; go on with the one that made the store, or remove its folder");
@@ -146,8 +145,8 @@ void HostSession::refuse(const std::string& error) {
 
 SessionLayout layout_of_sampler(const Engine& engine, uint32_t table, uint32_t num_samples,
                                 uint32_t num_ahead) {
-  // The ring has twice that size, as no message lies across its end, and room for one more, the
-  // last error.
+  // The ring has twice this size, because no message may cross its end, and space for one more
+  // message, the last error.
   const uint64_t batch = max_batch_bytes(engine, table, num_samples);
   const uint64_t ack = sizeof(OfLease) + num_samples * sizeof(double) + sizeof(SampleMessage) + 64;
   const auto ring = [&](uint64_t each) {

@@ -1,6 +1,6 @@
 #pragma once
-// The server's side of one session with a client of the same host: its requests come by a ring of
-// shared memory, and its replies go by another.
+// The server's side of a session with a client on the same host. Requests and replies use two rings
+// in shared memory.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,15 +21,15 @@
 
 namespace tengen::store {
 
-// What another server of the same store must know of a session to go on with it.
+// The information with which another server of the same store can resume a session.
 struct SessionRecord {
   enum class Kind : uint32_t { kWriter, kSampler };
   Kind kind = Kind::kWriter;
-  uint32_t number = 0;       // of the writer, or of the sampler's table
-  uint32_t num_samples = 0;  // of a sampler's batch
+  uint32_t number = 0;       // index of the writer, or of the sampler's table
+  uint32_t num_samples = 0;  // samples per batch of a sampler
   SessionLayout layout;
-  int64_t process = 0;  // the client's process; 0: not known
-  std::string name;     // for people
+  int64_t process = 0;  // the client's process; 0 if unknown
+  std::string name;     // human-readable
 
   std::vector<std::byte> encode() const {
     const Fixed fixed{kind,   number, num_samples, static_cast<uint32_t>(name.size()),
@@ -38,7 +38,7 @@ struct SessionRecord {
     std::memcpy(put(bytes.data(), fixed), name.data(), name.size());
     return bytes;
   }
-  // Throws Error for bytes that encode() did not make.
+  // Throws Error if encode() cannot have produced `bytes`.
   static SessionRecord decode(std::span<const std::byte> bytes) {
     const auto fixed = read<Fixed>(bytes);
     std::vector<char> name;
@@ -56,55 +56,54 @@ struct SessionRecord {
   };
 };
 
-// For one thread, which holds the store's lock where an Engine is passed.
+// For one thread, which must hold the store's lock during calls with an Engine.
 class HostSession final : private Outbox {
  public:
-  // Makes the session's memory, a file that is removed with the session. With `progress` the file
-  // is there already, and the session, which has `num_loans` batches, goes on after another server.
-  // Throws Error where there is no room.
+  // Creates the session's memory, a file that is removed with the session. With `progress`, the
+  // file exists already, and the session, which holds `num_loans` batches, resumes after another
+  // server. Throws Error if there is no space.
   HostSession(engine::SessionId id, SessionRecord record, const std::string& memory_path,
               const engine::SessionProgress* progress = nullptr, uint64_t num_loans = 0);
   HostSession(const HostSession&) = delete;
   HostSession& operator=(const HostSession&) = delete;
   ~HostSession() override;
 
-  // Has the session outlive this object, as if the process had been killed: another server may go
-  // on with it.
+  // Makes the session outlive this object, as if the process had been killed, so that another
+  // server may resume it.
   void leave() { is_left_ = true; }
-  // Takes over the client's connected socket.
+  // Takes ownership of the client's connected socket.
   void attach(int descriptor);
   int descriptor() const {
     return connection_.descriptor();
-  }  // -1: the client has not come back yet
+  }  // -1 until the client has reconnected
   engine::SessionId id() const { return id_; }
   const SessionRecord& record() const { return record_; }
-  // The client has gone, or was refused.
+  // Whether the client has gone or has been refused.
   bool is_over() const { return is_over_ || is_refused_; }
   bool is_refused() const { return is_refused_; }
   bool is_writer() const { return record_.kind == SessionRecord::Kind::kWriter; }
   void end() { is_over_ = true; }
-  // Whether the client ever took its side of the memory.
+  // Whether the client has ever mapped its side of the memory.
   bool is_taken() const { return header_->is_taken.load() != 0; }
 
-  // Applies the requests that can be applied now, until kMaxSamples items and chunks are touched:
-  // kDone says that there may be more to do. A request that is refused ends the session.
+  // Applies the requests that can be applied now, until kMaxSamples items and chunks have been
+  // touched. kDone means that there may be more to do. An invalid request ends the session.
   Progress serve(engine::Engine& engine);
-  // Tells the client what serve() did, and wakes it. Precondition: the changes are logged. The
-  // client is told that its requests are applied only when the checkpoint `number` is made; 0: at
-  // once.
+  // Sends the replies of serve() to the client, and wakes it. Precondition: the changes are logged.
+  // The client sees its requests as applied when checkpoint `number` is complete, or immediately if
+  // `number` is 0.
   void publish(uint64_t number);
-  // Says that checkpoints up to this number are made.
+  // Reports that the checkpoints up to `number` are complete.
   void publish_made(uint64_t number);
-  // Says that checkpoints up to this number could not be made; a session that waits for one of them
-  // is refused.
+  // Reports that checkpoints up to `number` failed. A session that waits for one is refused.
   void break_promises(uint64_t number, const std::string& error);
-  // Tells the client whether it must ring: kAwake, kNaps or kSleeps.
+  // Tells the client whether it must ring: `sleeps` is kAwake, kNaps or kSleeps.
   void set_server_sleeps(uint32_t sleeps) {
     header_->server_sleeps.exchange(sleeps, std::memory_order_acq_rel);
   }
-  // Whether the session waits for something that another session does.
+  // Whether the session waits for an action of another session.
   bool is_waiting() const { return served_->num_wanted() > 0; }
-  // Reads the bytes that woke the server; the session is over where the client has gone.
+  // Reads the bytes that woke the server. Ends the session if the client has gone.
   void read_bells();
   std::string waits() const { return read_reason(*header_); }
 
@@ -114,7 +113,7 @@ class HostSession final : private Outbox {
   Progress serve_all(engine::Engine& engine);
   void refuse(const std::string& error);
 
-  transport::Connection connection_;  // open while the client is there
+  transport::Connection connection_;  // open while the client is connected
   const engine::SessionId id_;
   const SessionRecord record_;
   const transport::SharedMemory memory_;
@@ -124,7 +123,7 @@ class HostSession final : private Outbox {
   const std::unique_ptr<ServedSession> served_;
   uint64_t num_applied_ = 0;
   struct Promise {
-    uint64_t number;  // of a checkpoint
+    uint64_t number;  // number of a checkpoint
     uint64_t num_applied;
   };
   std::deque<Promise> promises_;
@@ -134,7 +133,7 @@ class HostSession final : private Outbox {
   bool is_left_ = false;
 };
 
-// Room for the batches and acknowledgements of a sampler that has `num_ahead` under way.
+// The layout for a sampler with `num_ahead` batches in flight, with space for acknowledgements.
 SessionLayout layout_of_sampler(const engine::Engine& engine, uint32_t table, uint32_t num_samples,
                                 uint32_t num_ahead);
 SessionLayout layout_of_writer();

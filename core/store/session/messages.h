@@ -1,6 +1,6 @@
 #pragma once
-// What the client of a session and its store say to each other, whatever carries it: queues in
-// shared memory, or a stream between hosts. Numbers are little-endian.
+// The messages between the client of a session and its store, over any carrier: queues in shared
+// memory, or a stream between hosts. Numbers are little-endian.
 
 #include <bit>
 #include <cstddef>
@@ -10,7 +10,8 @@ namespace tengen::store {
 
 static_assert(std::endian::native == std::endian::little, "messages travel as they lie in memory");
 
-// The most items of one insert, and bytes of a text: bounds what memory a message can take.
+// The maximum number of items per insert, and of bytes per text. They bound the memory for a
+// message.
 constexpr uint32_t kMaxItems = 1 << 16;
 constexpr uint32_t kMaxTextBytes = 1 << 16;
 
@@ -22,25 +23,25 @@ enum class Request : uint32_t {
   kSample,
   kAck,
   kGiveBack,
-  kSteps = 9,  // this and the next: over streams alone
+  kSteps = 9,  // this and the next kind are used only over streams
   kFlush,
-  kLacks,  // this and the next: of a replica; see net/replica.h
+  kLacks,  // this and the next kind come from a replica; see net/replica.h
   kShipped,
 };
 enum class Reply : uint32_t {
   kSlots,
   kBatch,
   kError,
-  kFlushed,  // this and the next: over streams alone
+  kFlushed,  // this and the next kind are used only over streams
   kWaits,
-  kRow,  // this and the next: to a replica; see net/replica.h
+  kRow,  // this and the following kinds go to a replica; see net/replica.h
   kState,
   kRecords,
   kMark,
 };
 
-// Messages: one of these, and behind it the arrays that it speaks of. A message begins with its
-// kind and its bytes, those of its arrays too.
+// Each message is one of these structs, followed by the arrays that it describes. A message begins
+// with its kind and its total number of bytes, including the arrays.
 struct MessageHead {
   uint32_t kind;
   uint32_t num_bytes;
@@ -57,7 +58,7 @@ struct Append {
   uint32_t slot = 0;
   uint32_t padding = 0;
 };
-// A double for each priority.
+// Followed by the priorities, an array of double.
 struct InsertMessage {
   Request kind = Request::kInsert;
   uint32_t num_bytes = sizeof(InsertMessage);
@@ -79,19 +80,19 @@ struct SampleMessage {
   Request kind = Request::kSample;
   uint32_t num_bytes = sizeof(SampleMessage);
 };
-// Acknowledges or gives back; with kAck, a double for each priority.
+// Acknowledges a loan or gives it back. With kAck, followed by the priorities, an array of double.
 struct OfLease {
   Request kind = Request::kAck;
   uint32_t num_bytes = sizeof(OfLease);
   uint64_t lease = 0;
 };
-// A uint32_t for each slot.
+// Followed by the slots, an array of uint32_t.
 struct Slots {
   Reply kind = Reply::kSlots;
   uint32_t num_bytes = sizeof(Slots);
 };
-// An int64_t key for each sample, then a double probability each, then an engine::Piece for each
-// piece; over a stream no pieces: the gathered batch follows the message.
+// Followed by arrays: an int64_t key per sample, a double probability per sample, and the pieces as
+// engine::Piece. Over a stream, the gathered batch replaces the pieces.
 struct Batch {
   Reply kind = Reply::kBatch;
   uint32_t num_bytes = sizeof(Batch);
@@ -100,24 +101,24 @@ struct Batch {
   uint32_t num_samples = 0;
   uint32_t padding = 0;
 };
-// An error, which ends the session; or, over a stream, what the store's side waits for, until the
-// next such message. No text: it does not wait any more.
+// Followed by a string: an error, which ends the session, or, over a stream, the reason why the
+// store's side waits, valid until the next such message; empty if it no longer waits.
 struct Text {
   Reply kind = Reply::kError;
   uint32_t num_bytes = sizeof(Text);
 };
 
-// Messages over streams alone; there shared memory tells the same.
+// Messages that are used only over streams. Otherwise shared memory holds the same information.
 
-// Steps of the writer's chunk follow: column after column the bytes of `num_steps` steps, which lie
-// in one chunk. Where the last chunk is full they begin a new one.
+// Followed by steps of the writer's chunk: column by column, the bytes of `num_steps` steps in one
+// chunk. If the last chunk is full, these steps begin a new one.
 struct Steps {
   Request kind = Request::kSteps;
   uint32_t num_bytes = sizeof(Steps);
   uint32_t num_steps = 0;
   uint32_t padding = 0;
 };
-// Answered by Flushed with the same number once all earlier messages have taken effect.
+// Answered with Flushed with the same number when all earlier messages have taken effect.
 struct Flush {
   Request kind = Request::kFlush;
   uint32_t num_bytes = sizeof(Flush);

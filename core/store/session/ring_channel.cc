@@ -82,11 +82,11 @@ bool RingChannel::wait_until(Deadline deadline, Ready&& ready) {
     check_error();
     header_->client_sleeps.exchange(kSleeps, std::memory_order_acq_rel);
     if (ready()) break;
-    // A server that sleeps has seen all requests; one that naps may not have, so wake it.
+    // A sleeping server has seen all requests; a napping one might not have, so wake it.
     wake_if(kNaps, &header_->server_sleeps, connection_.descriptor());
     if (gone_since_) {
       look_for_server(deadline);
-      // A server may have answered before it had the socket, with nobody to wake.
+      // The server may have answered before it had the socket, and then could not wake this client.
       if (!gone_since_) continue;
     }
     if (!sleep(deadline)) return ready();
@@ -95,7 +95,7 @@ bool RingChannel::wait_until(Deadline deadline, Ready&& ready) {
   return true;
 }
 
-// Blocks until a byte comes or the other side goes; false where the deadline passes.
+// Blocks until a byte arrives or the other side goes away. Returns false if the deadline expires.
 bool RingChannel::sleep(Deadline deadline) {
   const auto left =
       std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
@@ -103,7 +103,7 @@ bool RingChannel::sleep(Deadline deadline) {
   if (!connection_.is_open()) return true;
   pollfd socket{connection_.descriptor(), POLLIN, 0};
   const int timeout = static_cast<int>(std::min<int64_t>(left.count(), 1'000'000));
-  if (poll(&socket, 1, timeout) <= 0) return true;  // the caller tests the deadline again
+  if (poll(&socket, 1, timeout) <= 0) return true;  // the caller checks the deadline again
   char bytes[64];
   const ssize_t num_bytes = recv(connection_.descriptor(), bytes, sizeof bytes, MSG_DONTWAIT);
   if (num_bytes == 0 || (num_bytes < 0 && errno != EAGAIN && errno != EINTR)) {
@@ -112,7 +112,7 @@ bool RingChannel::sleep(Deadline deadline) {
   return true;
 }
 
-// Tries once, and then sleeps for a moment.
+// Tries once to reconnect, and then sleeps for a moment.
 void RingChannel::look_for_server(Deadline deadline) {
   check_error();
   connection_ = {};
@@ -127,7 +127,7 @@ void RingChannel::look_for_server(Deadline deadline) {
   }
 }
 
-// The error of a request is the last reply that there will be.
+// The error of a request is always the last reply.
 void RingChannel::check_error() {
   const std::span<const std::byte> reply = replies_.front();
   if (reply.data() == nullptr || read<Text>(reply).kind != Reply::kError) return;

@@ -1,6 +1,6 @@
 #pragma once
-// A client's side of a session with the server of its host: requests go into shared memory, and
-// replies come from it, without a system call while both sides are busy.
+// A client's side of a session with the server of its host. Requests and replies go through shared
+// memory, without a system call while both sides are busy.
 
 #include <chrono>
 #include <cstddef>
@@ -18,20 +18,20 @@
 
 namespace tengen::store {
 
-// What the server tells a client whose session it opened.
+// The information that a client receives from the server that opened its session.
 struct SessionAddress {
-  int descriptor = -1;  // of the connected socket, which the session takes over
+  int descriptor = -1;  // the connected socket; the session takes ownership
   std::string memory_path;
   SessionLayout layout;
-  // Called when the server was killed: returns a socket to the server that goes on with the
-  // session, or -1 where there is none yet. Throws Error where the session is over.
+  // Called after the server was killed: returns a socket to the server that resumes the session, or
+  // -1 if there is none yet. Throws Error if the session has ended.
   std::function<int()> reconnect = [] { return -1; };
   // How long to wait for another server.
   std::chrono::milliseconds patience{0};
 };
 
-// Requests and replies stay in the shared memory while the server is gone: none is lost or comes
-// twice. A server that is gone for longer than the patience has ended.
+// Requests and replies stay in the shared memory while there is no server, so none is lost or
+// duplicated. If there is no server for longer than `patience`, the session ends.
 class RingChannel final : public Channel {
  public:
   explicit RingChannel(const SessionAddress& address);
@@ -73,7 +73,7 @@ class RingChannel final : public Channel {
   transport::Ring replies_;
   uint64_t num_sent_ = 0;
   std::string error_;
-  std::optional<std::chrono::steady_clock::time_point> gone_since_;  // none: there is a server
+  std::optional<std::chrono::steady_clock::time_point> gone_since_;  // none while there is a server
 };
 
 }  // namespace tengen::store

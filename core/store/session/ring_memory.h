@@ -1,6 +1,7 @@
 #pragma once
-// What carries a session between processes of one host: one memory, with a ring of requests and a
-// ring of replies, and one socket, whose bytes wake the other side and whose end tells its death.
+// The carrier of a session between processes of one host: shared memory with a ring of requests and
+// a ring of replies, and a socket. A byte on the socket wakes the other side; the end of the stream
+// reports its death.
 
 #include <sys/socket.h>
 
@@ -13,33 +14,33 @@
 
 namespace tengen::store {
 
-// Raised by every change of what lies in a session's memory.
+// Incremented with every change of the layout of a session's memory.
 constexpr uint32_t kRingVersion = 4;
 
-// Whether a side must be woken. A side that naps looks by itself within a millisecond, so that only
-// a side that waits for its answer need wake it.
+// Whether a side must be woken. A napping side polls within a millisecond, so only a side that
+// waits for its answer needs to wake it.
 constexpr uint32_t kAwake = 0;
 constexpr uint32_t kNaps = 1;
 constexpr uint32_t kSleeps = 2;
 
 struct SessionHeader {
   std::atomic<uint32_t> version;
-  // Written by the server: how many requests have taken effect, and what the next one waits for.
-  // That text is whole where reason_edits is even, and the same before and after the text is read.
+  // Written by the server: the number of requests that have taken effect, and why the next one
+  // waits. That text is consistent if reason_edits is even, and equal before and after reading it.
   alignas(64) std::atomic<uint64_t> num_applied;
   std::atomic<uint32_t> reason_edits;
-  std::atomic<uint32_t> reason_words[32];  // text, ended by a zero
-  std::atomic<uint32_t> is_over;           // the server has ended the session for good
+  std::atomic<uint32_t> reason_words[32];  // zero-terminated text
+  std::atomic<uint32_t> is_over;           // the server has ended the session permanently
   std::atomic<uint32_t> is_taken;          // written by the client: it has mapped the memory
-  // Each side sets its own before it sleeps on the socket; the other takes it and sends a byte. A
-  // client never naps.
+  // Each side sets its own flag before it sleeps on the socket; the other side clears it and sends
+  // a byte. A client never naps.
   alignas(64) std::atomic<uint32_t> client_sleeps;
   alignas(64) std::atomic<uint32_t> server_sleeps;
 };
 
-// The two rings lie behind the header.
+// The two rings follow the header.
 struct SessionLayout {
-  uint32_t request_bytes = 0;  // powers of two
+  uint32_t request_bytes = 0;  // both sizes are powers of two
   uint32_t reply_bytes = 0;
 
   static constexpr uint64_t kHeaderBytes = (sizeof(SessionHeader) + 63) / 64 * 64;
@@ -55,24 +56,24 @@ struct SessionLayout {
   }
 };
 
-// Wakes the other side where it sleeps or naps. The caller must have written before what that side
-// waits for.
+// Wakes the other side if it sleeps or naps. The caller must first have written the data that the
+// other side waits for.
 inline void wake(std::atomic<uint32_t>* sleeps, int descriptor) {
-  // Both sides exchange the flag, so that the second of them sees what the first wrote before.
+  // Both sides exchange the flag, so the second one sees what the first wrote before.
   if (sleeps->exchange(kAwake, std::memory_order_acq_rel) != kAwake) {
     const char bell = 0;
-    // A full socket holds enough bytes to wake the other side, and whoever waits on a dead socket
-    // notices it.
+    // A full socket holds enough bytes to wake the other side, and a side that waits on a dead
+    // socket notices that.
     (void)!::send(descriptor, &bell, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
   }
 }
-// The same, but only where the other side is in `state`, kNaps or kSleeps.
+// As wake(), but only if the other side is in `state`, which is kNaps or kSleeps.
 inline void wake_if(uint32_t state, std::atomic<uint32_t>* sleeps, int descriptor) {
-  // A write that changes nothing, for the memory order of the two sides.
+  // This write changes nothing, but orders the memory accesses of the two sides.
   if (sleeps->fetch_or(0, std::memory_order_acq_rel) == state) wake(sleeps, descriptor);
 }
 
-// The text that a request waits for, written by the server alone.
+// Write and read the reason why a request waits. Only the server writes it.
 void write_reason(const std::string& text, SessionHeader* header);
 std::string read_reason(const SessionHeader& header);
 

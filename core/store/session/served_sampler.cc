@@ -12,8 +12,8 @@ namespace {
 
 using engine::Engine;
 
-// Some of the batches that were asked for wait for the rate limiter, some for steps from disk, some
-// until the sampler returns others. They are sent in the order of the draws.
+// Some requested batches wait for the rate limiter, some for steps from disk, and some until the
+// sampler returns other batches. They are sent in the order in which they were sampled.
 class ServedSampler final : public ServedSession {
  public:
   ServedSampler(engine::SessionId id, uint32_t table, uint32_t num_samples, uint64_t num_wanted,
@@ -70,13 +70,13 @@ class ServedSampler final : public ServedSession {
   }
 
  private:
-  // Whether a batch must be returned, by this sampler or another one, before it draws the next.
+  // Whether this sampler or another one must return a batch before this one can sample the next.
   bool is_full(const Engine& engine) const {
     return !engine.may_lend(table_, num_samples_, num_lent_ + drawn_.size());
   }
 
-  // Draws what was asked for, until the next batch to be sent is in loan_, or `end` items have been
-  // touched; false where it is not ready yet.
+  // Samples requested batches until the next batch to send is in loan_, or the engine's count of
+  // touched items reaches `end`. Returns false if that batch is not ready yet.
   bool next(Engine& engine, uint64_t end) {
     while (true) {
       while (num_undrawn_ > 0 && engine.num_touched() < end && !is_full(engine) &&
@@ -96,11 +96,11 @@ class ServedSampler final : public ServedSession {
       }
       has_changed_ = true;
       if (collected == engine::Collected::kReady) return true;
-      ++num_undrawn_;  // it is lost: another one instead
+      ++num_undrawn_;  // it is lost: sample another one
     }
   }
 
-  // Writes the batch in loan_; returns its bytes.
+  // Writes the batch in loan_. Returns its size in bytes.
   uint32_t encode(std::byte* to) const {
     const uint64_t piece_bytes = loan_.pieces.size() * sizeof(engine::Piece);
     const uint64_t index_bytes = num_samples_ * (sizeof(int64_t) + sizeof(double));
@@ -118,11 +118,11 @@ class ServedSampler final : public ServedSession {
   const engine::SessionId id_;
   const uint32_t table_;
   const uint32_t num_samples_;
-  uint64_t num_undrawn_;            // batches that were asked for and not drawn
-  uint64_t num_lent_;               // sent, and not acknowledged or given back
-  std::deque<engine::Loan> drawn_;  // whose steps are read from disk
-  engine::Loan loan_;               // drawn last
-  bool has_changed_ = false;        // whether anything was drawn since answer() began
+  uint64_t num_undrawn_;  // batches that were requested and not sampled yet
+  uint64_t num_lent_;     // batches that were sent and neither acknowledged nor given back
+  std::deque<engine::Loan> drawn_;  // sampled batches whose steps are being read from disk
+  engine::Loan loan_;               // the last sampled batch
+  bool has_changed_ = false;        // whether anything was sampled since answer() began
   std::vector<double> priorities_;
 };
 

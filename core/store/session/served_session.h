@@ -1,6 +1,5 @@
 #pragma once
-// The store's side of one session: what a client's messages do to the engine, whatever carried them
-// here.
+// The store's side of one session. Applies a client's messages, from any carrier, to the engine.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,16 +11,16 @@
 
 namespace tengen::store {
 
-// What an attempt changed.
+// How much an attempt changed.
 enum class Progress { kNone, kSome, kDone };
 
-// Where a session's replies go.
+// Receives a session's replies.
 class Outbox {
  public:
   virtual ~Outbox() = default;
-  // Room for a reply of at most `num_bytes`; null while there is none.
+  // Returns space for a reply of at most `num_bytes`, or null if there is none now.
   virtual std::byte* reserve(uint32_t num_bytes) = 0;
-  // Says that the first `num_bytes` of the room reserved last are a reply.
+  // Turns the first `num_bytes` of the last reserved space into a reply.
   virtual void stage(uint32_t num_bytes) = 0;
 };
 
@@ -29,27 +28,27 @@ class Outbox {
 class ServedSession {
  public:
   virtual ~ServedSession() = default;
-  // Applies a message. kDone where it was applied, or is remembered as waiting for an answer.
-  // Otherwise apply it again when the engine has changed; messages behind it wait. Throws Error for
-  // what is refused.
+  // Applies a message. Returns kDone if it was applied, or if it was noted and waits for an answer.
+  // Otherwise apply it again when the engine has changed; later messages wait. Throws Error if the
+  // message is invalid.
   virtual Progress apply(engine::Engine& engine, std::span<const std::byte> message) = 0;
-  // Sends slots or batches that were asked for, while there are any, the outbox has room and few
-  // items were touched; kSome says that there may be more to send at once.
+  // Sends requested slots or batches, until there are none, the outbox is full, or many items were
+  // touched. kSome means that there may be more to send immediately.
   virtual Progress answer(engine::Engine& engine, Outbox& outbox) = 0;
-  // How many batches or slots were asked for and not sent yet.
+  // The number of batches or slots that were requested and not sent yet.
   virtual uint64_t num_wanted() const = 0;
-  // What the session waits for, for people; empty where it does not wait.
+  // Returns a human-readable reason why the session waits, or an empty string if it does not.
   virtual std::string waits(const engine::Engine& engine) const = 0;
 };
 
-// A session of a writer that the engine opened. `num_wanted`: of a session that goes on after
-// another server.
+// Creates the session of a writer that the engine opened. `num_wanted` is that of a session that
+// resumes after another server.
 std::unique_ptr<ServedSession> serve_writer(uint32_t writer, uint64_t num_wanted = 0);
-// A session of a sampler. One that goes on has `num_loans` batches.
+// Creates the session of a sampler. A resumed session holds `num_loans` batches.
 std::unique_ptr<ServedSession> serve_sampler(engine::SessionId id, uint32_t table,
                                              uint32_t num_samples, uint64_t num_wanted = 0,
                                              uint64_t num_loans = 0);
-// The longest Batch of a sampler. Throws Error where it is too long.
+// The maximum size of a sampler's Batch message. Throws Error if it is too large.
 uint32_t max_batch_bytes(const engine::Engine& engine, uint32_t table, uint32_t num_samples);
 
 }  // namespace tengen::store

@@ -39,9 +39,9 @@ class ServedWriter final : public ServedSession {
     if (num_wanted_ == 0) return Progress::kNone;
     std::byte* to = outbox.reserve(sizeof(Slots) + kMaxWanted * sizeof(uint32_t));
     if (to == nullptr) return Progress::kNone;
-    // A writer gets at least one slot, and ahead a small part of the memory that all share. All
-    // writers together get at most a quarter ahead: otherwise a writer that comes late would wait
-    // for as long as the others go on.
+    // A writer gets at least one slot, and in advance only a small share of the memory. All writers
+    // together get at most a quarter of it in advance; otherwise a later writer would wait as long
+    // as the others continue.
     const uint64_t num_parts = std::max<uint64_t>(64, 4 * engine.num_writers());
     const uint64_t num_slots = engine.pool(engine.pool_of_writer(writer_)).slots().max_slots();
     const uint64_t share = num_slots / num_parts;
@@ -75,7 +75,7 @@ class ServedWriter final : public ServedSession {
  private:
   Progress insert(Engine& engine, std::span<const std::byte> bytes) {
     const auto message = read<InsertMessage>(bytes);
-    // Asked first, as a blocked item may have many chunks, and is tried after every change.
+    // Checked first: a blocked insert may have many chunks, and is retried after every change.
     const bool is_same = blocked_by_ == message.table && message.sequence == sequence_;
     if (is_same && engine.table(message.table).inserts_allowed(1) == 0) return Progress::kNone;
     blocked_by_.reset();
@@ -86,8 +86,8 @@ class ServedWriter final : public ServedSession {
       throw Error("insert (" + std::to_string(count) + " items, " + std::to_string(num_priorities) +
                   " priorities) must have a priority for all or for each; send as many as items");
     }
-    // A message that could not be applied whole goes on where it stopped. It stops where it has
-    // touched many chunks, too, so that other sessions have their turn.
+    // A message that was applied only partly continues where it stopped. It also stops after it has
+    // touched many chunks, so that other sessions get their turn.
     if (message.sequence != sequence_) num_inserted_ = 0;
     sequence_ = message.sequence;
     const uint64_t before = engine.num_touched();
@@ -110,9 +110,9 @@ class ServedWriter final : public ServedSession {
 
   static constexpr uint32_t kMaxWanted = 1024;
   const uint32_t writer_;
-  uint32_t num_wanted_;        // slots that were asked for; any number above 0 is an answer
-  uint64_t sequence_ = 0;      // of the insert that was tried last
-  uint32_t num_inserted_ = 0;  // of its items
+  uint32_t num_wanted_;        // slots that were requested; any number above 0 is a valid answer
+  uint64_t sequence_ = 0;      // sequence number of the last insert that was tried
+  uint32_t num_inserted_ = 0;  // items of that insert so far
   std::optional<uint32_t> blocked_by_;
   std::vector<uint32_t> granted_;
   std::vector<double> priorities_;

@@ -38,7 +38,7 @@ StreamChannel::StreamChannel(const StreamAddress& address, uint32_t num_samples,
 
 StreamChannel::~StreamChannel() {
   if (is_forked()) {
-    // There is no such thread to wait for, nor one that waits; the parent's session goes on.
+    // A fork has neither the receiver thread nor a waiting thread; the session is the parent's.
     (void)new std::thread(std::move(receiver_));
     (void)changed_.release();
     return;
@@ -47,8 +47,7 @@ StreamChannel::~StreamChannel() {
   receiver_.join();
 }
 
-// Where the deadline passes in the middle of the message, the rest is kept and sent before the
-// next one.
+// If the deadline expires within a message, the rest is stored and sent before the next message.
 bool StreamChannel::send(std::span<iovec> parts, Deadline deadline, Urgency urgency) {
   check_process();
   if (is_over_) throw_end();
@@ -80,7 +79,7 @@ bool StreamChannel::send(std::span<iovec> parts, Deadline deadline, Urgency urge
   return is_sent;
 }
 
-// Blocks until the stream takes bytes; false where the deadline passes.
+// Blocks until the stream accepts bytes. Returns false if the deadline expires.
 bool StreamChannel::wait_for_room(Deadline deadline) const {
   const auto left =
       std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
@@ -151,10 +150,10 @@ void StreamChannel::receive() noexcept {
     is_over_ = true;
     changed_->notify_all();
   }
-  socket_.shut_down();  // ends a wait for room
+  socket_.shut_down();  // ends wait_for_room()
 }
 
-// False where the stream has ended.
+// Returns false if the stream has ended.
 bool StreamChannel::receive_one() {
   Received received;
   const std::vector<std::byte>& message = received.message;
@@ -176,7 +175,7 @@ bool StreamChannel::receive_one() {
   return true;
 }
 
-// The store's last word may still be on its way.
+// The store's last message may still be in flight.
 void StreamChannel::throw_end() {
   std::unique_lock lock(mutex_);
   changed_->wait(lock, [&] { return is_over_.load(); });

@@ -1,5 +1,5 @@
 #pragma once
-// A client's side of a session with a store on another host, over a stream to its gateway.
+// A client's side of a session with a store on another host, over a stream to the store's gateway.
 
 #include <atomic>
 #include <condition_variable>
@@ -20,14 +20,14 @@
 namespace tengen::store {
 
 struct StreamAddress {
-  int descriptor = -1;  // of the connected stream, which the channel takes over
-  std::string name;     // of the store, for people
+  int descriptor = -1;  // the connected stream; the channel takes ownership
+  std::string name;     // human-readable name of the store
 };
 
-// A thread receives replies, and batches each straight into the buffer that the caller gets.
+// A thread receives replies. It receives each batch directly into the buffer that the caller gets.
 class StreamChannel final : public Channel {
  public:
-  // Every batch has `num_samples` samples and `batch_bytes` of steps; a writer has none.
+  // Every batch has `num_samples` samples and `batch_bytes` bytes of steps; 0 for a writer.
   explicit StreamChannel(const StreamAddress& address, uint32_t num_samples = 0,
                          uint64_t batch_bytes = 0);
   ~StreamChannel() override;
@@ -57,20 +57,20 @@ class StreamChannel final : public Channel {
   const uint32_t num_samples_;
   const uint64_t batch_bytes_;
   Arena arena_;
-  // Used by the caller's thread.
-  std::vector<iovec> parts_;     // that are being sent
-  std::vector<std::byte> left_;  // of messages, not sent yet
-  uint64_t num_sent_ = 0;        // messages
-  uint64_t num_flushes_ = 0;     // asked for
-  uint64_t flushed_at_ = 0;      // messages that the last one covers
-  // Of both threads.
+  // Only for the caller's thread.
+  std::vector<iovec> parts_;     // parts of the message that is being sent
+  std::vector<std::byte> left_;  // bytes of messages that are not sent yet
+  uint64_t num_sent_ = 0;        // number of messages sent
+  uint64_t num_flushes_ = 0;     // number of flushes requested
+  uint64_t flushed_at_ = 0;      // number of messages that the last flush covers
+  // Shared by both threads; guarded by the mutex.
   std::mutex mutex_;
   std::unique_ptr<std::condition_variable> changed_ = std::make_unique<std::condition_variable>();
   std::deque<Received> replies_;
   uint64_t num_flushed_ = 0;  // flushes that were answered
   std::string waits_;
-  std::string error_;                  // that ended the session
-  std::atomic<bool> is_over_ = false;  // no more messages will come
+  std::string error_;                  // the error that ended the session
+  std::atomic<bool> is_over_ = false;  // no more messages will arrive
   std::thread receiver_;
 };
 

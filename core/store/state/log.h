@@ -1,6 +1,5 @@
 #pragma once
-// What happened to an engine, as records in the order in which it happened. A State is made from
-// them.
+// The changes to an engine, as records in order of time. A State can be built from them.
 
 #include <algorithm>
 #include <cstddef>
@@ -17,7 +16,7 @@ namespace tengen::store::engine {
 
 namespace event {
 
-// One struct a kind of record; the arrays that it counts lie behind it. Sizes are multiples of 8.
+// One struct per kind of record; the arrays that it counts follow it. Sizes are multiples of 8.
 struct TableAdded {
   uint32_t table, pool;
 };
@@ -27,7 +26,7 @@ struct SlabsGrown {
 struct SessionBegun {
   uint32_t session, padding;
 };
-// How a session goes on with another server, in bytes that only servers read.
+// Instructions for another server to resume a session, as bytes that only servers read.
 struct SessionDescribed {
   uint32_t session, num_bytes;
 };
@@ -35,7 +34,7 @@ struct SessionProgressed {
   uint32_t session, padding;
   SessionProgress progress;
 };
-// The session's writers are closed and its loans given back.
+// The session's writers are closed, and its loans are given back.
 struct SessionEnded {
   uint32_t session, padding;
 };
@@ -50,12 +49,12 @@ struct WriterAdvanced {
   uint32_t writer, padding;
   uint64_t next_sequence;
 };
-// The next sequence of the last writer of a name.
+// The next sequence number of the last writer with a name.
 struct SequenceSaved {
   uint64_t next_sequence;
   uint32_t num_name_bytes, padding;
 };
-// A name that is not open any more.
+// A closed name that the engine no longer remembers.
 struct NameForgotten {
   uint32_t num_name_bytes, padding;
 };
@@ -65,7 +64,7 @@ struct Granted {
 struct Appended {
   uint32_t writer, chunk;
 };
-// A stream's writer holds chunks from this one on.
+// A stream's writer holds the chunks from this one on.
 struct Released {
   uint32_t pool, stream;
   uint64_t first_of_writer;
@@ -75,33 +74,33 @@ struct StreamTrimmed {
   uint32_t pool, stream;
   uint64_t first_chunk;
 };
-// A whole stream: uint32_t slots of its chunks.
+// A complete stream, followed by the slots of its chunks as uint32_t.
 struct StreamSaved {
   uint32_t pool, stream;
   uint64_t first_chunk, first_of_writer;
   uint32_t is_open, num_chunks;
 };
-// Of pools with a disk: a new chunk, in a slot of memory alone.
+// In pools with a disk: a new chunk, in a slot of memory only.
 struct ChunkBegun {
   uint32_t pool, chunk, slot, padding;
 };
-// The chunk is in another slot, or in none.
+// The chunk is now in another slot, or in none.
 struct ChunkMoved {
   uint32_t pool, chunk, slot, padding;
 };
-// The chunk is on disk too.
+// The chunk is now also on disk.
 struct ChunkSaved {
   uint32_t pool, chunk, place, checksum;
 };
-// Where chunks from `first` on are: a SavedChunk each.
+// The locations of the chunks from `first` on, as an array of SavedChunk.
 struct ChunksSaved {
   uint32_t pool, first, count, padding;
 };
-// How many places of a pool ever held a chunk.
+// The number of rows of a pool that have ever held a chunk.
 struct PlacesUsed {
   uint32_t pool, num_places;
 };
-// Steps of a chunk that is not complete: their bytes, column after column.
+// Steps of an incomplete chunk, followed by their bytes, column by column.
 struct StepsSaved {
   uint32_t pool, chunk, first, count;
   uint64_t num_bytes;
@@ -109,15 +108,15 @@ struct StepsSaved {
 struct Inserted {
   int64_t key;
   StepRange steps;
-  uint32_t table, padding;  // earlier versions: that of the model that made the item
+  uint32_t table, padding;  // in earlier versions, the model that generated the item
   float priority;
   uint32_t times_sampled;
 };
 struct Removed {
   int64_t key;
-  uint32_t table, num_lost;  // uses that inserts would wait for
+  uint32_t table, num_lost;  // pending uses for which inserts would wait
 };
-// int64_t keys, then a StepRange each.
+// Followed by int64_t keys, then by an array of StepRange.
 struct Lent {
   uint64_t lease;
   uint32_t session, table;
@@ -129,20 +128,20 @@ struct Acknowledged {
 struct GivenBack {
   uint64_t lease;
 };
-// These three of earlier versions, in which clients read the steps of a loan where they lay.
+// The next three are from earlier versions, in which clients read the steps of a loan in place.
 struct Kept {
   uint64_t lease;
 };
 struct LetGo {
   uint64_t lease;
 };
-// A StepRange each.
+// Followed by an array of StepRange.
 struct KeptSaved {
   uint64_t lease;
   uint32_t session, table;
   uint32_t count, padding;
 };
-// int64_t keys, then a float each.
+// Followed by int64_t keys, then by float priorities.
 struct PrioritiesSet {
   uint32_t table, count;
 };
@@ -153,7 +152,7 @@ struct LimitsSet {
 struct CapacitySet {
   uint64_t table, max_items, max_steps;
 };
-// Of earlier versions, in which items grew stale.
+// From earlier versions, in which items became stale.
 struct VersionSet {
   uint32_t table, version;
 };
@@ -165,7 +164,7 @@ struct Counted {
   uint64_t next_session, next_lease, num_restarts;
 };
 
-// A kind's number is its place in this list.
+// The number of a kind is its position in this list.
 template <class... Events>
 struct Kinds {
   template <class Event>
@@ -175,7 +174,7 @@ struct Kinds {
     static_assert((std::is_same_v<Event, Events> || ...));
     return number;
   }
-  // Calls `f` with the kind of that number as its template argument; false where there is none.
+  // Calls `f` with the kind of this number as template argument. Returns false if there is none.
   template <class F>
   static bool call(uint32_t number, F&& f) {
     return ((number == number_of<Events>() && (f.template operator()<Events>(), true)) || ...);
@@ -193,13 +192,13 @@ constexpr uint32_t kKindOf = AllKinds::number_of<Event>();
 
 }  // namespace event
 
-// Records that the store has not taken yet. Not thread-safe.
+// Records that the store has not stored yet. Not thread-safe.
 class Log {
  public:
-  // What every record begins with.
+  // The start of every record.
   struct Head {
     uint32_t kind;       // see event::AllKinds
-    uint32_t num_bytes;  // of the whole record, a multiple of 8
+    uint32_t num_bytes;  // size of the complete record, a multiple of 8
   };
 
   template <class Event, class... Tails>
@@ -216,14 +215,14 @@ class Log {
     ((to = put(to, std::as_bytes(tails))), ...);
   }
 
-  // Sees to it that add() of tails of so many bytes needs no more memory.
+  // Reserves memory, so that add() of tails with `num_bytes` allocates none.
   void reserve(size_t num_bytes) {
     const size_t needed = bytes_.size() + num_bytes + 256;
     if (needed > bytes_.capacity()) bytes_.reserve(std::max(needed, 2 * bytes_.capacity()));
   }
 
   std::span<const std::byte> pending() const { return bytes_; }
-  // Says that the pending records are taken; the memory is kept.
+  // Clears the pending records, and keeps the memory for reuse.
   void clear() { bytes_.clear(); }
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// How far samples may run ahead of inserts, and inserts ahead of samples.
+// Limits how far samples may run ahead of inserts, and inserts ahead of samples.
 //
 // Source: Cassirer et al. 2021, "Reverb: a framework for experience replay" (arXiv:2102.04736),
 // section 3.3.
@@ -13,9 +13,9 @@
 
 namespace tengen::store::engine {
 
-// cursor = inserts * samples_per_insert - samples. An insert may leave it at most max_cursor, a
-// sample at least min_cursor; while the table has fewer than min_size items, inserts always pass
-// and samples never do.
+// cursor = inserts * samples_per_insert - samples. After an insert it must be at most max_cursor,
+// and after a sample at least min_cursor. While the table has fewer than min_size items, all
+// inserts and no samples are allowed.
 struct RateLimits {
   double samples_per_insert = 1.0;
   uint64_t min_size = 1;
@@ -23,14 +23,14 @@ struct RateLimits {
   double max_cursor = std::numeric_limits<double>::infinity();
 };
 
-// Not thread-safe; decides and never waits.
+// Not thread-safe. Decides, but never waits.
 class RateLimiter {
  public:
-  // Throws Error where the limits are no numbers, or leave no room.
+  // Throws Error if a limit is not a number, or if the limits allow nothing.
   explicit RateLimiter(const RateLimits& limits) { set_limits(limits); }
 
   const RateLimits& limits() const { return limits_; }
-  // What was inserted and sampled so far still counts.
+  // Earlier inserts and samples still count.
   void set_limits(const RateLimits& limits) {
     check(std::isfinite(limits.samples_per_insert) && limits.samples_per_insert > 0,
           "samples_per_insert", limits.samples_per_insert, "must be finite and above 0");
@@ -45,21 +45,21 @@ class RateLimiter {
 
   uint64_t num_inserts() const { return num_inserts_; }
   uint64_t num_samples() const { return num_samples_; }
-  // Finite, so that differences from limits are numbers.
+  // Finite, so that its differences from the limits are numbers.
   double cursor() const {
     const double inserts = static_cast<double>(num_inserts_) * limits_.samples_per_insert;
     return std::min(inserts, std::numeric_limits<double>::max()) -
            static_cast<double>(num_samples_);
   }
 
-  // How many inserts may be made now, at most `wanted`, into a table of `size` items.
+  // The number of inserts allowed now, at most `wanted`, for a table with `size` items.
   uint64_t inserts_allowed(uint64_t wanted, uint64_t size) const {
     const uint64_t free = size < limits_.min_size ? limits_.min_size - size : 0;
     if (free >= wanted) return wanted;
     const double room = (limits_.max_cursor - cursor()) / limits_.samples_per_insert;
     return std::max(std::min(wanted, free), bounded(room, wanted));
   }
-  // How many samples may be drawn now, at most `wanted`.
+  // The number of samples allowed now, at most `wanted`, for a table with `size` items.
   uint64_t samples_allowed(uint64_t wanted, uint64_t size) const {
     if (size < limits_.min_size) return 0;
     return bounded(cursor() - limits_.min_cursor, wanted);
@@ -67,7 +67,7 @@ class RateLimiter {
 
   void insert(uint64_t count) { num_inserts_ += count; }
   void sample(uint64_t count) { num_samples_ += count; }
-  // Samples whose consumer died before it used them.
+  // For samples whose consumer died before it used them.
   void give_back(uint64_t count) { num_samples_ -= count; }
   void restore(uint64_t num_inserts, uint64_t num_samples) {
     num_inserts_ = num_inserts;

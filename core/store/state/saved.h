@@ -1,5 +1,5 @@
 #pragma once
-// The parts of a store's state as plain values, from which a store in another process goes on.
+// The parts of a store's state as plain values, from which a store in another process can resume.
 
 #include <algorithm>
 #include <cstddef>
@@ -17,17 +17,17 @@
 
 namespace tengen::store::engine {
 
-// A key of an item: the last bits of its serial, its number among all that its table ever had, and
-// its slot in the table. 56 bits in all.
+// The key of an item: the last bits of its serial, and its slot in the table; 56 bits in total.
+// Serials count all items that the table has ever had.
 constexpr int kSlotBits = 28;
 constexpr uint64_t kMaxItems = (uint64_t{1} << kSlotBits) - 1;
 constexpr int64_t kSerialMask = (int64_t{1} << 28) - 1;
 constexpr int64_t key_of(int64_t serial, uint32_t slot) {
   return (serial & kSerialMask) << kSlotBits | slot;
 }
-// The last bits of the serial.
+// Returns the last bits of the serial.
 constexpr int64_t serial_of(int64_t key) { return key >> kSlotBits & kSerialMask; }
-// The newest serial below `end` that a key may be of.
+// Returns the newest serial below `end` that matches a key.
 constexpr int64_t serial_before(int64_t end, int64_t key) {
   return end - 1 - ((end - 1 - serial_of(key)) & kSerialMask);
 }
@@ -35,16 +35,16 @@ constexpr uint32_t slot_of(int64_t key) {
   return static_cast<uint32_t>(key & static_cast<int64_t>(kMaxItems));
 }
 
-// Steps one after another of one stream, the steps of one writer.
+// Consecutive steps of one stream, which holds the steps of one writer.
 struct StepRange {
-  uint64_t first = 0;  // counted from the stream's beginning
+  uint64_t first = 0;  // index in the stream
   uint32_t stream = 0;
   uint32_t num_steps = 0;
 };
 
-// The float that is kept of a priority, in the table as in its log. Only 0 becomes 0: any other
-// priority below 1.18e-38, the smallest normal float, is kept as that. Throws Error for a priority
-// that is negative, no number, or too large for a float, which no log could hold either.
+// The float that the table and its log store for a priority. Only 0 becomes 0: any other priority
+// below 1.18e-38, the smallest normal float, is rounded up to that value. Throws Error if a
+// priority is negative, not a number, or too large for a float.
 inline float kept_priority(double priority) {
   if (!(priority >= 0 && priority <= std::numeric_limits<float>::max())) {
     char text[32];
@@ -65,44 +65,44 @@ struct SavedItem {
 
 struct SavedTable {
   uint32_t pool = 0;
-  std::vector<SavedItem> items;  // by slot
+  std::vector<SavedItem> items;  // by slot index
   uint64_t num_inserts = 0;
   uint64_t num_samples = 0;
   int64_t num_serials = 0;
-  // Settings that were changed while the table was in use; none: as in its config.
+  // Settings that were changed while the table was in use; none if they are as in its config.
   std::optional<RateLimits> limits;
-  std::optional<std::pair<uint64_t, uint64_t>> capacity;  // items, steps
+  std::optional<std::pair<uint64_t, uint64_t>> capacity;  // maximum items and steps
 };
 
 struct SavedStream {
   bool is_open = false;
-  uint64_t first_chunk = 0;      // number of slots[0]
+  uint64_t first_chunk = 0;      // index of slots[0] in the stream
   uint64_t first_of_writer = 0;  // the first chunk that the writer holds
-  std::deque<uint32_t> slots;    // of its chunks, also of dead ones
+  std::deque<uint32_t> slots;    // slots of the stream's chunks, including dead chunks
 };
 
 constexpr uint32_t kNowhere = UINT32_MAX;
 
-// A chunk of a pool with a disk.
+// The locations of a chunk, in pools with a disk.
 struct SavedChunk {
   uint32_t slot = kNowhere;
   uint32_t place = kNowhere;
-  uint32_t checksum = 0;  // of the row in the place
+  uint32_t checksum = 0;  // CRC-32C of the row on disk
 };
 
-// Steps of a chunk that was not complete, column after column.
+// Steps of an incomplete chunk, column by column.
 struct SavedSteps {
-  uint32_t first = 0;  // in the chunk
+  uint32_t first = 0;  // index in the chunk
   uint32_t count = 0;
   std::vector<std::byte> bytes;
 };
 
 struct SavedWriter {
-  std::string name;  // empty: there is none of this number
+  std::string name;  // empty if there is no writer with this index
   uint32_t session = 0;
   uint32_t pool = 0;
   uint32_t stream = 0;
-  std::vector<uint32_t> granted;  // chunks
+  std::vector<uint32_t> granted;  // granted chunks that are not appended yet
 };
 
 struct SavedLoan {
@@ -112,16 +112,17 @@ struct SavedLoan {
   std::vector<StepRange> steps;
 };
 
-// Where a session stands between its client and the engine.
+// The progress of a session, for a client and a server that resume it.
 struct SessionProgress {
-  uint64_t num_applied = 0;   // requests
-  uint64_t request_tail = 0;  // bytes taken of the ring of requests
-  uint64_t reply_head = 0;    // bytes sent by the ring of replies
-  uint64_t num_wanted = 0;    // batches or slots that were asked for and not sent yet
+  uint64_t num_applied = 0;   // requests that have taken effect
+  uint64_t request_tail = 0;  // bytes consumed from the ring of requests
+  uint64_t reply_head = 0;    // bytes sent over the ring of replies
+  uint64_t num_wanted = 0;    // batches or slots that were requested and not sent yet
 };
 
 struct SavedSession {
-  std::vector<std::byte> description;  // the server's; empty: it ends with its server
+  std::vector<std::byte>
+      description;  // for the next server; empty if the session ends with its server
   SessionProgress progress;
 };
 

@@ -16,7 +16,7 @@ namespace {
 
 [[noreturn]] void refuse(const char* what, uint64_t value) { refuse_state(what, value); }
 
-// One record's values, one after another.
+// Reads the values of one record in order.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -51,7 +51,7 @@ class Reader {
   std::span<const std::byte> bytes_;
 };
 
-// More than any table ever has. Each insert that follows counts one from here.
+// More than any real table has. Later inserts count on from such a value.
 constexpr int64_t kMaxSerials = int64_t{1} << 62;
 
 template <class T>
@@ -74,8 +74,7 @@ auto& found(Map& map, uint64_t key, const char* what) {
   return it->second;
 }
 
-// Applies one record to a state. What throws bad_alloc has changed nothing, or what the same record
-// does again.
+// Applies one record to a state. If it throws bad_alloc, the same record can be applied again.
 class Step {
  public:
   Step(State* state, Reader record) : s_(*state), in_(record) {}
@@ -104,7 +103,7 @@ class Step {
   }
   // Logs of earlier versions have keys with more bits of the serial.
   static int64_t short_key(int64_t key) { return key_of(serial_of(key), slot_of(key)); }
-  // Logs of earlier versions have priorities that no float holds.
+  // Logs of earlier versions have priorities outside the range of a float.
   float repaired(float priority) {
     constexpr float kMost = std::numeric_limits<float>::max();
     s_.num_repaired += priority > kMost ? 1u : 0u;
@@ -168,7 +167,7 @@ class Step {
     give_back(found(s_.loans, e.lease, "lease"));
     end_loan(e.lease);
   }
-  // Steps that a client of an earlier version read where they lay: it has gone with its server.
+  // Steps that a client of an earlier version read in place; that client has ended with its server.
   void apply(const event::Kept&) {}
   void apply(const event::LetGo&) {}
   void apply(const event::KeptSaved& e) { (void)in_.values<StepRange>(e.count); }

@@ -1,4 +1,4 @@
-// What is left of a state when memory was lost.
+// Reduces a state to the parts that survive the loss of memory.
 
 #include <algorithm>
 #include <set>
@@ -8,13 +8,13 @@
 namespace tengen::store::engine {
 namespace {
 
-// Tells which items have all their steps on disk or in the log.
+// Determines which items have all their steps on disk or in the log.
 class Survivors {
  public:
   Survivors(const State& state, const std::vector<const Schema*>& schemas)
       : state_(state), schemas_(schemas) {}
 
-  // Throws Error for an item that no store can have: its numbers were not looked at before.
+  // Throws Error for an impossible item, because its numbers have not been checked before.
   bool has(const SavedTable& table, const SavedItem& item) {
     if (table.pool >= std::min({schemas_.size(), state_.streams.size(), state_.chunks.size()})) {
       refuse_state("pool", table.pool);
@@ -38,11 +38,11 @@ class Survivors {
     }
     return true;
   }
-  // Whether an item needs steps of a chunk that the log has.
+  // Whether an item needs steps of this chunk from the log.
   bool needs(const std::pair<uint32_t, uint32_t>& chunk) const { return needed_.count(chunk) != 0; }
 
  private:
-  // How many steps, from the chunk's first, the log has without a gap.
+  // The number of steps, without a gap from the chunk's first, that the log contains.
   uint64_t num_told(uint32_t pool, uint32_t chunk) const {
     const auto told = state_.open_steps.find({pool, chunk});
     uint64_t end = 0;
@@ -74,7 +74,7 @@ uint64_t State::lose_memory(const std::vector<const Schema*>& schemas,
       if (item.key < 0 || survivors.has(table, item)) continue;
       item.key = -1;
       ++num_lost;
-      // The uses of such an item will never come, and inserts must not wait for them for ever.
+      // The uses of such an item will never come, and inserts must not wait for them forever.
       if (num_promised[i] > item.times_sampled) {
         table.num_samples += num_promised[i] - item.times_sampled;
       }

@@ -13,8 +13,8 @@
 namespace tengen::store::engine {
 namespace {
 
-// A copy of a few KiB waits for its first lines; these are asked for while the piece before it is
-// copied. The processor fetches the rest by itself.
+// A copy of a few KiB waits for its first cache lines, so these are prefetched while the previous
+// piece is copied. The processor itself prefetches the rest.
 constexpr uint64_t kPrefetchBytes = 1024;
 
 void prefetch(const std::byte* from, uint64_t num_bytes) {
@@ -28,7 +28,7 @@ void prefetch(const std::byte* from, uint64_t num_bytes) {
 void gather(const Schema& schema, const Slabs& slabs, std::span<const Piece> pieces,
             std::span<std::byte* const> out) {
   const size_t num_columns = schema.columns().size();
-  uint64_t done = 0;  // steps
+  uint64_t done = 0;  // number of steps copied
   for (size_t i = 0; i < pieces.size(); ++i) {
     const Piece& piece = pieces[i];
     const std::byte* chunk = slabs.at(piece.slot);
@@ -71,7 +71,7 @@ void stream_copy(std::byte* to, const std::byte* from, uint64_t num_bytes) {
       to += 64;
       from += 64;
     }
-    _mm_sfence();  // orders these stores before the one that tells another thread of them
+    _mm_sfence();  // orders these stores before the one that notifies another thread
   }
 #endif
   std::memcpy(to, from, num_bytes);

@@ -1,5 +1,5 @@
 #pragma once
-// Where steps lie, in chunks and in batches, and copies between the two.
+// The positions of steps in chunks and in batches, and copies between the two.
 
 #include <algorithm>
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace tengen::store::engine {
 
-// Where slots of memory lie: slot s at bases[s / slots_per_slab] + (s % slots_per_slab) * stride.
+// The addresses of slots: slot s lies at bases[s / slots_per_slab] + (s % slots_per_slab) * stride.
 struct Slabs {
   std::span<std::byte* const> bases;
   uint32_t slots_per_slab = 1;
@@ -26,26 +26,26 @@ struct Slabs {
   }
 };
 
-// Where the slots of a pool lie in this process: finds each slab when one of its slots is first
-// needed. Not thread-safe.
+// The addresses of a pool's slots in this process. Looks up each slab when one of its slots is
+// first needed. Not thread-safe.
 class SlabMap {
  public:
-  // `find` tells where slab `index` of the pool lies; it is asked once a slab.
+  // `find` returns the address of slab `index` of the pool; it is called once per slab.
   using Find = std::function<std::byte*(uint32_t index)>;
   SlabMap(uint32_t slots_per_slab, uint64_t stride, Find find)
       : slots_per_slab_(slots_per_slab), stride_(stride), find_(std::move(find)) {}
 
-  // For a client that gets its steps gathered.
+  // For a client that receives gathered steps.
   static SlabMap none() { return {1, 0, {}}; }
 
-  // Slots up to `last_slot`. Valid until the next call.
+  // Returns the slots up to `last_slot`. Valid until the next call.
   Slabs up_to(uint32_t last_slot) {
     while (bases_.size() <= last_slot / slots_per_slab_) {
       bases_.push_back(find_(static_cast<uint32_t>(bases_.size())));
     }
     return {bases_, slots_per_slab_, stride_};
   }
-  // The slots that the pieces lie in. Valid until the next call.
+  // Returns the slots that contain the pieces. Valid until the next call.
   Slabs of(std::span<const Piece> pieces) {
     uint32_t last_slot = 0;
     for (const Piece& piece : pieces) last_slot = std::max(last_slot, piece.slot);
@@ -59,8 +59,8 @@ class SlabMap {
   std::vector<std::byte*> bases_;
 };
 
-// Where the columns of a batch lie in its buffer. Column c begins at offsets[c], a multiple of 64;
-// bytes between two columns are unspecified.
+// The positions of a batch's columns in its buffer. Column c begins at offsets[c], a multiple of
+// 64. The bytes between two columns are unspecified.
 struct BatchLayout {
   BatchLayout(const Schema& schema, uint32_t num_samples, uint32_t num_steps) {
     for (const Column& column : schema.columns()) {
@@ -74,27 +74,26 @@ struct BatchLayout {
   uint64_t num_bytes = 0;
 };
 
-// Copies the steps of the pieces into out[c] for each column c of the schema, one after another, in
-// C order.
+// Copies the steps of the pieces, in order, into out[c] for each column c, in C order.
 void gather(const Schema& schema, const Slabs& slabs, std::span<const Piece> pieces,
             std::span<std::byte* const> out);
 
-// Copies `num_steps` steps from in[c], C order, into a chunk at `offset` steps.
+// Copies `num_steps` steps from in[c], in C order, into a chunk, at an offset of `offset` steps.
 void scatter(const Schema& schema, std::span<const std::byte* const> in, uint32_t num_steps,
              std::byte* chunk, uint32_t offset);
 
-// The shortest copy that goes past the cache. Shorter copies into one chunk after another are as
-// fast by memcpy, and those of a small table stay in the cache.
+// The minimum size of a copy that bypasses the cache. Shorter copies into different chunks are as
+// fast with memcpy, and the data of a small table stays in the cache.
 constexpr uint64_t kMinStreamBytes = uint64_t{32} << 10;
 
-// As memcpy, to memory that is not read soon. A long copy goes past the cache where the processor
-// can: the target is not first read from memory, and data that others need stays in the cache.
+// As memcpy, for a target that is not read soon. A long copy bypasses the cache if the processor
+// can do that: the target is not first read from memory, and other data stays in the cache.
 void stream_copy(std::byte* to, const std::byte* from, uint64_t num_bytes);
 
-// Steps `first` to `first + count - 1` of a chunk as bytes of their own, column after column.
+// Copies steps [first, first + count) of a chunk into a new buffer, column by column.
 SavedSteps pack_steps(const Schema& schema, const std::byte* chunk, uint32_t first, uint32_t count);
 
-// Writes packed steps into a chunk. Throws Error where they are no steps of the schema.
+// Writes packed steps into a chunk. Throws Error if they do not fit the schema.
 void unpack_steps(const Schema& schema, const SavedSteps& steps, std::byte* chunk);
 
 }  // namespace tengen::store::engine

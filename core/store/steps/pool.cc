@@ -8,7 +8,7 @@
 namespace tengen::store::engine {
 namespace {
 
-// A slot holds a chunk, and what a disk adds to it.
+// The size of a chunk, rounded up for a disk.
 uint64_t slot_bytes_of(const Schema& schema, const Disk* disk) {
   const uint64_t unit = disk == nullptr ? 1 : Disk::kAlignment;
   return (schema.chunk_bytes() + unit - 1) / unit * unit;

@@ -14,13 +14,13 @@
 
 namespace tengen::store::engine {
 
-// Not thread-safe; nothing blocks. A writer takes a chunk while it is empty; the chunk comes back
-// when nobody needs it any more. Without a disk a chunk's number is that of its slot; with a disk,
+// Not thread-safe; nothing blocks. A writer takes an empty chunk; the chunk returns when nobody
+// needs it any more. Without a disk, a chunk's number is the number of its slot; with a disk,
 // `staging` knows where the chunk is.
 class Pool {
  public:
-  // `memory` and `disk` outlive the pool, which is number `number` in both; `log` and
-  // `num_touched` as for Streams; without `disk` chunks are in memory alone. Throws Error where a
+  // `memory` and `disk` must outlive the pool; `number` is the pool's index in both. `log` and
+  // `num_touched` are as for Streams. Without `disk`, chunks are only in memory. Throws Error if a
   // budget cannot hold even one chunk.
   Pool(Schema schema, Memory* memory, uint32_t number, Log* log = nullptr, Disk* disk = nullptr,
        uint64_t* num_touched = nullptr);
@@ -29,31 +29,31 @@ class Pool {
   Streams& streams() { return streams_; }
   const Streams& streams() const { return streams_; }
   const Slots& slots() const { return slots_; }
-  // Null where chunks are in memory alone.
+  // Null if chunks are only in memory.
   Staging* staging() { return staging_.get(); }
   const Staging* staging() const { return staging_.get(); }
 
-  // Takes an empty chunk; none where there is no memory now. `num_beside` as for
+  // Takes an empty chunk, or returns none if there is no memory now. `num_beside` is as for
   // Staging::begin_chunk().
   std::optional<uint32_t> take_chunk(uint64_t num_beside = 0);
-  // Gives back a chunk that was taken and not used.
+  // Gives back a chunk that was taken but not used.
   void return_chunk(uint32_t chunk);
-  // The slot of a chunk. Precondition: the chunk is being filled, or a loan has it.
+  // The slot of a chunk. Precondition: the chunk is being filled, or is part of a loan.
   uint32_t slot_of(uint32_t chunk) const {
     return staging_ == nullptr ? chunk : staging_->residence().slot_of(chunk);
   }
   // Starts the transfers that the disk can do now. Does nothing without a disk.
   void advance();
-  // Says that the last chunk of a stream is filled.
+  // Reports that the last chunk of a stream is full.
   void complete_last(uint32_t stream);
 
-  // Goes on with the slabs, streams and chunks of a store that ended; items and loans hold their
-  // steps between the two calls. `granted` are chunks that writers have and have not filled. Throws
-  // Error where a slab is missing.
+  // Restore the slabs, streams and chunks of an earlier store; items and loans must hold their
+  // steps between the two calls. `granted` are chunks that writers hold and have not filled. Throw
+  // Error if a slab is missing.
   void begin_restore(uint32_t num_slabs, std::span<const SavedStream> streams,
                      std::span<const SavedChunk> chunks, uint32_t num_places);
-  // Call between the two: gives a chunk that is neither in memory nor on disk its steps. Throws
-  // Error where there is no memory for it.
+  // Restores the steps of a chunk that is neither in memory nor on disk. Call it between
+  // begin_restore() and end_restore(). Throws Error if there is no memory for the chunk.
   void restore_steps(uint32_t chunk, std::span<const SavedSteps> steps);
   void end_restore(std::span<const uint32_t> granted);
 

@@ -87,7 +87,7 @@ uint32_t Residence::take_place() {
     return place;
   }
   if (has_new_place()) {
-    // So that no place needs memory when it becomes free.
+    // Reserved here, so that freeing a place needs no memory.
     if (free_places_.capacity() <= num_places_) free_places_.reserve(2 * size_t{num_places_} + 1);
     disk_->add(slots_->slot_bytes());
     if (short_places_.empty()) return num_places_++;
@@ -123,7 +123,7 @@ void Residence::end_save(uint32_t chunk, const TransferResult& result) {
     cell.place = kNowhere;
   }
   if (cell.is_dead) {
-    // A chunk that is being saved counts as not saved; no checkpoint names its place.
+    // A chunk that is being saved counts as unsaved, and no checkpoint refers to its place.
     if (cell.place != kNowhere) free_places_.push_back(cell.place);
     cell.place = kNowhere;
     cell.io = Io::kNone;
@@ -176,7 +176,7 @@ Transfer Residence::transfer_of(uint32_t chunk) const {
 }
 
 void Residence::begin_restore(std::span<const SavedChunk> chunks, uint32_t num_places) {
-  // Free places at the end that nothing names are given up.
+  // Without checkpoints, unused places at the end of the file are dropped.
   num_places_ = disk_->has_checkpoints() ? num_places : 0;
   for (const SavedChunk& saved : chunks) {
     Cell& cell = cells_.emplace_back();
@@ -220,7 +220,7 @@ std::vector<bool> Residence::end_restore(std::span<const uint32_t> live,
   disk_->add(num_places_ * slots_->slot_bytes());
   for (uint32_t place = num_places_; place-- > 0;) {
     if (is_used[place]) continue;
-    // The last checkpoint may still name the place of a chunk that nobody needs.
+    // The last checkpoint may still refer to the place of an unneeded chunk.
     if (disk_->has_checkpoints()) {
       frozen_.push_back({place, 0});
     } else {
@@ -232,7 +232,7 @@ std::vector<bool> Residence::end_restore(std::span<const uint32_t> live,
 
 void Residence::begin_checkpoint() {
   saved_.clear();
-  saved_.reserve(num_complete_);  // now, as nobody can be refused later
+  saved_.reserve(num_complete_);  // now, because a later failure could not be reported
   ++num_checkpoints_;
   num_of_checkpoint_ = num_complete_;
 }

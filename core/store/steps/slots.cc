@@ -8,14 +8,14 @@
 namespace tengen::store::engine {
 namespace {
 
-// Large enough for huge pages and few mappings, small enough that pools share a budget well.
+// Large enough for huge pages and few mappings, small enough for pools to share a budget evenly.
 constexpr uint64_t kSlabBytes = uint64_t{16} << 20;
-// Of the budget, so that a small one still serves several pools.
+// The minimum number of slabs in a budget, so that a small budget still serves several pools.
 constexpr uint64_t kSlabsInBudget = 128;
-// Calls without a slab until the file system is asked again.
+// The number of failed calls before the file system is checked again.
 constexpr uint32_t kMaxSkipped = 16;
 
-// Of slabs that a store which goes on has there.
+// Whether a folder has slabs of an earlier store.
 bool has_slabs(const std::string& directory) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
@@ -44,7 +44,7 @@ std::byte* Memory::allocate(const std::string& name, uint64_t num_bytes) {
 std::byte* Memory::try_allocate(const std::string& name, uint64_t num_bytes) {
   if (!trouble_.empty() && ++num_skipped_ < kMaxSkipped) return nullptr;
   try {
-    // Without it what cannot be had is cleared first, page by page.
+    // Without this check, allocate() would clear page by page before it fails.
     if (!directory_.empty()) transport::SharedMemory::check_room(directory_, num_bytes);
     std::byte* slab = allocate(name, num_bytes);
     trouble_.clear();
@@ -77,7 +77,7 @@ std::optional<uint32_t> Slots::take() {
 }
 
 uint64_t Slots::max_slots() const {
-  // Their numbers have 32 bits.
+  // Slot indices have 32 bits.
   const uint64_t most = UINT32_MAX / slots_per_slab_;
   return std::min(memory_->part_bytes() / slab_bytes(), most) * slots_per_slab_;
 }
@@ -91,7 +91,7 @@ bool Slots::grow() {
   if (log_ != nullptr) {
     log_->add(event::SlabsGrown{pool_, static_cast<uint32_t>(bases_.size())});
   }
-  // The lowest first, as they are taken from the back.
+  // Lowest last, because slots are taken from the back.
   for (uint32_t i = slots_per_slab_; i-- > 0;) {
     free_.push_back(static_cast<uint32_t>(num_slots_) - slots_per_slab_ + i);
   }
@@ -112,7 +112,7 @@ void Slots::begin_restore(uint32_t num_slabs) {
 }
 
 void Slots::end_restore(const std::vector<bool>& is_taken) {
-  // Slabs that were made meanwhile, for steps of the log, have put theirs here.
+  // Slabs created during the restore, for steps from the log, have added their slots here.
   free_.clear();
   for (uint32_t slot = static_cast<uint32_t>(num_slots_); slot-- > 0;) {
     if (!is_taken[slot]) free_.push_back(slot);

@@ -5,7 +5,7 @@
 namespace tengen::store::engine {
 namespace {
 
-// How many saves are under way at once; with more of them, loads would wait behind them.
+// The maximum number of concurrent saves; with more, loads would wait for them.
 constexpr uint64_t kMaxSaves = 8;
 
 }  // namespace
@@ -69,7 +69,7 @@ bool Staging::start_fetch(uint64_t lease, Pins& pins) {
   taken_.clear();
   taken_.reserve(num_loads);
   disk_->tier().reserve(num_loads);
-  // Chunks that are in memory must not be evicted for the missing ones.
+  // Resident chunks must not be evicted for the missing ones.
   for (const uint32_t chunk : pins.chunks) residence_.pin(chunk);
   const auto undo = [&] {
     for (const uint32_t slot : taken_) slots_->give_back(slot);
@@ -78,7 +78,7 @@ bool Staging::start_fetch(uint64_t lease, Pins& pins) {
   size_t num_lacking = 0;
   try {
     while (taken_.size() < num_loads) {
-      // Evicts chunks for a fetch only where enough of them can be evicted.
+      // Chunks are evicted for a fetch only if enough of them can be evicted.
       const std::optional<uint32_t> slot = slots_->take();
       if (!slot) break;
       taken_.push_back(*slot);
@@ -128,8 +128,8 @@ void Staging::end_fetch(uint64_t lease) {
 
 void Staging::advance() {
   start_saves();
-  // A try costs time by the fetch's size, and most calls come from other sessions. The file system
-  // may have room again without a word.
+  // An attempt takes time proportional to the fetch's size, and most calls come from other
+  // sessions. The file system may have space again without notice.
   if (!queued_ || (!has_news_ && slots_->trouble().empty())) return;
   const uint64_t lease = *queued_;
   if (start_fetch(lease, fetches_.at(lease))) queued_.reset();
@@ -158,7 +158,7 @@ bool Staging::loaded(uint32_t chunk, const TransferResult& result) {
   bool may_go_on = queued_.has_value();
   for (const uint64_t lease : awaited.mapped()) {
     const auto it = fetches_.find(lease);
-    if (it == fetches_.end()) {  // its session has ended, and the slot is free for others
+    if (it == fetches_.end()) {  // its session has ended, so the slot is free for others
       may_go_on = true;
       continue;
     }

@@ -1,6 +1,5 @@
 #pragma once
-// The disk side of a pool: saves the chunks that writers have filled, and loads the chunks that
-// loans need.
+// The disk side of a pool: saves chunks that writers have filled, and loads chunks for loans.
 
 #include <cstdint>
 #include <map>
@@ -17,11 +16,11 @@
 
 namespace tengen::store::engine {
 
-// Where the chunks of samples were when their loan began, counted for each piece: a chunk with
+// Where the chunks of samples were when their loan began. Counted per piece, so a chunk with
 // several samples counts several times.
 struct ChunkReads {
-  uint64_t num_hits = 0;    // in memory
-  uint64_t num_misses = 0;  // on disk, or on the way from there
+  uint64_t num_hits = 0;    // pieces with the chunk in memory
+  uint64_t num_misses = 0;  // pieces with the chunk on disk, or being loaded
 
   void operator+=(const ChunkReads& more) {
     num_hits += more.num_hits;
@@ -30,56 +29,55 @@ struct ChunkReads {
 };
 
 // Not thread-safe; nothing blocks. Chunks are saved in the order in which they become complete,
-// once half of the memory is used, or for a checkpoint; so a store that fits into memory writes
-// only checkpoints. Chunks that are not saved may not use all the memory, so that loans do not wait
-// for writers, except for one chunk of each writer where memory is that small.
+// when half of the memory is used or for a checkpoint. So a store that fits in memory writes only
+// checkpoints. Unsaved chunks must not use all of the memory, so that loans do not wait for
+// writers; but each writer may have one chunk even if memory is too small for that.
 class Staging {
  public:
-  // `slots` and `disk` outlive the staging.
+  // `slots` and `disk` must outlive the staging.
   Staging(uint32_t pool, Slots* slots, Disk* disk, Log* log)
       : pool_(pool), slots_(slots), disk_(disk), residence_(pool, slots, disk, log) {}
 
-  // Takes a chunk for a writer; none until a save is done, or room is made. A writer that has no
-  // chunk to fill gets one even where loans need the memory, as otherwise it would wait for the
-  // `num_beside` other writers, which may be idle: these may have one each.
+  // Takes a chunk for a writer. Returns none until a save has ended or room has been made. A writer
+  // without a chunk to fill gets one even if loans need the memory, because it would otherwise wait
+  // for the `num_beside` other writers, which may be idle. Each of these may also have one chunk.
   std::optional<uint32_t> begin_chunk(uint64_t num_beside);
-  // Where the chunks are; its transfers, pins and evictions are this class's.
+  // Where the chunks are. Only this class starts its transfers, pins and evictions.
   Residence& residence() { return residence_; }
   const Residence& residence() const { return residence_; }
 
-  // Says that loans of `num_chunks` will come, until expect_no_more(); memory is reserved for the
-  // largest one of all sessions.
+  // Announces loans of up to `num_chunks` chunks, until expect_no_more(). Memory is reserved for
+  // the largest loan of all sessions.
   void expect(uint32_t session, uint64_t num_chunks) {
     uint64_t& most = expected_[session];
     most = std::max(most, num_chunks);
     reserve_ = std::max(reserve_, num_chunks);
   }
   void expect_no_more(uint32_t session);
-  // Says that nobody needs a chunk any more.
+  // Reports that nobody needs a chunk any more.
   void drop(uint32_t chunk) {
     residence_.drop(chunk);
     has_news_ = true;
   }
-  // Whether a fetch may begin: no earlier one still waits for memory.
+  // Whether a fetch may begin; false while an earlier one waits for memory.
   bool can_fetch() const { return !queued_; }
-  // Brings the chunks that `pieces` name into memory and keeps them there until end_fetch().
-  // Precondition: can_fetch().
+  // Loads the chunks of `pieces` into memory until end_fetch(). Precondition: can_fetch().
   void fetch(uint64_t lease, std::span<const Piece> pieces);
   enum class Fetch { kUnderWay, kReady, kDamaged };
   Fetch state_of(uint64_t lease) const;
   void end_fetch(uint64_t lease);
-  // The chunks of a damaged fetch that cannot be read.
+  // The unreadable chunks of a damaged fetch.
   const std::vector<uint32_t>& damaged_of(uint64_t lease) const {
     return fetches_.at(lease).damaged;
   }
   // The counts of a fetch that is ready.
   const ChunkReads& reads_of(uint64_t lease) const { return fetches_.at(lease).reads; }
 
-  // Starts the saves and loads that can be started now.
+  // Starts the saves and loads that can start now.
   void advance();
   bool is_saving() const { return num_saves_ > 0; }
-  // Whether writers, or a fetch, can go on only when items are removed, as the disk's budget is
-  // used up. With checkpoints, until enough places are freed to be worth one.
+  // Whether writers, or a fetch, must wait until items are removed, because the disk's budget is
+  // used up. With checkpoints, only until enough places are freed to be worth a checkpoint.
   bool needs_room() const {
     return num_saves_ == 0 && !residence_.has_place() && !residence_.has_enough_frozen() &&
            !disk_->waits_for_room();
@@ -87,13 +85,13 @@ class Staging {
   bool fetch_needs_room() const {
     return queued_ && needs_room() && residence_.num_unsaved() > max_unsaved();
   }
-  // Of a checkpoint that the residence has begun: whether its chunks are saved, or the disk has no
-  // place for them.
+  // For a checkpoint that the residence has begun: whether its chunks are saved, and whether the
+  // disk has no place for them.
   bool has_checkpoint_saved() const { return residence_.num_of_checkpoint() == 0; }
   bool is_checkpoint_stuck() const {
     return !has_checkpoint_saved() && num_saves_ == 0 && !residence_.has_place();
   }
-  // Whether waiting callers can go on only when the next checkpoint is made. `has_items`: whether
+  // Whether waiting callers can continue only after the next checkpoint. `has_items` says whether
   // there are items that could be removed to make room.
   bool wants_checkpoint(bool has_items) const {
     return num_saves_ == 0 && wants_saves() && residence_.has_complete() &&
@@ -101,19 +99,19 @@ class Staging {
            (residence_.has_enough_frozen() || !has_items);
   }
 
-  // Says that a load, or a save, has ended; advance() must follow. Returns whether a waiting caller
-  // may go on.
+  // Report that a load or a save has ended; advance() must follow. loaded() returns whether a
+  // waiting caller may continue.
   bool loaded(uint32_t chunk, const TransferResult& result);
   void saved(uint32_t chunk, const TransferResult& result);
 
-  // Goes on as Residence does, between whose two calls loans fetch their chunks.
+  // As in Residence. Between begin_restore() and end_restore(), loans fetch with resume_fetch().
   void resume_fetch(uint64_t lease, std::span<const Piece> pieces);
   void end_restore(std::span<const uint32_t> live, std::span<const uint32_t> unfinished);
 
  private:
   struct Pins {
-    std::vector<uint32_t> chunks;  // one a piece
-    uint64_t num_missing = 0;      // different ones
+    std::vector<uint32_t> chunks;  // one chunk per piece
+    uint64_t num_missing = 0;      // distinct chunks not in memory
     bool has_slots = false;
     ChunkReads reads;
     std::vector<uint32_t> damaged;
@@ -123,21 +121,22 @@ class Staging {
   bool wants_saves() const;
   std::optional<uint32_t> take_slot();
   void start_saves();
-  // Begins to load all missing chunks, or none where memory does not hold all.
+  // Begins to load all missing chunks, or none if memory cannot hold all of them.
   bool start_fetch(uint64_t lease, Pins& pins);
 
   const uint32_t pool_;
   Slots* const slots_;
   Disk* const disk_;
   Residence residence_;
-  std::unordered_map<uint32_t, uint64_t> expected_;  // chunks of a loan, by session
-  uint64_t reserve_ = 0;                             // the most of these
-  uint64_t num_saves_ = 0;                           // under way
+  std::unordered_map<uint32_t, uint64_t> expected_;  // chunks per loan, by session
+  uint64_t reserve_ = 0;                             // maximum of expected_
+  uint64_t num_saves_ = 0;                           // saves in progress
   std::unordered_map<uint64_t, Pins> fetches_;       // by lease, until end_fetch()
   std::optional<uint64_t> queued_;                   // the fetch that waits for memory
-  bool has_news_ = false;  // whether there may be more memory than when it was tried last
-  std::unordered_map<uint32_t, std::vector<uint64_t>> awaited_;  // by chunk that is being loaded
-  std::vector<uint32_t> missing_;                                // kept for its memory
+  bool has_news_ = false;  // whether memory may have become free since the last attempt
+  std::unordered_map<uint32_t, std::vector<uint64_t>>
+      awaited_;                    // waiting leases, by chunk that is being loaded
+  std::vector<uint32_t> missing_;  // reused to save allocations
   std::vector<uint32_t> taken_;
 };
 

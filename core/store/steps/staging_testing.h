@@ -1,5 +1,5 @@
 #pragma once
-// A small memory with a disk below it, for tests, and how to fill it.
+// A small memory with a disk, for tests, and helpers to fill it.
 
 #include <cstdint>
 #include <optional>
@@ -23,14 +23,14 @@ inline TableConfig table_of(const std::string& name, const char* sampler, uint64
   return config;
 }
 
-// Each item is drawn once.
+// Each item is sampled once.
 inline TableConfig queue_of(const std::string& name, uint64_t max_items) {
   TableConfig config = table_of(name, "fifo", max_items);
   config.max_times_sampled = 1;
   return config;
 }
 
-// A store of one pool, of `num_slots` chunks in memory, without limit where there is no disk.
+// A store with one pool and `num_slots` chunks in memory; without a disk, memory is ample.
 struct SmallWorld {
   SmallWorld(uint64_t num_slots, uint64_t num_rows, uint32_t length = 1)
       : memory("", (num_rows == 0 ? 100'000 : num_slots) * kSlot),
@@ -41,7 +41,7 @@ struct SmallWorld {
   uint64_t* at(uint32_t slot) {
     return reinterpret_cast<uint64_t*>(engine.pool(0).slots().at(slot));
   }
-  // A chunk of numbers from `first` on; its slot, or none.
+  // Appends a chunk with the numbers from `first` on. Returns its slot, or none.
   std::optional<uint32_t> append(uint32_t writer, uint64_t first) {
     const std::optional<uint32_t> slot = engine.grant(writer);
     if (!slot) return slot;
@@ -69,7 +69,7 @@ struct SmallWorld {
     return collected;
   }
 
-  // Of loans of a table.
+  // The number of chunk reads for loans of a table.
   uint64_t num_reads(uint32_t table) const {
     const ChunkReads& reads = engine.chunk_reads(table);
     return reads.num_hits + reads.num_misses;
@@ -82,7 +82,7 @@ struct SmallWorld {
   Rng rng{1, 0, 0, 0, Purpose::kTest};
 };
 
-// Fills a table with the numbers 0 to count - 1, an item a step.
+// Fills a table with one item per step: the numbers 0 to count - 1.
 inline uint32_t fill(SmallWorld& world, uint32_t table, uint64_t count) {
   const SessionId session = world.engine.begin_session();
   const uint32_t writer = world.engine.open_writer(session, "filler", 0).writer;

@@ -1,5 +1,5 @@
 #pragma once
-// What a pool asks of the disk below its memory.
+// The interface between a pool and the disk.
 
 #include <algorithm>
 #include <cstddef>
@@ -8,31 +8,32 @@
 
 namespace tengen::store::engine {
 
-// A chunk on its way between a slot of memory and its row on disk.
+// The copy of a chunk between a slot of memory and its row on disk.
 struct Transfer {
   uint32_t pool = 0;
   uint32_t chunk = 0;
-  uint32_t place = 0;     // the row, in the file of the pool
-  uint32_t checksum = 0;  // CRC-32C of a row that is read
+  uint32_t place = 0;     // index of the row in the pool's file
+  uint32_t checksum = 0;  // CRC-32C of a row to read
   std::byte* memory = nullptr;
-  uint64_t num_bytes = 0;   // the size of every row of the pool
-  uint64_t room_bytes = 0;  // of a save: what the disk's budget leaves for other rows of all pools
+  uint64_t num_bytes = 0;  // the size of every row of the pool
+  uint64_t room_bytes =
+      0;  // for a save: the part of the disk's budget that is left for other rows of all pools
 };
 
-// How a transfer ended.
+// The result of a transfer.
 struct TransferResult {
-  std::string error;         // empty: it succeeded
-  uint32_t checksum = 0;     // of a row that was written
-  bool is_shortage = false;  // whether it may succeed later, at the same row too
+  std::string error;         // empty on success
+  uint32_t checksum = 0;     // CRC-32C of a row that was written
+  bool is_shortage = false;  // whether a retry at the same row may succeed later
 };
 
-// Copies rows, any number at a time, but only after the log holds the changes that led to a
-// transfer: until then a row or a slot may belong to another chunk. Neither call blocks; the
-// engine's loaded() or saved() is called later, when a transfer has ended.
+// Copies rows, any number at the same time, but only after the log contains the changes that led to
+// a transfer: until then, a row or a slot may belong to another chunk. Neither load() nor save()
+// blocks; the engine's loaded() or saved() is called when a transfer has ended.
 class Tier {
  public:
   virtual ~Tier() = default;
-  // Sees to it that the next `num_transfers` calls of load() and save() need no more memory.
+  // Reserves memory, so that the next `num_transfers` calls of load() and save() allocate none.
   virtual void reserve(size_t /*num_transfers*/) {}
   virtual void load(const Transfer& transfer) = 0;
   virtual void save(const Transfer& transfer) = 0;
@@ -41,12 +42,12 @@ class Tier {
 // The disk of a store: one budget for the rows of all pools. Not thread-safe.
 class Disk {
  public:
-  // Sizes of slots and rows are multiples of this, so that a disk reads and writes them in place.
+  // Sizes of slots and rows are multiples of this, so that a disk can read and write them in place.
   static constexpr uint64_t kAlignment = 4096;
 
-  // `tier` outlives the disk. Where a row cannot be read, its items are removed. With
-  // `has_checkpoints` a row is not overwritten while a checkpoint names it, or, once no more
-  // checkpoints are made, while there is other room.
+  // `tier` must outlive the disk. If a row cannot be read, its items are removed. With
+  // `has_checkpoints`, a row is not overwritten while a checkpoint refers to it. If no more
+  // checkpoints are made, it is overwritten only when there is no other space.
   Disk(Tier* tier, uint64_t budget_bytes, bool has_checkpoints = false)
       : tier_(tier),
         all_bytes_(budget_bytes),
@@ -61,37 +62,37 @@ class Disk {
   void give_up_checkpoints() { makes_checkpoints_ = false; }
   bool makes_checkpoints() const { return makes_checkpoints_; }
   uint64_t room_bytes() const { return budget_bytes_ - std::min(used_bytes_, budget_bytes_); }
-  // Whether there is room for one row more.
+  // Whether there is space for one more row.
   bool has_room(uint64_t row_bytes) const { return used_bytes_ + row_bytes <= budget_bytes_; }
   void add(uint64_t num_bytes) { used_bytes_ += num_bytes; }
-  // Says that a row could not be written for want of room: the disk takes no more rows than it has
-  // now, until regain().
+  // Reports that a row could not be written for lack of space. The disk then accepts no more rows
+  // than it has now, until regain().
   void give_back(uint64_t row_bytes) {
     is_short_ = true;
     used_bytes_ -= row_bytes;
     budget_bytes_ = used_bytes_;
   }
-  // Says that a row is bad, and never used again.
+  // Reports that a row is bad, so that it is never used again.
   void give_up(uint64_t row_bytes) {
     used_bytes_ -= row_bytes;
     all_bytes_ -= std::min(row_bytes, all_bytes_);
     budget_bytes_ -= std::min(row_bytes, budget_bytes_);
   }
-  // Says that there is room again.
+  // Reports that there is space again.
   void regain() {
     budget_bytes_ = all_bytes_;
     is_short_ = false;
   }
-  // Whether callers that need a row wait for room, instead of removing items that would be kept.
+  // Whether callers that need a row wait for space, so that items need not be removed.
   bool waits_for_room() const { return is_short_ && makes_checkpoints_; }
 
  private:
   Tier* const tier_;
-  uint64_t all_bytes_;  // the budget where the file system has so much
+  uint64_t all_bytes_;  // the budget if the file system has enough space
   uint64_t budget_bytes_;
   const bool has_checkpoints_;
   bool makes_checkpoints_;
-  bool is_short_ = false;  // the file system has less room than the budget
+  bool is_short_ = false;  // the file system has less space than the budget
   uint64_t used_bytes_ = 0;
 };
 

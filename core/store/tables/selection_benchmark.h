@@ -1,5 +1,5 @@
 #pragma once
-// Draws alone, on one thread: neither items nor steps, and nobody else.
+// Measures sampling alone, on one thread: without items, steps or other callers.
 
 #include <chrono>
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace tengen::store::engine {
 
-// Seconds of so many batches of draws from `num_items` slots. For samplers by priority those of the
-// drawn slots change after each, as a learner's do.
+// Returns the seconds to sample `num_batches` batches from `num_items` slots. For the prioritized
+// sampler, the priorities of the sampled slots change after each batch, as with a learner.
 inline double benchmark_selection(const SelectorConfig& config, uint32_t num_items,
                                   uint32_t batch_size, uint32_t num_batches) {
   const std::unique_ptr<Selector> selector = make_selector(config);

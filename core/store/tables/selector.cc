@@ -24,8 +24,8 @@ class Uniform final : public Selector {
   SlotSet slots_;
 };
 
-// The oldest item, whatever its priority. A binary heap by age, any member of which can be removed:
-// items that come back from a loan are as old as they were.
+// Always chooses the oldest item. A binary heap by age from which any member can be removed. Items
+// that return from a loan keep their age.
 class Fifo final : public Selector {
  public:
   void reserve(uint32_t num_slots) override {
@@ -91,11 +91,11 @@ class Fifo final : public Selector {
   }
 
   std::vector<Entry> entries_;
-  std::vector<uint32_t> places_;  // by slot
+  std::vector<uint32_t> places_;  // heap positions, by slot
 };
 
-// Source: Schaul et al. 2016, "Prioritized Experience Replay", section 3.3, proportional. Where all
-// priorities are 0, all items are equal, and where the exponent is, whatever they are.
+// Source: Schaul et al. 2016, "Prioritized Experience Replay", section 3.3, proportional variant.
+// If all priorities are 0, or if the exponent is 0, sampling is uniform.
 class Prioritized final : public Selector {
  public:
   explicit Prioritized(double exponent) : exponent_(exponent) {}
@@ -143,7 +143,7 @@ class Prioritized final : public Selector {
   }
 
  private:
-  // Within a range of float in which the sum over all items stays finite, and small priorities
+  // Clamped to a range of float in which the sum over all items stays finite, and small priorities
   // stay above 0.
   float weight(double priority) const {
     if (priority == 0.0 && exponent_ > 0.0) return 0.0f;
@@ -153,7 +153,7 @@ class Prioritized final : public Selector {
   double exponent_;
   SumTree tree_{64};
   SlotSet slots_;
-  std::vector<float> weights_;  // of a batch, kept for their memory
+  std::vector<float> weights_;  // weights of a batch; reused to save allocations
   std::vector<double> positions_;
   std::vector<uint32_t> found_;
 };

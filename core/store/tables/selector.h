@@ -1,5 +1,5 @@
 #pragma once
-// Which item a table draws next, or gives up next: one interface for samplers and removers.
+// The interface of samplers and removers, which choose the item that a table samples or removes.
 
 #include <cstdint>
 #include <memory>
@@ -13,54 +13,55 @@ namespace tengen::store::engine {
 
 struct Draw {
   uint32_t slot;
-  double probability;  // of this slot in this draw
+  double probability;  // the probability of sampling this slot
 };
 
-// A set of slots, numbers that a table reuses for its items. Not thread-safe; nothing blocks or
-// costs more than a logarithm of the size.
+// A set of slots, the indices that a table reuses for its items. Not thread-safe; nothing blocks,
+// and a call takes at most logarithmic time in the size.
 class Selector {
  public:
   virtual ~Selector() = default;
 
-  // Sees to it that no call for slots below `num_slots` fails for want of memory, but
-  // set_priorities() and draw_batch(). Changes nothing where it throws bad_alloc.
+  // Reserves memory, so that no call for slots below `num_slots` fails for lack of memory, except
+  // set_priorities() and draw_batch(). Changes nothing if it throws bad_alloc.
   virtual void reserve(uint32_t num_slots) = 0;
-  // Adds a slot that is not in the set. `serial` >= 0 increases from item to item;
+  // Adds a slot that is not in the set. `serial` is >= 0 and increases from item to item;
   // `priority` is finite and >= 0.
   virtual void insert(uint32_t slot, int64_t serial, double priority) = 0;
-  // Removes a slot of the set.
+  // Removes a slot that is in the set.
   virtual void remove(uint32_t slot) = 0;
-  // Gives slots of the set new priorities; the last one where a slot repeats. Does nothing where
-  // priorities do not count.
+  // Sets the priorities of slots in the set. If a slot repeats, its last priority counts. Does
+  // nothing if the selector ignores priorities.
   virtual void set_priorities(std::span<const uint32_t> /*slots*/,
                               std::span<const double> /*priorities*/) {}
   virtual uint32_t size() const = 0;
   // Whether `slot` is in the set.
   virtual bool contains(uint32_t slot) const = 0;
 
-  // One draw; the set stays what it was. size() >= 1.
+  // Samples one slot; the set does not change. Precondition: size() >= 1.
   virtual Draw draw(Rng& rng) = 0;
-  // Draws of one batch, from one state of the set: for prioritized, one from each of as many
-  // equal parts of the total. size() >= 1. Changes nothing where it throws bad_alloc.
+  // Samples one batch from one state of the set. The prioritized selector divides the total into
+  // draws.size() equal parts and samples one slot from each. Precondition: size() >= 1. Changes
+  // nothing if it throws bad_alloc.
   virtual void draw_batch(Rng& rng, std::span<Draw> draws) {
     for (Draw& one : draws) one = draw(rng);
   }
 };
 
-// What a selector is made from.
+// The settings of a selector.
 struct SelectorConfig {
-  std::string kind = "uniform";  // or prioritized, or fifo
+  std::string kind = "uniform";  // "uniform", "prioritized" or "fifo"
   double exponent = 0.6;         // of prioritized: weight = priority^exponent
 };
 
-// A selector with defaults for the rest.
+// A config of this kind, with default settings.
 inline SelectorConfig selector_of(std::string kind) {
   SelectorConfig config;
   config.kind = std::move(kind);
   return config;
 }
 
-// Throws Error for an unknown kind or a setting out of range.
+// Throws Error if the kind is unknown or a setting is out of range.
 std::unique_ptr<Selector> make_selector(const SelectorConfig& config);
 
 }  // namespace tengen::store::engine

@@ -1,5 +1,5 @@
 #pragma once
-// Slots: numbers of things in an array that are used again once the things are gone.
+// Slots: indices in an array that are reused when their elements are gone.
 
 #include <cstddef>
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace tengen::store::engine {
 
-// The number of a new thing in `values`: one of `free`, or the next. Giving it back to `free` needs
-// no more memory.
+// Returns the slot of a new element of `values`: a slot from `free`, or the next index. Returning
+// the slot to `free` then needs no more memory.
 template <class Value>
 uint32_t take_slot(std::vector<Value>* values, std::vector<uint32_t>* free) {
   if (free->empty()) {
@@ -22,8 +22,8 @@ uint32_t take_slot(std::vector<Value>* values, std::vector<uint32_t>* free) {
   return slot;
 }
 
-// A set of slots in one dense array, so that any of them can be drawn or removed in one step. Not
-// thread-safe.
+// A set of slots in one dense array, so that any member can be sampled or removed in constant time.
+// Not thread-safe.
 class SlotSet {
  public:
   static constexpr uint32_t kAbsent = UINT32_MAX;
@@ -33,7 +33,7 @@ class SlotSet {
   bool contains(uint32_t slot) const { return place_of(slot) != kAbsent; }
   uint32_t place_of(uint32_t slot) const { return slot < places_.size() ? places_[slot] : kAbsent; }
 
-  // Sees to it that push() of slots below `num_slots` needs no more memory.
+  // Reserves memory, so that push() of slots below `num_slots` allocates none.
   void reserve(size_t num_slots) {
     members_.reserve(num_slots);
     places_.reserve(num_slots);
@@ -48,7 +48,7 @@ class SlotSet {
     members_.pop_back();
     places_[slot] = kAbsent;
   }
-  // Exchanges the slots at two places.
+  // Exchanges the slots at positions `a` and `b`.
   void swap(uint32_t a, uint32_t b) {
     std::swap(members_[a], members_[b]);
     places_[members_[a]] = a;
@@ -57,7 +57,7 @@ class SlotSet {
 
  private:
   std::vector<uint32_t> members_;
-  std::vector<uint32_t> places_;  // by slot, kAbsent where it is not a member
+  std::vector<uint32_t> places_;  // positions by slot; kAbsent if not a member
 };
 
 }  // namespace tengen::store::engine

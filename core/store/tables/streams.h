@@ -1,6 +1,6 @@
 #pragma once
-// Who holds which steps: streams of chunks, each chunk a fixed number of steps in one slot of
-// memory, counted by the items, writers and batches that need it.
+// Tracks which steps are in use. A stream consists of chunks, and each chunk is a fixed number of
+// steps in one slot of memory, with a count of the items, writers and batches that need it.
 
 #include <algorithm>
 #include <cstdint>
@@ -15,22 +15,22 @@
 
 namespace tengen::store::engine {
 
-// Steps one after another in one chunk.
+// Consecutive steps in one chunk.
 struct Piece {
-  // of memory; in a pool with a disk the chunk's number, until the chunk has a slot
+  // a slot of memory; in a pool with a disk, the chunk's number until the chunk has a slot
   uint32_t slot;
-  uint32_t offset;  // of the first step, in steps
+  uint32_t offset;  // position of the first step in the chunk
   uint32_t num_steps;
 };
 
-// A stream is what one writer appends; its steps are counted from 0 and lie in chunks of equal
-// length. A chunk lives while an item, a batch or its writer holds it; then its slot is free. Not
-// thread-safe; nothing blocks, and the cost of a call grows only with the chunks that it names.
+// A stream contains the steps of one writer, counted from 0, in chunks of equal length. A chunk
+// lives while an item, a batch or its writer holds it; then its slot is free. Not thread-safe;
+// nothing blocks, and a call takes time proportional to the number of chunks it names.
 class Streams final : public StepHolder {
  public:
-  // `log` outlives the streams and records changes to them, as streams of pool `pool`; null: none
-  // is recorded. `num_touched` outlives them too and is what they add their cost to, beside others;
-  // null: they count alone.
+  // `log` must outlive the streams, and records their changes as streams of pool `pool`, or nothing
+  // if null. `num_touched` must outlive them too; they add their cost to it, and may share it with
+  // other objects. If null, they use their own counter.
   explicit Streams(uint32_t steps_per_chunk, Log* log = nullptr, uint32_t pool = 0,
                    uint64_t* num_touched = nullptr)
       : steps_per_chunk_(steps_per_chunk),
@@ -40,38 +40,38 @@ class Streams final : public StepHolder {
   Streams(const Streams&) = delete;
 
   uint32_t steps_per_chunk() const { return steps_per_chunk_; }
-  // How many chunks live.
+  // The number of live chunks.
   uint64_t num_chunks() const { return num_chunks_; }
 
-  // Begins a stream, whose writer holds its chunks until close().
+  // Begins a stream. Its writer holds its chunks until close().
   uint32_t open();
   // Appends the stream's next chunk, which lies in `slot`. The writer holds it.
   void append(uint32_t stream, uint32_t slot);
-  // Says that the writer will name no step before `first`.
+  // Promises that later items of the writer will use no step before `first`.
   void release_before(uint32_t stream, uint64_t first);
-  // Says that the writer is gone: it holds nothing, and the stream takes no more chunks.
+  // Reports that the writer is gone: it holds nothing, and the stream accepts no more chunks.
   void close(uint32_t stream);
 
-  // Whether each of these steps lies in a chunk that lives.
+  // Whether all of these steps lie in live chunks.
   bool contains(const StepRange& steps) const;
   uint64_t num_touched() const override { return *num_touched_; }
-  // Keeps the steps until let_go(). Precondition: contains(steps).
+  // Holds the steps until let_go(). Precondition: contains(steps).
   void hold(const StepRange& steps) override;
   void let_go(const StepRange& steps) override;
 
-  // The newest chunk of an open stream, which the writer may still be filling; none where nobody
-  // needs it.
+  // The newest chunk of an open stream, which the writer may still be filling; none if nobody needs
+  // that chunk.
   std::optional<uint32_t> last(uint32_t stream) const {
     const Stream& s = streams_[stream];
     if (!s.is_open || s.chunks.empty() || s.chunks.back().num_holders == 0) return std::nullopt;
     return s.chunks.back().slot;
   }
-  // Counts the steps of all chunks that were appended, also of dead chunks.
+  // The number of steps in all chunks ever appended, including dead chunks.
   uint64_t num_steps(uint32_t stream) const {
     const Stream& s = streams_[stream];
     return (s.first_chunk + s.chunks.size()) * steps_per_chunk_;
   }
-  // That of every open stream.
+  // The last() chunk of every open stream.
   std::vector<uint32_t> open_ends() const {
     std::vector<uint32_t> ends;
     for (uint32_t i = 0; i < streams_.size(); ++i) {
@@ -86,26 +86,26 @@ class Streams final : public StepHolder {
     __builtin_prefetch(&stream.chunks[first_chunk_of(steps) - stream.first_chunk], 1);
   }
 
-  // Appends to `pieces` where held steps lie.
+  // Appends the locations of held steps to `pieces`.
   void locate(const StepRange& steps, std::vector<Piece>* pieces) const;
 
-  // The slots of chunks that have died since the last call; valid until the next one.
+  // Returns the slots of the chunks that have died since the last call; valid until the next call.
   const std::vector<uint32_t>& take_free_slots();
 
-  // Goes on with saved streams, which their writers hold. Then items and loans hold their steps,
-  // and end_restore() lets chunks die that nobody holds. Precondition: there is no stream yet.
+  // Restores saved streams; their writers hold them. Then items and loans must hold their steps,
+  // before end_restore() drops the chunks that nobody holds. Precondition: there are no streams.
   void begin_restore(std::span<const SavedStream> saved);
-  // Returns the slots of the chunks that live.
+  // Returns the slots of the live chunks.
   std::vector<uint32_t> end_restore();
 
  private:
   struct Chunk {
     uint32_t slot = 0;
-    uint32_t num_holders = 0;  // 0: dead
+    uint32_t num_holders = 0;  // 0 if the chunk is dead
   };
   struct Stream {
     std::deque<Chunk> chunks;
-    uint64_t first_chunk = 0;      // number of chunks[0]
+    uint64_t first_chunk = 0;      // index of chunks[0] in the stream
     uint64_t first_of_writer = 0;  // the first chunk that the writer holds
     bool is_open = false;
   };
@@ -127,7 +127,7 @@ class Streams final : public StepHolder {
   uint64_t* const num_touched_;
   std::vector<Stream> streams_;
   std::vector<uint32_t> free_streams_;
-  // Both have room for all chunks, so that one that dies needs no memory.
+  // Both have capacity for all chunks, so that a dying chunk needs no memory.
   std::vector<uint32_t> free_slots_;
   std::vector<uint32_t> taken_slots_;
 };

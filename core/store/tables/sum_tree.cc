@@ -7,11 +7,11 @@ namespace tengen::store::engine {
 namespace {
 
 constexpr uint32_t kWidth = 16;
-constexpr size_t kBatch = 32;      // draws that descend together
-constexpr size_t kFineLevels = 4;  // of weights, and of sums of 16, 256 and 4,096
+constexpr size_t kBatch = 32;      // searches that descend together
+constexpr size_t kFineLevels = 4;  // levels of weights, and of sums of 16, 256 and 4,096 weights
 
-// ends[i] is the sum of the children up to and with i. Four blocks of four, in one order on every
-// machine: within a block in two steps, then from block to block.
+// ends[i] is the sum of children 0 to i. Adds in the same order on every machine: two steps within
+// each of four blocks of four, then from block to block.
 template <typename T>
 inline void prefix_sums(const T* children, T* ends) {
   typedef T Quad __attribute__((vector_size(4 * sizeof(T))));
@@ -35,12 +35,12 @@ inline T sum(const T* children) {
   return ends[kWidth - 1];
 }
 
-// Steps to the child that holds `position`, and makes it relative to that child.
+// Returns the child that contains `position`, and makes `position` relative to that child.
 template <typename T>
 inline uint32_t step(const T* children, double* position) {
   T ends[kWidth];
   prefix_sums(children, ends);
-  // Rounding may leave a position at the very end, where the last child of any weight is meant.
+  // Rounding may leave a position at the very end; it then belongs to the last child with a weight.
   const T place = std::min(static_cast<T>(*position), ends[kWidth - 1]);
   uint32_t child = 0;
   for (uint32_t i = 0; i < kWidth; ++i) child += ends[i] <= place;
@@ -48,8 +48,8 @@ inline uint32_t step(const T* children, double* position) {
     child = 0;
     for (uint32_t i = 0; i < kWidth; ++i) child += ends[i] < place;
   }
-  // Prefixes are rounded each in its own order, so that the one of a child of weight 0 may exceed
-  // its predecessor's: the last child of any weight before it is meant then, too.
+  // Each prefix is rounded differently, so the prefix of a child with weight 0 may exceed its
+  // predecessor's. The position then belongs to the last child with a weight before it.
   while (child > 0 && children[child] == T{0}) --child;
   const double begin = child == 0 ? 0.0 : ends[child - 1];
   *position = std::max(0.0, *position - begin);
@@ -87,7 +87,7 @@ void SumTree::resize(uint32_t capacity) {
     }
   }
   coarse.emplace_back(1);
-  // All of it is there, so that nothing below can fail.
+  // All memory is allocated, so the rest cannot fail.
   if (!fine_.empty()) {
     std::copy_n(fine_[0].begin(), std::min(capacity, capacity_), fine[0].begin());
   }
@@ -116,7 +116,7 @@ void SumTree::set(std::span<const uint32_t> indices, std::span<const float> weig
     touched_[i] = indices[i] / kWidth;
   }
   for_each_level_up([&](const auto& level, auto& above) {
-    // Neighbours in a batch often share parents; above, nearly all do.
+    // Neighbours in a batch often share parents, and almost always on the upper levels.
     std::sort(touched_.begin(), touched_.end());
     touched_.erase(std::unique(touched_.begin(), touched_.end()), touched_.end());
     for (uint32_t& node : touched_) {

@@ -40,7 +40,7 @@ Table::~Table() {
 uint64_t Table::samples_allowed(uint64_t wanted) const {
   uint64_t allowed = limiter_.samples_allowed(wanted, size());
   if (config_.max_times_sampled == 0) return sampler_->size() == 0 ? 0 : allowed;
-  // Every item has at least one use left, and none is promised two: so no draw can fail.
+  // Every item in the sampler has at least one use left, so this many samples cannot fail.
   return std::min<uint64_t>(allowed, sampler_->size());
 }
 
@@ -54,7 +54,7 @@ std::optional<int64_t> Table::insert(const NewItem& item) {
     reserve(std::max(kMinSlots, 2 * items_.size()));
   }
   if (log_ != nullptr) log_->reserve(sizeof(event::Inserted));
-  // First, as an item that makes room may be the last to hold these very steps.
+  // First, because an item that is removed to make room may be the last to hold these steps.
   holder_->hold(item.steps);
   bool has_room = false;
   try {
@@ -88,14 +88,14 @@ void Table::sample(std::span<Sample> out) {
     draws_.resize(out.size());
     sampler_->draw_batch(rng, draws_);
     limiter_.sample(out.size());
-    // Each is a line of memory that nobody has read lately.
+    // These cache lines were probably not read recently.
     for (const Draw& draw : draws_) __builtin_prefetch(&items_[draw.slot], 1);
     for (size_t i = 0; i < out.size(); ++i) out[i] = to_sample(draws_[i], rng);
     return;
   }
   limiter_.sample(out.size());
   for (Sample& sample : out) {
-    // A use under way counts, so that the next draw knows of it.
+    // A use in flight counts, so that the next sample takes it into account.
     const Draw draw = sampler_->draw(rng);
     sample = to_sample(draw, rng);
     if (!is_eligible(items_[draw.slot])) sampler_->remove(draw.slot);
@@ -105,7 +105,7 @@ void Table::sample(std::span<Sample> out) {
 Sample Table::to_sample(const Draw& draw, Rng& rng) {
   Item& item = items_[draw.slot];
   ++item.num_under_way;
-  // Of a longer item any run of the right length, all alike.
+  // From a longer item, takes any range of the right length with equal probability.
   StepRange steps = item.steps;
   const uint32_t num_starts = steps.num_steps - config_.num_steps + 1;
   if (num_starts > 1) steps.first += rng.below(num_starts);
@@ -128,7 +128,7 @@ void Table::commit(std::span<const int64_t> keys) {
 
 void Table::give_back(std::span<const int64_t> keys) {
   for (const int64_t key : keys) {
-    // The use of an item that is gone will never come.
+    // The use of a removed item stays counted, because it will never come.
     const std::optional<uint32_t> slot = find(key);
     if (!slot) continue;
     limiter_.give_back(1);
@@ -225,9 +225,9 @@ void Table::restore(const SavedTable& saved, uint64_t num_restarts) {
   }
   limiter_.restore(saved.num_inserts, saved.num_samples);
   num_inserted_ = saved.num_serials;
-  // Other random numbers than those that were drawn before.
+  // Different random numbers from those used before.
   num_calls_ = num_restarts << 40;
-  // What the caller wishes by now.
+  // The caller may have changed the capacity since.
   while (!make_room(0, 0)) {
   }
 }
@@ -251,7 +251,7 @@ void Table::reserve(size_t num_slots) {
   remover_->reserve(static_cast<uint32_t>(num_slots));
   sampler_->reserve(static_cast<uint32_t>(num_slots));
   free_slots_.reserve(num_slots);
-  items_.reserve(num_slots);  // last, as its capacity tells that of the others
+  items_.reserve(num_slots);  // last, because its capacity implies that of the others
 }
 
 bool Table::make_room(uint64_t more_items, uint64_t more_steps) {

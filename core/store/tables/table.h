@@ -1,10 +1,10 @@
 #pragma once
-// A table: items, each a run of steps, with a sampler, a remover, a capacity, a rate limiter and a
-// bound on how often an item is used.
+// A table of items, which are ranges of steps. A table has a sampler, a remover, a capacity, a rate
+// limiter, and a maximum number of uses per item.
 //
 // Source: Cassirer et al. 2021, "Reverb: a framework for experience replay" (arXiv:2102.04736),
-// section 3. Differs: a use counts when its consumer says so, not when it was drawn, so that a
-// consumer that dies costs no use; items may be longer than what is drawn of them.
+// section 3. Differs: a use counts when its consumer acknowledges it and not when it is sampled, so
+// that a consumer that dies uses up nothing; items may be longer than the samples taken from them.
 
 #include <algorithm>
 #include <cstdint>
@@ -29,7 +29,7 @@ struct NewItem {
 struct Sample {
   int64_t key;
   double probability;
-  StepRange steps;  // num_steps of the table's config
+  StepRange steps;  // of num_steps steps, as in the table's config
 };
 
 struct TableConfig {
@@ -38,34 +38,35 @@ struct TableConfig {
   SelectorConfig remover = selector_of("fifo");
   RateLimits limits;
   uint64_t max_items = 1'000'000;
-  uint64_t max_steps = UINT64_MAX;  // of all items together: a capacity in bytes
-  uint32_t max_times_sampled = 0;   // 0: no bound
-  uint32_t num_steps = 1;           // a sample has so many, an item at least so many
-  uint32_t max_loans = 1024;        // batches that a sampler may have at once
+  uint64_t max_steps = UINT64_MAX;  // total of all items; acts as a capacity in bytes
+  uint32_t max_times_sampled = 0;   // 0: no limit
+  uint32_t num_steps = 1;           // steps per sample; an item has at least as many
+  uint32_t max_loans = 1024;        // maximum batches on loan to one sampler
 
-  // Samples of each item that inserts wait for, which will never come where the item leaves before;
-  // 0 without a bound of uses, as other items are drawn in its place.
+  // The samples of each item for which inserts wait; they never come if the item is removed first.
+  // 0 without a maximum number of uses, because other items are then sampled instead.
   uint32_t num_promised() const {
     const double most = std::min<double>(max_times_sampled, limits.samples_per_insert);
     return static_cast<uint32_t>(most);
   }
 };
 
-// The most items, and chunks of items, that one turn of a caller touches, so that other callers do
-// not wait long; also the most samples of one batch. A caller with more to do goes on once others
-// had their turn.
+// The maximum number of items, and of chunks of items, that a caller touches in one turn, so that
+// other callers do not wait long. Also the maximum number of samples per batch. A caller with more
+// to do continues after the others had their turn.
 constexpr uint32_t kMaxSamples = 1 << 16;
 
-// The most items that one call removes or gives back, for the same reason.
+// The maximum number of items that one call removes or gives back, for the same reason.
 constexpr uint64_t kMaxAtOnce = 1000;
 
-// For new items whose priority nobody knows yet: the greatest of the last N to 2 N priorities that
-// were set, where N is the number of items, at least 1,000: so one outlier does not rank all later
-// items. Until the first N were set, priorities of inserts count too. Later they do not: a new item
-// that is given the greatest would keep it the greatest for ever.
+// The priority of new items if it is not known yet: the maximum of the last N to 2 N priorities
+// that were set, where N is the number of items, but at least 1,000. So an outlier does not
+// determine the rank of all later items. Until N priorities have been set, the priorities of
+// inserts count too. After that they do not, because new items that get the maximum would preserve
+// it forever.
 //
-// Source: Schaul et al. 2016, "Prioritized Experience Replay", algorithm 1. Differs: there it never
-// falls.
+// Source: Schaul et al. 2016, "Prioritized Experience Replay", algorithm 1. Differs: in the paper,
+// the maximum never falls.
 class GreatestPriority {
  public:
   void insert(double priority) {
@@ -79,29 +80,29 @@ class GreatestPriority {
     num_set_ = 0;
     is_begun_ = true;
   }
-  // 0 where there was no priority.
+  // 0 if there was no priority yet.
   double value() const { return std::max(now_, before_); }
 
  private:
   static constexpr uint64_t kLeast = 1000;
 
-  double now_ = 0.0;     // of the last num_set_
-  double before_ = 0.0;  // of those before them, at first of inserts
+  double now_ = 0.0;     // maximum of the last num_set_ priorities
+  double before_ = 0.0;  // maximum of the priorities before them; at first, of inserts
   uint64_t num_set_ = 0;
-  bool is_begun_ = false;  // whether N were set
+  bool is_begun_ = false;  // whether N priorities have been set
 };
 
-// Told of the steps that items hold on to.
+// Receives the steps that items hold and release.
 class StepHolder {
  public:
   virtual ~StepHolder() = default;
-  // Counts what its calls have cost: each chunk that one held or let go.
+  // The total cost of its calls: each chunk that a call held or let go.
   virtual uint64_t num_touched() const = 0;
   virtual void hold(const StepRange& steps) = 0;
   virtual void let_go(const StepRange& steps) = 0;
 };
 
-// One call's share of the removals that a caller makes in several.
+// The limit of one call, when a caller spreads removals over several calls.
 class Turn {
  public:
   explicit Turn(const StepHolder& holder)
@@ -115,13 +116,13 @@ class Turn {
   const uint64_t end_;
 };
 
-// Not thread-safe; no call blocks or scans. A key names one item. Two items that a table had at
-// different times have the same key only if they took the same slot, and the number of inserts
+// Not thread-safe; no call blocks or scans. A key identifies one item. Two items of a table at
+// different times have the same key only if they used the same slot, and the number of inserts
 // between them is a multiple of 2^28.
 class Table {
  public:
-  // `holder` and `log` outlive the table. `log` records every change to table `number` but draws
-  // and their ends; null: none is recorded. Throws Error for a config that is refused.
+  // `holder` and `log` must outlive the table. `log` records every change to table `number` except
+  // samples and their ends, or nothing if null. Throws Error if the config is invalid.
   Table(TableConfig config, uint64_t seed, StepHolder* holder, Log* log = nullptr,
         uint32_t number = 0);
   Table(const Table&) = delete;
@@ -130,9 +131,9 @@ class Table {
 
   const TableConfig& config() const { return config_; }
   uint64_t size() const { return remover_->size(); }
-  uint64_t num_steps() const { return num_steps_; }  // of all items
+  uint64_t num_steps() const { return num_steps_; }  // steps of all items
   uint32_t num_eligible() const { return sampler_->size(); }
-  // For new items; see GreatestPriority.
+  // The priority for new items; see GreatestPriority.
   double max_priority() const { return greatest_.value(); }
   const RateLimiter& limiter() const { return limiter_; }
 
@@ -142,23 +143,22 @@ class Table {
   }
   uint64_t samples_allowed(uint64_t wanted) const;
 
-  // Adds an item, and removes others until it fits; returns its key. None where these are too many
-  // for one call: then some are removed; call again. Precondition: inserts_allowed(1) == 1. Throws
-  // Error for an item that never fits, and bad_alloc; without the item the table stays as it was,
-  // but for others that made room.
+  // Adds an item and removes others until it fits. Returns its key, or none if one call cannot
+  // remove enough; then call it again. Precondition: inserts_allowed(1) == 1. Throws Error if the
+  // item can never fit, and bad_alloc; then the table changes only by the items that were removed.
   std::optional<int64_t> insert(const NewItem& item);
-  // Draws samples; each is a use that is under way. Precondition: samples_allowed(out.size()) ==
-  // out.size(). Changes nothing where it throws bad_alloc.
+  // Samples items; each sample is a use in flight. Precondition: samples_allowed(out.size()) ==
+  // out.size(). Changes nothing if it throws bad_alloc.
   void sample(std::span<Sample> out);
-  // Says that samples were used: an item that reaches its bound of uses is removed. Keys of items
-  // that are gone are left out.
+  // Acknowledges that samples were used: an item that reaches its maximum number of uses is
+  // removed. Skips keys of removed items.
   void commit(std::span<const int64_t> keys);
-  // Says that samples were not used. Those of items that are gone stay counted.
+  // Gives back samples that were not used. Samples of removed items stay counted.
   void give_back(std::span<const int64_t> keys);
-  // Sets priorities; keys of items that are gone are left out. Throws Error, and changes nothing,
-  // where kept_priority() refuses one.
+  // Sets priorities; skips keys of removed items. Throws Error, and changes nothing, if
+  // kept_priority() rejects a priority.
   void set_priorities(std::span<const int64_t> keys, std::span<const double> priorities);
-  // Removes an item; returns whether there was one with that key.
+  // Removes an item. Returns whether an item with that key existed.
   bool erase(int64_t key);
   // Removes the item that the remover chooses. Precondition: size() >= 1.
   void remove_one();
@@ -167,26 +167,26 @@ class Table {
   void set_limits(const RateLimits& limits);
   // Changes the capacity. Items beyond it are removed by remove_some(), and by inserts.
   void set_capacity(uint64_t max_items, uint64_t max_steps);
-  // Removes items that a smaller capacity has no place for, a bounded number a call. Returns
-  // whether there are more.
+  // Removes items beyond a reduced capacity, a bounded number per call. Returns whether more
+  // remain.
   bool remove_some();
 
-  // Goes on as a saved table. Begins anew: the random numbers, and max_priority(), which follows
-  // from the items alone. Precondition: the table is new.
+  // Restores a saved table. The random numbers start anew, and so does max_priority(), which
+  // follows from the items alone. Precondition: the table is new.
   void restore(const SavedTable& saved, uint64_t num_restarts);
-  // Counts uses that were under way when the table was saved.
+  // Counts uses that were in flight when the table was saved.
   void resume_uses(std::span<const int64_t> keys);
 
  private:
   struct Item {
-    int64_t serial = -1;  // -1: the slot is free
+    int64_t serial = -1;  // -1 if the slot is free
     StepRange steps;
     float priority = 0.0f;
     uint32_t times_sampled = 0;
     uint32_t num_under_way = 0;
   };
 
-  // The slot of a key, or none where the item is gone.
+  // Returns the slot of a key, or none if the item is gone.
   std::optional<uint32_t> find(int64_t key) const;
   bool is_eligible(const Item& item) const {
     return config_.max_times_sampled == 0 ||
@@ -195,7 +195,7 @@ class Table {
   bool is_full(uint64_t more_items, uint64_t more_steps) const {
     return size() + more_items > config_.max_items || num_steps_ + more_steps > config_.max_steps;
   }
-  // Sees to it that items of so many slots come and go without more memory.
+  // Reserves memory, so that `num_slots` items can come and go without allocation.
   void reserve(size_t num_slots);
   // Removes a bounded number of items. Returns whether there is room.
   bool make_room(uint64_t more_items, uint64_t more_steps);
@@ -208,7 +208,7 @@ class Table {
   StepHolder* const holder_;
   Log* const log_;
   const uint32_t number_;
-  std::unique_ptr<Selector> sampler_;  // items that may be drawn
+  std::unique_ptr<Selector> sampler_;  // items that may be sampled
   std::unique_ptr<Selector> remover_;  // all items
   RateLimiter limiter_;
   std::vector<Item> items_;  // by slot
@@ -216,8 +216,8 @@ class Table {
   int64_t num_inserted_ = 0;
   uint64_t num_steps_ = 0;
   GreatestPriority greatest_;
-  uint64_t num_calls_ = 0;   // calls that drew random numbers
-  std::vector<Draw> draws_;  // of a batch, kept for their memory
+  uint64_t num_calls_ = 0;   // calls that used random numbers
+  std::vector<Draw> draws_;  // samples of a batch; reused to save allocations
   std::vector<uint32_t> slots_;
   std::vector<double> priorities_;
   std::vector<float> kept_;
