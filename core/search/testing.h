@@ -63,7 +63,7 @@ class RandomGame {
   const uint16_t* images(const State&, int) const { return kImages.data(); }
   std::string to_string(const State&) const { return ""; }
 
-  // The exact value of a position for player 0.
+  // Returns the exact value of a position for player 0.
   float solve(const State& s) const {
     if (outcome(s) != Outcome::kOngoing) return value_to_first(outcome(s));
     const float sign = to_play(s) == 0 ? 1.0f : -1.0f;
@@ -109,7 +109,7 @@ void evaluate(const G& game, const typename G::State& state, const uint16_t* ord
   *value = static_cast<float>(mix64(key.hi) >> 40) * 0x1.0p-23f - 1.0f;
 }
 
-// Computes the mean and the standard deviation of the score that matches `value`.
+// Computes the mean and standard deviation of a score that is consistent with `value`.
 inline void hashed_score(const RandomGame::State& state, float value, float* score) {
   score[0] = 4.0f * value + static_cast<float>(mix64(state.id) >> 40) * 0x1.0p-22f - 2.0f;
   score[1] = static_cast<float>(mix64(state.id + 1) >> 40) * 0x1.0p-22f;
