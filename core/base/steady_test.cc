@@ -13,7 +13,7 @@ using namespace tengen;
 namespace {
 
 #if defined(__linux__)
-// Using the reserve returns it to the system, whichever thread allocated it, and repeatedly.
+// Using the reserve returns it to the system, whichever thread allocated it, and however often.
 void check_other_threads() {
   for (int round = 0; round < 3; ++round) {
     std::thread([] { TENGEN_CHECK(Steady::has_reserve()); }).join();

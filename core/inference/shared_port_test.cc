@@ -223,7 +223,7 @@ class FailingPort final : public Port {
   BatchBuffers buffers_{1, kShape, kNumActions};
 };
 
-// An exception in a port leaves its work(), and ends the other workers and the drivers.
+// An exception in a port propagates from its work(), and ends the other workers and the drivers.
 void check_failure() {
   Setup setup;
   setup.num_workers = 3;

@@ -12,7 +12,7 @@ using namespace tengen;
 
 namespace {
 
-// Players alternately add 1 or 2; the player who reaches 5 wins. One plane: the count.
+// Players alternately add 1 or 2; the player who reaches 5 wins. The only plane is the count.
 class Counting {
  public:
   struct State {

@@ -16,7 +16,7 @@
 
 namespace tengen {
 
-// A random game tree: 1 to 4 moves per position, either player may move next, any result. Covers
+// A random game tree: 1 to 4 moves per position, any order of players, any results. Covers
 // situations that board games lack: two moves in a row, immediate losses, forced moves.
 class RandomGame {
  public:
@@ -193,7 +193,7 @@ void check_old_visits(const BasicTree<Memory>& tree, uint32_t count, double valu
 }
 
 // Checks that proofs in the tree are exact, that counts add up, and that values change sign when
-// the player changes. `tolerance` is for sums that node and edge add in different orders.
+// the player changes. `tolerance` allows for sums that nodes and edges add in different orders.
 template <class Memory>
 void check_node(const RandomGame& game, const BasicTree<Memory>& tree, Arena::Offset offset,
                 const RandomGame::State& state, float tolerance = 0.0f) {

@@ -174,8 +174,8 @@ void check_blocked() {
   TENGEN_CHECK(result.num_simulations == 1 && result.proof == Proof::kDraw);
 }
 
-// A blocked thread is woken when another thread settles a position without a port, as with an
-// evaluation from the cache, and then has nothing more to do.
+// A blocked thread is woken when another thread, which has no more work, expands a position itself,
+// as with an evaluation from the cache.
 void check_news() {
   const TicTacToe game;
   SharedSearch<TicTacToe> search(game, SearchSettings(), 2, 1);

@@ -12,7 +12,7 @@
 
 namespace tengen {
 
-// The work of one thread: evaluates leaves until the search ends. Returns their number.
+// Runs one thread, which evaluates leaves until the search ends. Returns the number of leaves.
 template <Game G>
 int work(SharedSearch<G>& search, const G& game, int index) {
   std::vector<float> logits;

@@ -57,8 +57,8 @@ void check_resigned_outcome() {
 }
 
 // In the first four games of tic-tac-toe, values (to play) predict a win of the first player from
-// the first search on. In fact he wins, loses, draws, and wins by resignation. In the fifth game no
-// value is certain.
+// the first search on. In fact the first player wins, loses, draws, and wins by resignation. In the
+// fifth game no value is certain.
 void check_false_resignations() {
   const std::vector<uint16_t> wins = {0, 3, 1, 4, 8, 5};      // the second player wins
   const std::vector<uint16_t> first = {0, 3, 1, 4, 7, 8, 2};  // the first player wins

@@ -71,7 +71,7 @@ void check_priors(const G& game, const std::vector<int>& moves, const SearchResu
   }
 }
 
-// A root gets this mean, which costs one evaluation per symmetry. Nothing else changes.
+// The root gets the mean over its symmetries, at one evaluation per symmetry. Nothing else changes.
 template <Game G>
 void check_fresh(const G& game, const std::vector<int>& moves) {
   GameSession<G> plain(game, SearchSettings(), 0);

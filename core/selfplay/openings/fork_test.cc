@@ -95,8 +95,8 @@ float network_value(const G& game, const typename G::State& state) {
   return result.network_value_to_play;
 }
 
-// Each fork has the moves of a source, followed by the best of some moves. The number of evaluated
-// moves matches the sampled fork.
+// Each fork has the moves of a source, followed by the best of several moves. The number of
+// evaluated moves matches the sampled fork.
 template <Game G>
 void check_forks(const G& game, const Setup& first) {
   SelfplaySettings settings;

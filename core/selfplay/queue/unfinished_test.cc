@@ -35,7 +35,7 @@ struct Played {
   std::vector<std::string> unfinished;
 };
 
-// Drives a worker for `num_batches` batches (negative: to completion). Keeps its unfinished games.
+// Drives a worker for `num_batches` batches, or to completion if negative. Returns all its games.
 template <Game G>
 Played play_for(const G& game, const SelfplaySettings& settings, const Generation& generation,
                 int num_batches) {
@@ -155,7 +155,8 @@ void check_bad_extras() {
     TENGEN_CHECK(throws([&] { decode_unfinished_game(bad); }));
   }
   TENGEN_CHECK(throws([&] { decode_unfinished_game(bytes.substr(0, 5)); }));
-  // Two extras are rejected, and so is the earlier format, which has a root's value.
+  // A second record of extra simulations is rejected, and so is the earlier format with a root
+  // value.
   TENGEN_CHECK(throws([&] { decode_unfinished_game(bytes.substr(0, 6) + bytes); }));
   const std::string former = std::string("\xff\xff\3\0\0\0\0\0\0\0", 10) + without;
   TENGEN_CHECK(throws([&] { decode_unfinished_game(former); }));

@@ -33,8 +33,8 @@ void evaluate_equivariant(const float* planes, size_t size, float* logits, float
   *value = 0.0625f * total / static_cast<float>(size);
 }
 
-// Positions are evaluated under symmetries chosen by their keys. With a network that has these
-// symmetries, the search equals one that evaluates every position without a transformation.
+// Positions are evaluated under symmetries chosen by their keys. With a network that has the
+// board's symmetries, the search equals one that evaluates every position untransformed.
 template <Game G>
 void check_symmetries(const G& game, const std::vector<int>& moves) {
   const auto size = static_cast<size_t>(game.height());

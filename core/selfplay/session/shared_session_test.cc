@@ -40,7 +40,7 @@ void check_many(const G& game, size_t cache_bytes) {
   }
 }
 
-// With one port of one row, results equal the single-threaded ones; otherwise counts add up.
+// With one port of one row, results equal the single-threaded ones; with more, visits add up.
 void check_kept_tree() {
   const Gomoku game(9);
   GameSession<Gomoku> alone(game, SearchSettings(), 1 << 16);

@@ -131,7 +131,7 @@ void check_reduced_searches() {
   TENGEN_CHECK(num_reduced > 10);
 }
 
-// Games are resigned only if that is allowed, and a share is played on. Other plies do not change.
+// Games are resigned only if that is allowed, except for a share of them. Plies do not change.
 void check_resignation() {
   const Gomoku game(7);
   SelfplaySettings settings = make_settings();

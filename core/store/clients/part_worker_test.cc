@@ -17,7 +17,7 @@ void wait_until(const std::atomic<bool>& flag) {
   while (!flag) std::this_thread::yield();
 }
 
-// While the user is busy, the worker's thread runs all parts of a task, for one task after another.
+// While the user is busy, the worker's thread runs all parts of the work, in each round.
 void check_alone() {
   PartWorker worker;
   worker.finish();

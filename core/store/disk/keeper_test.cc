@@ -39,8 +39,8 @@ std::unique_ptr<Store> make_store(const Folder& folder, bool goes_on) {
   return store;
 }
 
-// Inserts numbers, starting after the last one that the store received from this writer, and uses
-// every second batch until it is killed. Reports each inserted and each used number.
+// Inserts numbers until it is killed, starting after the last one that the store received from this
+// writer, and uses every second batch. Reports each inserted and each used number.
 [[noreturn]] void live(const Folder& folder, bool goes_on, int pipe_end) {
   alarm(120);  // in case the parent does not live to kill it
   const auto store = make_store(folder, goes_on);

@@ -33,7 +33,7 @@ struct Store {
   Engine engine;
 };
 
-// Writer names are short. Names of writers that left long ago are forgotten, except open writers.
+// Writer names have a maximum length, and names of writers that left long ago are forgotten.
 void check_names() {
   Store store(100);
   Engine& engine = store.engine;
@@ -116,7 +116,7 @@ void check_loans_of_all_samplers() {
   TENGEN_CHECK(engine.may_lend(table, 1, 1023) && !engine.may_lend(table, 1, 1024));
 }
 
-// A state with more names than the engine stores is restored completely; excess names go gradually.
+// A state with too many names is restored completely; the excess names are forgotten gradually.
 void check_names_of_older_states() {
   Log log;
   constexpr uint64_t kTooMany = 5000;
@@ -244,7 +244,7 @@ void check_long_grant() {
     }
     engine.release_before(writer, step);
   }
-  // The last call removed 1,000 items. Each later call removes more, and the third one succeeds.
+  // The last call removed 1,000 items. The next call removes as many, and the one after succeeds.
   const uint64_t size = step - 1000;
   TENGEN_CHECK(engine.is_making_room(writer) && engine.table(table).size() == size);
   TENGEN_CHECK(!engine.grant(writer) && engine.is_making_room(writer));

@@ -68,7 +68,7 @@ std::vector<std::string> drain(World& world) {
       world.engine.table(t).erase(loan.samples[0].key);
       world.end_transfers();
     }
-    // The number of items that the rate limiter or their uses keep from being sampled.
+    // Some items cannot be sampled because of the rate limiter or their uses.
     said.push_back(std::to_string(world.engine.table(t).size()));
   }
   return said;
@@ -80,7 +80,7 @@ struct Counts {
   uint64_t num_open = 0;  // chunks restored from the log
 };
 
-// Loses the host and checks the restored store. Memory is lost; rows have what was written by now.
+// Loses the host and checks the restored store: memory is gone, and rows have the data so far.
 void check_restored(World& world, const Made& made, bool rewritten, Counts* counts) {
   State state;
   state.apply(made.records);

@@ -130,7 +130,7 @@ void check_shipping() {
       TENGEN_CHECK(following.refusal.empty());
     }
     if (round % 5 != 4) continue;
-    // The copy has all items of the checkpoint: the store did not remove any of them too early.
+    // The copy has all items of the checkpoint, so the store did not remove any of them too early.
     Folder heir("heir");
     fs::copy(copy.path, heir.path, fs::copy_options::recursive);
     check_heir(heir, num_used, writer.next);

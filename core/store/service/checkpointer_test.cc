@@ -112,7 +112,7 @@ void check_full_disk() {
       writer.insert(500);
       writer.checkpoint();
     }
-    // One checkpoint frees space for many of the 500 chunks.
+    // One checkpoint frees space for many of the 500 chunks, so there are few checkpoints.
     TENGEN_CHECK(store->checkpointer()->num_made() < 250);
   }
   const auto store = make_numbers(folder, Durability::kCheckpoint, kNumRows);

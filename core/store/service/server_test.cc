@@ -35,7 +35,7 @@ class Line {
       close(server_[1]);
     });
   }
-  ~Line() { thread_.join(); }  // the client has closed its side before
+  ~Line() { thread_.join(); }  // ends because the client has closed its side
 
   int client() const { return client_[0]; }
   int server() const { return server_[0]; }

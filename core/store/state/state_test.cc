@@ -22,7 +22,7 @@ std::unique_ptr<World> restored(World& from, bool rewritten) {
   State state;
   state.apply(from.records);
   auto world = std::make_unique<World>(from.has_disk);
-  world->take();  // logs the tables, which the state already has
+  world->take();  // clears the log of the tables, which the state already has
   world->records = from.records;
   if (rewritten) {
     world->records.clear();

@@ -81,7 +81,7 @@ void check_copies(uint64_t seed) {
   }
 }
 
-// Copies `num_bytes` between unaligned addresses, and checks every byte, including the surrounding.
+// Copies `num_bytes` between unaligned addresses, and checks these bytes and those around them.
 void check_stream_copy(uint64_t num_bytes, uint64_t from_offset, uint64_t to_offset) {
   constexpr uint64_t kMargin = 64;
   const auto value = [](uint64_t i) { return static_cast<std::byte>(i * 7 + i / 256 + 1); };

@@ -125,8 +125,8 @@ void check_unsaved() {
   }
 }
 
-// Memory is reserved while a session samples batches of that size. Meanwhile each writer gets one
-// chunk to fill, however little memory remains.
+// Memory is reserved while a session samples batches of the announced size. Meanwhile each writer
+// gets one chunk to fill, however little memory remains.
 void check_reserve_ends() {
   SmallWorld world(16, 100, 4);
   Engine& engine = world.engine;

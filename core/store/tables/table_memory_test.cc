@@ -22,8 +22,8 @@ class StepCounter final : public StepHolder {
   uint64_t held = 0;
 };
 
-// A reader of the log gets exactly the table's items, so the log never removes a key that it did
-// not insert.
+// The log describes exactly the items of the table, so it never removes a key that it did not
+// insert.
 void check_log(const Log& log, const Table& table, const StepCounter& counter) {
   TENGEN_CHECK(table.num_steps() == counter.held);
   State state;

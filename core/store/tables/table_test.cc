@@ -281,7 +281,7 @@ void check_greatest_priority() {
   TENGEN_CHECK(table.max_priority() == 3.0);
 }
 
-// Keys remain unique after more inserts than a key has bits for.
+// Keys remain unique after more inserts than the bits of a key can count.
 void check_many_inserts() {
   Counter counter;
   TableConfig config;

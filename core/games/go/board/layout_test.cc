@@ -67,8 +67,8 @@ void check_variant(const std::string& name, int frame, uint64_t index) {
   }
 }
 
-// A rectangle in a square is transformed with the square: its planes under a symmetry equal those
-// of a game on the transformed board.
+// A symmetry transforms a rectangular board together with its square frame, so the planes equal
+// those of a game on the transformed board.
 void check_turned(int height, int width, int frame, uint64_t index) {
   const Go game = go_game("go/" + std::to_string(frame));
   Rng rng(4, 0, index, 0, Purpose::kTest);
