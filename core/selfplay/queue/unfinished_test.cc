@@ -155,8 +155,7 @@ void check_bad_extras() {
     TENGEN_CHECK(throws([&] { decode_unfinished_game(bad); }));
   }
   TENGEN_CHECK(throws([&] { decode_unfinished_game(bytes.substr(0, 5)); }));
-  // A second record of extra simulations is rejected, and so is the earlier format with a root
-  // value.
+  // A second record of extra simulations is rejected, as is the former format with a root value.
   TENGEN_CHECK(throws([&] { decode_unfinished_game(bytes.substr(0, 6) + bytes); }));
   const std::string former = std::string("\xff\xff\3\0\0\0\0\0\0\0", 10) + without;
   TENGEN_CHECK(throws([&] { decode_unfinished_game(former); }));

@@ -147,7 +147,7 @@ void check_close() {
   }
 }
 
-// Steps of one megabyte; eight of them make a chunk that is never complete.
+// The size of a step, one megabyte. With eight steps per chunk, the test leaves a chunk incomplete.
 constexpr uint64_t kLongStep = 1 << 20;
 std::unique_ptr<Store> make_long_steps(const std::string& directory, uint32_t steps_per_chunk) {
   auto store =
