@@ -12,7 +12,7 @@ namespace {
 
 void draws_choices() {
   TENGEN_CHECK(throws([] { ChoiceDraws({3, 0}); }));
-  // Probabilities 1/4 and 3/4, and a second part with a single choice.
+  // The first part has choices with probabilities 1/4 and 3/4; the second part has a single choice.
   const ChoiceDraws draws({2, 1});
   const std::vector<float> logits = {0.0f, std::log(3.0f), 5.0f, 0.0f, std::log(3.0f), -5.0f};
   const std::vector<double> uniforms = {0.2499, 0.0, 0.9, 0.2501, 0.0, 0.9};
@@ -23,7 +23,7 @@ void draws_choices() {
   TENGEN_CHECK(std::abs(log_prob[0] - std::log(0.25f)) < 1e-6f);
   TENGEN_CHECK(std::abs(log_prob[1] - std::log(0.75f)) < 1e-6f);
 
-  // A choice that underflows is not drawn, and a number outside [0, 1) draws the last one.
+  // A choice whose probability underflows is never sampled. A number of 1 selects the last choice.
   const ChoiceDraws three({3});
   std::vector<int64_t> choice(1);
   std::vector<float> one(1);

@@ -9,7 +9,7 @@
 using namespace tengen;
 
 int main() {
-  // No two entries of the small tables that games use share a half.
+  // In the small tables that games use, the 64-bit halves of all keys are distinct.
   std::set<uint64_t> halves;
   uint64_t count = 0;
   for (uint64_t table = 0; table < 8; ++table) {

@@ -30,7 +30,7 @@ int num_sockets() {
   return count;
 }
 
-// One thread accepts and closes connections while another forks: no child inherits a connection.
+// While a thread accepts and closes connections, another one forks; no child inherits a connection.
 void check_forks_meanwhile() {
   const int listener = socket(AF_UNIX, SOCK_STREAM, 0);
   own_descriptor(listener);
@@ -62,7 +62,7 @@ void check_forks_meanwhile() {
   });
   for (int i = 0; i < 100; ++i) {
     const pid_t child = fork();
-    // At most the one that the thread had just created, before it became owned.
+    // A child inherits at most one socket, which the thread has created but does not own yet.
     if (child == 0) _exit(num_sockets() <= 1 ? 0 : 1);
     int status = 0;
     TENGEN_CHECK(waitpid(child, &status, 0) == child && status == 0);
@@ -85,7 +85,7 @@ int main() {
   own_descriptor(shared[0]);
   disown_descriptor(shared[0]);
   own_descriptor(-1);
-  constexpr int kLastBit = 127;  // of its word
+  constexpr int kLastBit = 127;  // the last bit of its word
   TENGEN_CHECK(dup2(owned[0], kLastBit) == kLastBit);
   own_descriptor(kLastBit);
   disown_descriptor(1 << 30);
@@ -99,13 +99,13 @@ int main() {
     ::close(stop[1]);
     ::close(owned[1]);
     ::close(shared[1]);
-    // The number stays reserved, and operations on it do not affect the parent's descriptor.
+    // The descriptor numbers stay reserved, and operations on them do not affect the parent.
     TENGEN_CHECK(fcntl(owned[0], F_GETFD) == FD_CLOEXEC);
     TENGEN_CHECK(fcntl(kLastBit, F_GETFD) == FD_CLOEXEC);
     TENGEN_CHECK(shutdown(copy, SHUT_RDWR) != 0);
     TENGEN_CHECK(shutdown(owned[0], SHUT_RDWR) != 0);
     TENGEN_CHECK(::write(shared[0], "s", 1) == 1);
-    TENGEN_CHECK(::read(stop[0], &byte, 1) == 0);  // stays alive
+    TENGEN_CHECK(::read(stop[0], &byte, 1) == 0);  // blocks until the parent closes the pipe
     _exit(0);
   }
   ::close(stop[0]);
@@ -117,7 +117,7 @@ int main() {
     disown_descriptor(descriptor);
     ::close(descriptor);
   }
-  // The other side sees the end of the connection, although the child is alive.
+  // The other side sees the end of the connection although the child is still alive.
   TENGEN_CHECK(::read(owned[1], &byte, 1) == 0);
   ::close(stop[1]);
   int status = 0;

@@ -26,7 +26,7 @@ void check_bijections() {
   TENGEN_CHECK(order(1, 100) != order(2, 100));
 }
 
-// For the largest sizes elements stay in range, and adjacent indices do not give adjacent elements.
+// For the maximum size, elements are in range, and consecutive indices are spread over both halves.
 void check_large() {
   const uint32_t size = 0xffffffffu;
   const Permutation permutation(3, size);
@@ -38,8 +38,8 @@ void check_large() {
   TENGEN_CHECK(upper_half > 400 && upper_half < 600);
 }
 
-// Which of 50 elements is at an index, over keys: chi-square with 49 degrees of freedom, above 100
-// only once in 50,000; and the same for the distance of neighbours.
+// The element at an index and its distance to the next element are uniform over keys. Chi-square
+// with 49 degrees of freedom exceeds 100 only once in 50,000 tests.
 void check_even() {
   const uint32_t size = 50;
   const int num_keys = 10000;

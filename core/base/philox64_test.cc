@@ -7,7 +7,7 @@
 using namespace tengen;
 
 int main() {
-  // Known answers of Random123 (kat_vectors, philox4x64 with 10 rounds).
+  // Known-answer test of Random123 (kat_vectors, philox4x64 with 10 rounds).
   using Counter = std::array<uint64_t, 4>;
   TENGEN_CHECK(
       (philox4x64({0, 0, 0, 0}, {0, 0}) ==
@@ -20,7 +20,7 @@ int main() {
                   {0x452821e638d01377, 0xbe5466cf34e90c6c}) ==
        Counter{0xa528f45403e61d95, 0x38c72dbd566e9788, 0xa5a1610e72fd18b5, 0x57bd43b5e52b7fe6}));
 
-  // A row's numbers come from its own blocks, and the counter carries into its higher words.
+  // Each row has its own blocks of random numbers, and the counter carries into its higher words.
   const std::array<uint64_t, 4> counter = {~0ull - 3, ~0ull, 5, 0};
   std::vector<double> together(4 * 5), alone(5);
   fill_uniforms({1, 2}, counter, 5, together);

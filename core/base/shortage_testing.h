@@ -1,5 +1,5 @@
 #pragma once
-// Replaces `new`, for tests only, by a version that can fail as if memory were exhausted.
+// Replaces `new` in tests with a version that can fail as if memory were exhausted.
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@ namespace tengen {
 
 // The maximum size of one allocation by `new`, in all threads.
 inline std::atomic<size_t> most_new_bytes = SIZE_MAX;
-// The number of calls of `new` that succeed in this thread before one fails; negative: all.
+// The number of calls of `new` that succeed in this thread before one fails; negative for no limit.
 inline thread_local int64_t num_news_left = -1;
 
 // While a LittleMemory exists, every `new` of more than `most_bytes` fails.
@@ -61,8 +61,8 @@ class NoMemory {
 };
 #endif
 
-// Calls `f` until it completes. The n-th time, its n-th call of `new` fails, and `check` is called
-// after that failure. Returns the number of failures.
+// Calls `f` until it completes. In the n-th attempt the n-th call of `new` fails, and `check` is
+// called after this failure. Returns the number of failures.
 template <class F, class Check>
 int64_t fail_each_new(F&& f, Check&& check) {
   for (int64_t num_news = 0;; ++num_news) {

@@ -1,4 +1,4 @@
-// The memory reserve for changes that must not stop half-way.
+// Tests of the memory reserve, which lets a change complete although memory is exhausted.
 
 #include "base/steady.h"
 
@@ -13,7 +13,7 @@ using namespace tengen;
 namespace {
 
 #if defined(__linux__)
-// Whichever thread allocated the reserve, and however often: using it returns it to the system.
+// Using the reserve returns it to the system, whichever thread allocated it, and however often.
 void check_other_threads() {
   for (int round = 0; round < 3; ++round) {
     std::thread([] { TENGEN_CHECK(Steady::has_reserve()); }).join();

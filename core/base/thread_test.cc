@@ -1,4 +1,4 @@
-// Exceptions in threads, and changes that are completed although memory is exhausted.
+// Tests of exceptions in threads, and of changes that complete although memory is exhausted.
 
 #include "base/thread.h"
 
@@ -31,7 +31,7 @@ bool can_allocate(size_t num_bytes) {
   return error_of([&] { (void)std::make_unique<char[]>(num_bytes); }).empty();
 }
 
-// Blocks of a size that malloc allocates individually from the system.
+// Allocates all memory, in blocks that malloc requests individually from the system.
 void use_up(std::vector<std::unique_ptr<char[]>>* blocks) {
   for (size_t size = size_t{16} << 20; size >= size_t{1} << 18; size /= 2) {
     while (error_of([&] { blocks->push_back(std::make_unique<char[]>(size)); }).empty()) {
@@ -39,7 +39,7 @@ void use_up(std::vector<std::unique_ptr<char[]>>* blocks) {
   }
 }
 
-// In a separate process with limited memory.
+// Runs in a separate process with limited memory.
 void check_reserve() {
   const pid_t child = fork();
   if (child == 0) {
@@ -68,7 +68,7 @@ void check_reserve() {
   TENGEN_CHECK(waitpid(child, &status, 0) == child && status == 0);
 }
 #else
-void check_reserve() {}  // sanitizers need more memory than a limit allows
+void check_reserve() {}  // sanitizers need more memory than the limit allows
 #endif
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Replays inputs for the fuzz targets: the seeds of every target, inputs that once found a fault,
-// and some mutations of the seeds. `fuzz_test TARGET TIMES` does so for one target, with this many
+// Replays inputs to the fuzz targets: the seeds of each target, random mutations of the seeds, and
+// inputs that once revealed a fault. `fuzz_test TARGET TIMES` replays only this target, with TIMES
 // mutations of each seed.
 
 #include <sys/resource.h>
@@ -23,7 +23,7 @@ using tengen::fuzz::Target;
 namespace fs = std::filesystem;
 
 #if defined(__SANITIZE_ADDRESS__)
-// More than any target may allocate at once.
+// No target may allocate more in a single allocation.
 extern "C" const char* __asan_default_options() { return "max_allocation_size_mb=1024"; }
 #endif
 
@@ -31,7 +31,7 @@ namespace {
 
 int num_changed = 60;
 
-// Truncates the seed, sets a number in it to an extreme, repeats a part, or flips a bit.
+// Truncates the seed, overwrites a number with an extreme value, repeats a part, or flips a bit.
 std::string changed(std::string seed, Rng& rng) {
   if (seed.empty()) return seed;
   const auto at = [&] { return rng.below(static_cast<uint32_t>(seed.size())); };

@@ -1,5 +1,5 @@
-// Every native game along random games, for sanitizers; tests/unit/games compares their rules,
-// planes and scores with slow implementations.
+// Plays random games of every native game, for sanitizers. tests/unit/games compares rules, planes
+// and scores with slow implementations.
 
 #include <algorithm>
 #include <string>
@@ -33,7 +33,7 @@ void check_bits() {
 
 constexpr int kSteps[4][2] = {{0, 1}, {1, 0}, {1, 1}, {1, -1}};
 
-// Five stones from `start` on, the one at `last` played at the end, win if they are on one line.
+// Five stones in a row from `start` win if they fit on the board, whichever of them is played last.
 void check_line(const Gomoku& game, int start, const int (&step)[2]) {
   const int size = game.height();
   const int delta = step[0] * size + step[1];

@@ -10,7 +10,7 @@
 
 namespace tengen {
 
-// The planes of `state` under `symmetry`.
+// Returns the planes of `state` under `symmetry`.
 template <Game G>
 std::vector<float> encoded(const G& game, const typename G::State& state, int symmetry) {
   std::vector<float> planes(static_cast<size_t>(game.num_planes() * game.height() * game.width()),

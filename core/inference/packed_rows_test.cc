@@ -13,7 +13,7 @@ using namespace tengen;
 namespace {
 
 std::vector<float> there_and_back(const RowLayout& layout, const std::vector<float>& planes) {
-  // A guard byte: nothing is written beyond the end of the row.
+  // A guard byte detects writes beyond the end of the row.
   std::vector<uint8_t> row(layout.num_bytes() + 1, 0xa5);
   write_row(layout, planes.data(), row.data());
   TENGEN_CHECK(row.back() == 0xa5);
@@ -41,13 +41,13 @@ void check_game(const G& game) {
 }
 
 void check_layout() {
-  // 2 planes of 3 x 3: 18 bits; bit i of the stream is entry i.
+  // Two planes of 3 x 3 are 18 bits; bit i of the stream is entry i.
   const RowLayout layout{{2, 3, 3}, true};
   TENGEN_CHECK(layout.num_bytes() == 2 * 4 + 4);
   std::vector<float> planes(18, 0.0f);
   planes[0] = 1.0f;
   planes[8] = 1.0f;
-  planes[17] = -7.5f;  // a plane with another value than one
+  planes[17] = -7.5f;  // a plane with a value other than one
   std::vector<uint8_t> row(layout.num_bytes(), 0xff);
   write_row(layout, planes.data(), row.data());
   float scales[2];

@@ -1,4 +1,4 @@
-// Sessions of several threads, for sanitizers; tests/unit/inference/central checks batches and
+// Sessions of several threads, for sanitizers. tests/unit/inference/central checks batches and
 // waits.
 
 #include "inference/row_server.h"
@@ -23,8 +23,8 @@ using namespace tengen;
 
 namespace {
 
-// Two inputs. The network accumulates the first in its state, and outputs the sum and the second
-// input, times a factor.
+// A network with two inputs. It accumulates the first input in its state, and outputs multiples of
+// the sum and the second input.
 RowColumns columns() {
   return RowColumns({{RowPart::kFirst, 1},
                      {RowPart::kInput, 8},
@@ -83,7 +83,7 @@ class Actor {
       send(rows_->column(i), sums_.size() * columns_[i].row_bytes);
     }
   }
-  // Receives the answer and checks it.
+  // Receives the reply and checks it.
   void check_answer(int64_t version) {
     RowReply reply;
     take(&reply, sizeof reply);
@@ -192,7 +192,7 @@ RowServerSettings settings(size_t max_rows, size_t min_rows = 1, double max_wait
   return {max_rows, min_rows, max_wait_s, 8 * max_rows, 0};
 }
 
-// Each actor gets its own answers and keeps its own state, whatever else is in its batches.
+// Each actor receives the outputs for its own rows and keeps its own state in shared batches.
 void check_answers(RowServerSettings with, size_t num_actors) {
   Bench bench(with);
   bench.server.start();

@@ -9,14 +9,14 @@
 
 namespace tengen {
 
-// Unpacks a row into planes [C, H, W].
+// Unpacks a row into planes of shape [C, H, W].
 inline std::vector<float> read_row(const RowLayout& layout, const uint8_t* row) {
   std::vector<float> planes(layout.num_entries());
   read_row(layout, row, planes.data());
   return planes;
 }
 
-// The memory of lanes, owned by the test in place of a device driver.
+// The memory of lanes, owned by the test instead of a device driver.
 class LaneMemory {
  public:
   LaneMemory(const RowLayout& layout, size_t num_actions, size_t capacity, size_t num_lanes,

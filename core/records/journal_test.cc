@@ -1,4 +1,4 @@
-// The journal with several threads, for sanitizers; tests/unit/experience checks its bytes.
+// A journal used by several threads, for sanitizers. tests/unit/experience checks its bytes.
 
 #include "records/journal.h"
 
@@ -15,7 +15,7 @@ using namespace tengen;
 
 namespace {
 
-// A new folder, removed at the end.
+// A new folder, which the destructor removes.
 struct TemporaryFolder {
   TemporaryFolder() {
     std::string pattern = (std::filesystem::temp_directory_path() / "tengen-XXXXXX").string();
@@ -34,7 +34,7 @@ GameRecord game(uint32_t index) {
   return record;
 }
 
-// Many producers, a queue too small for them, concurrent flushes, and counters that only grow.
+// Many producers with a queue too small for them, and concurrent flushes. Counters only increase.
 void test_threads() {
   const TemporaryFolder folder;
   const std::string path = (folder.path / "a.journal").string();
@@ -68,7 +68,7 @@ void test_threads() {
   for (const auto& [index, count] : seen) TENGEN_CHECK(count == 1);
 }
 
-// A disk that is full for a while: every producer gets the error, and queued frames are kept.
+// While the disk is full, every producer gets the error, and queued frames are kept.
 void test_failures() {
   const TemporaryFolder folder;
   const std::string path = (folder.path / "a.journal").string();

@@ -1,5 +1,5 @@
-// Reading rows while segments are added, for sanitizers, with a game defined here;
-// tests/unit/experience compares the native games' rows with a slow replay.
+// Reads rows while segments are added, for sanitizers, in a game defined here.
+// tests/unit/experience compares the rows of native games with a slow replay.
 
 #include "records/rows.h"
 
@@ -12,7 +12,7 @@ using namespace tengen;
 
 namespace {
 
-// Players alternately add 1 or 2; the player who reaches 5 wins. One plane: the count.
+// Players alternately add 1 or 2; the player who reaches 5 wins. The only plane is the count.
 class Counting {
  public:
   struct State {
@@ -77,7 +77,7 @@ SegmentView view_of(const GameColumns& c) {
           c.policy_mass};
 }
 
-// 1 (opening), then 2 and 2: the first player reaches 5.
+// The opening is 1; then the players add 2 and 2, so that the first player reaches 5.
 GameColumns segment() {
   GameRecord record;
   record.outcome = Outcome::kFirstWins;
@@ -124,7 +124,7 @@ void test_fill_beside_add_and_drop() {
     try {
       rows.fill(number, symmetry, batch.view());
       TENGEN_CHECK(batch.planes[0] == 3.0f);
-    } catch (const Error&) {  // dropped in the meantime
+    } catch (const Error&) {  // the segment was dropped in the meantime
     }
   }
   writer.join();

@@ -16,7 +16,7 @@
 
 namespace tengen {
 
-// A random game tree: 1 to 4 moves per position, either player may move next, any result. Covers
+// A random game tree: 1 to 4 moves per position, any order of players, any results. Covers
 // situations that board games lack: two moves in a row, immediate losses, forced moves.
 class RandomGame {
  public:
@@ -63,7 +63,7 @@ class RandomGame {
   const uint16_t* images(const State&, int) const { return kImages.data(); }
   std::string to_string(const State&) const { return ""; }
 
-  // The exact value of a position for player 0.
+  // Returns the exact value of a position for player 0.
   float solve(const State& s) const {
     if (outcome(s) != Outcome::kOngoing) return value_to_first(outcome(s));
     const float sign = to_play(s) == 0 ? 1.0f : -1.0f;
@@ -109,7 +109,7 @@ void evaluate(const G& game, const typename G::State& state, const uint16_t* ord
   *value = static_cast<float>(mix64(key.hi) >> 40) * 0x1.0p-23f - 1.0f;
 }
 
-// Computes the mean and the standard deviation of the score that matches `value`.
+// Computes the mean and standard deviation of a score that is consistent with `value`.
 inline void hashed_score(const RandomGame::State& state, float value, float* score) {
   score[0] = 4.0f * value + static_cast<float>(mix64(state.id) >> 40) * 0x1.0p-22f - 2.0f;
   score[1] = static_cast<float>(mix64(state.id + 1) >> 40) * 0x1.0p-22f;
@@ -193,7 +193,7 @@ void check_old_visits(const BasicTree<Memory>& tree, uint32_t count, double valu
 }
 
 // Checks that proofs in the tree are exact, that counts add up, and that values change sign when
-// the player changes. `tolerance` is for sums that node and edge add in different orders.
+// the player changes. `tolerance` allows for sums that nodes and edges add in different orders.
 template <class Memory>
 void check_node(const RandomGame& game, const BasicTree<Memory>& tree, Arena::Offset offset,
                 const RandomGame::State& state, float tolerance = 0.0f) {

@@ -25,8 +25,8 @@
 
 namespace tengen {
 
-// Many tests instantiate these templates for the same games. Each takes ten seconds to compile, so
-// only testing.cc instantiates them. `storage` is extern or empty.
+// Many tests need these templates for the same games, and compiling one takes ten seconds. So only
+// testing.cc instantiates them. `storage` is extern or empty.
 #define TENGEN_SELFPLAY_OF(storage, G)                                 \
   storage template class SelfplayWorker<G>;                            \
   storage template class MinigoWorker<G>;                              \
@@ -108,7 +108,7 @@ std::vector<GameRecord> play_by(const G& game, const SelfplaySettings& settings,
   return sink->sorted();
 }
 
-// The resources for a generation, which must not affect its games, and the choice of its games.
+// The resources of a generation, which must not affect its games, and settings that choose games.
 struct Setup {
   int num_threads = 1;
   int num_slots = 4;

@@ -14,8 +14,8 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// Values for one size: spread, tied, with minus infinity, huge. They are followed by exactly as
-// much as a kernel may read and must ignore.
+// Returns `n` values of a kind: spread, tied, with minus infinity, or huge. They are followed by
+// exactly as many values as a kernel may read and must ignore.
 std::vector<float> values(Rng& rng, int n, int kind) {
   std::vector<float> x(static_cast<size_t>(n + simd::kOverread));
   for (float& value : x) {
@@ -33,7 +33,7 @@ std::vector<float> values(Rng& rng, int n, int kind) {
         value = static_cast<float>(1e30 * rng.normal());
     }
   }
-  x[rng.below(static_cast<uint32_t>(n))] = 3.5f;  // never all minus infinity
+  x[rng.below(static_cast<uint32_t>(n))] = 3.5f;  // not all values are minus infinity
   for (int i = n; i < n + simd::kOverread; ++i) {
     const float ignored[] = {kInfinity, std::numeric_limits<float>::quiet_NaN(), 1e38f, -kInfinity};
     x[static_cast<size_t>(i)] = ignored[i % 4];
@@ -94,7 +94,7 @@ void check_best_edge(const simd::Kernels& set, Rng& rng, int n, int kind) {
   TENGEN_CHECK(score == scores[static_cast<size_t>(best)]);
 }
 
-// Edges without a visit are worth `lost`, and visits in flight count as visits of the others.
+// An edge without visits has the value `lost`; visits in flight lower only the exploration term.
 void check_edges_in_flight(const simd::Kernels& set, Rng& rng, int n) {
   const std::vector<float> prior = values(rng, n, 0);
   std::vector<float> sum = values(rng, n, 2);
@@ -137,7 +137,7 @@ void check_set(const simd::Kernels& set, const simd::Kernels& baseline) {
     }
     check_edges_in_flight(set, rng, n);
   }
-  // If all are minus infinity, the first.
+  // If all values are minus infinity, the first one is found.
   const std::vector<float> none(20 + simd::kOverread, -kInfinity);
   TENGEN_CHECK(set.argmax(none.data(), 20) == 0);
   const std::vector<float> ones(20 + simd::kOverread, 1.0f);

@@ -54,7 +54,7 @@ void check_reads() {
   TENGEN_CHECK(told(readiness).empty());
 }
 
-// A descriptor is readable when the other side has closed; the read reports it.
+// A descriptor is readable after the other side has closed, and the read reports the end.
 void check_ends() {
   Pair pair, other;
   Readiness readiness;
@@ -86,7 +86,7 @@ void check_room() {
   TENGEN_CHECK(!told(readiness).at(7).can_write);
 }
 
-// A wait ends after its timeout, and at once if something is ready.
+// A wait ends after its timeout, or immediately if a descriptor is ready.
 void check_waits() {
   Pair pair;
   Readiness readiness;

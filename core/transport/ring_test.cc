@@ -28,7 +28,7 @@ bool push(Ring& ring, std::span<const std::byte> message) {
 
 constexpr uint32_t kCapacity = 1024;
 
-// A message whose length and bytes are derived from its number.
+// Returns a message whose length and bytes are derived from `number`.
 std::vector<std::byte> message_of(uint64_t number, uint32_t longest) {
   Rng rng(number, 0, 0, 0, Purpose::kTest);
   std::vector<std::byte> message(rng.below(longest + 1));
@@ -43,7 +43,7 @@ void send(Ring& ring, uint64_t count) {
   }
 }
 
-// Returns how many messages arrived before `is_over` returned true and the ring was empty.
+// Receives messages until `is_over` is true and the ring is empty. Returns the number of messages.
 template <class F>
 uint64_t receive(Ring& ring, F&& is_over) {
   uint64_t count = 0;
@@ -75,7 +75,7 @@ void check_threads() {
   TENGEN_CHECK(consumer.is_empty());
 }
 
-// A producer that is killed at any instant leaves complete messages without gaps.
+// If a producer is killed at any moment, the ring contains complete messages without gaps.
 void check_killed_producer() {
   const std::string path = "/tmp/tengen-ring-test-" + std::to_string(getpid());
   const transport::SharedMemory memory =
@@ -119,7 +119,7 @@ void check_full() {
 
 // An invalid length is rejected, and nothing beyond the published bytes is read.
 void check_damage() {
-  constexpr uint32_t kCounters = 128;  // bytes in front of the messages
+  constexpr uint32_t kCounters = 128;  // bytes before the messages
   TENGEN_CHECK(Ring::num_bytes(64) == kCounters + 64);
   const transport::SharedMemory memory = transport::SharedMemory::anonymous(Ring::num_bytes(64));
   Ring ring(memory.data(), 64);
@@ -165,7 +165,7 @@ void check_resume() {
   producer.publish();
   stage(producer, 'c');
   TENGEN_CHECK(take(consumer) == 'a' && take(consumer) == 'b' && take(consumer) == '-');
-  // The consumer dies before release(). Its replacement is told how far it went, or starts anew.
+  // The consumer dies before release(). Its successor resumes at its position, or starts anew.
   Ring forgetful(memory.data(), 256);
   TENGEN_CHECK(take(forgetful) == 'a');
   Ring next(memory.data(), 256);

@@ -24,13 +24,13 @@ namespace {
 
 constexpr uint64_t kBytes = 3 << 20;
 
-// A path that does not exist, in this or any other run.
+// Returns a path that does not exist, in this or any other run.
 std::string free_path() {
   const std::string name = "tengen-memory-" + std::to_string(getpid());
   return (std::filesystem::temp_directory_path() / name).string();
 }
 
-// The same in a memory file system, if there is one.
+// Returns a path in a memory file system, if there is one.
 std::string free_memory_path() {
   const std::string memory = "/dev/shm";
   if (!std::filesystem::is_directory(memory)) return free_path();
@@ -42,7 +42,7 @@ bool has_all(const std::string& path) {
   return stat(path.c_str(), &status) == 0 && status.st_blocks * 512 >= status.st_size;
 }
 
-// The descriptor that the next file would get.
+// Returns the descriptor that the next opened file would get.
 int next_descriptor() {
   const int number = dup(STDERR_FILENO);
   close(number);
@@ -51,7 +51,7 @@ int next_descriptor() {
 
 bool is_mapped(std::byte* data) { return msync(data, kBytes, MS_ASYNC) == 0; }
 
-// The message of the Error that `f` throws; empty if it throws none.
+// Returns the message of the Error that `f` throws, or an empty string if it throws none.
 template <class F>
 std::string error_of(F&& f) {
   try {
@@ -127,7 +127,7 @@ void check_no_room() {
   TENGEN_CHECK(!std::filesystem::exists(path));
 }
 
-// The same if others fill the space at the same time: created memory is allocated to the last byte.
+// While other processes fill the file system, created memory is allocated to the last byte.
 void check_small_folder() {
   transport::in_small_folder(4 * kBytes, [](const std::string& folder) {
     TENGEN_CHECK(contains(error_of([&] { SharedMemory::create(folder + "/all", 5 * kBytes); }),
@@ -181,7 +181,7 @@ void check_left_part() {
   unlink(path.c_str());
 }
 
-// A shorter file of another process is rejected, and one with holes, as in copies, is filled.
+// A shorter file of another process is rejected. A file with holes, as in copies, is filled.
 void check_files_of_others() {
   const std::string path = free_memory_path();
   close(open(path.c_str(), O_WRONLY | O_CREAT, 0600));

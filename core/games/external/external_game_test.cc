@@ -40,7 +40,7 @@ void check_errors() {
   source->is_broken = true;
   for (int i = 0; i < 3; ++i) TENGEN_CHECK(throws([&] { game.apply(state, 4); }));
   source->is_broken = false;
-  game.apply(state, 4);  // with the id that the failed call had taken
+  game.apply(state, 4);  // uses the ID that the failed call had allocated
   TENGEN_CHECK(source->states.size() == 2 && source->states.count(1) == 1);
   auto seen = game.state_after(std::vector<uint16_t>{4});
   TENGEN_CHECK(throws([&] { game.apply(seen, 0); }));
@@ -60,10 +60,10 @@ void check_state_after() {
   }
   TENGEN_CHECK(source->num_calls == before + 1);
   TENGEN_CHECK(game.ply(game.state_after({})) == 0);
-  TENGEN_CHECK(source->states.size() == num_states);  // the source stores nothing of it
+  TENGEN_CHECK(source->states.size() == num_states);  // the source does not store this position
 }
 
-// A chain far longer than the stack would overflow a recursive destructor.
+// Destroys a chain so long that a recursive destructor would overflow the stack.
 void check_long_chain() {
   const auto ids = std::make_shared<PositionIds>();
   auto first = std::make_shared<ExternalPosition>(ids, ids->take());

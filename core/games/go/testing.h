@@ -9,7 +9,7 @@
 
 namespace tengen {
 
-// The game of the task `name`.
+// Returns the game of the task `name`.
 inline Go go_game(const std::string& name) { return Go(parse_go_name(name)); }
 
 // Returns the position of a diagram, with `to_play` to move. A diagram has rows of "X", "O" and
@@ -38,7 +38,7 @@ inline GoState go_position(const Go& game, const std::string& diagram, uint8_t t
   return state;
 }
 
-// The action of a point such as "C3", or of "pass".
+// Returns the action of a point such as "C3", or of "pass".
 inline int go_action(const Go& game, const std::string& name) {
   if (name == "pass") return game.num_actions() - 1;
   const int row = game.height() - std::stoi(name.substr(1));

@@ -32,8 +32,8 @@ void run(Search<ScoredGame>& search, const ScoredGame& game, const ScoredGame::S
   }
 }
 
-// Below a node: values are within range (in a new tree; a reused one gives earlier visits the value
-// of a later proof), and a proven node's score is exactly that of the best proving line.
+// In a fresh tree, values are within range; in a reused tree, a later proof changes the value of
+// earlier visits. A proven node has exactly the score of the best proving line.
 void check_scores(const ScoredGame& game, const Tree& tree, Arena::Offset offset,
                   const ScoredGame::State& state, float weight, bool is_fresh) {
   const Node& node = tree.node(offset);

@@ -1,5 +1,5 @@
-// The search of the MLPerf benchmark minigo: what tests/unit/search/test_minigo.py, which compares
-// its trees with a reference, cannot reach.
+// Cases of the search of the MLPerf benchmark minigo that tests/unit/search/test_minigo.py, which
+// compares trees with a reference, cannot reach.
 
 #include <cmath>
 #include <functional>
@@ -14,7 +14,7 @@ using namespace tengen;
 
 namespace {
 
-// Returns a position's value to play; its policy is in `logits`.
+// Returns a position's value to play. Its policy is passed as logits.
 using Value = std::function<float(const TicTacToe::State&)>;
 
 SearchSettings settings_of(int virtual_losses) {
@@ -46,12 +46,12 @@ SearchResult searched(MinigoSearch<TicTacToe>& search, const TicTacToe::State& r
   return result;
 }
 
-// With equal scores the lowest action is taken, not the one that was visited first.
+// Among equal scores the lowest action is selected, not the one that was visited first.
 void check_equal_scores() {
   const TicTacToe game;
   SearchSettings settings = settings_of(1);
   settings.minigo_c_init = 0.01f;
-  // 5 looks best and is lost; then 3, 1 and the others, whose priors are too small to matter.
+  // Action 5 looks best and loses. Then 3, 1 and the others follow, whose priors hardly matter.
   const std::vector<float> logits = {-30, -25, -30, -20, -30, 0, -30, -30, -30};
   const Value value = [&](const auto& state) {
     if (game.ply(state) != 1) return game.ply(state) == 0 ? 0.5f : 0.0f;
@@ -67,14 +67,14 @@ void check_equal_scores() {
   }
 }
 
-// Visits and values of edges match those of their nodes, whoever moves next.
+// Visits and values of edges match those of their child nodes, whichever player moves next.
 float check_node(const RandomGame& game, const Tree& tree, Arena::Offset offset,
                  const RandomGame::State& state) {
   const Node& node = tree.node(offset);
   TENGEN_CHECK(node.to_play == game.to_play(state));
   if (node.num_legal == 0) return static_cast<float>(node.visits);
   const Edges edges = tree.edges(node);
-  float total = 1.0f;  // its own evaluation
+  float total = 1.0f;  // the node's own evaluation
   for (int i = 0; i < node.num_edges; ++i) {
     RandomGame::State next = state;
     game.apply(next, tree.actions(node)[edges.legal_index[i]]);

@@ -35,8 +35,8 @@ SearchSettings settings_of(RootPolicy policy) {
   return settings;
 }
 
-// Proofs are right with any order of players and any budget. A large budget solves most games, but
-// not all: a search keeps visiting a proven draw while it looks better than the open moves.
+// Proofs are correct with any order of players and any budget. A large budget solves most games but
+// not all, because a search keeps visiting a proven draw that looks better than unproven moves.
 void check_random_games(RootPolicy policy) {
   int num_solved = 0;
   for (uint64_t seed = 0; seed < 150; ++seed) {
@@ -62,7 +62,7 @@ void check_random_games(RootPolicy policy) {
   TENGEN_CHECK(num_solved > (policy == RootPolicy::kPuct ? 120 : 60));
 }
 
-// Tree reuse along games: a kept subtree counts towards the budget, and stays consistent.
+// During a game with tree reuse, a kept subtree counts towards the budget and stays consistent.
 void check_reuse(RootPolicy policy) {
   Tree scratch;
   for (uint64_t seed = 0; seed < 100; ++seed) {
@@ -81,7 +81,7 @@ void check_reuse(RootPolicy policy) {
   }
 }
 
-// Squares are kept with a subtree; a subtree without squares is not reused if they are needed.
+// Sums of squares are kept with a subtree; a subtree without them is not reused if they are needed.
 void check_kept_squares() {
   const Gomoku game(7);
   Tree scratch;
@@ -108,7 +108,7 @@ void check_kept_squares() {
   }
 }
 
-// Visits added to moves with very many visits are not lost in the sums.
+// The sums lose no visit, even if moves have millions of visits.
 void check_many_visits() {
   const Gomoku game(9);
   const auto state = game.initial_state();
@@ -151,7 +151,7 @@ void check_misuse() {
     std::fill(broken.begin() + 4, broken.end(), value);
     TENGEN_CHECK(throws([&] { search.accept(broken.data(), nullptr, 0.0f); }));
   }
-  // An abandoned search does not affect the next one, nor does an old tree.
+  // Neither an abandoned search nor an old tree affects the next search.
   const SearchResult after = run(search, game, state, request_of(50));
   Search<TicTacToe> fresh(game, SearchSettings());
   const SearchResult expected = run(fresh, game, state, request_of(50));

@@ -14,7 +14,7 @@ SearchSettings scored_settings() {
   return settings;
 }
 
-// The scores of proven nodes are exact; those of other nodes are means of what was evaluated.
+// Scores of proven nodes are exact; scores of other nodes are means of their evaluations.
 void check_scores(const ScoredGame& game, const SharedTree& tree, Arena::Offset offset,
                   const ScoredGame::State& state) {
   const SharedNode& node = tree.node(offset);

@@ -20,7 +20,7 @@ using namespace tengen;
 
 namespace {
 
-// Also with squares of values, and with actions left out.
+// Compares with the serial search, also with sums of squares and with excluded actions.
 template <Game G>
 void check_oracle(const G& game, const typename G::State& state) {
   for (const float option : {0.0f, 0.85f}) {
@@ -31,9 +31,9 @@ void check_oracle(const G& game, const typename G::State& state) {
   }
 }
 
-// Invariants after all threads have left: no mark is left, nothing is pending, each action has one
-// edge, and a node's visits are its own evaluation plus those of its edges (a proven node is also
-// visited as a leaf). Returns the number of expanded nodes from this one on.
+// Checks that nothing is in flight after all threads have left, that each action has at most one
+// edge, and that a node's visits are its own evaluation plus those of its edges (a proven node is
+// also visited as a leaf). Returns the number of expanded nodes in the subtree.
 int check_counts(const SharedTree& tree, Arena::Offset offset) {
   const SharedNode& node = tree.node(offset);
   TENGEN_CHECK(node.in_flight == 0);
@@ -57,7 +57,7 @@ int check_counts(const SharedTree& tree, Arena::Offset offset) {
   return num_expanded;
 }
 
-// In a tree without proofs every value sum equals that of the evaluations below.
+// In a tree without proofs every value sum equals the sum of the evaluations below.
 void check_values(const SharedTree& tree, Arena::Offset offset) {
   const SharedNode& node = tree.node(offset);
   TENGEN_CHECK(node.proof == Proof::kUnknown);
@@ -72,7 +72,7 @@ void check_values(const SharedTree& tree, Arena::Offset offset) {
   }
 }
 
-// Every simulation of the budget is made once, and every position is evaluated once.
+// Every simulation of the budget runs once, and every position is evaluated once.
 template <Game G>
 int check_search(SharedSearch<G>& search, const G& game, const typename G::State& state,
                  int num_threads, int num_simulations) {
@@ -89,7 +89,7 @@ int check_search(SharedSearch<G>& search, const G& game, const typename G::State
   return num_done;
 }
 
-// A big board: no result is within reach, so sums can be checked.
+// On a large board no end of the game is within reach, so all sums can be checked.
 void check_big_board() {
   const Gomoku game(15);
   const auto state = game.initial_state();
@@ -100,7 +100,7 @@ void check_big_board() {
   }
 }
 
-// Trees with fewer positions than descents, and proofs everywhere: each search ends, and its proofs
+// Trees with fewer positions than descents, and with many proofs. Each search ends, and its proofs
 // match the game's value.
 void check_random_games() {
   int num_solved = 0;
@@ -127,7 +127,7 @@ void check_random_games() {
 }
 
 // Descents in flight spread out, also over children without a visit: five descents of one thread
-// find five leaves, although the prior alone would send all of them to one.
+// find five leaves, although the prior alone would send all of them to the same leaf.
 void check_spread() {
   const Gomoku game(9);
   const auto state = game.initial_state();
@@ -153,8 +153,8 @@ void check_spread() {
   TENGEN_CHECK(check_counts(search.tree(), search.tree().root()) == 101);
 }
 
-// In a game with only one line the second descent is blocked by the first, keeps its marks while
-// the other is in flight, and continues from where the other got to.
+// In a game with only one line, the first descent blocks the second, which keeps its marks while
+// the first is in flight, and then continues from the first one's position.
 void check_blocked() {
   TicTacToe game;
   auto state = game.initial_state();
@@ -174,8 +174,8 @@ void check_blocked() {
   TENGEN_CHECK(result.num_simulations == 1 && result.proof == Proof::kDraw);
 }
 
-// A blocked thread is woken when another thread, which has nothing more to do, has settled a
-// position by itself, as with an evaluation from the cache.
+// A blocked thread is woken when another thread, which has no more work, expands a position itself,
+// as with an evaluation from the cache.
 void check_news() {
   const TicTacToe game;
   SharedSearch<TicTacToe> search(game, SearchSettings(), 2, 1);
@@ -186,11 +186,11 @@ void check_news() {
   TENGEN_CHECK(!search.descents(1)[0].advance() && search.descents(1)[0].is_blocked());
   search.descents(0)[0].accept(logits.data(), nullptr, 0.0f);
   TENGEN_CHECK(!search.descents(0)[0].advance() && !search.wait(0, seen));
-  TENGEN_CHECK(search.wait(1, seen));  // at once
+  TENGEN_CHECK(search.wait(1, seen));  // immediately
   TENGEN_CHECK(!search.descents(1)[0].advance() && !search.wait(1, search.news()));
 }
 
-// Like check_many_visits() for a single-threaded search.
+// See check_many_visits() in the test of the single-threaded search.
 void check_many_visits() {
   const Gomoku game(9);
   constexpr uint32_t kCount = 8'000'000;
@@ -204,7 +204,7 @@ void check_many_visits() {
   check_old_visits(search.tree(), kCount, 0.7);
 }
 
-// Another thread stops a search that would take hours; the results so far can be read.
+// Another thread stops a search that would take hours. Its results so far are available.
 void check_stop() {
   const Gomoku game(9);
   const auto state = game.initial_state();
@@ -220,7 +220,7 @@ void check_stop() {
     search.finish(result);
     TENGEN_CHECK(result.num_simulations < kMaxSimulations && result.best_action >= 0);
   }
-  // A thread that waits for the leaf of a thread that has left is woken too.
+  // A thread that waits for the leaf of a thread that has left is also woken.
   search.begin(state, request_of(10));
   TENGEN_CHECK(search.descents(0)[0].advance());
   std::atomic<bool> is_blocked{false};
@@ -254,7 +254,7 @@ void check_misuse() {
   TENGEN_CHECK(descent.advance() && !descent.is_blocked());
   TENGEN_CHECK(throws([&] { descent.advance(); }));
   TENGEN_CHECK(throws([&] { search.finish(result); }));
-  TENGEN_CHECK(!search.descents(1)[0].advance());  // the root is taken
+  TENGEN_CHECK(!search.descents(1)[0].advance());  // the root is claimed
   TENGEN_CHECK(search.descents(1)[0].is_blocked());
   TENGEN_CHECK(throws([&] { descent.accept(logits.data(), nullptr, std::nanf("")); }));
   descent.accept(logits.data(), nullptr, 0.0f);
@@ -267,7 +267,7 @@ void check_misuse() {
   TENGEN_CHECK(throws([&] { search.begin(state, request_of(50)); }));
 }
 
-// A single value has no spread: with descents in flight, its node explores like its prior.
+// With one visit there is no spread, so descents in flight do not change a node's exploration.
 void check_spread_of_one_visit() {
   SearchSettings settings;
   const Puct plain(settings);

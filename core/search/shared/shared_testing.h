@@ -12,7 +12,7 @@
 
 namespace tengen {
 
-// One thread's work: evaluates leaves until the search ends. Returns the number of evaluations.
+// Runs one thread, which evaluates leaves until the search ends. Returns the number of leaves.
 template <Game G>
 int work(SharedSearch<G>& search, const G& game, int index) {
   std::vector<float> logits;
@@ -39,7 +39,7 @@ int work(SharedSearch<G>& search, const G& game, int index) {
   }
 }
 
-// Searches with `num_threads` threads; returns the number of evaluations.
+// Searches with `num_threads` threads. Returns the number of evaluations.
 template <Game G>
 int run(SharedSearch<G>& search, const G& game, const typename G::State& state, int num_threads,
         const SearchRequest& request) {
@@ -96,7 +96,7 @@ inline void check_same(const SharedTree& shared, Arena::Offset a, const Tree& al
   }
 }
 
-// Checks that one thread with one descent grows the same tree as Search, bit for bit.
+// Checks that one thread with one descent builds the same tree as Search, bit for bit.
 template <Game G>
 void check_oracle(const G& game, const typename G::State& state, const SearchSettings& settings,
                   const std::vector<LeftOut>& left_out) {

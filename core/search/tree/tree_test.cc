@@ -50,7 +50,7 @@ void check_many_visits() {
   const Arena::Offset offset = tree.add_node(1);
   Node& node = tree.node(offset);
   Rng rng(3, 0, 0, 0, Purpose::kTest);
-  const int64_t middle = 11'744'051;  // 0.7
+  const int64_t middle = 11'744'051;  // 0.7 in units of 2^-24
   int64_t from_middle = 0;
   int64_t square_from_middle = 0;
   for (int i = 0; i < kMaxSimulations; ++i) {
@@ -74,10 +74,10 @@ void check_many_visits() {
   TENGEN_CHECK(std::abs(bound - (-mean - 5.0 * error)) < 1e-2 * error);
   const NodeScore& score = tree.score_of(node);
   TENGEN_CHECK(std::abs(score.win_loss_sum / count - mean) < 1e-12);
-  TENGEN_CHECK(std::abs(score.score_sum / count - 300.0 * mean) < 1e-5);  // each was rounded
+  TENGEN_CHECK(std::abs(score.score_sum / count - 300.0 * mean) < 1e-5);  // each score was rounded
 }
 
-// Adds a node below an edge: `legal` actions, the first `visits.size()` of them visited.
+// Expands `node` with the actions `legal`, and adds edges with `visits` for the first of them.
 Arena::Offset grow(Tree& tree, Arena::Offset node, const std::vector<uint16_t>& legal,
                    const std::vector<int>& visits) {
   const std::vector<float> prior(legal.size(), 0.1f);
@@ -95,7 +95,7 @@ Arena::Offset child_of(const Tree& tree, Arena::Offset node, int edge) {
   return tree.edges(tree.node(node)).child[edge];
 }
 
-// Worked by hand: 7 -> 3 (5 visits, first of two with as many) -> nothing; 9 -> 2 -> nothing.
+// By hand: 7 is followed by 3, the first of two moves with 5 visits; 9 is followed by 2.
 void check_worked_tree() {
   Tree tree;
   TENGEN_CHECK(principal_variation(tree, 7, 5).empty());

@@ -32,14 +32,14 @@ void check_full_effort() {
     const Effort effort = full_effort(settings, notes_of(values));
     return effort.num_simulations == simulations && std::abs(effort.weight - weight) < 1e-5f;
   };
-  TENGEN_CHECK(effort_is({1.0f, 1.0f, 1.0f}, 64, 1.0f));  // never
+  TENGEN_CHECK(effort_is({1.0f, 1.0f, 1.0f}, 64, 1.0f));  // searches are not reduced by default
   settings.reduce_above = 0.9f;
   TENGEN_CHECK(effort_is({0.9f, 1.0f, 1.0f}, 64, 1.0f));
   TENGEN_CHECK(effort_is({0.9f, 1.0f}, 64, 1.0f));
-  // Half way: a quarter of the reduction.
+  // Halfway to certainty, a quarter of the reduction applies.
   TENGEN_CHECK(effort_is({1.0f, 0.95f, 1.0f}, 52, 1.0f - 0.25f * 0.9f));
   TENGEN_CHECK(effort_is({-1.0f, -1.0f, -1.0f}, 16, 0.1f));
-  settings.cheap_simulations = 100;  // is no reason to search a decided game longer
+  settings.cheap_simulations = 100;  // does not make searches of a decided game longer
   TENGEN_CHECK(effort_is({-1.0f, -1.0f, -1.0f}, 64, 0.1f));
 }
 
@@ -56,9 +56,9 @@ void check_resigned_outcome() {
                Outcome::kOngoing);
 }
 
-// Games of tic-tac-toe whose values (to play) predict a win of the first player from the first
-// search on. In fact he wins, he loses, it is a draw, and the game was resigned. In a fifth game no
-// value is certain.
+// In the first four games of tic-tac-toe, values (to play) predict a win of the first player from
+// the first search on. In fact the first player wins, loses, draws, and wins by resignation. In the
+// fifth game no value is certain.
 void check_false_resignations() {
   const std::vector<uint16_t> wins = {0, 3, 1, 4, 8, 5};      // the second player wins
   const std::vector<uint16_t> first = {0, 3, 1, 4, 7, 8, 2};  // the first player wins

@@ -22,7 +22,7 @@ SearchSettings mean_settings() {
   return settings;
 }
 
-// Answers the rows of a port with a network without symmetry, and counts them.
+// Serves a port with a network that has no symmetry. Returns the number of rows.
 template <class P>
 int drive_rows(P& port) {
   int total = 0;
@@ -34,7 +34,7 @@ int drive_rows(P& port) {
   return total;
 }
 
-// The mean over all symmetries, computed directly: probabilities of legal moves, and value.
+// Returns the mean over all symmetries, computed directly: priors of legal moves, and the value.
 template <Game G>
 std::pair<std::map<int, float>, float> mean_of(const G& game, const std::vector<int>& moves) {
   auto state = game.initial_state();
@@ -71,7 +71,7 @@ void check_priors(const G& game, const std::vector<int>& moves, const SearchResu
   }
 }
 
-// A root is the mean, at the cost of one evaluation per symmetry; nothing else changes.
+// The root gets the mean over its symmetries, at one evaluation per symmetry. Nothing else changes.
 template <Game G>
 void check_fresh(const G& game, const std::vector<int>& moves) {
   GameSession<G> plain(game, SearchSettings(), 0);
@@ -140,7 +140,7 @@ void check_batches() {
   check_priors(game, {40}, shared.result());
 }
 
-// The number of concurrent games changes no search, in matches and in self-play.
+// The number of concurrent games does not affect any search, in matches and in self-play.
 void check_many_games() {
   const Connect4 game;
   SelfplaySettings settings;

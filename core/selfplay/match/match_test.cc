@@ -31,7 +31,7 @@ std::shared_ptr<GameQueue> queue_of(uint32_t num_games, std::vector<uint32_t> fi
   return std::make_shared<GameQueue>(Generation{5, 0, 0, num_games, std::move(finished)});
 }
 
-// Plays until the match or `num_wanted` games are finished; returns them sorted by index.
+// Plays until the match or `num_wanted` games are finished. Returns the games sorted by index.
 template <Game G>
 std::vector<MatchGame> play(const G& game, const MatchSettings& settings,
                             const std::shared_ptr<GameQueue>& queue, size_t num_wanted = SIZE_MAX) {
@@ -69,7 +69,7 @@ void check_match(const G& game, MatchSettings settings) {
     TENGEN_CHECK(games.size() == expected.size());
     for (size_t i = 0; i < games.size(); ++i) check_same(games[i], expected[i]);
   }
-  // Games played before are skipped, and the others do not change.
+  // Games that were played before are skipped, and the other games do not change.
   const std::vector<MatchGame> part = play(game, settings, queue_of(12, {0, 1, 4, 11}));
   TENGEN_CHECK(part.size() == 8);
   for (const MatchGame& played : part) check_same(played, expected[played.index]);
@@ -77,7 +77,7 @@ void check_match(const G& game, MatchSettings settings) {
   TENGEN_CHECK(play(game, settings, queue_of(2, {0, 1})).empty());
 }
 
-// Two threads share the games of a match: each is played once, and the lowest indices start first.
+// Two threads share the games of a match. Each game is played once; the lowest indices start first.
 void check_shared_queue(const MatchSettings& settings) {
   const Connect4 game;
   const std::vector<MatchGame> expected = play(game, settings, queue_of(40));
@@ -92,7 +92,7 @@ void check_shared_queue(const MatchSettings& settings) {
   std::sort(games.begin(), games.end(),
             [](const MatchGame& a, const MatchGame& b) { return a.index < b.index; });
   for (size_t i = 0; i < games.size(); ++i) check_same(games[i], expected[i]);
-  // Whenever a game ends, every game below it has started: at most the other slots are unfinished.
+  // When a game ends, all lower indices have started, so at most the other slots are unfinished.
   Match<Connect4> match(game, settings, queue_of(40));
   while (!match.finished()) {
     for (const int player : {0, 1}) {

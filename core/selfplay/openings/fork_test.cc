@@ -25,7 +25,7 @@ std::vector<ForkSource> sources_of(const std::vector<GameRecord>& records) {
   return sources;
 }
 
-// Compares shares, depths and numbers of choices with their distributions.
+// Compares shares, depths and numbers of choices with their expected distributions.
 void check_draws() {
   SelfplaySettings settings;
   settings.early_fork_share = 0.2f;
@@ -43,7 +43,7 @@ void check_draws() {
   std::set<size_t> used;
   for (uint64_t i = 0; i < 20000; ++i) {
     Rng rng(1, 0, i, 0, Purpose::kTest);
-    // The first number decides the kind.
+    // The first random number decides the kind of the fork.
     Rng same(1, 0, i, 0, Purpose::kTest);
     const double drawn = same.uniform();
     const auto fork = draw_fork(settings, sources, rng);
@@ -63,7 +63,7 @@ void check_draws() {
     }
   }
   TENGEN_CHECK(std::abs(num_early - 4000) < 300 && std::abs(num_late - 2000) < 220);
-  // 1 - exp(-1 / 3) = 0.2835 of them fork at the first move.
+  // 1 - exp(-1 / 3) = 0.2835 of the early forks start at the first move.
   TENGEN_CHECK(std::abs(num_zero - 0.2835 * num_early) < 150);
   TENGEN_CHECK(std::abs(late_plies / num_late - 24.5) < 2.0);
   TENGEN_CHECK(early_choices.size() == 3 && early_choices.begin()->first == 3);
@@ -77,7 +77,7 @@ void check_draws() {
   TENGEN_CHECK(shortest && shortest->num_plies == 0);
 }
 
-// The answer of testing.h's network to a position under the symmetry that a search would use: the
+// Returns the network's value of a position under the symmetry that a search would use. It is the
 // result of a search without simulations.
 template <Game G>
 float network_value(const G& game, const typename G::State& state) {
@@ -95,8 +95,8 @@ float network_value(const G& game, const typename G::State& state) {
   return result.network_value_to_play;
 }
 
-// Each fork has the moves of a source, followed by the best of some moves, and the number of
-// evaluated moves matches the fork's draw.
+// Each fork has the moves of a source, followed by the best of several moves. The number of
+// evaluated moves matches the sampled fork.
 template <Game G>
 void check_forks(const G& game, const Setup& first) {
   SelfplaySettings settings;

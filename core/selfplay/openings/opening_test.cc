@@ -14,7 +14,7 @@ using Moves = std::vector<uint16_t>;
 
 const std::vector<Moves> kBook = {{3}, {3, 3}, {2, 4, 3}, {}};
 
-// About the requested share of games starts with an opening of the book, and each opening occurs.
+// About the requested share of games starts with a book opening, and every opening occurs.
 void check_selfplay() {
   const Connect4 game;
   SelfplaySettings settings;
@@ -42,7 +42,7 @@ void check_selfplay() {
   check_same_games(game, settings, setup, all);
 }
 
-// Moves that are illegal or end the game.
+// Openings with illegal moves, or with a move that ends the game, are rejected.
 void check_foreign_openings() {
   SelfplaySettings settings;
   settings.book_share = 1.0f;

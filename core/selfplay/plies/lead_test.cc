@@ -13,7 +13,7 @@ using namespace tengen;
 
 namespace {
 
-using Value = std::function<float(int)>;  // as a function of the half points given away
+using Value = std::function<float(int)>;  // takes the half points given away
 
 struct Found {
   float points = 0.0f;
@@ -33,11 +33,11 @@ Found find_lead(const Value& value, int lowest, int highest) {
   return {lead.points(), static_cast<int>(asked.size()) - 1};
 }
 
-// One side wins by this many half points: the score with komi, if the other side has nothing.
+// The sign of the value changes at `score` half points, for every score that a game can have.
 void check_steps() {
   int most = 0;
   for (int score = -177; score <= 147; ++score) {
-    // A draw if the score is 0, and a game without draws.
+    // `drawn` has a draw at a difference of 0, and `decided` has no draws.
     const auto drawn = [score](int given) {
       return score > given ? 1.0f : score < given ? -1.0f : 0.0f;
     };
@@ -47,7 +47,7 @@ void check_steps() {
     const Found between = find_lead(decided, -178, 148);
     TENGEN_CHECK(between.points == static_cast<float>(score) / 2.0f - 0.25f);
     most = std::max(most, between.num_asked);
-    // Steps of 4, 8, 16 half points and so on, followed by bisection.
+    // The search makes steps of 4, 8, 16 half points and so on, followed by a bisection.
     const int distance = score > 0 ? score - 1 : -score;
     int end = 4;
     int num_steps = 1;
@@ -65,13 +65,13 @@ void check_flat() {
   TENGEN_CHECK(behind.points > -89.0f && behind.points < -88.5f);
   const Found even = find_lead([](int) { return 0.0f; }, -178, 148);
   TENGEN_CHECK(even.points == 0.0f && even.num_asked == 0);
-  // Even from 5 to 9 points on.
+  // The position is even from 5 to 9 points.
   const auto wide = [](int given) { return given < 10 ? 0.5f : given > 18 ? -0.5f : 0.0f; };
   const Found first = find_lead(wide, -178, 148);
   TENGEN_CHECK(first.points == 6.0f && first.num_asked == 2);
 }
 
-// A komi larger than the board: only one side can be ahead.
+// If komi is larger than the board, only one side can be ahead.
 void check_far_komi() {
   const auto lost = [](int given) { return given < -150 ? 1.0f : -1.0f; };
   TENGEN_CHECK(find_lead(lost, -250, -148).points == -75.25f);
@@ -79,7 +79,7 @@ void check_far_komi() {
   TENGEN_CHECK(find_lead([](int) { return -0.3f; }, 148, 250).points == 0.0f);
 }
 
-// For any values, the lead is at a sign change, on the line between its values.
+// For any values, the lead is at a sign change, interpolated linearly between the two values.
 void check_noise() {
   for (uint64_t index = 0; index < 2000; ++index) {
     const auto value = [index](int given) {

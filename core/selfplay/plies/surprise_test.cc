@@ -33,30 +33,30 @@ void check_policy_surprise() {
   TENGEN_CHECK(near(policy_surprise(result), 0.8 * std::log(1.6) + 0.2 * std::log(0.8)));
   for (ActionResult& a : result.actions) a.policy = a.prior;
   TENGEN_CHECK(policy_surprise(result) == 0.0f);
-  result.actions[0].prior = 0.0f;  // underflowed
+  result.actions[0].prior = 0.0f;  // the prior has underflowed
   TENGEN_CHECK(std::isfinite(policy_surprise(result)));
 }
 
 void check_value_surprises() {
-  // Backwards from a win of the first player, by halves: 0.6, then 0.2. The network's values were 0
-  // and -1. KL of (0.8, 0.2) from even odds, and of (0.6, 0.4) from a sure loss, clipped to 1.
+  // Backwards from a win, the targets are 0.6 and 0.2, and the network's values were 0 and -1: the
+  // KL divergence of (0.8, 0.2) from even odds, and of (0.6, 0.4) from a sure loss, clipped to 1.
   const std::vector<PlyNote> notes = {{-0.2f, -1.0f, 0.0f}, {0.2f, 0.0f, 0.0f}};
   const std::vector<double> surprises = value_surprises(notes, 1.0f, 0.5);
   TENGEN_CHECK(near(surprises[1], 0.8 * std::log(1.6) + 0.2 * std::log(0.4)));
   TENGEN_CHECK(surprises[0] == 1.0);
-  // Nothing new, so no surprise.
+  // The target equals the network's value, so there is no surprise.
   TENGEN_CHECK(near(value_surprises({{0.5f, 0.75f, 0.0f}}, 1.0f, 0.5)[0], 0.0));
 }
 
 void check_policy_weights() {
   GameRecord record;
   record.outcome = Outcome::kDraw;
-  // Full, full, a cheap one below 1.5 times the rows' mean of 0.6, a cheap one above it.
+  // Two full searches, a cheap one below 1.5 times the rows' mean of 0.6, and a cheap one above.
   record.plies = {ply_of(1.0f), ply_of(1.0f), ply_of(0.0f), ply_of(0.0f)};
   const std::vector<PlyNote> notes = {
       {0.0f, 0.0f, 0.2f}, {0.0f, 0.0f, 1.0f}, {0.0f, 0.0f, 0.8f}, {0.0f, 0.0f, 1.3f}};
   weigh_by_surprise(shares(0.5f, 0.0f), notes, 42, record);
-  // Surprises 0.2, 1, 0 and 0.4 share half of a weight of 2: 1 / 1.6 each.
+  // Surprises 0.2, 1, 0 and 0.4 share half of the total weight of 2 in proportion to their size.
   const double expected[] = {0.5 + 0.125, 0.5 + 0.625, 0.0, 0.25};
   for (size_t i = 0; i < 4; ++i) {
     TENGEN_CHECK(near(record.plies[i].policy_weight, expected[i]));
@@ -68,8 +68,8 @@ void check_value_weights() {
   GameRecord record;
   record.outcome = Outcome::kFirstWins;
   record.plies = {ply_of(1.0f), ply_of(0.5f)};
-  // On a board without cells only the last search counts. (0.75, 0.25) and a sure win from even
-  // odds: 0.130812 and ln 2.
+  // On a board without cells only the last search counts. The surprises of (0.75, 0.25) and of a
+  // sure win, from even odds, are 0.130812 and ln 2.
   const std::vector<PlyNote> notes = {{0.5f, 0.0f, 0.0f}, {1.0f, 0.0f, 0.0f}};
   weigh_by_surprise(shares(0.0f, 0.4f), notes, 0, record);
   const double total = 0.130812 + 0.5 * std::log(2.0);

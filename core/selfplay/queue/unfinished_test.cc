@@ -1,4 +1,4 @@
-// Games in flight: a process that resumes them plays the same games as an uninterrupted one.
+// A process that resumes games in flight plays the same games as an uninterrupted process.
 
 #include "selfplay/queue/unfinished.h"
 
@@ -35,7 +35,7 @@ struct Played {
   std::vector<std::string> unfinished;
 };
 
-// Drives a worker for a number of batches, or to the end, and keeps its unfinished games.
+// Drives a worker for `num_batches` batches, or to completion if negative. Returns all its games.
 template <Game G>
 Played play_for(const G& game, const SelfplaySettings& settings, const Generation& generation,
                 int num_batches) {
@@ -48,7 +48,7 @@ Played play_for(const G& game, const SelfplaySettings& settings, const Generatio
     for (int row = 0; row < num_rows; ++row) evaluate_row(worker->buffers(), row);
     worker->done();
   }
-  // Alternates between the two ways to keep games.
+  // Alternates between the two ways to keep unfinished games.
   if (num_batches % 2 == 0) {
     worker->keep_unfinished();
   } else {
@@ -65,8 +65,8 @@ void check_interrupted(const G& game, const SelfplaySettings& settings) {
   TENGEN_CHECK(expected.size() == 12);
   const bool is_minigo = settings.search.policy == RootPolicy::kMinigo;
   size_t num_gone_on_with = 0;
-  size_t num_with_extra = 0;  // whose next full search makes up for visits
-  // Interrupted repeatedly, at different points.
+  size_t num_with_extra = 0;  // games whose next full search makes up for visits
+  // The generation is interrupted repeatedly at different points.
   std::vector<GameRecord> found;
   for (int round = 0; found.size() < 12; ++round) {
     TENGEN_CHECK(round < 400);
@@ -91,7 +91,7 @@ void check_interrupted(const G& game, const SelfplaySettings& settings) {
   TENGEN_CHECK(found == expected);
 }
 
-// If a newer model continues a game, the record has the model and the first ply that it plays.
+// If a newer model continues a game, the record has that model and the first ply that it plays.
 void check_switches(const SelfplaySettings& settings) {
   const Connect4 game;
   Generation generation{7, 3, 2, 4, {}, false, {}, {}};
@@ -123,14 +123,14 @@ void check_bad_bytes() {
   TENGEN_CHECK(throws([&] { decode_unfinished_game(""); }));
   game.notes.resize(2);
   TENGEN_CHECK(throws([&] { decode_unfinished_game(encode(game)); }));
-  // Wrong generation; index out of range; already finished.
+  // A wrong generation is rejected; a finished game or an index out of range is ignored.
   game.notes.resize(1);
   game.record.generation = 1;
   game.record.game_index = 3;
   const std::string third = encode(game);
   TENGEN_CHECK(throws([&] { GameQueue({1, 2, 0, 9, {}, false, {}, {third}}); }));
   TENGEN_CHECK(GameQueue({1, 1, 0, 9, {}, false, {}, {third}}).num_begun() == 1);
-  // If the queue is stopped before a worker continues the game, it is still kept.
+  // If the queue is stopped before a worker continues the game, the game is still kept.
   TENGEN_CHECK(GameQueue({1, 1, 0, 9, {}, false, {}, {third}}).unfinished() ==
                std::vector<std::string>{third});
   TENGEN_CHECK(GameQueue({1, 1, 0, 9, {3}, false, {}, {third}}).unfinished().empty());
@@ -155,7 +155,7 @@ void check_bad_extras() {
     TENGEN_CHECK(throws([&] { decode_unfinished_game(bad); }));
   }
   TENGEN_CHECK(throws([&] { decode_unfinished_game(bytes.substr(0, 5)); }));
-  // Two of them; and the earlier format, with a root's value.
+  // A second record of extra simulations is rejected, as is the former format with a root value.
   TENGEN_CHECK(throws([&] { decode_unfinished_game(bytes.substr(0, 6) + bytes); }));
   const std::string former = std::string("\xff\xff\3\0\0\0\0\0\0\0", 10) + without;
   TENGEN_CHECK(throws([&] { decode_unfinished_game(former); }));

@@ -33,8 +33,8 @@ void evaluate_equivariant(const float* planes, size_t size, float* logits, float
   *value = 0.0625f * total / static_cast<float>(size);
 }
 
-// Positions are evaluated under symmetries chosen by their keys. With a network that has these
-// symmetries, the search equals one that evaluates every position without a transformation.
+// Positions are evaluated under symmetries chosen by their keys. With a network that has the
+// board's symmetries, the search equals one that evaluates every position untransformed.
 template <Game G>
 void check_symmetries(const G& game, const std::vector<int>& moves) {
   const auto size = static_cast<size_t>(game.height());
@@ -68,7 +68,7 @@ void check_symmetries(const G& game, const std::vector<int>& moves) {
   TENGEN_CHECK(result.best_action == expected.best_action);
 }
 
-// Visits of all actions, which equal the search's simulations.
+// Returns the visits of all actions, which must equal the number of simulations.
 uint32_t num_visits(const SearchResult& result) {
   uint32_t visits = 0;
   for (const ActionResult& action : result.actions) visits += action.visits;
@@ -76,7 +76,7 @@ uint32_t num_visits(const SearchResult& result) {
   return visits;
 }
 
-// Runs the search; returns how many positions it evaluated.
+// Runs the search. Returns the number of evaluated positions.
 int count_rows(SearchSession& session) {
   int count = 0;
   drive(session, [&](BatchBuffers& buffers, int row) {
@@ -86,7 +86,7 @@ int count_rows(SearchSession& session) {
   return count;
 }
 
-// The reused subtree counts towards the request, and nothing else does.
+// The reused subtree counts towards the requested simulations, and nothing else does.
 template <Game G>
 void check_kept_tree(const G& game) {
   GameSession<G> session(game, SearchSettings(), 0);
@@ -94,20 +94,20 @@ void check_kept_tree(const G& game) {
     session.begin(moves, request_of(num_simulations), "", keeps_tree);
     return count_rows(session);
   };
-  // Each row is a position that was not in the tree; the root's own evaluation is one more.
+  // Each simulation evaluates at most one position, and the root needs one more evaluation.
   TENGEN_CHECK(search({}, 300, true) <= 301 && num_visits(session.result()) == 300);
   const std::vector<int> line = session.variation(session.result().best_action, 2);
   TENGEN_CHECK(line.size() == 2);
-  // The search of the same position continues with the missing simulations.
+  // A further search of the same position runs only the missing simulations.
   TENGEN_CHECK(search({}, 300, true) == 0 && num_visits(session.result()) == 300);
   TENGEN_CHECK(search({}, 320, true) <= 20 && num_visits(session.result()) == 320);
-  // Two moves later the visits of that position are available.
+  // Two moves later, the visits of the new position are reused.
   GameSession<G> fresh(game, SearchSettings(), 0);
   fresh.begin(line, request_of(300), "");
   const int num_rows = count_rows(fresh);
   const int num_new = search(line, 300, true);
   TENGEN_CHECK(num_new < num_rows && num_visits(session.result()) == 300);
-  // A request for fewer simulations than exist searches nothing and returns the result.
+  // A request for fewer simulations than the tree has runs none and returns the result.
   TENGEN_CHECK(search(line, 10, true) == 0 && num_visits(session.result()) == 300);
   session.extend(310);
   TENGEN_CHECK(count_rows(session) <= 10 && num_visits(session.result()) == 310);
@@ -121,7 +121,7 @@ void check_kept_tree(const G& game) {
       TENGEN_CHECK(other.result().actions[i].visits == session.result().actions[i].visits);
     }
   }
-  // A search abandoned with a waiting row leaves no tree.
+  // A search that is abandoned while a row waits leaves no tree.
   session.begin(line, request_of(50), "");
   TENGEN_CHECK(session.next() == 1);
   TENGEN_CHECK(search(line, 50, true) > 0 && num_visits(session.result()) == 50);
@@ -136,7 +136,7 @@ void check_misuse() {
   TENGEN_CHECK(throws([&] { session.begin({0, 0}, request_of(10), ""); }));
   TENGEN_CHECK(throws([&] { session.begin({9}, request_of(10), ""); }));
   TENGEN_CHECK(throws([&] { session.begin({0, 3, 1, 4, 2}, request_of(10), ""); }));
-  // A search abandoned with its row waiting does not block the next one.
+  // A search that is abandoned while its row waits does not block the next search.
   for (int round = 0; round < 3; ++round) {
     session.begin({4}, request_of(10), "");
     TENGEN_CHECK(session.next() == 1);

@@ -40,7 +40,7 @@ void check_many(const G& game, size_t cache_bytes) {
   }
 }
 
-// A reused tree with one port of one row equals the single-threaded one; else counts add up.
+// With one port of one row, results equal the single-threaded ones; with more, visits add up.
 void check_kept_tree() {
   const Gomoku game(9);
   GameSession<Gomoku> alone(game, SearchSettings(), 1 << 16);
@@ -64,7 +64,7 @@ void check_kept_tree() {
     for (const ActionResult& action : several.result().actions) visits += action.visits;
     TENGEN_CHECK(visits == several.result().num_simulations);
     TENGEN_CHECK(visits >= static_cast<uint32_t>(num_simulations));
-    // The same position once more; then two moves later, or one.
+    // Searches the same position once more, and later continues one or two moves further.
     several.begin(moves, request_of(10), "", true);
     drive_all(several, 3);
     TENGEN_CHECK(several.result().num_simulations == visits);
@@ -72,11 +72,11 @@ void check_kept_tree() {
       moves.push_back(move);
     }
   }
-  // Another line reuses nothing of the tree.
+  // A search of another line reuses nothing of the tree.
   several.begin({0}, request_of(50), "", true);
   drive_all(several, 3);
   TENGEN_CHECK(several.result().num_simulations == 50);
-  // An unvisited move leaves nothing to reuse, and a stop in the middle keeps the results so far.
+  // An unvisited move leaves nothing to reuse, and a stopped search keeps its results so far.
   several.begin({0, 1, 2, 3}, request_of(50), "", true);
   drive_all(several, 3);
   TENGEN_CHECK(several.result().num_simulations == 50);
@@ -89,7 +89,7 @@ void check_kept_tree() {
   TENGEN_CHECK(several.result().num_simulations >= 200);
 }
 
-// A search abandoned with waiting rows leaves no trace, and neither does a stopped one.
+// A search that was stopped, or abandoned with waiting rows, does not affect later searches.
 void check_given_up() {
   const TicTacToe game;
   SharedGameSession<TicTacToe> session(game, SearchSettings(), 2, 2, 0);

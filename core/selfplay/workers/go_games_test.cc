@@ -25,7 +25,7 @@ SelfplaySettings make_settings(float settled_playout_share) {
   return settings;
 }
 
-// How a game ended: by its rules or because it was settled; and whether it was already settled
+// How a game ended (by its rules, or because it was settled), and whether it was already settled
 // before its last move.
 struct End {
   bool by_rules = false;
@@ -47,7 +47,7 @@ End replay(const Go& game, const GameRecord& record) {
   if (end.by_rules) {
     TENGEN_CHECK(record.outcome == game.outcome(state));
   } else {
-    // If one side always passes from here on, it loses no stone, whatever the other side plays.
+    // From here on, a side that always passes loses no stone, whatever the other side plays.
     Rng rng(1, 0, record.game_index, 0, Purpose::kTest);
     std::vector<uint16_t> actions(static_cast<size_t>(game.num_actions()));
     const int player = game.to_play(state);
@@ -74,7 +74,7 @@ void check_settled_games() {
     num_settled += !end.by_rules;
   }
   TENGEN_CHECK(num_settled > 5);
-  // Games that are played on end only by their rules.
+  // Games that continue after they are settled end only by their rules.
   int num_played_on = 0;
   for (const GameRecord& record : play(game, make_settings(1.0f), Setup{}, 60)) {
     const End end = replay(game, record);
@@ -104,7 +104,7 @@ void check_variants() {
   check_same_games(game, make_settings(0.02f), setup, games);
 }
 
-// Games with a network that counts stones, on any board.
+// Plays games with a network that counts stones, on a board of any size.
 std::vector<GameRecord> play_by_count(const Go& game, const SelfplaySettings& settings,
                                       const std::string& variant) {
   const Generation generation{.seed = 5, .num_games = 20, .variants = {{variant, 1.0}}};
@@ -141,7 +141,7 @@ void check_variants_are_games_of_their_own() {
   TENGEN_CHECK(is_weighed);
 }
 
-// If the score counts it affects games, which depend neither on cache hits nor on threads.
+// If the score counts, games change, but they depend neither on cache hits nor on threads.
 void check_scores() {
   const Go game = go_game("go/5");
   SelfplaySettings settings = make_settings(0.02f);

@@ -1,4 +1,4 @@
-// The effects of openings, decided games and surprise weighting on whole games.
+// The effects of openings, decided games and surprise weighting on complete games.
 
 #include <algorithm>
 #include <cmath>
@@ -65,7 +65,7 @@ void check_num_policy_plies() {
     num_past_four += n >= 4;
     TENGEN_CHECK(num_policy_plies(0.0f, rng) == 0);
   }
-  // Expected 3935 and 1353, standard deviations 49 and 34.
+  // The expected counts are 3935 and 1353, with standard deviations of 49 and 34.
   TENGEN_CHECK(std::abs(num_zero - 3935) < 250 && std::abs(num_past_four - 1353) < 180);
 }
 
@@ -89,7 +89,7 @@ void check_policy_openings() {
   }
   TENGEN_CHECK(openings.size() > 30 && longest >= 6);
 
-  // With a low temperature they are the network's preferred move.
+  // At a low temperature, openings consist of the network's preferred moves.
   settings.policy_opening_temperature = 0.005f;
   std::set<uint16_t> firsts;
   for (const GameRecord& record : play(game, settings, Setup{}, 30)) {
@@ -97,7 +97,7 @@ void check_policy_openings() {
   }
   TENGEN_CHECK(firsts.size() == 1);
 
-  // They stop before a move that would end the game.
+  // Openings stop before a move that would end the game.
   settings.policy_opening_plies = 1e8f;
   settings.policy_opening_temperature = 1.0f;
   for (const GameRecord& record : play(TicTacToe(), settings, Setup{}, 40)) {
@@ -105,7 +105,7 @@ void check_policy_openings() {
   }
 }
 
-// Only searches in decided games shrink, together with the weights of their rows.
+// Only searches in decided games are reduced, together with the weights of their rows.
 void check_reduced_searches() {
   SelfplaySettings settings = make_settings();
   settings.reduce_above = 0.05f;
@@ -131,7 +131,7 @@ void check_reduced_searches() {
   TENGEN_CHECK(num_reduced > 10);
 }
 
-// Games are resigned only if that is allowed, except for a share; the rest is unchanged.
+// Games are resigned only if that is allowed, except for a share of them. Plies do not change.
 void check_resignation() {
   const Gomoku game(7);
   SelfplaySettings settings = make_settings();

@@ -30,13 +30,13 @@ SelfplaySettings make_settings() {
   return settings;
 }
 
-// The record is a legal game and its targets match its positions. Returns how many full plies made
-// additional simulations.
+// Checks that the record is a legal game and its targets match its positions. Returns the number of
+// full plies with additional simulations.
 template <Game G>
 int check_record(const G& game, const SelfplaySettings& settings, const GameRecord& record) {
   auto state = game.initial_state();
   for (const uint16_t action : record.opening) game.apply(state, action);
-  const int most = settings.search.minigo_virtual_losses - 1;  // beyond the requested number
+  const int most = settings.search.minigo_virtual_losses - 1;  // simulations beyond the budget
   int most_kept = 0;                                           // visits of the root before a search
   int num_made_up = 0;
   bool is_first = true;
@@ -50,7 +50,7 @@ int check_record(const G& game, const SelfplaySettings& settings, const GameReco
     }
     const int budget = is_full ? settings.full_simulations : settings.cheap_simulations;
     const int made = static_cast<int>(ply.num_simulations);
-    // A full ply without a tree makes up for the visits; the previous root had one more.
+    // A full ply without a tree makes up for the visits that a reused tree would have had.
     const bool makes_up = is_full && settings.full_probability < 1.0f;
     TENGEN_CHECK(made >= budget && made <= budget + most + (makes_up ? most_kept : 0));
     num_made_up += made > budget + most;
@@ -74,7 +74,7 @@ void check_games(const G& game, const SelfplaySettings& settings, uint32_t num_g
   check_same_games(game, settings, Setup{}, expected);
 }
 
-// A batch has several leaves of each game, and each is counted once.
+// A batch contains several leaves of each game, and each leaf is counted once.
 void check_counts() {
   SelfplaySettings settings = make_settings();
   settings.num_slots = 3;
@@ -85,7 +85,7 @@ void check_counts() {
   TENGEN_CHECK(worker->buffers().capacity == 12);
   int most_rows = 0;
   uint64_t num_rows = 0;
-  TENGEN_CHECK(worker->next() == 3);  // roots
+  TENGEN_CHECK(worker->next() == 3);  // the roots of three games
   TENGEN_CHECK(throws([&] { worker->next(); }));
   for (int rows = 3; rows > 0; rows = worker->next()) {
     most_rows = std::max(most_rows, rows);

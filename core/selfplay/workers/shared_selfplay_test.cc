@@ -1,4 +1,4 @@
-// Self-play through a shared port gives the same games as workers that evaluate by themselves.
+// Self-play through a shared port gives the same games as workers with their own evaluation.
 
 #include <thread>
 

@@ -25,7 +25,7 @@ SelfplaySettings make_settings(RootPolicy policy) {
   return settings;
 }
 
-// The record is a legal game and its targets match its positions.
+// Checks that the record is a legal game and that its targets match its positions.
 template <Game G>
 void check_record(const G& game, const SelfplaySettings& settings, const GameRecord& record) {
   TENGEN_CHECK(record.generation == 3 && record.model == 2);
@@ -46,7 +46,7 @@ void check_record(const G& game, const SelfplaySettings& settings, const GameRec
     const int budget = is_full ? settings.full_simulations : settings.cheap_simulations;
     TENGEN_CHECK(static_cast<int>(ply.num_simulations) <= budget);
     TENGEN_CHECK(std::abs(ply.root_value) <= 1.0f);
-    // A full search makes all its simulations without reuse, unless it settled the position.
+    // Without reuse, a full search runs all its simulations, unless it settles the position.
     const bool may_be_settled = ply.root_value == std::round(ply.root_value);
     TENGEN_CHECK(!is_full || may_be_settled || static_cast<int>(ply.num_simulations) == budget);
     TENGEN_CHECK(game.is_legal(state, ply.action));
@@ -81,7 +81,7 @@ void check_games(const G& game, const SelfplaySettings& settings, uint32_t num_g
   TENGEN_CHECK(expected[0].plies != expected[1].plies);
   check_same_games(game, settings, Setup{}, expected);
 
-  // Resumed: only missing games are played, and they are the same.
+  // In a resumed generation only the missing games are played, and they do not change.
   std::vector<GameRecord> rest;
   Setup resumed;
   resumed.num_threads = 2;
@@ -95,7 +95,7 @@ void check_games(const G& game, const SelfplaySettings& settings, uint32_t num_g
   TENGEN_CHECK(play(game, settings, resumed, num_games) == rest);
 }
 
-// stop() ends the work soon; finished games are kept, unfinished ones dropped.
+// stop() ends the work soon. Finished games are kept, and unfinished games are dropped.
 void check_stop() {
   const Gomoku game(9);
   const SelfplaySettings settings = make_settings(RootPolicy::kPuct);
@@ -144,7 +144,7 @@ class FullSink final : public GameSink {
   void put(const GameRecord&) override { throw Error("disk (full) must have room; free some"); }
 };
 
-// A game that cannot be stored ends in one error, and does not continue.
+// If a game cannot be stored, the worker throws once and does not continue the game.
 void check_sink_error() {
   const TicTacToe game;
   const auto queue = std::make_shared<GameQueue>(Generation{7, 3, 2, 1, {}});
@@ -154,7 +154,7 @@ void check_sink_error() {
   TENGEN_CHECK(worker.next() == 0);
 }
 
-// Simulations are counted as they are made, not at the end of their search.
+// Simulations are counted when they are made, not at the end of their search.
 void check_counts() {
   SelfplaySettings settings = make_settings(RootPolicy::kPuct);
   settings.full_probability = 1.0f;
@@ -163,7 +163,7 @@ void check_counts() {
   const auto queue = std::make_shared<GameQueue>(Generation{7, 3, 2, 5, {}});
   const auto sink = std::make_shared<MemorySink>();
   SelfplayWorker<Connect4> worker(Connect4(), settings, queue, sink);
-  // The first batch has roots, each later one a simulation per game.
+  // The first batch contains the roots; each later batch contains one simulation per game.
   for (uint64_t num_batches = 1; num_batches <= 3; ++num_batches) {
     const int num_rows = worker.next();
     TENGEN_CHECK(worker.stats().num_simulations == 4 * (num_batches - 1));
@@ -205,7 +205,7 @@ void check_counts_from_another_thread() {
   TENGEN_CHECK(worker.stats().num_games == 30 && worker.stats().num_rows == num_rows);
 }
 
-// Requesting rows twice without answering would continue from unexpanded leaves.
+// next() without done() would continue from unexpanded leaves, so it throws.
 void check_misuse() {
   const Connect4 game;
   const auto queue = std::make_shared<GameQueue>(Generation{7, 3, 2, 5, {}});

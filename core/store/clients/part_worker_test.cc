@@ -17,7 +17,7 @@ void wait_until(const std::atomic<bool>& flag) {
   while (!flag) std::this_thread::yield();
 }
 
-// Where the user does something else the thread does it all, one work after another.
+// While the user is busy, the worker's thread runs all parts of the work, in each round.
 void check_alone() {
   PartWorker worker;
   worker.finish();
@@ -36,7 +36,7 @@ void check_alone() {
   }
 }
 
-// Who finishes does what is not begun, and waits for what is.
+// finish() runs the parts that have not begun, and waits for the part that the thread has begun.
 void check_help() {
   constexpr uint32_t kParts = 5;
   PartWorker worker;
@@ -48,7 +48,7 @@ void check_help() {
     if (std::this_thread::get_id() == user) {
       ++num_helped;
     } else {
-      is_begun = true;  // and the thread is in this part until the user has done the others
+      is_begun = true;  // the thread stays in this part until the user has run the other parts
       while (num_helped < kParts - 1) std::this_thread::yield();
     }
     ++counts[part];
@@ -60,7 +60,7 @@ void check_help() {
   for (const uint32_t count : counts) TENGEN_CHECK(count == 1);
 }
 
-// What was begun is done before the worker goes, and no more.
+// The destructor waits for parts that have begun, and starts no other part.
 void check_end() {
   std::atomic<bool> is_begun = false;
   std::atomic<bool> may_end = false;

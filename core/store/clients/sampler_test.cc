@@ -19,16 +19,16 @@ using namespace tengen::store;
 
 namespace {
 
-constexpr uint32_t kLength = 4;  // steps a chunk
+constexpr uint32_t kLength = 4;  // steps per chunk
 constexpr uint32_t kSlots = 32;
-constexpr uint32_t kSteps = 3;  // of a sample
+constexpr uint32_t kSteps = 3;  // steps per sample
 constexpr uint64_t kNumBatches = Sampler::kMinAbsences + 4;
 const Deadline kNever = Deadline::max();
 
-// What a session does that has drawn all its batches ahead, or none.
+// A channel whose batches are all sampled ahead if `is_ahead`, and only on demand otherwise.
 class FakeChannel final : public Channel {
  public:
-  // The pieces of each; its number is its lease.
+  // The pieces of each batch; the index of a batch is its lease.
   std::vector<std::vector<Piece>> batches;
   bool is_ahead = true;
 
@@ -58,7 +58,7 @@ class FakeChannel final : public Channel {
   std::vector<std::byte> reply_;
 };
 
-// Steps of noise in slots, and batches of runs of them.
+// Slots filled with random bytes, and batches of random runs of the steps in these slots.
 struct Fixture {
   Fixture(uint64_t column_bytes, uint32_t batch)
       : schema({{"x", "u1", {static_cast<uint32_t>(column_bytes)}, 0}, {"y", "i4", {}, 0}},
@@ -84,7 +84,7 @@ struct Fixture {
     }
   }
 
-  // What the batch must be, as it lies in the slots now.
+  // Returns the batch that the pieces yield with the current contents of the slots.
   std::vector<std::byte> expected(const std::vector<Piece>& pieces) {
     const BatchLayout layout(schema, num_samples, kSteps);
     std::vector<std::byte> data(layout.num_bytes);
@@ -112,18 +112,18 @@ bool is_equal(Fixture& fixture, const Delivery& gathered, const std::vector<std:
   return same(0, num_steps * x.num_bytes) && same(1, num_steps * 4);
 }
 
-// Whether the next batch was gathered ahead, soon.
+// Returns whether the next batch is gathered ahead within 20 s.
 bool becomes_ready(const Sampler& sampler) {
   const Deadline end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (!sampler.is_ready() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
   return sampler.is_ready();
 }
 
-// So long that a batch is gathered meanwhile.
+// Sleeps long enough that the sampler counts an absence.
 void stay_away() { std::this_thread::sleep_for(2 * Sampler::kMinAway); }
 
-// While the caller is away the next batch is gathered, all of it: what is written into its steps
-// after that is not seen.
+// While the caller is away, the next batch is gathered completely: later writes to its steps do not
+// change the batch.
 void check_ahead(uint64_t column_bytes, uint32_t num_samples) {
   Fixture fixture(column_bytes, num_samples);
   for (uint64_t lease = 0; lease < kNumBatches; ++lease) {
@@ -141,8 +141,8 @@ void check_ahead(uint64_t column_bytes, uint32_t num_samples) {
   }
 }
 
-// A batch that is asked for while it is gathered is whole, and so is one that is gathered when the
-// sampler goes.
+// A batch is complete even if it is requested while it is being gathered. A sampler may be
+// destroyed while it gathers a batch.
 void check_at_once(uint32_t num_samples) {
   Fixture fixture(3000, num_samples);
   for (uint64_t lease = 0; lease < kNumBatches; ++lease) {
@@ -158,7 +158,7 @@ void check_at_once(uint32_t num_samples) {
   }
 }
 
-// Nothing is gathered ahead where nothing was drawn ahead, or a copy is shorter than a wake.
+// A batch is not gathered ahead if it was not sampled ahead, or if it is small.
 void check_never(bool is_ahead, uint32_t num_samples) {
   Fixture fixture(3000, num_samples);
   fixture.channel->is_ahead = is_ahead;
@@ -173,7 +173,7 @@ void check_never(bool is_ahead, uint32_t num_samples) {
   TENGEN_CHECK(!fixture.sampler.is_ready() && !fixture.sampler.next(kAtOnce));
 }
 
-// A forked process has no thread that gathers, and its copy of the sampler goes without it.
+// A forked process has no gathering thread, and can still destroy its copy of the sampler.
 void check_fork() {
   auto fixture = std::make_unique<Fixture>(3000, 64);
   for (uint64_t lease = 0; lease <= Sampler::kMinAbsences; ++lease) {

@@ -1,4 +1,4 @@
-// Disks that fail or are slow, and files that are lost: what a durable log promises then.
+// The guarantees of a durable log when disks fail or are slow, and when files are lost.
 
 #include <atomic>
 #include <chrono>
@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A log of one table, whose version is raised.
+// A durable log of one table, whose capacity serves as a version number.
 struct Versions {
   explicit Versions(const Folder& folder, uint64_t log_bytes = DurableLog::kLogBytes)
       : log(folder.path, of_one_table(), log_bytes) {}
@@ -36,7 +36,7 @@ struct Versions {
     state.apply(log.pending());
     return state;
   }
-  // Appends records that raise the version to this one, so many times.
+  // Appends `times` records that set the version.
   DurableLog::Append append(uint32_t version, int times = 1) {
     Log records;
     for (int i = 0; i < times; ++i) records.add(event::CapacitySet{0, version, version});
@@ -52,7 +52,7 @@ uint32_t version_of(const Folder& folder) {
   return state ? static_cast<uint32_t>(state->tables.at(0).capacity->first) : 0;
 }
 
-// Throws once where a file with `part` in its name is written.
+// Returns a function that throws the first time it is called with a path that contains `part`.
 std::function<void(const std::string&)> fail_once(const std::string& part) {
   return [part, has_failed = false](const std::string& path) mutable {
     if (path.find(part) == std::string::npos || std::exchange(has_failed, true)) return;
@@ -60,8 +60,7 @@ std::function<void(const std::string&)> fail_once(const std::string& part) {
   };
 }
 
-// The file that says how far logs must be whole, once it could not be written, is written by the
-// next mark.
+// If the first write of the file `state-mark` fails, the next mark writes the file.
 void check_first_mark_fails() {
   Folder folder("disk_faults");
   {
@@ -85,7 +84,7 @@ void check_first_mark_fails() {
   TENGEN_CHECK(throws([&] { DurableLog::load(folder.path); }));
 }
 
-// A state that could not be written leaves nothing on the disk.
+// A failed write of a state leaves no file on the disk.
 void check_no_part_stays() {
   Folder folder("disk_faults");
   const WatchedDisk disk(fail_once("state-7"));
@@ -96,8 +95,8 @@ void check_no_part_stays() {
   TENGEN_CHECK(state_numbers(folder.path) == std::vector<uint64_t>{7});
 }
 
-// A log that fails and cannot be read back is over: it collects no more records. One that cannot be
-// read for want of descriptors goes on.
+// A log that fails and cannot be read back ends permanently and accepts no more records. A log that
+// cannot be read because no descriptors are left can be resumed.
 void check_lost_files() {
   Folder folder("disk_faults");
   for (const bool is_lost : {false, true}) {
@@ -113,7 +112,7 @@ void check_lost_files() {
     if (is_lost) {
       fs::remove(state_path(folder.path, 0));
     } else {
-      // The sanitizer needs descriptors where it first meets a type.
+      // The sanitizer opens descriptors the first time it sees a type, so show it these types now.
       (void)message_of(std::make_exception_ptr(ShortageError("")));
       (void)state_numbers(folder.path / "none");
       const NoDescriptors none;
@@ -128,11 +127,11 @@ void check_lost_files() {
   }
 }
 
-// Who appends waits for no disk, not even where a log is closed.
+// Appending never waits for the disk, even while a log is being closed.
 void check_appends_do_not_wait() {
   Folder folder("disk_faults");
   bool is_marking = false;
-  int num_syncs = 0;  // of this thread; states are made by another
+  int num_syncs = 0;  // by this thread; another thread writes the states
   std::optional<Versions> versions;
   const auto own = std::this_thread::get_id();
   const WatchedDisk disk(nullptr, [&](const std::string& path) {
@@ -149,15 +148,15 @@ void check_appends_do_not_wait() {
   is_marking = false;
   TENGEN_CHECK(folder.count("log-") == 2);
   TENGEN_CHECK(versions->mark());
-  versions.reset();  // its threads look at the disk, and replace logs by a state
+  versions.reset();  // its threads check the disk and replace logs with a state
   TENGEN_CHECK(version_of(folder) == 2);
 }
 
-// Marks in marks, as hostile bytes have them, are not all read: two show damage.
+// The reader stops after two marks, which prove damage, if hostile bytes nest many marks.
 void check_nested_marks() {
   Folder folder("disk_faults");
   constexpr size_t kMarks = 100;
-  constexpr size_t kBegin = sizeof(LogHeader) + sizeof(FrameHead);  // behind a frame that is torn
+  constexpr size_t kBegin = sizeof(LogHeader) + sizeof(FrameHead);  // after a torn frame
   LogHeader header{kStateVersion, 1, 0, 0};
   header.checksum = checksum_of(header);
   std::vector<std::byte> bytes(kBegin + kMarks * sizeof(FrameHead));

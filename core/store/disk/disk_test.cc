@@ -1,4 +1,4 @@
-// A store with a disk between threads, through files.
+// A store with a disk, used by several threads, with real files.
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -34,7 +34,7 @@ constexpr uint64_t kDiskBytes = 1 << 24;
 
 Schema schema() { return Schema({{"x", "u8", {400}, 0}}, 1); }
 
-// A store of few slots in a folder, with a server, or of this process alone.
+// A store with few slots in a folder, either with a server or used within this process only.
 struct Fixture {
   explicit Fixture(bool with_server, uint64_t num_slots, uint64_t disk_bytes = kDiskBytes)
       : has_server(with_server) {
@@ -88,8 +88,8 @@ struct Fixture {
   std::unique_ptr<Server> server;
 };
 
-// Writers and samplers at once: every item is used once, with its own steps, and in the order of
-// their leases.
+// With concurrent writers and samplers, every item is used exactly once with its own steps, and
+// each sampler receives its leases in ascending order.
 void check_many(bool with_server) {
   Fixture fixture(with_server, 24);
   fixture.add_table("t", "fifo", 1);
@@ -128,7 +128,7 @@ void check_many(bool with_server) {
   for (const auto& [value, count] : uses) TENGEN_CHECK(count == 1);
 }
 
-// A store that ends while transfers are under way.
+// A store can be closed while transfers are in progress.
 void check_end(bool with_server) {
   for (int round = 0; round < 10; ++round) {
     Fixture fixture(with_server, 16);
@@ -145,9 +145,9 @@ void check_end(bool with_server) {
   }
 }
 
-// A damaged row costs its items.
+// A damaged row removes only the items whose steps it holds.
 void check_damage() {
-  Fixture fixture(/*with_server=*/true, 16);  // without one the files have no name
+  Fixture fixture(/*with_server=*/true, 16);  // without a server the files are unnamed
   fixture.add_table("t", "fifo");
   Writer writer = fixture.writer("w");
   fixture.write(writer, 0, 100);
@@ -174,7 +174,7 @@ void wait_until(Holds&& holds) {
   }
 }
 
-// A row that cannot be written costs its own room alone, and nothing that the store holds.
+// A failed write of a row removes no item; only the row's space on the disk is lost.
 void check_bad_row() {
   std::atomic<int> num_rows = 0;
   const WatchedDisk disk([&](const std::string& path) {
@@ -185,12 +185,12 @@ void check_bad_row() {
   Writer writer = fixture.writer("w");
   fixture.write(writer, 0, 300);
   fixture.store->read([](const Engine& engine) { TENGEN_CHECK(engine.table(0).size() == 300); });
-  // Nor does the file take more than the disk's budget.
+  // The file also stays within the disk's budget.
   TENGEN_CHECK(std::filesystem::file_size(fixture.folder.path / "disk" / "rows-0") <= kDiskBytes);
 }
 
-// A disk of few rows that fails as a whole is used again, all of it but what failed first, once it
-// works.
+// After a complete failure, a small disk is used again when it works, except for the rows whose
+// writes failed first.
 void check_dead_disk() {
   constexpr uint64_t kRows = 40;
   std::atomic<bool> is_dead = true;
@@ -211,8 +211,8 @@ void check_dead_disk() {
   wait_until([&] { return write(1) >= 36; });
 }
 
-// Transfers that memory was reserved for are asked for and begin without any: nobody could be
-// refused then.
+// Transfers whose memory was reserved are submitted and started without allocating, because errors
+// could no longer be reported at that point.
 void check_reserved_transfers() {
   const Folder folder("disk");
   std::atomic<int> num_done = 0;
@@ -234,11 +234,11 @@ void check_reserved_transfers() {
 }
 
 // While the process has no descriptors left, transfers that need one wait, and one warning is
-// printed. Other transfers go on, and nothing is lost.
+// printed. Other transfers continue, and no transfer is lost.
 void check_want_of_descriptors() {
   const Folder folder("descriptors");
-  constexpr uint64_t kNumLoads = 100;  // more than there are threads
-  // One row is saved, and each load has one of its own.
+  constexpr uint64_t kNumLoads = 100;  // more loads than threads
+  // The first row is for saves; each load has its own row.
   alignas(kPage) static std::byte rows[1 + kNumLoads][kPage];
   std::memset(rows, 7, sizeof rows);
   std::atomic<uint64_t> num_loaded = 0, num_saved = 0, num_short = 0, num_rooms = 0;
@@ -265,7 +265,7 @@ void check_want_of_descriptors() {
     save(before, 0);
     wait_until([&] { return num_saved == 1; });
   }
-  // The sanitizer needs descriptors where it first meets a type.
+  // The sanitizer opens descriptors the first time it sees a type, so show it this type now.
   (void)message_of(std::make_exception_ptr(ShortageError("")));
   const int err = dup(2);
   const int file = open((folder.path / "told").c_str(), O_RDWR | O_CREAT, 0600);
@@ -288,7 +288,7 @@ void check_want_of_descriptors() {
     save(tier, 2);
     wait_until([&] { return num_short == 1; });
     TENGEN_CHECK(tier.sync().empty());
-    std::this_thread::sleep_for(std::chrono::milliseconds(700));  // for several looks
+    std::this_thread::sleep_for(std::chrono::milliseconds(700));  // several retry intervals
     TENGEN_CHECK(num_rooms == 0 && num_loaded == 0);
   }
   wait_until([&] { return num_loaded == kNumLoads && num_saved == 4; });
@@ -296,7 +296,7 @@ void check_want_of_descriptors() {
   dup2(err, 2);
   char told[4096];
   const ssize_t num_bytes = pread(file, told, sizeof told, 0);
-  // One for the loads, and one for the saves.
+  // One warning for the loads and one for the saves.
   TENGEN_CHECK(num_bytes > 0 && std::count(told, told + num_bytes, '\n') == 2);
   close(file);
   close(err);

@@ -1,4 +1,4 @@
-// Logs that a host was lost with, and logs that a disk has damaged.
+// Durable logs after the loss of a host, and damaged logs.
 
 #include "store/disk/durable_log.h"
 
@@ -49,7 +49,7 @@ void write_folder(const Folder& folder, const std::map<std::string, Bytes>& file
   for (const auto& [name, bytes] : files) write_file(folder.path / name, bytes);
 }
 
-// A log of a session whose description has so many bytes as there were records.
+// A durable log of one session, whose description has one byte per record appended so far.
 class Described {
  public:
   explicit Described(const Folder& folder) {
@@ -69,7 +69,7 @@ class Described {
     }
     log_->append(log.pending());
   }
-  // Begun at a time of no zero bytes, as the tests put zeros in the place of what is lost.
+  // Passes a start time without zero bytes, because the tests overwrite lost bytes with zeros.
   void mark() { TENGEN_CHECK(log_->mark(log_->position(), -1, {})); }
 
  private:
@@ -77,7 +77,7 @@ class Described {
   uint32_t num_ = 0;
 };
 
-// How many records the last checkpoint has; -1: there is none.
+// Returns the number of records in the last checkpoint, or -1 if there is no checkpoint.
 int num_records(const Folder& folder) {
   const std::optional<State> state = DurableLog::load(folder.path);
   return state ? static_cast<int>(state->sessions.at(0).description.size()) : -1;
@@ -92,8 +92,8 @@ bool is_refused(const Folder& folder, const std::string& name) {
   return false;
 }
 
-// A host that is lost leaves any part of what was not synced, and may leave other bytes there; the
-// checkpoint before is not touched by it.
+// A lost host leaves an arbitrary part of the unsynced bytes, possibly with other contents. The
+// previous checkpoint stays intact.
 void check_torn_logs() {
   Folder folder("durable_log"), lost("durable_log_lost");
   Described described(folder);
@@ -116,7 +116,7 @@ void check_torn_logs() {
   for (int i = 0; i < 200; ++i) {
     Bytes cut(bytes.begin(), bytes.begin() + static_cast<int64_t>(first + rng.below(num_behind)));
     TENGEN_CHECK(num_records_of(cut) == 50);
-    cut.resize(bytes.size());  // zeros, as of blocks that were never written
+    cut.resize(bytes.size());  // zeros, as in blocks that were never written
     TENGEN_CHECK(num_records_of(cut) == 50);
     Bytes flipped = bytes;
     flipped[first + rng.below(num_behind)] ^= static_cast<char>(1 << rng.below(8));
@@ -124,7 +124,7 @@ void check_torn_logs() {
   }
 }
 
-// What a checkpoint had that was told of is missed, whatever is damaged; the files stay.
+// Damage to any part of a confirmed checkpoint is detected, and loading does not modify the files.
 void check_damage() {
   Folder folder("durable_log"), damaged("durable_log_damaged");
   std::map<std::string, Bytes> early;
@@ -163,7 +163,7 @@ void check_damage() {
     files.erase(name);
     TENGEN_CHECK(is_missed(files, name == "log-0" ? name : damaged.path.string()));
   }
-  // Without what the file says that the host was lost with, two marks say it.
+  // If `state-mark` is out of date, two later marks in the log still prove the damage.
   const uint32_t first = static_cast<uint32_t>(early.at("log-0").size());
   for (int i = 0; i < 100; ++i) {
     auto files = whole;
@@ -173,7 +173,7 @@ void check_damage() {
   }
 }
 
-// A store that goes on has what was there before until it has a checkpoint of its own.
+// The previous contents of a folder stay until a resumed store has its own checkpoint.
 void check_next_store() {
   Folder folder("durable_log");
   {
@@ -194,7 +194,7 @@ void check_next_store() {
   TENGEN_CHECK(num_records(folder) == 7);
 }
 
-// Many logs become few states, and what they say up to the last checkpoint stays.
+// Many logs are compacted into few states, which preserve the records up to the last checkpoint.
 void check_compaction() {
   Folder folder("checkpointer");
   Log log;
@@ -207,13 +207,13 @@ void check_compaction() {
     const std::vector<std::byte> much(300 << 10);
     for (uint32_t i = 1; i <= 50; ++i) {
       log.clear();
-      // So much that a log is full of it.
+      // Large enough to fill a log.
       log.add(event::SessionDescribed{0, static_cast<uint32_t>(much.size())}, std::span(much));
       log.add(event::SessionDescribed{0, i}, std::span(much).first(i));
       kept.append(log.pending());
       if (i <= 40) TENGEN_CHECK(kept.mark(kept.position(), {}, {}));
     }
-    // The log with the last checkpoint, and with the records behind it, is not compacted.
+    // The log that contains the last checkpoint and the records after it is not compacted.
     while (folder.count("log-") > 1) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     TENGEN_CHECK(state_numbers(folder.path).size() == 1 && folder.count("log-") == 1);
     TENGEN_CHECK(kept.trouble().empty());
@@ -222,13 +222,13 @@ void check_compaction() {
   TENGEN_CHECK(last && last->sessions.at(0).description.size() == 40);
 }
 
-// A log that lacks a part, with more behind it, is refused: nobody knows what it said.
+// A log with a missing part is rejected if more records follow the missing part.
 void check_damaged_logs() {
   Folder folder("checkpointer");
   Log log;
   log.add(event::TableAdded{0, 0});
   log.add(event::SessionBegun{0, 0});
-  // A state so large that the logs are not worth another.
+  // A state so large that the logs are too small to be compacted.
   const std::vector<std::byte> much(4 << 20);
   log.add(event::SessionDescribed{0, static_cast<uint32_t>(much.size())}, std::span(much));
   State state;
@@ -247,7 +247,7 @@ void check_damaged_logs() {
   TENGEN_CHECK(throws([&] { DurableLog::load(folder.path); }));
 }
 
-// The folder of a log that is open: its logs may become a state, and go, while they are read.
+// Loads the folder of an open log. Retries, since compaction may remove logs while they are read.
 std::optional<State> load_open(const fs::path& path) {
   for (int tries = 1;; ++tries) {
     try {
@@ -259,8 +259,8 @@ std::optional<State> load_open(const fs::path& path) {
   }
 }
 
-// While files may not grow, as on a full disk, records wait in memory; once they may, all of them
-// are kept. Whatever instant the host is lost at, there is the last checkpoint.
+// While files cannot grow, as on a full disk, records wait in memory; all of them are stored when
+// space is available again. The last checkpoint can be loaded at any moment in between.
 void check_room_again() {
   Folder folder("checkpointer");
   std::signal(SIGXFSZ, SIG_IGN);
@@ -286,7 +286,7 @@ void check_room_again() {
       return found && found->sessions.at(0).description.size() == last;
     };
     for (int again = 0; again < 3; ++again) {
-      // By a record, or by the mark, where the log is too long for another and not closed.
+      // Either a record or a mark is the first write to fail.
       const bool is_by_mark = again == 1;
       for (int i = 0; i < (is_by_mark ? 2 : 5); ++i) TENGEN_CHECK(append());
       TENGEN_CHECK(kept.mark(kept.position(), 1, {}) && kept_last());
@@ -302,7 +302,7 @@ void check_room_again() {
         }
       }
       TENGEN_CHECK(kept.resume() && kept.trouble().empty());
-      // No mark yet.
+      // No checkpoint has been marked since.
       const std::optional<State> found = load_open(folder.path);
       TENGEN_CHECK(found && found->sessions.at(0).description.size() == marked);
       TENGEN_CHECK(append() && kept.mark(kept.position(), 3, {}) && kept_last());
@@ -313,8 +313,8 @@ void check_room_again() {
   TENGEN_CHECK(found && found->sessions.at(0).description.size() == last);
 }
 
-// A log that finds no memory, at whichever of its calls of `new`, goes on once there is some, and
-// lacks nothing.
+// A log that runs out of memory, in any of its calls of `new`, resumes without losing a record when
+// memory is available again.
 void check_memory_again() {
   Folder folder("checkpointer");
   std::signal(SIGXFSZ, SIG_IGN);

@@ -35,14 +35,14 @@ std::unique_ptr<Store> make_store(const Folder& folder, bool goes_on) {
   config.max_times_sampled = 1;
   auto store = store_of(folder.path, kMemoryBytes, Schema({{"x", "i8", {}, 0}}, 4), config);
   const auto sessions = store->keep(goes_on).sessions;
-  TENGEN_CHECK(sessions.empty());  // those of this process end with it
+  TENGEN_CHECK(sessions.empty());  // the sessions of this process end with it
   return store;
 }
 
-// Inserts numbers from where the writer's name was heard last, and uses every second batch, until
-// it is killed. Tells each number that is in, and each that is used.
+// Inserts numbers until it is killed, starting after the last one that the store received from this
+// writer, and uses every second batch. Reports each inserted and each used number.
 [[noreturn]] void live(const Folder& folder, bool goes_on, int pipe_end) {
-  alarm(120);  // should the parent not live to kill it
+  alarm(120);  // in case the parent does not live to kill it
   const auto store = make_store(folder, goes_on);
   const Schema schema({{"x", "i8", {}, 0}}, 4);
   Writer writer(store->open_writer("a", 0), schema, store->slab_map(0), 1);
@@ -58,14 +58,14 @@ std::unique_ptr<Store> make_store(const Folder& folder, bool goes_on) {
       sampler->give_back(delivery.lease);
       continue;
     }
-    // What is told before it is acknowledged may be used or not.
+    // If the process is killed between this report and the acknowledgement, the item may be unused.
     for (const int64_t key : delivery.keys) tell(-1 - serial_of(key));
     sampler->ack(delivery.lease, {});
     tell(INT64_MIN);
   }
 }
 
-// What a process told until it was killed.
+// The numbers that a process reported before it was killed.
 struct Told {
   int64_t newest = -1;
   std::set<int64_t> used;
@@ -87,12 +87,12 @@ Told listen(int pipe_end, Told told) {
   return told;
 }
 
-// What was inserted is there after the kill, once, and what was used does not come again.
+// Inserted items are present exactly once after a kill, and used items do not return.
 void check_kills() {
   const Folder folder("keeper");
   Rng rng(1, 0, 0, 0, Purpose::kTest);
   Told told;
-  // On a busy machine most processes are killed before they do much, so more of them live.
+  // On a busy machine most processes are killed before they do much, so more rounds are needed.
   for (int round = 0; round < 25 || told.newest <= 1000 || told.used.size() <= 100; ++round) {
     int ends[2];
     TENGEN_CHECK(pipe(ends) == 0);
@@ -111,12 +111,12 @@ void check_kills() {
     const bool began = told.newest > before;
     const bool has_state = folder.count("state-") > 0;
     TENGEN_CHECK(has_state || !began);
-    // Read as the next process will.
+    // Load the state as the next process will.
     if (!has_state) continue;
     const State state = *Keeper::load(folder.path.string());
     const SavedTable& table = state.tables.at(0);
     TENGEN_CHECK(table.num_serials == told.newest + 1 || table.num_serials == told.newest + 2);
-    // Its number of items is the writer's own, as it inserts each once.
+    // Serial numbers equal the writer's sequence numbers, because each number is inserted once.
     std::set<int64_t> there;
     for (const SavedItem& item : table.items) {
       if (item.key >= 0) there.insert(serial_of(item.key));
@@ -127,7 +127,7 @@ void check_kills() {
         if (there.count(serial) == 0) told.used.insert(serial);
         continue;
       }
-      // A full memory gives up the oldest, which are the next to be used.
+      // If memory is full the oldest items are removed, which would have been used next.
       if (is_used) TENGEN_CHECK(there.count(serial) == 0);
       if (!is_used && serial + 100 > table.num_serials) TENGEN_CHECK(there.count(serial) == 1);
     }
@@ -136,7 +136,7 @@ void check_kills() {
   }
 }
 
-// Logs become a state while the store is used, and it says what they said.
+// Logs are compacted into an equivalent state while the store is in use.
 void check_compaction() {
   const Folder folder("keeper");
   uint64_t num_sessions = 0;
@@ -150,19 +150,19 @@ void check_compaction() {
       });
     }
   }
-  // Not while the next compaction removes what is read.
+  // Load only now, because a compaction could remove files while they are read.
   const State state = *Keeper::load(folder.path.string());
   TENGEN_CHECK(state.next_session == num_sessions && state.sessions.empty());
   make_store(folder, true);
   TENGEN_CHECK(folder.count("log-") == 1 && folder.count("state-") == 1);
 }
 
-// Without room for its files the store serves on, and nobody goes on with half of it.
+// Without space for its files a store continues to serve, and no partial state is left.
 void check_no_room() {
   const Folder folder("keeper");
   const auto store = make_store(folder, false);
   TENGEN_CHECK(store->trouble().empty() && folder.count("log-") == 1);
-  fs::create_directory(folder.path / "log-1");  // in the next one's way
+  fs::create_directory(folder.path / "log-1");  // blocks the path of the next log
   store->change([&](Engine& engine) {
     const SessionId session = engine.begin_session();
     for (int i = 0; i < 10000; ++i) engine.note_progress(session, {});
@@ -172,7 +172,7 @@ void check_no_room() {
   store->change([](Engine& engine) { engine.begin_session(); });
 }
 
-// Once there is room again, a later process goes on with all of it.
+// When space is available again, a later process resumes with the complete state.
 void check_room_again() {
   const Folder folder("keeper");
   std::signal(SIGXFSZ, SIG_IGN);
@@ -191,7 +191,7 @@ void check_room_again() {
       for (int i = 0; i < 50; ++i) change(1);
       TENGEN_CHECK(!store->trouble().empty() && folder.count("state-") == 0);
     }
-    // Also without a change.
+    // keep_rest() retries without a change of the store.
     const Deadline end = in_time();
     while (store->keep_rest()) {
       TENGEN_CHECK(std::chrono::steady_clock::now() < end);
@@ -203,14 +203,14 @@ void check_room_again() {
   }
 }
 
-// Appends records of a session that has a description of so many bytes.
+// Appends the records of a session with a description of `num_bytes` bytes.
 void describe(Log* log, uint32_t session, uint32_t num_bytes) {
   const std::vector<std::byte> bytes(num_bytes);
   log->add(event::SessionBegun{session, 0});
   log->add(event::SessionDescribed{session, num_bytes}, std::span(bytes));
 }
 
-// Where there is room for a log and not for the state, no state is written half in vain.
+// If there is space for a log but not for the state, no partial state is written.
 void check_little_room() {
   constexpr uint64_t kLogBytes = 64 << 10;
   transport::in_small_folder(8 << 20, [](const std::string& folder) {
@@ -230,7 +230,7 @@ void check_little_room() {
     log.clear();
     describe(&log, 3, 1 << 20);
     TENGEN_CHECK(keeper.commit(log.pending()) && keeper.is_behind());
-    // Nobody goes on from less than there is.
+    // No store resumes from an incomplete folder.
     TENGEN_CHECK(!Keeper::load(folder));
     fill("rest", 1 << 20);
     log.clear();
@@ -255,7 +255,7 @@ void check_little_room() {
   });
 }
 
-// Records that find no memory come again, and then all are kept.
+// Records whose commit runs out of memory are committed again, and none is lost.
 void check_memory_again() {
   const Folder folder("keeper");
   std::signal(SIGXFSZ, SIG_IGN);
@@ -310,12 +310,12 @@ void check_damage() {
   overwrite("state-0", 0, 99);
   TENGEN_CHECK(refuses());
   overwrite("state-0", 0, version);
-  overwrite("log-0", 8, uint64_t{1} << 40);  // more than there is
+  overwrite("log-0", 8, uint64_t{1} << 40);  // beyond the end of the log
   TENGEN_CHECK(refuses());
   overwrite("log-0", 8, 0);
   overwrite("log-0", 0, 99);  // another version
   TENGEN_CHECK(refuses());
-  overwrite("log-0", 0, 0);  // killed before it was begun
+  overwrite("log-0", 0, 0);  // killed before the log was begun
   TENGEN_CHECK(!refuses());
 }
 

@@ -1,4 +1,4 @@
-// The power fails at any instant: what was promised is in what the disk was told to sync.
+// Power may fail at any moment: everything that was confirmed had been synced to the disk.
 
 #include <chrono>
 #include <memory>
@@ -18,7 +18,7 @@ using namespace tengen::store;
 
 namespace {
 
-// Every item that a flush returned for is there, once, with its steps.
+// Every item for which flush() returned is present exactly once, with its steps.
 void check_items() {
   Folder folder("power_loss");
   LostDisk disk(folder.path);
@@ -42,7 +42,7 @@ void check_items() {
   }
 }
 
-// The same of records in logs that are closed and become states.
+// The same for records in logs that are closed and compacted into states.
 void check_logs() {
   Folder folder("power_loss");
   LostDisk disk(folder.path);
@@ -75,7 +75,7 @@ void check_logs() {
       const std::optional<State> last = DurableLog::load(left.path);
       TENGEN_CHECK(last && last->sessions.at(0).description.size() >= promised);
     }
-    // Whatever of the removal of what a state holds.
+    // Logs contained in a state may or may not be removed when the power fails.
     TENGEN_CHECK(kept->mark(kept->position(), {}, {}));
     while (folder.count("log-") > 1) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     for (int i = 0; i < 20; ++i) {

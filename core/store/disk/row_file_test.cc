@@ -1,4 +1,4 @@
-// Files of rows: rows that are cut short, full disks, files without a name.
+// Files of rows: truncated rows, full disks and unnamed files.
 
 #include "store/disk/row_file.h"
 
@@ -50,7 +50,7 @@ void check_rows() {
   }
   std::signal(SIGXFSZ, SIG_IGN);
   {
-    // As on a full disk: there is no room until the limit is gone.
+    // As on a full disk, the file cannot grow until the limit is removed.
     const SmallFiles small;
     TENGEN_CHECK(!file.try_grow());
     TENGEN_CHECK(throws([&] { file.write(100, row); }));
@@ -65,7 +65,7 @@ void check_rows() {
   TENGEN_CHECK(throws([&] { RowFile(folder / "rows", sizeof row, false); }));
 }
 
-// What is reserved ahead leaves a disk's budget its room.
+// Preallocation never makes the file exceed the budget of the disk.
 void check_budget() {
   const Folder folder("rows");
   constexpr uint64_t kRows = 2000;
@@ -78,7 +78,7 @@ void check_budget() {
 }
 
 #if defined(__linux__)
-// A process that is forked does not keep the room of a file that has no name.
+// A forked process does not keep the space of an unnamed file allocated.
 void check_forked() {
   const Folder folder("rows");
   const RowFile file(folder.path / "hidden", kPage, /*is_hidden=*/true);

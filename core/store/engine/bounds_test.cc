@@ -1,4 +1,4 @@
-// What an engine bounds, so that no client fills it and whatever it accepts a state may hold.
+// The engine's bounds: no client can fill it, and a state can hold everything that it accepts.
 
 #include <algorithm>
 #include <cstring>
@@ -33,7 +33,7 @@ struct Store {
   Engine engine;
 };
 
-// Names are short, and those that left long ago are forgotten; not those that are open.
+// Writer names have a maximum length, and names of writers that left long ago are forgotten.
 void check_names() {
   Store store(100);
   Engine& engine = store.engine;
@@ -51,9 +51,9 @@ void check_names() {
   const uint32_t open = write("open").writer;
   for (uint64_t i = 0; i < kMaxNames + 10; ++i) {
     engine.close_writer(write("left " + std::to_string(i)).writer);
-    // One that comes back now and then is not among those that left long ago.
+    // A writer that returns now and then is not among those that left long ago.
     if (i % 1000 == 0) engine.close_writer(write("again").writer);
-    // One that inserted nothing has nothing to be known.
+    // The name of a writer that inserted nothing is not stored.
     engine.close_writer(engine.open_writer(session, "idle " + std::to_string(i), 0).writer);
   }
   const auto next = [&](const std::string& name) {
@@ -65,9 +65,9 @@ void check_names() {
   TENGEN_CHECK(next("open") == 1);
 }
 
-// What a state would refuse is refused when it is added.
+// Whatever a state would reject is rejected when it is added.
 void check_bounds() {
-  Memory memory("", uint64_t{1} << 35);  // of which nothing is used
+  Memory memory("", uint64_t{1} << 35);  // the test uses none of it
   Engine engine(&memory, 0);
   const auto schema = [](uint32_t width) { return Schema({{"x", "u1", {width}, 0}}, 1); };
   for (uint32_t i = 0; i < 1024; ++i) engine.add_pool(schema(i + 1));
@@ -83,8 +83,8 @@ void check_bounds() {
   TENGEN_CHECK(throws([&] { engine.check_batch(engine.add_table(queue_of("a"), 0), 65537); }));
 }
 
-// However many samplers there are, the lists of their loans are bounded together: 24 bytes for a
-// sample and 256 for a batch. A sampler that comes late finds room, and what ends makes some.
+// All samplers share one bound on the lists of their loans: 24 bytes per sample and 256 per batch.
+// A sampler that starts late still gets loans, and returned loans free space.
 void check_loans_of_all_samplers() {
   Store store(100);
   Engine& engine = store.engine;
@@ -112,11 +112,11 @@ void check_loans_of_all_samplers() {
   for (int i = 0; i < 100; ++i) draw_all();
   TENGEN_CHECK(loans.size() == kMost && draw_all() == 0);
   for (const Loan& loan : loans) engine.give_back(loan.session, loan.lease);
-  // Batches of one sample may be 1,024, as the table says.
+  // For batches of one sample, the table's limit of 1,024 loans applies.
   TENGEN_CHECK(engine.may_lend(table, 1, 1023) && !engine.may_lend(table, 1, 1024));
 }
 
-// A state that knows more names than are kept is restored whole, and forgets the rest by and by.
+// A state with too many names is restored completely; the excess names are forgotten gradually.
 void check_names_of_older_states() {
   Log log;
   constexpr uint64_t kTooMany = 5000;
@@ -147,7 +147,7 @@ void check_names_of_older_states() {
   TENGEN_CHECK(num_forgotten() == 0);
 }
 
-// Limits may be any numbers: what waits is a count, and what need not wait does not.
+// Under extreme rate limits a reported wait is a bounded count, and unlimited inserts never wait.
 void check_extreme_limits() {
   for (const double each : {1e308, 1e-308}) {
     Memory memory("", 1 << 16);
@@ -181,7 +181,7 @@ void check_extreme_limits() {
   }
 }
 
-// A session that has much gives it back in steps, of which each is told to the log.
+// A session with many loans returns them in steps, and the log records each step.
 void check_long_end() {
   Log log;
   Memory memory("", 1 << 20);
@@ -208,7 +208,7 @@ void check_long_end() {
   Loan loan;
   TENGEN_CHECK(!engine.sample(other, table, 1, &loan));
   TENGEN_CHECK(engine.end_session(ending) && engine.num_loans(ending) == 10);
-  // Others have their turn.
+  // Other sessions have their turn between the steps.
   TENGEN_CHECK(engine.sample(other, table, 1000, &loan) && !engine.sample(other, table, 1, &loan));
   State state;
   state.apply(log.pending());
@@ -220,12 +220,12 @@ void check_long_end() {
   TENGEN_CHECK(after.loans.size() == 1 && after.sessions.size() == 2);
   engine.end_session(other);
   engine.close_writer(writer);
-  // Twenty batches were given back; ten were used, and their items are gone.
+  // Twenty batches were returned; ten were used, and their items have been removed.
   TENGEN_CHECK(engine.table(table).size() == 2000);
   TENGEN_CHECK(engine.sample(writing, table, 2000, &loan));
 }
 
-// A writer that needs room where a chunk has many items gets it in steps.
+// If the chunk that a writer needs has many items, they are removed in several steps.
 void check_long_grant() {
   Memory memory("", 1 << 20);
   Engine engine(&memory, 7);
@@ -244,7 +244,7 @@ void check_long_grant() {
     }
     engine.release_before(writer, step);
   }
-  // The last call removed some; each that follows does as much, and the third one has the chunk.
+  // The last call removed 1,000 items. The next call removes as many, and the one after succeeds.
   const uint64_t size = step - 1000;
   TENGEN_CHECK(engine.is_making_room(writer) && engine.table(table).size() == size);
   TENGEN_CHECK(!engine.grant(writer) && engine.is_making_room(writer));
@@ -252,8 +252,8 @@ void check_long_grant() {
   TENGEN_CHECK(engine.table(table).size() == step - kSteps && engine.num_removed() == kSteps);
 }
 
-// Steps of other columns have their part however many came first; what can never lie in it is
-// refused.
+// Each schema has its own part of memory, however many steps another schema stored first. Items
+// that can never fit into their part are rejected.
 void check_parts() {
   constexpr uint64_t kBytes = 64;
   Memory memory("", 200 * kBytes);

@@ -1,4 +1,4 @@
-// A store whose memory is lost goes on as it was when its last checkpoint began.
+// After its memory is lost, a store resumes in the state in which its last checkpoint began.
 
 #include <algorithm>
 #include <memory>
@@ -15,14 +15,14 @@ using namespace tengen::store::engine;
 
 namespace {
 
-// What a checkpoint that is made has written, and the engine as it was when it began.
+// A checkpoint: its records and saved chunks, and a copy of the engine when the checkpoint began.
 struct Made {
   std::vector<std::byte> records;
   std::vector<event::ChunkSaved> saved;
   std::unique_ptr<World> then;
 };
 
-// All that the log says, with the steps of chunks that are not complete.
+// Begins a checkpoint of the complete log and the steps of incomplete chunks.
 std::unique_ptr<Made> begin_checkpoint(World& world) {
   auto made = std::make_unique<Made>();
   world.take();
@@ -47,7 +47,7 @@ std::unique_ptr<Made> begin_checkpoint(World& world) {
   return made;
 }
 
-// Every item of every table, drawn and removed one after another, and what lies in its steps.
+// Samples and removes all items of all tables, and returns them with the stamps of their steps.
 std::vector<std::string> drain(World& world) {
   std::vector<std::string> said;
   std::vector<Client> nobody;
@@ -68,7 +68,7 @@ std::vector<std::string> drain(World& world) {
       world.engine.table(t).erase(loan.samples[0].key);
       world.end_transfers();
     }
-    // Those that the limiter or their uses keep from being drawn.
+    // Some items cannot be sampled because of the rate limiter or their uses.
     said.push_back(std::to_string(world.engine.table(t).size()));
   }
   return said;
@@ -77,10 +77,10 @@ std::vector<std::string> drain(World& world) {
 struct Counts {
   int num_equal = 0;
   int num_lost = 0;
-  uint64_t num_open = 0;  // chunks that came from the log
+  uint64_t num_open = 0;  // chunks restored from the log
 };
 
-// The host is lost: memory is gone, and rows are what was written until now.
+// Loses the host and checks the restored store: memory is gone, and rows have the data so far.
 void check_restored(World& world, const Made& made, bool rewritten, Counts* counts) {
   State state;
   state.apply(made.records);
@@ -115,12 +115,12 @@ void check_restored(World& world, const Made& made, bool rewritten, Counts* coun
   counts->num_equal += 1;
 }
 
-// The server is killed, and the next one goes on; what the last checkpoint names is still there.
+// Kills the server and returns its successor. The data of the last checkpoint still exists.
 std::unique_ptr<World> killed(World& world) {
   world.take();
   State state;
   state.apply(world.records);
-  state.open_steps.clear();  // they are in memory, and its log does not tell of them
+  state.open_steps.clear();  // they are in memory, and the next log does not record them
   auto next = std::make_unique<World>(true, true);
   next->log.clear();
   state.write([&](std::span<const std::byte> some) {
@@ -148,7 +148,7 @@ void check_random(uint64_t seed, Counts* counts) {
     };
     act_some(50 + rng.below(150));
     std::unique_ptr<Made> next = begin_checkpoint(world);
-    // The store goes on meanwhile.
+    // The store is used while the checkpoint is made.
     act_some(rng.below(40));
     while (world.engine.checkpoint_state() == Engine::Checkpoint::kUnderWay) {
       TENGEN_CHECK(!world.tier.waiting.empty());
@@ -157,7 +157,7 @@ void check_random(uint64_t seed, Counts* counts) {
     TENGEN_CHECK(world.engine.checkpoint_state() == Engine::Checkpoint::kSaved);
     next->saved = world.engine.saved_of_checkpoint();
     act_some(rng.below(10));
-    // Until it is on the disk the one before holds.
+    // Until the new checkpoint is on disk, the previous one is valid.
     if (made && rng.below(4) == 0) check_restored(world, *made, rng.below(2) == 0, counts);
     made = std::move(next);
     world.engine.end_checkpoint();
@@ -175,7 +175,7 @@ void check_random(uint64_t seed, Counts* counts) {
     }
   }
   if (!made) return;
-  // No more are made, and there is room: what the last one names is still there.
+  // If no more checkpoints are made and there is space, the data of the last one remains.
   owner->engine.give_up_checkpoints();
   for (uint32_t i = 0; i < 300; ++i) {
     act(rng, *owner, clients, &num_names);
@@ -184,7 +184,7 @@ void check_random(uint64_t seed, Counts* counts) {
   check_restored(*owner, *made, false, counts);
 }
 
-// A chunk that items name to its end is complete, though no other follows.
+// A chunk is complete if items cover its last step, even if no other chunk follows.
 void check_full_chunks() {
   World world(true, true);
   const SessionId session = world.engine.begin_session();
@@ -193,7 +193,7 @@ void check_full_chunks() {
   const auto insert = [&](uint64_t sequence, uint64_t first) {
     world.engine.insert(writer, {3, sequence, first, 1, 1.0});
   };
-  // Steps that found no memory, for one, come again.
+  // Repeating begin_checkpoint() returns the same steps, for example after a lack of memory.
   const auto open = [&] {
     const std::vector<OpenSteps> steps = world.engine.begin_checkpoint();
     TENGEN_CHECK(world.engine.begin_checkpoint().size() == steps.size());
@@ -211,7 +211,7 @@ void check_full_chunks() {
   TENGEN_CHECK(world.tier.waiting.size() == 1);
 }
 
-// One writer's chunks of one step, and as many rows of a disk as there shall be.
+// One writer with chunks of one step, and a disk of `num_rows` rows.
 struct SmallDisk {
   explicit SmallDisk(uint64_t num_rows) : disk(&tier, num_rows * Disk::kAlignment, true) {
     engine.add_pool(Schema({{"x", "u1", {kStepBytes}, 0}}, 1));
@@ -233,10 +233,10 @@ struct SmallDisk {
   Engine engine{&memory, 7, &log, &disk};
   uint32_t writer = 0;
   uint64_t num_inserted = 0;
-  Rng order{5, 0, 0, 0, Purpose::kTest};  // in which transfers end
+  Rng order{5, 0, 0, 0, Purpose::kTest};  // decides the order in which transfers end
 };
 
-// What the disk has no place for is in the log, and goes to the disk afterwards.
+// Chunks for which the disk has no space are in the log first, and move to the disk later.
 void check_full_disk() {
   SmallDisk small(2);
   Engine& engine = small.engine;
@@ -250,7 +250,7 @@ void check_full_disk() {
   TENGEN_CHECK(rest.size() == 3 && rest[0].first == 0 && rest[0].count == 1);
   engine.end_checkpoint();
   TENGEN_CHECK(engine.rest_of_checkpoint().size() == 3);
-  // Rows of items that are gone are free after the next one.
+  // Rows of removed items become free with the next checkpoint.
   engine.release_before(small.writer, 5);
   for (uint32_t i = 0; i < 2; ++i) TENGEN_CHECK(engine.table(0).erase(key_of(i, i)));
   engine.begin_checkpoint();
@@ -260,10 +260,10 @@ void check_full_disk() {
   TENGEN_CHECK(engine.rest_of_checkpoint().size() == 1);
 }
 
-// Where no more checkpoints are made the places that the last one names are the last to be had.
+// After checkpoints are given up, rows of the last one are used only if no other rows are free.
 void check_given_up() {
   SmallDisk small(4);
-  // Inserts items, and returns the places of those that are saved.
+  // Inserts items, and returns the row positions of those that are saved.
   const auto save = [&](uint64_t count) {
     small.insert(count);
     small.engine.release_before(small.writer, small.num_inserted);
@@ -291,7 +291,7 @@ void check_given_up() {
   TENGEN_CHECK((save(0) == std::vector<uint32_t>{0}));
 }
 
-// Of items that are removed while a checkpoint is made some are not in it.
+// Some items that are removed while a checkpoint is made are missing from the checkpoint.
 void check_lost() {
   World world(true, true);
   const SessionId session = world.engine.begin_session();
@@ -308,7 +308,7 @@ void check_lost() {
   const int64_t key = loan.samples[0].key;
   world.engine.end_session(session);
   TENGEN_CHECK(world.engine.table(1).erase(key));
-  // Another writer's chunk is the occasion to see that nobody needs that one.
+  // A grant to another writer makes the engine notice that the removed item's chunk is unused.
   const SessionId next = world.engine.begin_session();
   TENGEN_CHECK(world.engine.grant(world.engine.open_writer(next, "b", 0).writer).has_value());
   world.end_transfers();
@@ -321,7 +321,7 @@ void check_lost() {
 
 }  // namespace
 
-// Items that are lost take their uses with them, so that a queue has its length again.
+// Lost items count as used, so that a queue regains its full length.
 void check_limits() {
   World world(true, true);
   const uint32_t writer = world.engine.open_writer(world.engine.begin_session(), "a", 0).writer;

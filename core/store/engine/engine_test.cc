@@ -35,7 +35,7 @@ struct Store {
   Engine engine;
 };
 
-// One step a chunk and one item a step, numbered by `sequence`.
+// Writes a chunk of one step, and inserts it as an item; `sequence` numbers both.
 InsertResult put(Engine& engine, uint32_t writer, uint32_t table, uint64_t sequence) {
   const std::optional<uint32_t> slot = engine.grant(writer);
   TENGEN_CHECK(slot.has_value());
@@ -59,22 +59,22 @@ void check_writers() {
   for (uint64_t i = 0; i < 5; ++i) {
     TENGEN_CHECK(put(engine, a.writer, table, i) == InsertResult::kInserted);
   }
-  // The same insert again does nothing.
+  // Repeating an insert has no effect.
   TENGEN_CHECK(engine.insert(a.writer, {table, 3, 3, 1, 1.0}) == InsertResult::kKnown);
   TENGEN_CHECK(throws([&] { engine.insert(a.writer, {table, 5, 5, 1, 1.0}); }));  // no such step
   TENGEN_CHECK(throws([&] { engine.insert(a.writer, {table + 1, 5, 4, 1, 1.0}); }));
-  // A writer may leave numbers out.
+  // A writer may skip sequence numbers.
   TENGEN_CHECK(engine.insert(a.writer, {table, 8, 4, 1, 1.0}) == InsertResult::kInserted);
   TENGEN_CHECK(engine.insert(a.writer, {table, 8, 4, 1, 1.0}) == InsertResult::kKnown);
   TENGEN_CHECK(throws([&] { engine.append(a.writer, 99); }));
   const std::optional<uint32_t> slot = engine.grant(a.writer);
   TENGEN_CHECK(slot.has_value());
   engine.append(a.writer, *slot);
-  TENGEN_CHECK(throws([&] { engine.append(a.writer, *slot); }));  // it is full
+  TENGEN_CHECK(throws([&] { engine.append(a.writer, *slot); }));  // the slot is full
   engine.end_session(first);
   TENGEN_CHECK(throws([&] { engine.grant(a.writer); }));
   TENGEN_CHECK(throws([&] { engine.grant(a.writer + 1); }));
-  // The next client of that name goes on where the killed one was heard last.
+  // The next client with that name continues after the last insert of the killed client.
   const SessionId second = engine.begin_session();
   const Engine::OpenedWriter again = engine.open_writer(second, "a", 0);
   TENGEN_CHECK(again.next_sequence == 9 && again.writer == a.writer);
@@ -82,11 +82,11 @@ void check_writers() {
   TENGEN_CHECK(engine.pool(0).streams().num_chunks() == 5);
 }
 
-// What a writer was granted and did not fill comes back with its end.
+// Slots that a writer was granted and did not fill are freed when its session ends.
 void check_grants() {
   Store store(64);
   Engine& engine = store.engine;
-  engine.add_table(queue_of("empty"), 0);  // which has no room to make
+  engine.add_table(queue_of("empty"), 0);  // has no items to remove
   uint64_t num_granted[2] = {0, 0};
   for (uint64_t& count : num_granted) {
     const SessionId session = engine.begin_session();
@@ -98,7 +98,7 @@ void check_grants() {
                num_granted[1] == num_granted[0]);
 }
 
-// A refusal changes nothing and says what it waits for.
+// A refused call changes nothing and reports the reason for the wait.
 void check_waits() {
   Store store(100);
   Engine& engine = store.engine;
@@ -155,13 +155,13 @@ void check_loans() {
   TENGEN_CHECK(!engine.sample(two, table, 2, &loan));
   TENGEN_CHECK(loan.samples.size() == 3 && loan.pieces.size() == 3);
   TENGEN_CHECK(engine.sample_waits(table, 2) == "sample waits: 1 inserts must be made first");
-  TENGEN_CHECK(throws([&] { engine.ack(one, loan.lease, {}); }));  // another's
+  TENGEN_CHECK(throws([&] { engine.ack(one, loan.lease, {}); }));  // a loan of another session
   TENGEN_CHECK(throws([&] { engine.ack(two, loan.lease, std::vector(2, 1.0)); }));
   TENGEN_CHECK(throws([&] { engine.ack(two, loan.lease, std::vector(4, 1.0)); }));
   engine.ack(two, loan.lease, {});
   TENGEN_CHECK(throws([&] { engine.ack(two, loan.lease, {}); }));
   TENGEN_CHECK(engine.pool(0).streams().num_chunks() == 3);
-  // A consumer dies: its uses are not lost, and come first again.
+  // If a consumer dies, its uses are not lost, and its items are sampled first again.
   engine.end_session(one);
   TENGEN_CHECK(engine.sample(two, table, 3, &loan));
   TENGEN_CHECK(loan.samples[0].key == lost[0].key && loan.samples[1].key == lost[1].key);
@@ -169,7 +169,7 @@ void check_loans() {
   TENGEN_CHECK(engine.pool(0).streams().num_chunks() == 0 && engine.table(table).size() == 0);
 }
 
-// An item whose steps only the item holds that makes room for it.
+// An insert may replace the only other item that holds the same steps.
 void check_room_for_the_same_steps() {
   Store store(100);
   Engine& engine = store.engine;
@@ -180,7 +180,7 @@ void check_room_for_the_same_steps() {
   const SessionId session = engine.begin_session();
   const uint32_t writer = engine.open_writer(session, "a", 0).writer;
   put(engine, writer, table, 0);
-  engine.append(writer, *engine.grant(writer));  // so that the stream goes on behind it
+  engine.append(writer, *engine.grant(writer));  // so that the stream continues after this chunk
   engine.release_before(writer, 100);
   TENGEN_CHECK(engine.insert(writer, {table, 1, 0, 1, 1.0}) == InsertResult::kInserted);
   Loan loan;
@@ -188,7 +188,7 @@ void check_room_for_the_same_steps() {
   TENGEN_CHECK(engine.pool(0).streams().num_chunks() == 1 && loan.pieces.size() == 1);
 }
 
-// What an item is inserted with, and what its consumer says of it, reaches its table.
+// Priorities given with an insert or an acknowledgement reach the table.
 void check_priorities() {
   Store store(100);
   Engine& engine = store.engine;
@@ -213,7 +213,7 @@ void check_priorities() {
   }
 }
 
-// Tables of one store draw independently, and as the seed says.
+// Tables of one store sample independently of each other, and the seed determines the samples.
 void check_seeds() {
   const auto draw = [](uint64_t seed, uint32_t table) {
     Memory memory("", 100 * kStepBytes);
@@ -257,18 +257,18 @@ void check_sharing() {
   engine.close_writer(writer);
   Loan loan;
   TENGEN_CHECK(engine.sample(session, slices, 2, &loan));
-  TENGEN_CHECK(loan.pieces.size() == 5);  // 0 to 5 in two chunks, 3 to 8 in three
+  TENGEN_CHECK(loan.pieces.size() == 5);  // steps 0 to 5 lie in two chunks, 3 to 8 in three
   engine.ack(session, loan.lease, {});
   TENGEN_CHECK(engine.pool(0).streams().num_chunks() == 3);
   TENGEN_CHECK(engine.sample(session, slices, 1, &loan));
   engine.ack(session, loan.lease, {});
-  TENGEN_CHECK(engine.pool(0).streams().num_chunks() == 2);  // those of the singles at 0, 3 and 6
+  TENGEN_CHECK(engine.pool(0).streams().num_chunks() == 2);  // held by the singles 0, 3 and 6
   TENGEN_CHECK(engine.sample(session, singles, 2, &loan));
   engine.ack(session, loan.lease, {});
   TENGEN_CHECK(engine.table(singles).size() == 1 && engine.pool(0).streams().num_chunks() == 1);
 }
 
-// However many items a chunk has, a full memory has one more for its writer.
+// If memory is full, a writer still gets another chunk, however many items a chunk has.
 void check_long_chunks() {
   constexpr uint32_t kLength = 500;
   Store store(10 * kLength, kLength);
@@ -287,7 +287,7 @@ void check_long_chunks() {
   TENGEN_CHECK(engine.table(table).size() >= 8 * kLength);
 }
 
-// A full memory makes room by the removers, and never takes what is on loan.
+// If memory is full, the removers free space, but steps on loan are never overwritten.
 void check_memory() {
   Store store(200);
   Engine& engine = store.engine;
@@ -304,7 +304,7 @@ void check_memory() {
   }
   const uint64_t size = engine.table(table).size();
   TENGEN_CHECK(size <= 200 && size >= 185);
-  // All memory on loan: no slot, and not every item was thrown away for none.
+  // All memory is on loan, so no slot can be freed, and most items stay.
   Loan loan;
   TENGEN_CHECK(engine.sample(session, table, static_cast<uint32_t>(size), &loan));
   while (engine.grant(writer).has_value()) {
@@ -319,7 +319,7 @@ void check_memory() {
   TENGEN_CHECK(engine.grant(writer).has_value());
 }
 
-// The table of the pool that has the most steps gives up items, as many as a slot needs.
+// To free a slot, the table with the most steps in the pool gives up as many items as needed.
 void check_room() {
   Store store(128, 2);
   Engine& engine = store.engine;
@@ -344,15 +344,15 @@ void check_room() {
   engine.release_before(writer, 40);
   while (engine.table(slices).size() == 3) TENGEN_CHECK(engine.grant(writer).has_value());
   TENGEN_CHECK(engine.table(singles).size() == 16);
-  // At last all of the pool's memory is the writer's, and the other pool has its own.
+  // Finally the writer holds all memory of its pool, and the other pool is unaffected.
   while (engine.grant(writer)) {
   }
   TENGEN_CHECK(engine.table(singles).size() == 0 && engine.table(slices).size() == 0);
   TENGEN_CHECK(engine.table(others).size() == 1);
 }
 
-// Random clients that come, write, sample, acknowledge and die. No slot is lost or in two places,
-// and every item of the queue is used once, in spite of deaths.
+// Random clients connect, write, sample, acknowledge and die. No slot is lost or used twice, and
+// every item of the queue is used exactly once in spite of deaths.
 void check_random(uint64_t seed) {
   Rng rng(seed, 0, 0, 0, Purpose::kTest);
   Store store(256);
@@ -393,7 +393,7 @@ void check_random(uint64_t seed) {
       if (!engine.insert_waits(queue).empty()) continue;
       const std::optional<uint32_t> slot = engine.grant(client.writer);
       TENGEN_CHECK(slot.has_value());
-      if (rng.below(20) == 0) continue;  // granted and never filled
+      if (rng.below(20) == 0) continue;  // granted but never filled
       engine.append(client.writer, *slot);
       const Insert insert{queue, client.sequence++, client.step++, 1, 1.0};
       TENGEN_CHECK(engine.insert(client.writer, insert) == InsertResult::kInserted);

@@ -1,4 +1,4 @@
-// What holds for streams alone.
+// Tests of sessions over streams only.
 
 #include <sys/socket.h>
 #include <unistd.h>
@@ -16,8 +16,8 @@ using namespace tengen::store;
 
 namespace {
 
-// A store that stands still holds its writer back after a bounded number of bytes, and loses none
-// of what it took.
+// If nobody samples, the store blocks its writer after a bounded number of bytes, and loses no data
+// that it accepted.
 void check_backpressure() {
   CarriedStore fixture(Carrier::kStream, 1 << 22);
   const uint32_t table = fixture.add_table(queue_of(1, 3));
@@ -37,8 +37,8 @@ void check_backpressure() {
   }
 }
 
-// A sampler that waits for items is noticed when it goes, and so is a writer that waits for
-// samples.
+// The store notices when a sampler that waits for items leaves, and when a writer that waits for
+// samples leaves.
 void check_death_while_waiting() {
   CarriedStore fixture(Carrier::kStream);
   const uint32_t table = fixture.add_table(queue_of(1, 1));
@@ -59,8 +59,8 @@ void check_death_while_waiting() {
   TENGEN_CHECK(values_of(fixture, delivery) == std::vector<int64_t>{0});
 }
 
-// Steps that were never sent are another's bytes, and bytes that are no message of the session end
-// it; the store serves on.
+// A session ends if the client inserts steps that it never sent, or sends an invalid message. The
+// store continues to serve other clients.
 void check_garbage() {
   CarriedStore fixture(Carrier::kStream);
   const uint32_t table = fixture.add_table(queue_of(1, 1e9));
@@ -104,7 +104,7 @@ void check_garbage() {
   TENGEN_CHECK(values_of(fixture, delivery) == std::vector<int64_t>{7});
 }
 
-// A store that closes tells those who wait.
+// When a store closes, waiting clients receive an error.
 void check_close() {
   CarriedStore fixture(Carrier::kStream);
   auto sampler = fixture.sampler(fixture.add_table(queue_of(1, 1e9)), 1, 1);

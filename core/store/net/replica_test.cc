@@ -1,4 +1,4 @@
-// Folders that follow a store, and stores that go on with them.
+// Replicas that follow a store, and stores that resume from a replica's folder.
 
 #include "store/net/replica.h"
 
@@ -30,7 +30,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Few rows, so that they are used again.
+// Creates a store with so few rows on disk that rows are reused.
 std::unique_ptr<Store> make_store(const Folder& folder, Durability durability) {
   return make_numbers(folder, durability, 200);
 }
@@ -39,7 +39,7 @@ uint64_t num_damaged(Store& store) {
   return store.read([](const Engine& engine) { return engine.num_damaged(0); });
 }
 
-// A replica that follows a gateway's store from its making to its end.
+// Lets a replica follow a gateway's store, from construction to destruction.
 class Following {
  public:
   Following(Gateway* gateway, Replica* replica) {
@@ -70,7 +70,7 @@ class Following {
   std::thread thread_;
 };
 
-// Of a live store, whose logs may become a state while they are read: then none.
+// Returns the last checkpoint of a live store, or none if a compaction interrupts the reading.
 std::optional<DurableLog::Last> last_of_live(const Folder& folder) {
   try {
     return DurableLog::find_last(folder.path);
@@ -79,7 +79,7 @@ std::optional<DurableLog::Last> last_of_live(const Folder& folder) {
   }
 }
 
-// Until the replica has the store's last checkpoint.
+// Waits until the replica has the store's last checkpoint.
 void catch_up(const Folder& folder, Replica& replica) {
   const auto is_there = [&] {
     const std::optional<DurableLog::Last> last = last_of_live(folder);
@@ -92,8 +92,8 @@ void catch_up(const Folder& folder, Replica& replica) {
   }
 }
 
-// A store on what a folder has: every number from `first_left` on, which nobody had used, at least
-// as far as `end`, and none twice.
+// Resumes a store from a folder, and checks that it has every number from `first_left` on, at least
+// up to `end`, and no number twice. No number from `first_left` on was used before.
 void check_heir(const Folder& folder, int64_t first_left, int64_t end) {
   const auto store = make_store(folder, Durability::kCheckpoint);
   const int64_t next = NumberWriter(store.get()).next;
@@ -105,7 +105,7 @@ void check_heir(const Folder& folder, int64_t first_left, int64_t end) {
   TENGEN_CHECK(std::vector<int64_t>(left, numbers.end()) == range(first_left, next));
 }
 
-// Rows are used again, the stream is cut at any place, and each copy of the folder is whole.
+// Rows are reused, the stream is cut at random points, and every copy of the folder is consistent.
 void check_shipping() {
   Folder folder("primary"), copy("replica");
   const auto store = make_store(folder, Durability::kAsync);
@@ -130,14 +130,14 @@ void check_shipping() {
       TENGEN_CHECK(following.refusal.empty());
     }
     if (round % 5 != 4) continue;
-    // What was acknowledged, and nothing that the store had removed too early.
+    // The copy has all items of the checkpoint, so the store did not remove any of them too early.
     Folder heir("heir");
     fs::copy(copy.path, heir.path, fs::copy_options::recursive);
     check_heir(heir, num_used, writer.next);
   }
 }
 
-// A tail that a lost host has left is written again, whatever it is.
+// Bytes and files that a lost host left after its last checkpoint are overwritten.
 void check_torn_tail() {
   Folder folder("primary"), copy("replica");
   const auto store = make_store(folder, Durability::kCheckpoint);
@@ -163,7 +163,7 @@ void check_torn_tail() {
   check_heir(copy, 0, writer.next);
 }
 
-// Logs that go before they are read are in a state, of which the replica has its own.
+// If logs are compacted before the replica reads them, the replica gets the new state.
 void check_compaction() {
   Folder folder("primary"), copy("replica");
   const auto store = make_store(folder, Durability::kAsync);
@@ -186,23 +186,23 @@ void check_compaction() {
     writer.checkpoint();
     catch_up(folder, *replica);
   }
-  compact();  // while it is away
+  compact();  // while the replica is disconnected
   writer.insert(100);
   writer.checkpoint();
   Following following(&gateway, &*replica);
   catch_up(folder, *replica);
   TENGEN_CHECK(state_numbers(copy.path).front() > 0);
-  compact();  // while it follows
+  compact();  // while the replica follows
   writer.insert(100);
   writer.checkpoint();
   catch_up(folder, *replica);
   following.cut();
   TENGEN_CHECK(following.refusal.empty());
-  replica.reset();  // whose folder the heir has from here on
+  replica.reset();  // the heir uses its folder from here on
   check_heir(copy, 0, writer.next);
 }
 
-// One that went on with the primary's folder, or another's copy of it, ships to the same replica.
+// The next primary, on the old folder or a copy of the replica, can use the same replica.
 void check_next_primary() {
   Folder folder("primary"), copy("replica"), elsewhere("elsewhere");
   int64_t end = 0;
@@ -222,7 +222,7 @@ void check_next_primary() {
       following.cut();
       TENGEN_CHECK(following.refusal.empty());
     }
-    // The host is lost, and the next one begins with the replica's folder.
+    // The host is lost, and the next store starts from a copy of the replica's folder.
     const Folder& next = round % 2 == 0 ? elsewhere : folder;
     fs::remove_all(next.path);
     fs::copy(copy.path, next.path, fs::copy_options::recursive);
@@ -230,7 +230,7 @@ void check_next_primary() {
   check_heir(copy, 0, end);
 }
 
-// Rows in the folder that are of later chunks belong to items that the store had removed.
+// If rows are newer than the replica's log, only items that the store had removed are damaged.
 void check_rows_ahead() {
   Folder folder("primary"), copy("replica");
   const auto store = make_store(folder, Durability::kCheckpoint);
@@ -248,7 +248,7 @@ void check_rows_ahead() {
     writer.insert(100);
     writer.checkpoint();
   }
-  // Its rows had come, and its process was killed before the log did.
+  // The rows had arrived, and the replica was killed before the log arrived.
   fs::copy(rows_path(folder.path, 0), rows_path(copy.path, 0),
            fs::copy_options::overwrite_existing);
   const auto heir = make_store(copy, Durability::kCheckpoint);
@@ -261,7 +261,7 @@ void check_rows_ahead() {
   TENGEN_CHECK(newest == range(end - 100, end));
 }
 
-// Names and bytes of the states and logs of a folder.
+// Returns the names and contents of the states and logs in a folder.
 std::map<std::string, std::string> read_logs(const fs::path& folder) {
   std::map<std::string, std::string> files;
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -273,7 +273,7 @@ std::map<std::string, std::string> read_logs(const fs::path& folder) {
   return files;
 }
 
-// What it was told that the replica has is not taken for a torn end, nor removed.
+// Damage to confirmed data is an error rather than a torn end, and no file is modified.
 void check_damage() {
   Folder folder("primary"), copy("replica");
   const auto store = make_store(folder, Durability::kCheckpoint);
@@ -303,8 +303,8 @@ void check_damage() {
   check_heir(copy, 0, 100);
 }
 
-// A primary that went on from an older copy of its folder has other rows in the same places: the
-// replica takes them, and what it has of the other one stays until it has a checkpoint of this one.
+// A primary that resumed from an older copy of its folder has other rows at the same positions. The
+// replica accepts them, and keeps the previous checkpoint until it has one of this primary.
 void check_older_primary() {
   Folder folder("primary"), old("old"), copy("replica");
   {
@@ -326,7 +326,7 @@ void check_older_primary() {
   follow(folder, 20);
   const auto before = read_logs(copy.path);
   {
-    // As far as a state of another, and no further.
+    // Another store sends its state, and nothing after it.
     Replica replica(copy.path);
     Log log;
     log.add(event::TableAdded{0, 0});
@@ -348,7 +348,7 @@ void check_older_primary() {
   check_heir(copy, 0, 40);
 }
 
-// What is no store's is refused in a line.
+// Bytes that no store sends are rejected with an error.
 void check_nonsense() {
   Folder copy("replica");
   Replica replica(copy.path);

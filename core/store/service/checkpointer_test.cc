@@ -1,4 +1,4 @@
-// Stores that are lost with their memory, and go on with what their disk has.
+// Stores that lose their memory and resume from their disk.
 
 #include "store/service/checkpointer.h"
 
@@ -27,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// In a child that is killed then.
+// Runs `f` in a child process that is killed afterwards.
 template <class F>
 void run_and_kill(F&& f) {
   const pid_t child = fork();
@@ -39,7 +39,7 @@ void run_and_kill(F&& f) {
   TENGEN_CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status));
 }
 
-// What is there after the last checkpoint is gone; what it had is there, more than memory holds.
+// Items after the last checkpoint are lost; items in it remain, even more than fit in memory.
 void check_checkpoints() {
   Folder folder("checkpointer");
   run_and_kill([&] {
@@ -55,7 +55,7 @@ void check_checkpoints() {
       const auto store = make_numbers(folder, Durability::kCheckpoint, 1 << 12, &resumed);
       TENGEN_CHECK(resumed.num_lost == 0);
       TENGEN_CHECK(NumberWriter(store.get()).next == 1001);
-      TENGEN_CHECK(use_numbers(*store) == range(0, 1001));  // without a checkpoint of it
+      TENGEN_CHECK(use_numbers(*store) == range(0, 1001));  // these uses are in no checkpoint
     });
   }
   {
@@ -68,7 +68,7 @@ void check_checkpoints() {
   TENGEN_CHECK(use_numbers(*store) == range(0, 1002));
 }
 
-// A flush of a store that syncs is a promise.
+// With Durability::kSync, flushed items survive a kill.
 void check_sync() {
   Folder folder("checkpointer");
   int64_t end = 0;
@@ -101,7 +101,7 @@ void check_sync() {
   TENGEN_CHECK(numbers == range(0, static_cast<int64_t>(numbers.size())));
 }
 
-// A disk that is full of live items and of what the last checkpoint names goes on all the same.
+// A disk that is full of live items and of rows of the last checkpoint can still be used.
 void check_full_disk() {
   Folder folder("checkpointer");
   constexpr uint64_t kNumRows = kNumberSlots + 10;
@@ -112,7 +112,7 @@ void check_full_disk() {
       writer.insert(500);
       writer.checkpoint();
     }
-    // One makes room for many chunks, of which there were 500.
+    // One checkpoint frees space for many of the 500 chunks, so there are few checkpoints.
     TENGEN_CHECK(store->checkpointer()->num_made() < 250);
   }
   const auto store = make_numbers(folder, Durability::kCheckpoint, kNumRows);
@@ -121,7 +121,7 @@ void check_full_disk() {
   TENGEN_CHECK(numbers == range(2000 - static_cast<int64_t>(numbers.size()), 2000));
 }
 
-// Who is told that an item is in finds it in the next store, also where this one is being closed.
+// Confirmed items exist in the next store, even if this store was closing at the time.
 void check_close() {
   for (int round = 0; round < 10; ++round) {
     Folder folder("checkpointer");
@@ -147,7 +147,7 @@ void check_close() {
   }
 }
 
-// A chunk of eight megabytes that is never complete, a step a megabyte.
+// The size of a step, one megabyte. With eight steps per chunk, the test leaves a chunk incomplete.
 constexpr uint64_t kLongStep = 1 << 20;
 std::unique_ptr<Store> make_long_steps(const std::string& directory, uint32_t steps_per_chunk) {
   auto store =
@@ -164,8 +164,8 @@ Writer writer_of(Store& store) {
                 store.slab_map(0), 1);
 }
 
-// Steps that neither rows nor the log have room for are not packed in vain, which needs as much
-// memory again and keeps all others waiting.
+// Steps for which neither rows nor the log have space are not packed, because packing would need as
+// much memory again and block all other clients.
 void check_no_room() {
   transport::in_small_folder(uint64_t{8} << 20, [](const std::string& path) {
     std::filesystem::create_directory(path + "/disk");
@@ -188,7 +188,7 @@ void check_no_room() {
   });
 }
 
-// Steps that a checkpoint found no memory for are in the next one, although others follow them.
+// Steps that a checkpoint had no memory for are in the next one, even if other steps follow.
 void check_no_memory() {
   Folder folder("checkpointer");
   run_and_kill([&] {
@@ -223,7 +223,7 @@ void check_no_memory() {
 }
 
 #if defined(__linux__)
-// Who waits for a checkpoint while memory is used up is told so, and does not wait for it.
+// While memory is exhausted, waiting for a checkpoint fails instead of blocking.
 void check_refusal() {
   Folder folder("checkpointer");
   const auto store = make_numbers(folder, Durability::kSync);

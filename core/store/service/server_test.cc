@@ -20,7 +20,7 @@ using namespace tengen::store;
 
 namespace {
 
-// Passes on what two sockets say to each other, and counts the first one's bytes.
+// Forwards bytes between two sockets in both directions, and counts the bytes of the first socket.
 class Line {
  public:
   Line() {
@@ -35,14 +35,14 @@ class Line {
       close(server_[1]);
     });
   }
-  ~Line() { thread_.join(); }  // the client's side was closed before
+  ~Line() { thread_.join(); }  // ends because the client has closed its side
 
   int client() const { return client_[0]; }
   int server() const { return server_[0]; }
   uint64_t num_bells() const { return num_bells_; }
 
  private:
-  // False once the side has gone.
+  // Returns false if the peer of `from` has closed.
   static bool pass(int from, int to, std::atomic<uint64_t>* count) {
     char bytes[64];
     const ssize_t num_bytes = recv(from, bytes, sizeof bytes, MSG_DONTWAIT);
@@ -58,8 +58,8 @@ class Line {
   std::thread thread_;
 };
 
-// A writer that is busy seldom wakes the server, which sees all that it wrote; while a sampler
-// waits every insert is told of.
+// A busy writer rarely wakes the server, which still receives all inserts. While a sampler waits,
+// the writer signals every insert.
 void check_naps(bool sampler_waits) {
   const Folder folder("server");
   const Schema schema({{"x", "i8", {}, 0}}, 64);
@@ -88,7 +88,7 @@ void check_naps(bool sampler_waits) {
                   files.map(store, folder.path), 1);
     for (uint64_t i = 0; i < kInserts; ++i) {
       write_item(writer, &i, table);
-      // So that the server has done with one before the next comes, were it woken.
+      // Gives a woken server the time to finish one insert before the next one.
       if (i % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
     TENGEN_CHECK(writer.flush(kNever));
@@ -100,7 +100,7 @@ void check_naps(bool sampler_waits) {
   TENGEN_CHECK(sampler_waits ? num_bells > kInserts / 20 : num_bells < kInserts / 10);
 }
 
-// However much a writer asks for ahead, most of the memory holds items.
+// Most of the memory holds items, however many chunks a writer requests in advance.
 void check_stock() {
   const Folder folder("server");
   constexpr uint64_t kNumChunks = 256;
@@ -120,7 +120,7 @@ void check_stock() {
   TENGEN_CHECK(table_size(store) >= kNumChunks - kNumChunks / 64 - 1);
 }
 
-// Nor do many writers together hold it: whoever comes late gets a chunk while the others go on.
+// Many writers together do not reserve most of the memory, so a late writer still gets a chunk.
 void check_stocks() {
   const Folder folder("server");
   constexpr uint64_t kNumChunks = 512, kNumWriters = 100;
@@ -147,8 +147,8 @@ void check_stocks() {
 }
 
 #if defined(__linux__)
-// While memory is used up, clients that leave are let go of: what they had may be what is missing.
-// Others wait, and go on once there is some.
+// While memory is exhausted, sessions of leaving clients still end, because they may hold the
+// missing memory. Other clients wait, and continue when memory is available.
 void check_leaving_clients() {
   const Folder folder("server");
   const Schema schema({{"x", "i8", {}, 0}}, 4);
@@ -185,9 +185,9 @@ void check_leaving_clients() {
 }
 #endif
 
-// A server that leaves its sessions, as one does whose process is killed or whose start fails, and
-// the next server of the folder. A session goes on there; one whose memory is no session's ends
-// alone.
+// A server leaves its sessions open if its process is killed or its start fails. They continue with
+// the next server of the folder, except a session whose memory is invalid, which ends without
+// affecting the others.
 void check_left_sessions() {
   const Folder folder("left");
   const Schema schema({{"x", "i8", {}, 0}}, 4);
@@ -241,7 +241,7 @@ void check_left_sessions() {
   TENGEN_CHECK(table_size(*store) == 21);
 }
 
-// A writer whose name is refused leaves no session behind, in any state.
+// A writer whose name is rejected leaves no session in the engine.
 void check_refused_names() {
   const Folder folder("refused");
   Store store(folder.path.string(), 1 << 20, 3);
@@ -262,7 +262,7 @@ void check_refused_names() {
   TENGEN_CHECK(next() == before + 1);
 }
 
-// Who changes the store in steps goes on until another one had its turn.
+// A change in many steps lets another thread access the store between its steps.
 void check_turns() {
   Store store("", 1 << 20, 3);
   std::atomic<bool> has_begun = false, had_turn = false;
@@ -283,7 +283,7 @@ void check_turns() {
   other.join();
 }
 
-// What a client had that goes with many batches comes back, whatever number of steps it takes.
+// All batches on loan to a client return when the client leaves, whatever number of steps it takes.
 void check_long_end() {
   const Folder folder("steps");
   constexpr uint32_t kItems = 8000, kBatch = 500;

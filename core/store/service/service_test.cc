@@ -1,4 +1,4 @@
-// What holds for every session, whatever carries it.
+// Tests of sessions over every carrier.
 
 #include <map>
 #include <set>
@@ -14,7 +14,7 @@ using namespace tengen::store;
 
 namespace {
 
-// Overlapping items of several steps come out whole and in order.
+// Overlapping items of several steps are sampled completely and in order.
 void check_items(Carrier carrier) {
   CarriedStore fixture(carrier);
   const uint32_t table = fixture.add_table(queue_of(3, 1e9));
@@ -36,8 +36,8 @@ void check_items(Carrier carrier) {
   TENGEN_CHECK(comes_to_wait(*sampler, "items must be inserted"));
 }
 
-// A run of many items is inserted as far as the limiter lets it, and goes on later; a call whose
-// deadline passed is made again and doubles nothing.
+// A run of many items is inserted as far as the rate limiter allows, and continues later. Repeating
+// a call whose deadline expired inserts no item twice.
 void check_limits(Carrier carrier) {
   CarriedStore fixture(carrier);
   const uint32_t table = fixture.add_table(queue_of(1, 5));
@@ -76,13 +76,13 @@ void check_limits(Carrier carrier) {
   TENGEN_CHECK((values == std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}));
 }
 
-// Steps of many chunks and items in one call; the same call again inserts nothing.
+// One call inserts many items with steps of many chunks; repeating the call inserts nothing.
 void check_runs(Carrier carrier) {
   CarriedStore fixture(carrier);
   const uint32_t table = fixture.add_table(queue_of(1, 1e9));
   Writer writer = fixture.writer("a");
   for (int64_t i = 0; i < 30; ++i) append(writer, i);
-  TENGEN_CHECK(insert(writer, table, 1));  // holds the last step alone
+  TENGEN_CHECK(insert(writer, table, 1));  // an item of the last step only
   TENGEN_CHECK(writer.flush(in_time()));
   const std::vector<double> priorities(6, 2.0);
   for (int64_t i = 30; i < 36; ++i) append(writer, i);
@@ -97,7 +97,7 @@ void check_runs(Carrier carrier) {
   TENGEN_CHECK(!next(*sampler, soon(), &delivery));
 }
 
-// What a sampler drew ahead and never used comes back, whether it was taken or not.
+// If a sampler dies, its unused batches return to the table, whether it received them or not.
 void check_death(Carrier carrier) {
   CarriedStore fixture(carrier);
   const uint32_t table = fixture.add_table(queue_of(1, 1e9));
@@ -114,20 +114,20 @@ void check_death(Carrier carrier) {
     auto sampler = fixture.sampler(table, 3, 2);
     TENGEN_CHECK(next(*sampler, kNever, &delivery));
     sampler->ack(delivery.lease, {});
-    TENGEN_CHECK(next(*sampler, kNever, &delivery));  // 3, 4, 5: never acknowledged
+    TENGEN_CHECK(next(*sampler, kNever, &delivery));  // items 3, 4 and 5 are never acknowledged
   }
   auto sampler = fixture.sampler(table, 7, 1);
   TENGEN_CHECK(next(*sampler, kNever, &delivery));
   const std::vector<int64_t> values = values_of(fixture, delivery);
   TENGEN_CHECK(
       (std::set<int64_t>(values.begin(), values.end()) == std::set<int64_t>{3, 4, 5, 6, 7, 8, 9}));
-  // The next client of the writer's name goes on.
+  // The next client with the writer's name continues after the last insert.
   Writer writer = fixture.writer("a");
   TENGEN_CHECK(writer.next_sequence() == 10);
 }
 
-// Acknowledgements are heard behind a batch that cannot be drawn: here the one that waits needs
-// the use that is acknowledged behind it.
+// Acknowledgements are processed even if they follow a request that must wait. Here the waiting
+// request needs a use that is acknowledged after it.
 void check_order(Carrier carrier) {
   CarriedStore fixture(carrier);
   TableConfig config = queue_of(1, 1e9);
@@ -143,7 +143,7 @@ void check_order(Carrier carrier) {
     TENGEN_CHECK(next(*sampler, kNever, &delivery));
     sampler->give_back(delivery.lease);
   }
-  // Two given back may be drawn again, though more were asked for ahead of them.
+  // The two returned batches can be sampled again, although more batches were requested before.
   for (int i = 0; i < 2; ++i) {
     TENGEN_CHECK(next(*sampler, kNever, &delivery));
     sampler->ack(delivery.lease, {});
@@ -151,7 +151,7 @@ void check_order(Carrier carrier) {
   TENGEN_CHECK(!next(*sampler, soon(), &delivery));
 }
 
-// A batch is drawn ahead, and an acknowledgement asks for one more.
+// One batch is sampled in advance, and an acknowledgement requests one more.
 void check_ahead() {
   CarriedStore fixture(Carrier::kRing);
   const uint32_t table = fixture.add_table(queue_of(1, 1e9));
@@ -189,7 +189,7 @@ void check_ahead() {
   }
 }
 
-// A refused request ends its own client, with the engine's words, and no other.
+// A rejected request ends only the client that sent it, with the engine's error message.
 void check_refusals(Carrier carrier) {
   CarriedStore fixture(carrier);
   const uint32_t table = fixture.add_table(queue_of(1, 1e9));
@@ -219,11 +219,11 @@ void check_refusals(Carrier carrier) {
   TENGEN_CHECK(throws([&] { insert(good, table, 1) && good.flush(kNever); }));
 }
 
-// Many writers and samplers at once: every item is used once, and nothing hangs.
+// With many concurrent writers and samplers, every item is used exactly once, and no client hangs.
 void check_many(Carrier carrier) {
   CarriedStore fixture(carrier, 1 << 19);
   const uint32_t table = fixture.add_table(queue_of(1, 50));
-  constexpr int kItems = 1998;  // a multiple of each batch
+  constexpr int kItems = 1998;  // a multiple of each batch size
   constexpr int kClients = 3;
   std::mutex mutex;
   std::map<int64_t, int> uses;
@@ -253,7 +253,7 @@ void check_many(Carrier carrier) {
         samplers[c]->ack(delivery.lease, {});
         if ((i + 1) * (c + 1) >= kItems) break;
       }
-      samplers[c].reset();  // gives back what it drew ahead, which others wait for
+      samplers[c].reset();  // returns its unused batches, for which other samplers wait
     });
   }
   for (std::thread& thread : threads) thread.join();

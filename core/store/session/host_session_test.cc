@@ -23,8 +23,8 @@ using namespace tengen::store;
 
 namespace {
 
-// A server that goes on takes over the memory of its sessions: also one that the server before was
-// killed over, which no client has; but none of another version.
+// A resuming server takes ownership of its sessions' memory, even if no client ever received that
+// memory because the previous server was killed. Memory of a newer version is rejected.
 void check_versions_of_memory() {
   const Folder folder("session");
   const SessionLayout layout{4096, 4096};
@@ -41,7 +41,7 @@ void check_versions_of_memory() {
       TENGEN_CHECK(!session.is_taken() && !session.is_over());
     });
     TENGEN_CHECK(is_refused == (version > kRingVersion));
-    if (!is_refused) continue;  // the memory has left with its session
+    if (!is_refused) continue;  // the session has removed its memory
     const auto memory = transport::SharedMemory::open(path, layout.num_bytes());
     const auto* const header = reinterpret_cast<const SessionHeader*>(memory.data());
     TENGEN_CHECK(header->version.load() == version);
@@ -49,8 +49,8 @@ void check_versions_of_memory() {
   }
 }
 
-// However much a client asks for at once, one round of its session touches the items of two batches
-// of the largest at most, so that others need not wait for all of it.
+// However many batches a client requests, one round of its session touches at most as many items as
+// two batches of maximum size, so that other clients need not wait for all of them.
 void check_rounds_of_large_batches() {
   const Folder folder("session");
   engine::Memory memory("", uint64_t{1} << 28);  // the test uses one step
@@ -88,8 +88,8 @@ void check_rounds_of_large_batches() {
   }
 }
 
-// One message may insert many items, each of many chunks: its cost is that of all these chunks, and
-// one round does only a part of it.
+// A message may insert many items with many chunks per item. Its cost is that of all these chunks,
+// so one round processes only a part of the message.
 void check_rounds_of_long_items() {
   const Folder folder("session");
   constexpr uint32_t kChunks = 1 << 12, kItems = 100;
@@ -120,7 +120,7 @@ void check_rounds_of_long_items() {
     TENGEN_CHECK(now > before && now - before <= most);
     before = now;
   }
-  // So are items that make room for another one.
+  // Items that are removed to make space for another one are also processed in parts.
   engine.table(table).set_capacity(1, UINT64_MAX);
   for (uint64_t before = kItems; before > 1;) {
     engine.table(table).remove_some();
@@ -130,7 +130,7 @@ void check_rounds_of_long_items() {
   }
 }
 
-// A client's end of a socket whose other end is closed.
+// Returns a client's end of a socket whose other end is closed.
 int dead_socket() {
   int ends[2];
   TENGEN_CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
@@ -138,8 +138,8 @@ int dead_socket() {
   return ends[1];
 }
 
-// The next server answers before the client has come back to it, so that no byte can tell the
-// client: it must look once more before it sleeps.
+// The next server answers before the client has reconnected, so no byte on the socket can wake the
+// client. The client must therefore check once more before it sleeps.
 void check_answer_while_away() {
   const Folder folder("session");
   const SessionLayout layout{4096, 4096};
@@ -162,14 +162,14 @@ void check_answer_while_away() {
   ::close(ends[0]);
 }
 
-// A channel that cannot be made leaves no connection behind, which would keep its session.
+// A channel that fails to open closes its connection, which would otherwise keep its session open.
 void check_refused() {
   const int descriptor = dead_socket();
   TENGEN_CHECK(throws([&] { RingChannel({descriptor, "/nowhere/session", {4096, 4096}}); }));
   TENGEN_CHECK(fcntl(descriptor, F_GETFD) < 0);
 }
 
-// A forked process moves nothing in the rings, which are its parent's too.
+// A forked process changes nothing in the rings, which it shares with its parent.
 void check_forked() {
   const Folder folder("session");
   const SessionLayout layout{4096, 4096};

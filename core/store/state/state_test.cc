@@ -16,13 +16,13 @@ using namespace tengen::store::engine;
 
 namespace {
 
-// A world whose engine goes on as another's.
+// Returns a world whose engine is restored from the records of `from`, or from a rewritten state.
 std::unique_ptr<World> restored(World& from, bool rewritten) {
   from.take();
   State state;
   state.apply(from.records);
   auto world = std::make_unique<World>(from.has_disk);
-  world->take();  // the tables, which the state has
+  world->take();  // clears the log of the tables, which the state already has
   world->records = from.records;
   if (rewritten) {
     world->records.clear();
@@ -49,15 +49,15 @@ void check_random(uint64_t seed, bool has_disk) {
   for (int restart = 0; restart < 8; ++restart) {
     for (uint32_t i = 0; i < 50 + rng.below(200); ++i) {
       act(rng, *world, clients, &num_names);
-      // Some transfers are under way when it is killed.
+      // Some transfers are in progress when the store is killed.
       if (rng.below(2) == 0) world->end_transfers();
     }
     auto next = restored(*world, rng.below(2) == 0);
     TENGEN_CHECK(describe(*next) == describe(*world));
-    // Rows at the end that were free, or on their way, need not be there any more.
+    // Rows at the end of the file that were free or unfinished may be missing.
     TENGEN_CHECK(next->disk.used_bytes() <= world->disk.used_bytes());
     max_disk_bytes = std::max(max_disk_bytes, next->disk.used_bytes());
-    // Both are given the same from here on.
+    // Both worlds receive the same commands from here on.
     Rng same = rng;
     std::vector<Client> same_clients = clients;
     uint64_t same_names = num_names;
@@ -74,7 +74,7 @@ void check_random(uint64_t seed, bool has_disk) {
   TENGEN_CHECK((max_disk_bytes > 0) == has_disk);
 }
 
-// Streams that live long are short in the state too.
+// A long-lived stream occupies little space in the state.
 void check_trimming() {
   World world;
   const SessionId session = world.engine.begin_session();
@@ -109,13 +109,13 @@ void check_refusals() {
     log.add(event::TableCounted{0, 0, 0, wrong});
     TENGEN_CHECK(throws([&] { removed.apply(log.pending()); }));
   }
-  // Another store's tables.
+  // The state has no tables, unlike the engine.
   State none;
   World other;
   TENGEN_CHECK(throws([&] { other.engine.restore(none); }));
 }
 
-// A log of a version that kept 1e39 as infinite, and keys with all bits of a serial.
+// Earlier versions stored 1e39 as infinity, and keys with all bits of a serial number.
 void check_earlier_logs() {
   World world;
   const SessionId session = world.engine.begin_session();
@@ -145,7 +145,7 @@ void check_earlier_logs() {
   TENGEN_CHECK(!table.erase(long_key) && table.erase(key_of(serial_of(long_key), 1)));
   TENGEN_CHECK(table.size() == 1);
 
-  // What no version wrote is refused.
+  // Values that no version wrote are rejected.
   for (const float wrong : {-1.0f, std::nanf("")}) {
     Log log;
     log.add(event::Inserted{key_of(7, 0), {0, 0, 1}, 1, 0, wrong, 0});
@@ -157,7 +157,7 @@ void check_earlier_logs() {
   }
 }
 
-// A state that forgot the name of a writer that is open, which no log of a store says.
+// A state that lacks the name of an open writer, although no store writes such a log.
 void check_forgotten_name() {
   World world;
   const uint32_t writer = world.engine.open_writer(world.engine.begin_session(), "a", 0).writer;
@@ -173,7 +173,7 @@ void check_forgotten_name() {
   TENGEN_CHECK(!again.engine.is_writer_open("a"));
 }
 
-// Steps of which the log lacks some are lost with memory, whatever lies behind them.
+// Steps after a gap in the log are lost with the memory, even if the log has these steps.
 void check_gaps() {
   const Schema schema({{"x", "u1", {1}, 0}}, 8);
   for (const bool has_gap : {false, true}) {
@@ -200,7 +200,7 @@ void check_gaps() {
   }
 }
 
-// Records of which one finds no memory go on with that one.
+// After a lack of memory, apply() resumes with the record that failed.
 void check_shortages() {
   World from(true);
   Rng rng(7, 0, 0, 0, Purpose::kTest);
@@ -220,7 +220,7 @@ void check_shortages() {
   };
   State whole;
   whole.apply(from.records);
-  // Each record fails at each of its calls of `new`.
+  // Each record fails once at each of its calls of `new`.
   State state;
   size_t num_applied = 0;
   for (int64_t num_news = 0; num_applied < from.records.size();) {

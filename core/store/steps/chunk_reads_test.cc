@@ -8,7 +8,7 @@ using namespace tengen::store::engine;
 
 namespace {
 
-// Draws a batch and uses it; checks where its chunks were.
+// Samples a batch and acknowledges it. Checks how many of its chunks were in memory and on disk.
 void check_draw(SmallWorld& world, uint32_t table, uint64_t num_hits, uint64_t num_misses,
                 uint64_t num_loads) {
   const ChunkReads before = world.engine.chunk_reads(table);
@@ -26,16 +26,16 @@ void check_draw(SmallWorld& world, uint32_t table, uint64_t num_hits, uint64_t n
   TENGEN_CHECK(world.tier.num_loads - num_loads_before == num_loads);
 }
 
-// Items `first` to `first + count - 1` of table 1 are drawn next.
+// Raises the priorities of `count` items from `first` on, so that table 1 samples them next.
 void raise(SmallWorld& world, uint64_t first, uint64_t count) {
   for (uint64_t i = first; i < first + count; ++i) {
-    // Keys are serial numbers and slots alike, as nothing was removed.
+    // Serial numbers and slots are equal, because no item was removed.
     const int64_t key = key_of(static_cast<int64_t>(i), static_cast<uint32_t>(i));
     world.engine.table(1).set_priorities(std::vector{key}, std::vector{3e38});
   }
 }
 
-// Item i is step i, and a step a chunk.
+// Every chunk has one step, and item i is step i.
 void check_where_chunks_were() {
   SmallWorld world(32, 1000);
   TableConfig config = table_of("t", "prioritized", 1000);
@@ -45,7 +45,7 @@ void check_where_chunks_were() {
   fill(world, 1, 400);
   world.tier.end_all(world.rng, world.engine);
   raise(world, 392, 8);
-  check_draw(world, 1, 8, 0, 0);  // the newest
+  check_draw(world, 1, 8, 0, 0);  // the newest items are in memory
   raise(world, 0, 8);
   check_draw(world, 1, 0, 8, 8);
   raise(world, 388, 4);
@@ -54,7 +54,7 @@ void check_where_chunks_were() {
   TENGEN_CHECK(world.num_reads(0) == 0);
 }
 
-// It comes once, and counts for each of the samples that lie in it.
+// A chunk is loaded once, but counts for each sample that lies in it.
 void check_chunk_of_several_samples() {
   SmallWorld world(8, 1000);
   world.engine.add_table(table_of("t", "fifo", 1000), 0);

@@ -33,7 +33,7 @@ void check_layout() {
   TENGEN_CHECK(!(Schema({column("a", "u1", {})}, 1) == Schema({column("a", "i1", {})}, 1)));
 }
 
-// Steps written somewhere come back from there, in the order of the pieces.
+// Gathered steps equal the scattered steps, in the order of the pieces.
 void check_copies(uint64_t seed) {
   Rng rng(seed, 0, 0, 0, Purpose::kTest);
   const uint32_t length = 1 + rng.below(6);
@@ -81,7 +81,7 @@ void check_copies(uint64_t seed) {
   }
 }
 
-// Copies `num_bytes` from and to odd places, and looks at every byte, also around them.
+// Copies `num_bytes` between unaligned addresses, and checks these bytes and those around them.
 void check_stream_copy(uint64_t num_bytes, uint64_t from_offset, uint64_t to_offset) {
   constexpr uint64_t kMargin = 64;
   const auto value = [](uint64_t i) { return static_cast<std::byte>(i * 7 + i / 256 + 1); };

@@ -21,14 +21,14 @@ Schema schema_of(uint32_t step_bytes, uint32_t steps_per_chunk = 1) {
   return Schema({{"x", "u1", {step_bytes}, 0}}, steps_per_chunk);
 }
 
-// A budget is spent to the last slab and never beyond; what dies is used again.
+// A pool uses its budget up to the last slab and never exceeds it; freed slots are reused.
 void check_budget() {
   Memory memory("", 64 * 1000);
   Pool pool(schema_of(64), &memory, 0);
   std::set<uint32_t> slots;
   const uint32_t stream = pool.streams().open();
   while (const std::optional<uint32_t> slot = pool.take_chunk()) {
-    TENGEN_CHECK(*slot == slots.size() && slots.insert(*slot).second);  // the lowest first
+    TENGEN_CHECK(*slot == slots.size() && slots.insert(*slot).second);  // in ascending order
     pool.slots().slab(
         *slot / pool.slots().slots_per_slab())[*slot % pool.slots().slots_per_slab() * 64 + 63] =
         std::byte{1};
@@ -45,7 +45,7 @@ void check_budget() {
   TENGEN_CHECK(pool.take_chunk() == *again.begin() && !pool.take_chunk());
 }
 
-// Slabs are a share of a small budget, never less than a chunk, and of a limited size.
+// A slab is a fraction of a small budget, at least one chunk, and of limited size.
 void check_slabs() {
   for (const uint64_t num_chunks : {1u, 16u}) {
     Memory memory("", 64 * num_chunks);
@@ -56,10 +56,10 @@ void check_slabs() {
   }
   Memory large("", uint64_t{1} << 40);
   TENGEN_CHECK(Pool(schema_of(1 << 10), &large, 1).slots().slots_per_slab() == 16 << 10);
-  TENGEN_CHECK(large.used_bytes() == 0);  // none until a slot is taken
+  TENGEN_CHECK(large.used_bytes() == 0);  // no memory is used until a slot is taken
 }
 
-// Each pool has its part, whoever fills memory first.
+// Each pool has its own part of memory, whichever pool fills first.
 void check_two_pools() {
   Memory memory("", 1 << 20);
   Pool small(schema_of(100), &memory, 0);
@@ -67,13 +67,13 @@ void check_two_pools() {
   uint64_t num_small = 0, num_large = 0;
   while (small.take_chunk()) ++num_small;
   while (large.take_chunk()) ++num_large;
-  TENGEN_CHECK(num_small == 4096);  // of 128 bytes
+  TENGEN_CHECK(num_small == 4096);  // slots of 128 bytes
   TENGEN_CHECK(num_large == 5);
   TENGEN_CHECK(num_small == small.slots().max_slots() && num_large == large.slots().max_slots());
   TENGEN_CHECK(throws([&] { Pool(schema_of(400 << 10), &memory, 2); }));
 }
 
-// Where the file system has no room there is no chunk and a reason, until it has.
+// If the file system is full, no chunk is available, and a reason is given.
 void check_full_file_system() {
   const std::string directory =
       (std::filesystem::temp_directory_path() / ("tengen-full-" + std::to_string(getpid())))
@@ -84,7 +84,7 @@ void check_full_file_system() {
   Pool pool(schema_of(1000), &memory, 0);
   TENGEN_CHECK(pool.take_chunk().has_value() && memory.trouble().empty());
   const uint64_t used = memory.used_bytes();
-  // In the way of the next slab.
+  // Blocks the path of the next slab.
   const std::string blocked = directory + "/" + Slots::slab_name(0, 1) + ".part";
   std::filesystem::create_directory(blocked);
   for (uint32_t i = 1; i < pool.slots().slots_per_slab(); ++i) TENGEN_CHECK(pool.take_chunk());
@@ -97,7 +97,7 @@ void check_full_file_system() {
   std::filesystem::remove_all(directory);
 }
 
-// The same, of a real one that others fill.
+// The same with a real file system that other files fill.
 void check_small_file_system() {
   transport::in_small_folder(4 << 20, [](const std::string& folder) {
     TENGEN_CHECK(throws([&] { Memory(folder, 5 << 20); }));
@@ -127,7 +127,7 @@ void check_files() {
   {
     Memory memory(directory, 1 << 20);
     Pool pool(schema_of(1000), &memory, 3);
-    const uint32_t slot = pool.slots().slots_per_slab() + 1;  // of the second slab
+    const uint32_t slot = pool.slots().slots_per_slab() + 1;  // in the second slab
     while (*pool.take_chunk() != slot) {
     }
     pool.slots().slab(1)[pool.schema().chunk_bytes() + 7] = std::byte{42};
@@ -135,22 +135,22 @@ void check_files() {
         transport::SharedMemory::open(directory + "/" + Slots::slab_name(3, 1));
     TENGEN_CHECK(same.data()[pool.schema().chunk_bytes() + 7] == std::byte{42});
   }
-  // Slabs outlive the process that made them, and go on with what lay in them.
+  // Slabs and their contents outlive the process that created them.
   Memory memory(directory, 1 << 20);
   Pool pool(schema_of(1000), &memory, 3);
   pool.begin_restore(2, {}, {}, 0);
   pool.end_restore({});
   TENGEN_CHECK(pool.slots().slab(1)[pool.schema().chunk_bytes() + 7] == std::byte{42});
   TENGEN_CHECK(pool.slots().num_slots() == 2 * pool.slots().slots_per_slab());
-  // Those of another size do not.
+  // A slab of a different size is rejected.
   Memory larger(directory, 1 << 21);
   Pool other(schema_of(1000), &larger, 3);
   TENGEN_CHECK(!other.take_chunk() && !larger.trouble().empty());
   std::filesystem::remove_all(directory);
-  for (int i = 0; i < 50; ++i) TENGEN_CHECK(!other.take_chunk());  // there is no such folder
+  for (int i = 0; i < 50; ++i) TENGEN_CHECK(!other.take_chunk());  // the folder does not exist
 }
 
-// Where a slab is made for what the log has, its other slots are free, and each once.
+// If a slab is created for restored steps, each of its other slots is free exactly once.
 void check_slots_after_a_loss() {
   Memory memory("", 64 * 4 * 128);
   Slots slots(&memory, 0, 64, nullptr);

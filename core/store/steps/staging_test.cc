@@ -15,10 +15,10 @@ using namespace tengen::store::engine;
 
 namespace {
 
-// A session that says what it will draw.
+// A session that announces its batch size with expect().
 constexpr SessionId kSampler = 1000;
 
-// What fits in half of the memory is never saved; what does not comes back as it was.
+// Chunks that fit into half of the memory are never saved; others are loaded with the same content.
 void check_tiers() {
   SmallWorld world(32, 1000);
   const uint32_t table = world.engine.add_table(table_of("t", "fifo", 1000), 0);
@@ -42,7 +42,7 @@ void check_tiers() {
   TENGEN_CHECK(seen.size() == 400 && large.tier.num_loads >= 360 && large.tier.num_loads <= 400);
 }
 
-// A chunk whose last use is the longest ago goes first, and none that a loan has.
+// The least recently used chunk is evicted first, but never a chunk on loan.
 void check_eviction() {
   SmallWorld world(8, 100);
   world.engine.add_table(table_of("t", "prioritized", 1000), 0);
@@ -50,7 +50,7 @@ void check_eviction() {
   world.tier.end_all(world.rng, world.engine);
   const SessionId session = world.engine.begin_session();
   const auto draw = [&](uint64_t number, Loan* loan) {
-    // Keys are serial numbers and slots alike, as nothing was removed.
+    // Serial numbers and slots are equal, because no item was removed.
     const int64_t key = key_of(static_cast<int64_t>(number), static_cast<uint32_t>(number));
     world.engine.table(0).set_priorities(std::vector{key}, std::vector{3e38});
     TENGEN_CHECK(world.engine.sample(session, 0, 1, loan));
@@ -80,7 +80,7 @@ void check_eviction() {
   TENGEN_CHECK(use(1) == 1);
 }
 
-// Two loans wait for one load.
+// Two loans wait for the same load.
 void check_shared_load() {
   SmallWorld world(8, 100, 4);
   world.engine.add_table(table_of("t", "fifo", 1000), 0);
@@ -107,7 +107,7 @@ void check_shared_load() {
   world.engine.ack(session, two.lease, {});
 }
 
-// What the disk has not taken yet leaves a part of the memory to loans, of their size.
+// Unsaved chunks leave a part of the memory to loans, which depends on the batch size.
 void check_unsaved() {
   for (const uint32_t batch : {1u, 9u}) {
     SmallWorld world(16, 100);
@@ -125,8 +125,8 @@ void check_unsaved() {
   }
 }
 
-// Memory is reserved for as long as somebody draws batches of that size; meanwhile each writer has
-// a chunk to fill, however small the rest is.
+// Memory is reserved while a session samples batches of the announced size. Meanwhile each writer
+// gets one chunk to fill, however little memory remains.
 void check_reserve_ends() {
   SmallWorld world(16, 100, 4);
   Engine& engine = world.engine;
@@ -148,7 +148,7 @@ void check_reserve_ends() {
   TENGEN_CHECK(num_more == 12 - writers.size());
 }
 
-// Loans that fill the memory make the next one wait, and a writer goes on beside them.
+// If loans fill the memory, the next loan waits, while a writer can continue.
 void check_full_memory() {
   SmallWorld world(8, 1000);
   world.engine.add_table(queue_of("t", 1000), 0);
@@ -166,7 +166,7 @@ void check_full_memory() {
   TENGEN_CHECK(world.engine.sample(session, 0, 3, &third));
   TENGEN_CHECK(world.wait(&third) == Collected::kNotYet);
   TENGEN_CHECK(!world.engine.sample(session, 0, 3, &fourth));
-  // It is tried again when there is more memory, and not by every call.
+  // The loan is retried when more memory is available, not in every call.
   const uint64_t num_reserved = world.tier.num_reserved;
   for (int i = 0; i < 5; ++i) world.engine.advance(0);
   TENGEN_CHECK(world.engine.collect(&third) == Collected::kNotYet);
@@ -175,14 +175,14 @@ void check_full_memory() {
                "sample waits: memory is held by writers and batches on loan");
   std::vector<uint64_t> held = world.values(loans[0]);
   TENGEN_CHECK(world.append(writer, 300).has_value());
-  TENGEN_CHECK(world.engine.table(0).size() == 300);  // nobody made room for it
+  TENGEN_CHECK(world.engine.table(0).size() == 300);  // no item was removed to make space
   TENGEN_CHECK(world.values(loans[0]) == held);
   world.engine.ack(session, loans[0].lease, {});
   world.engine.ack(session, loans[1].lease, {});
   TENGEN_CHECK(world.wait(&third) == Collected::kReady);
-  // It counts once, however often it was tried.
+  // A batch counts once, however often its loan was retried.
   TENGEN_CHECK(world.num_reads(0) == 9);
-  // A session that ends with a draw under way gives it back.
+  // A session that ends while its batch is being loaded returns the batch.
   const uint64_t num_samples = world.engine.table(0).limiter().num_samples();
   const SessionId dying = world.engine.begin_session();
   TENGEN_CHECK(world.engine.sample(dying, 0, 3, &fourth));
@@ -193,8 +193,8 @@ void check_full_memory() {
   TENGEN_CHECK(world.num_reads(0) == 9);
 }
 
-// A full disk, by its budget or by the system's word: the removers make room, writers and samplers
-// go on.
+// If the disk is full, because of its budget or according to the system, the removers free space,
+// and writers and samplers continue.
 void check_full_disk(bool by_system) {
   SmallWorld world(16, by_system ? 1000 : 40);
   if (by_system) world.tier.max_rows = 40;
@@ -223,7 +223,7 @@ void check_full_disk(bool by_system) {
   TENGEN_CHECK(world.disk.used_bytes() <= 40 * kSlot);
 }
 
-// A loan that is larger than what writers left of the memory, beside a full disk: items make room.
+// If a loan needs more memory than writers left, and the disk is full, items are removed.
 void check_room_for_loans() {
   TableConfig config = table_of("queue", "fifo", 1000);
   config.max_times_sampled = 1;
@@ -242,7 +242,7 @@ void check_room_for_loans() {
   TENGEN_CHECK(queue.values(loan) == expected && queue.engine.table(0).size() < 24);
 }
 
-// Items in rows that cannot be read are removed, and others drawn.
+// Items in unreadable rows are removed, and other items are sampled instead.
 void check_damage() {
   SmallWorld world(8, 1000);
   world.engine.add_table(table_of("t", "fifo", 1000), 0);
@@ -283,15 +283,15 @@ void check_refusals() {
   TableConfig config = table_of("long", "fifo", 10);
   config.num_steps = 4;
   TENGEN_CHECK(throws([&] { world.engine.add_table(config, 0); }));
-  // Another kind of steps halves what each has.
+  // A second schema would halve the part of the first one.
   SmallWorld parted(4, 10);
   config.num_steps = 3;
   parted.engine.add_table(config, 0);
   TENGEN_CHECK(throws([&] { parted.engine.add_pool(Schema({{"y", "u8", {}, 0}}, 1)); }));
 }
 
-// Random clients of a small memory with a disk and of a large one without: the same draws, and the
-// same steps in them, whatever the order in which transfers end.
+// Random clients of a small memory with a disk and of a large memory without one sample the same
+// items with the same steps, whatever the order in which transfers end.
 void check_random(uint64_t seed) {
   Rng rng(seed, 0, 0, 0, Purpose::kTest);
   const uint32_t length = 1 + rng.below(3);
@@ -313,7 +313,7 @@ void check_random(uint64_t seed) {
     uint64_t base;
     uint64_t sequence = 0;
     uint64_t num_steps = 0;
-    std::deque<std::pair<Loan, Loan>> drawn;  // of both worlds
+    std::deque<std::pair<Loan, Loan>> drawn;  // loans of both worlds
     std::deque<std::pair<uint64_t, uint64_t>> lent;
   };
   std::vector<Client> clients;
@@ -394,7 +394,7 @@ void check_random(uint64_t seed) {
     }
   }
   TENGEN_CHECK(small.tier.num_loads > 20 && small.tier.num_saves > 100);
-  // All memory comes free in the end.
+  // All memory is free at the end.
   for (Client& client : clients) small.engine.end_session(client.session);
   for (uint32_t table = 0; table < 3; ++table) {
     small.engine.table(table).set_capacity(1, 1 << 20);

@@ -17,8 +17,8 @@ struct Known {
   double priority;
 };
 
-// What a selector should draw, from all that is in it: by slot the probability of one draw. Slow
-// and readable.
+// Returns the probability with which a selector should sample each slot. A slow but readable
+// reference.
 std::map<uint32_t, double> expected(const SelectorConfig& config,
                                     const std::map<uint32_t, Known>& items) {
   std::map<uint32_t, double> out;
@@ -41,12 +41,12 @@ std::map<uint32_t, double> expected(const SelectorConfig& config,
   return out;
 }
 
-// Random inserts, removals, loans and changes of priority, then draws against what is expected.
+// Applies random inserts, removals, loans and priorities, and compares samples with the reference.
 void check_random(const SelectorConfig& config, uint32_t num_slots) {
   Rng rng(3, num_slots, 0, 0, Purpose::kTest);
   const std::unique_ptr<Selector> selector = make_selector(config);
   std::map<uint32_t, Known> items;
-  std::map<uint32_t, Known> lent;  // taken out, to come back under their keys
+  std::map<uint32_t, Known> lent;  // removed temporarily, to return with the same keys
   int64_t serial = 0;
   for (int round = 0; round < 4000; ++round) {
     const uint32_t slot = rng.below(num_slots);
@@ -89,8 +89,8 @@ void check_random(const SelectorConfig& config, uint32_t num_slots) {
   }
 }
 
-// Items that come back are put where they belong without a look at those between: of so many, that
-// would take minutes.
+// Returning items are inserted at their positions without a scan of the items in between, which
+// would take minutes with this many items.
 void check_many_that_come_back() {
   constexpr uint32_t kNumItems = 400'000;
   constexpr uint32_t kNumLent = 50'000;
@@ -101,7 +101,7 @@ void check_many_that_come_back() {
   TENGEN_CHECK(selector->size() == kNumItems);
 }
 
-// Draws happen as often as their probability says.
+// Slots are sampled as often as their probabilities say.
 void check_frequencies(const SelectorConfig& config) {
   Rng rng(4, 0, 0, 0, Purpose::kTest);
   const std::unique_ptr<Selector> selector = make_selector(config);

@@ -26,14 +26,14 @@ void check_pieces() {
   TENGEN_CHECK(!streams.contains({0, stream, 0}) && !streams.contains({0, stream + 1, 1}));
 }
 
-// A chunk lives while anybody holds it, whatever the order in which they let go.
+// A chunk lives until its last holder releases it, in any order of releases.
 void check_lives() {
   Streams streams(2);
   const uint32_t stream = streams.open();
   for (uint32_t slot = 0; slot < 4; ++slot) streams.append(stream, slot);
-  const StepRange item{2, stream, 3};  // chunks 1 and 2
+  const StepRange item{2, stream, 3};  // lies in chunks 1 and 2
   streams.hold(item);
-  streams.release_before(stream, 5);  // all of chunks 0 and 1
+  streams.release_before(stream, 5);  // chunks 0 and 1 completely
   TENGEN_CHECK(streams.take_free_slots() == std::vector<uint32_t>{0});
   TENGEN_CHECK(!streams.contains({1, stream, 1}) && streams.contains(item));
   streams.close(stream);
@@ -42,20 +42,20 @@ void check_lives() {
   streams.let_go(item);
   TENGEN_CHECK(streams.take_free_slots() == (std::vector<uint32_t>{1, 2}));
   TENGEN_CHECK(streams.num_chunks() == 0);
-  TENGEN_CHECK(streams.open() == stream);  // the number is free
+  TENGEN_CHECK(streams.open() == stream);  // the index is reused
 }
 
-// Random writers and holders against a count a slot.
+// Compares random writers and holders with a count of holders per slot.
 void check_random(uint64_t seed) {
   Rng rng(seed, 0, 0, 0, Purpose::kTest);
   const uint32_t length = 1 + rng.below(5);
   Streams streams(length);
   struct Known {
-    std::vector<uint32_t> slots;  // by chunk
-    uint64_t released = 0;        // chunks
+    std::vector<uint32_t> slots;  // indexed by chunk
+    uint64_t released = 0;        // number of chunks
   };
   std::map<uint32_t, Known> open;
-  std::map<uint32_t, int> holders;  // by slot
+  std::map<uint32_t, int> holders;  // number of holders by slot
   std::vector<std::pair<StepRange, std::vector<uint32_t>>> held;
   uint32_t next_slot = 0;
   std::set<uint32_t> expected_free;

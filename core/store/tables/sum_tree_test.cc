@@ -12,7 +12,7 @@ using store::engine::SumTree;
 
 namespace {
 
-// The index by a walk over all weights.
+// Returns the index at `position`, found by a walk over all weights.
 uint32_t walk(const std::vector<float>& weights, double position) {
   double end = 0.0;
   uint32_t last = 0;
@@ -25,7 +25,7 @@ uint32_t walk(const std::vector<float>& weights, double position) {
   return last;
 }
 
-// Weights that are whole numbers add up without rounding, so that every position is exact.
+// Integer weights are summed without rounding, so that every position is exact.
 void check_against_walk(uint32_t capacity) {
   Rng rng(1, capacity, 0, 0, Purpose::kTest);
   SumTree tree(capacity);
@@ -59,7 +59,7 @@ void check_against_walk(uint32_t capacity) {
     for (size_t i = 0; i < positions.size(); ++i) {
       TENGEN_CHECK(found[i] == tree.find(positions[i]));
       TENGEN_CHECK(weights[found[i]] > 0.0f);
-      // A float cannot tell positions that differ in the eighth digit.
+      // A float cannot distinguish positions that differ in the eighth digit.
       if (std::abs(positions[i] - std::round(positions[i])) > 1e-6 * total) {
         TENGEN_CHECK(found[i] == walk(weights, positions[i]));
       }
@@ -74,15 +74,15 @@ void check_rounding() {
     tree.set(i, static_cast<float>(std::pow(10.0, 12.0 * rng.uniform() - 6.0)));
   }
   for (int i = 0; i < 20000; ++i) {
-    // Up to and beyond the total, which a float sum of other order may exceed.
+    // Includes positions above the total, which a float sum in another order may exceed.
     const double position = tree.total() * (rng.uniform() * (1.0 + 1e-7));
     TENGEN_CHECK(tree.weight(tree.find(position)) > 0.0f);
   }
   TENGEN_CHECK(tree.weight(tree.find(tree.total())) > 0.0f);
 }
 
-// Of a node whose weights make sums that are rounded, with holes between them and behind: at every
-// border between two of its items, and an ulp of a float to each side.
+// If sums are rounded and some weights are zero, no zero weight is found at the border between two
+// items, or one ulp of a float or double from it.
 void check_holes() {
   Rng rng(3, 0, 0, 0, Purpose::kTest);
   for (int round = 0; round < 20000; ++round) {
@@ -110,7 +110,7 @@ void check_holes() {
   TENGEN_CHECK(tree.find(std::nextafter(1.0, 0.0)) <= 2);
 }
 
-// Small weights at the borders of large nodes, behind a sum in which a float loses them.
+// Finds small weights at the borders of large nodes, after a sum in which a float would lose them.
 void check_borders() {
   SumTree tree(1 << 20);
   const std::vector<uint32_t> indices = {0, 65536, 131071, 131072, (1 << 20) - 1};
@@ -134,9 +134,9 @@ void check_resize() {
   TENGEN_CHECK(tree.find(21.5) == 999);
   tree.resize(10);
   TENGEN_CHECK(tree.total() == 10.0);
-  tree.resize(20);  // what was cut off does not come back
+  tree.resize(20);  // removed weights do not return
   TENGEN_CHECK(tree.total() == 10.0);
-  // To one and two levels of doubles below the total, and back.
+  // Grows to one and two levels of double sums below the total, and shrinks again.
   for (const uint32_t capacity : {70000u, 3u << 20, 60000u, 100u}) {
     tree.resize(capacity);
     tree.set(capacity - 1, 3.0f);

@@ -1,4 +1,4 @@
-// Tables where memory runs out in the middle of a change.
+// Tables that run out of memory in the middle of a change.
 
 #include <algorithm>
 #include <string>
@@ -22,8 +22,8 @@ class StepCounter final : public StepHolder {
   uint64_t held = 0;
 };
 
-// Whoever reads the log has the items that the table has; so a key that was never inserted is never
-// removed.
+// The log describes exactly the items of the table, so it never removes a key that it did not
+// insert.
 void check_log(const Log& log, const Table& table, const StepCounter& counter) {
   TENGEN_CHECK(table.num_steps() == counter.held);
   State state;
@@ -35,8 +35,8 @@ void check_log(const Log& log, const Table& table, const StepCounter& counter) {
   TENGEN_CHECK(saved.num_inserts == table.limiter().num_inserts());
 }
 
-// Inserts, draws and removals that find no memory, at whichever of their calls of `new`, change
-// nothing; the same again succeeds.
+// Inserts, samples and removals that run out of memory, in any of their calls of `new`, change
+// nothing, and succeed when they are repeated.
 void check_shortages(const std::string& kind, const std::string& remover, uint64_t max_items) {
   StepCounter counter;
   Log log;
@@ -64,7 +64,7 @@ void check_shortages(const std::string& kind, const std::string& remover, uint64
   fail_each_new([&] { table.sample(samples); },
                 [&] { TENGEN_CHECK(table.limiter().num_samples() == 0); });
   TENGEN_CHECK(table.limiter().num_samples() == samples.size());
-  // What comes back needs no memory: it would come back twice where a call failed half-way.
+  // give_back() needs no memory, because a call that failed half-way would return items twice.
   std::vector<Sample> others(table.size());
   table.sample(others);
   std::vector<int64_t> keys;

@@ -14,7 +14,7 @@ using namespace tengen::store::engine;
 
 namespace {
 
-// Counts what is held, so that nothing leaks and nothing is let go twice.
+// Counts held steps, to detect leaks and double releases.
 class Counter final : public StepHolder {
  public:
   void hold(const StepRange& steps) override {
@@ -48,7 +48,7 @@ std::vector<int64_t> keys_of(const std::vector<Sample>& samples) {
   return keys;
 }
 
-// A queue: each item once, in order; a consumer that dies loses no use and doubles none.
+// A queue yields each item once and in order; a dying consumer neither loses nor duplicates a use.
 void check_queue() {
   Counter counter;
   TableConfig config;
@@ -67,11 +67,11 @@ void check_queue() {
   table.give_back(keys_of(first));
   table.commit(keys_of(second));
   TENGEN_CHECK(table.size() == 6 && table.samples_allowed(9) == 6);
-  // What came back is the oldest again.
+  // The returned items are the oldest again.
   TENGEN_CHECK(keys_of(draw(table, 4)) == keys_of(first));
   TENGEN_CHECK(keys_of(draw(table, 2)) == std::vector(inserted.begin() + 8, inserted.end()));
   TENGEN_CHECK(table.samples_allowed(1) == 0 && counter.held() == 6);
-  // Commits of items that are gone are left out.
+  // Commits of removed items are ignored.
   table.commit(keys_of(second));
   TENGEN_CHECK(table.size() == 6);
 }
@@ -106,7 +106,7 @@ void check_capacity() {
   TENGEN_CHECK(table.size() == 5);
   table.set_capacity(2, 20);
   TENGEN_CHECK(!table.remove_some() && table.size() == 2);
-  // The oldest went: the newest two are left.
+  // The oldest items were removed, and the newest two are left.
   std::set<int64_t> left;
   for (int i = 0; i < 2; ++i) {
     const int64_t key = draw(table, 1)[0].key;
@@ -118,7 +118,7 @@ void check_capacity() {
   TENGEN_CHECK(throws([&] { table.set_capacity(0, 20); }));
 }
 
-// Many items go in steps, whoever calls meanwhile.
+// Many items are removed in steps, by any of the calls.
 void check_shrinking() {
   Counter counter;
   TableConfig config;
@@ -136,7 +136,7 @@ void check_shrinking() {
   TENGEN_CHECK(table.size() == 10);
 }
 
-// So do the items whose room one long item takes, and long items earlier than short ones.
+// Items that one long item replaces are also removed in steps, with fewer long items per step.
 void check_long_items_go_in_steps() {
   Counter counter;
   TableConfig config;
@@ -155,7 +155,7 @@ void check_long_items_go_in_steps() {
   TENGEN_CHECK(table.remove_some() && table.size() == left - 2);
 }
 
-// Items of a queue that leave unused, however they leave, keep no insert waiting.
+// Unused items that leave a queue, for any reason, do not block inserts.
 void check_queue_loses_items() {
   Counter counter;
   TableConfig config;
@@ -171,7 +171,7 @@ void check_queue_loses_items() {
   };
   TENGEN_CHECK(fill() == 4);
   const std::vector<Sample> lent = draw(table, 3);
-  TENGEN_CHECK(fill() == 3);       // and the three that are lent left, being the oldest
+  TENGEN_CHECK(fill() == 3);       // removes the three items on loan, which are the oldest
   table.give_back(keys_of(lent));  // their consumer died
   TENGEN_CHECK(table.size() == 4 && table.samples_allowed(9) == 4 && fill() == 0);
   TENGEN_CHECK(draw(table, 4).size() == 4 && fill() == 4);
@@ -189,7 +189,7 @@ void check_limits() {
   TableConfig config;
   config.limits = {2.0, 6, -3.0, 8.0};
   Table table(config, 0, &counter);
-  // Up to min_size items come in whatever the cursor is.
+  // Up to min_size items may be inserted, whatever the cursor is.
   TENGEN_CHECK(table.inserts_allowed(100) == 6 && table.samples_allowed(1) == 0);
   for (int i = 0; i < 6; ++i) table.insert(item_of(1));
   TENGEN_CHECK(table.inserts_allowed(100) == 0);  // the cursor is 12
@@ -220,13 +220,13 @@ void check_priorities() {
     TENGEN_CHECK(sample.probability == (sample.key == a ? 2.0 : 4.0) / 6.0);
   }
   table.insert(item_of(1, 0.5));
-  table.insert(item_of(1, 0.7));  // the oldest goes
+  table.insert(item_of(1, 0.7));  // removes the oldest item
   TENGEN_CHECK(table.size() == 3 && table.num_eligible() >= 2);
   TENGEN_CHECK(table.max_priority() == 4.0);
   TENGEN_CHECK(throws([&] { table.insert(item_of(1, -0.5)); }));
 }
 
-// A table keeps floats, as its log does: no priority that it takes is another one after a restart.
+// A table stores priorities as floats, as its log does, so a restart changes no accepted priority.
 void check_kept_priorities() {
   Counter counter;
   TableConfig config;
@@ -238,7 +238,7 @@ void check_kept_priorities() {
     TENGEN_CHECK(throws([&] { table.insert(item_of(1, wrong)); }));
     TENGEN_CHECK(throws([&] { table.set_priorities(std::vector{first}, std::vector{wrong}); }));
   }
-  // As equal as floats.
+  // As floats the two priorities are equal.
   table.insert(item_of(1, 16777217.0));
   TENGEN_CHECK(draw(table, 1)[0].probability == 0.5);
   table.set_priorities(std::vector{first}, std::vector{3.4e38});
@@ -253,18 +253,18 @@ void check_kept_priorities() {
   TENGEN_CHECK(subnormal.max_priority() == double{std::numeric_limits<float>::min()});
 }
 
-// The greatest priority falls again, also where new items are inserted with it.
+// The maximum priority decreases again, even if new items are inserted with this priority.
 void check_greatest_priority() {
   Counter counter;
   TableConfig config;
   config.sampler.kind = "prioritized";
   config.max_items = 100;
-  config.remover.kind = "prioritized";  // the greatest leave, which are not the first
+  config.remover.kind = "prioritized";  // prefers items with high priorities to the oldest
   Table table(config, 0, &counter);
   TENGEN_CHECK(table.max_priority() == 0.0);
   const int64_t key = *table.insert(item_of(1, 5.0));
   TENGEN_CHECK(table.max_priority() == 5.0);
-  // A few small ones do not lower it: they say nothing of the rest.
+  // A few small priorities do not lower the maximum, because they say nothing about other items.
   table.set_priorities(std::vector{key}, std::vector{0.001});
   TENGEN_CHECK(table.max_priority() == 5.0);
   table.set_priorities(std::vector{key}, std::vector{1e6});
@@ -281,7 +281,7 @@ void check_greatest_priority() {
   TENGEN_CHECK(table.max_priority() == 3.0);
 }
 
-// Keys of a table with more inserts than a key has bits for.
+// Keys remain unique after more inserts than the bits of a key can count.
 void check_many_inserts() {
   Counter counter;
   TableConfig config;
@@ -297,7 +297,7 @@ void check_many_inserts() {
     for (int i = 0; i < 5; ++i) {
       const int64_t key = *table.insert(item_of(1));
       TENGEN_CHECK(key >= 0 && keys.insert(key).second);
-      // The oldest first, whatever its bits.
+      // The oldest item comes first, whatever the bits of its key.
       TENGEN_CHECK(table.size() == std::min<uint64_t>(3, static_cast<uint64_t>(i) + 2));
       TENGEN_CHECK(keys.count(draw(table, 1)[0].key) == 1);
     }
@@ -308,7 +308,7 @@ void check_many_inserts() {
   TENGEN_CHECK(counter.held() == 0);
 }
 
-// Random operations; every use is accounted for, and nothing is held that no item holds.
+// Random operations: every use is accounted for, and only steps of existing items are held.
 void check_random(uint64_t seed) {
   Rng rng(seed, 0, 0, 0, Purpose::kTest);
   Counter counter;
@@ -320,8 +320,8 @@ void check_random(uint64_t seed) {
     config.max_items = 1 + rng.below(30);
     config.remover.kind = rng.below(2) == 0 ? "fifo" : "uniform";
     Table table(config, seed, &counter);
-    std::map<int64_t, uint32_t> uses;           // committed or under way, of keys seen
-    std::vector<std::vector<int64_t>> batches;  // under way
+    std::map<int64_t, uint32_t> uses;           // committed or on loan, by key
+    std::vector<std::vector<int64_t>> batches;  // on loan
     int64_t last = -1;
     for (int step = 0; step < 2000; ++step) {
       const uint32_t action = rng.below(5);

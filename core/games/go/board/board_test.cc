@@ -27,13 +27,13 @@ void check_chain(const GoBoard& board, const GoState& state, int stone) {
   TENGEN_CHECK(board.num_liberties(state, head) == std::min(num_liberties, 4));
 }
 
-// Random moves: chains are right, and key_after() equals the key after the move.
+// Plays random moves. Chains stay correct, and key_after() equals the key after the move.
 void check_random_moves(int height, int width, uint64_t index) {
   const GoBoard board(height, width);
   GoState state(1);
   board.clear(state);
   Rng rng(1, 0, index, 0, Purpose::kTest);
-  // A state that held a larger board is reused for a smaller one.
+  // A state of a larger board is reused for a smaller one.
   GoState moved = go_game("go/19").initial_state();
   for (int i = 0; i < 4 * board.num_points(); ++i) {
     const auto colour = static_cast<uint8_t>(rng.below(2));
@@ -68,7 +68,7 @@ void check_sets(int height, int width) {
       }
     }
     TENGEN_CHECK(board.beside(set) == beside);
-    // Point by point, with a queue of points whose neighbours are still to be visited.
+    // Computes the same with a flood fill, point by point.
     PointSet reached = set;
     std::vector<int> front;
     for_each_point(set, [&](int point) { front.push_back(point); });
@@ -85,7 +85,7 @@ void check_sets(int height, int width) {
   }
 }
 
-// Counted twelve times, although there are only three liberties.
+// The chain touches its three liberties twelve times, but each liberty counts once.
 void check_three_liberties() {
   const Go game = go_game("go/7");
   const GoState state =

@@ -1,4 +1,4 @@
-// Games on smaller boards within the planes of a larger one equal the games of the smaller board.
+// A game on a small board within larger planes equals the game on a board of that size.
 
 #include "games/go/board/layout.h"
 
@@ -13,7 +13,7 @@ using namespace tengen;
 
 namespace {
 
-// The part of the planes within the board, and whether everything outside is zero.
+// Returns the part of the planes within the board. Checks that everything outside is zero.
 std::vector<float> cut_out(const std::vector<float>& planes, int frame, int height, int width) {
   std::vector<float> inside;
   for (size_t i = 0; i < planes.size(); ++i) {
@@ -27,7 +27,7 @@ std::vector<float> cut_out(const std::vector<float>& planes, int frame, int heig
   return inside;
 }
 
-// Plays a random game of `name` both in the planes of go/`frame` and on its own.
+// Plays a random game of `name`, both within the planes of go/`frame` and standalone.
 void check_variant(const std::string& name, int frame, uint64_t index) {
   const Go small = go_game(name);
   GoRules rules = make_go_rules(frame, frame);
@@ -67,8 +67,8 @@ void check_variant(const std::string& name, int frame, uint64_t index) {
   }
 }
 
-// A rectangle in a square is transformed with the square: its planes under a symmetry equal those
-// of a game on the transformed board.
+// A symmetry transforms a rectangular board together with its square frame, so the planes equal
+// those of a game on the transformed board.
 void check_turned(int height, int width, int frame, uint64_t index) {
   const Go game = go_game("go/" + std::to_string(frame));
   Rng rng(4, 0, index, 0, Purpose::kTest);

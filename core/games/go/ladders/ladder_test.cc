@@ -1,4 +1,4 @@
-// Boards on which ladders are read; tests/unit/games compares the ladders with slow readings.
+// Boards for reading ladders. tests/unit/games compares ladders with a slow implementation.
 
 #include "games/go/ladders/ladder.h"
 
@@ -13,7 +13,7 @@ using namespace tengen;
 
 namespace {
 
-// Whether two boards have the same chains, with the same heads.
+// Returns whether two boards have the same chains with the same heads.
 bool are_same(const GoPoint* a, const GoPoint* b, int num_points) {
   for (int i = 0; i < num_points; ++i) {
     if (a[i].colour != b[i].colour || a[i].head != b[i].head) return false;
@@ -25,7 +25,7 @@ bool are_same(const GoPoint* a, const GoPoint* b, int num_points) {
   return true;
 }
 
-// Placed stones match those of the game, and taking them back restores the position.
+// Placing stones gives the same board as in the game, and taking them back restores the position.
 void check_trials(int size, uint64_t index) {
   const Go game = go_game("go/" + std::to_string(size));
   const GoBoard board(size, size);
@@ -60,8 +60,8 @@ GoLadders own_ladders(const Go& game, const GoState& state) {
   return ladders_of(GoBoard(game.height(), game.width()), state);
 }
 
-// The ladders of an earlier board equal those read at that time. They differ from those of
-// games/go/ladders/ladder.h occasionally, because of kos.
+// The ladders of an earlier board equal those that were read at the time. Because of kos, they
+// occasionally differ from the ladders of games/go/ladders/ladder.h.
 void check_random_games(const std::string& name, int* num_different, int* num_laddered) {
   const Go game = go_game(name);
   for (uint64_t index = 0; index < 40; ++index) {
@@ -93,7 +93,7 @@ int main() {
   for (const std::string name : {"go/4", "go/5/simple", "go/5x7/nosuicide"}) {
     check_random_games(name, &num_different, &num_laddered);
   }
-  // Kos are rare, and the only difference between the two.
+  // The two readers differ only because of kos, which are rare.
   TENGEN_CHECK(num_laddered > 1000 && num_different > 0 && num_different < num_laddered / 20);
   return 0;
 }

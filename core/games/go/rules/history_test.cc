@@ -14,7 +14,7 @@ int main() {
       TENGEN_CHECK(history.contains(mix64(i)) && history.contains(mix64(i / 2)));
     }
   }
-  // Copies are independent, and so are different keys in one bucket.
+  // Copies are independent, and different keys in the same bucket do not affect each other.
   KeyHistory a(4);
   a.add(1);
   a.add(5);
