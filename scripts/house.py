@@ -39,8 +39,8 @@ def lines_of(paths: Iterable[Path]) -> list[str]:
 
 
 def is_native_test(path: Path) -> bool:
-    """Returns whether a file of the core is a test or a fuzz target."""
-    return path.stem.endswith("_test") or "fuzz" in path.parts
+    """Returns whether a file of the core is a test, a test helper or a fuzz target."""
+    return path.stem.endswith(("_test", "testing")) or "fuzz" in path.parts
 
 
 @cache

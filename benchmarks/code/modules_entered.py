@@ -115,10 +115,9 @@ def train_to_step(folder: Path) -> Entered:
 
 def trace_learner(folder: str) -> None:
     """Traces this process, and writes what it found at the first optimizer step."""
-    step = ("learners/optimizer.py", "Optimizer.step")
 
     def wait() -> None:
-        while step not in trace.found:
+        while ("learners/optimizer.py", "Optimizer.step") not in trace.found:
             time.sleep(0.001)
         part = Path(folder, "part.json")
         part.write_text(json.dumps(sorted(trace.end())))
