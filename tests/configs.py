@@ -1,4 +1,4 @@
-"""Creates the config of a new run as ``tengen train`` does, without creating the run."""
+"""Creates the config of a new run as ``tengen train`` does, but not the run."""
 
 from __future__ import annotations
 

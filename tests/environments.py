@@ -89,10 +89,10 @@ class Reach(gymnasium.Env):
 
 
 class ReachFar(gymnasium.Env):
-    """The agent must output the observed number times 1000; reward: 1 - |error| / 1000.
+    """The agent must output the observed number times 1000; reward: 1 - error / 1000.
 
-    Observation ``[1]`` in [0, 1]; action ``[1]`` in [0, 1000]. An episode has ten steps.
-    The constant action 0 has a mean return of 5, and the constant action 500 of 7.5.
+    Observation ``[1]`` in [0, 1], action ``[1]`` in [0, 1000]. Episodes have ten steps.
+    The mean return of the constant action 0 is 5, and of the constant action 500 7.5.
     """
 
     low, high = 0.0, 1000.0

@@ -94,7 +94,7 @@ def serve(folder: Path, durability: str) -> None:
 
 @contextlib.contextmanager
 def as_root() -> Iterator[None]:
-    """Switches to the real user ID (root); clients otherwise run as the store's user."""
+    """Switches to the real user ID, root; clients run as the store's user otherwise."""
     before = os.geteuid()
     os.seteuid(os.getuid())
     try:
@@ -233,7 +233,7 @@ class Storm:
         return not refused
 
     def insert(self, name: str, count: int = 12) -> bool:
-        """Inserts items with a client; after an error, the next call reopens its writer."""
+        """Inserts items with a client; the call after an error reopens the writer."""
         numbers = range(self.next, self.next + count)
         self.next += count
 
@@ -278,7 +278,7 @@ class Storm:
         table = self.stores[name].table("t")
         num_items = table.describe()["num_items"]
         with contextlib.closing(table.sampler(16, num_ahead=0)) as sampler:
-            # A batch has 16 of the equally likely items; 40 passes find nearly all.
+            # A batch has one item from each sixteenth; 40 passes find all items.
             for _ in range(40 * num_items // 16 + 40):
                 batch = sampler.sample(timeout_s=PATIENCE_S)
                 numbers = batch.columns["number"].ravel().tolist()
@@ -348,7 +348,7 @@ class Storm:
         elif kind == "shm":
             with machine.full("shm"):
                 self.crowd(2)
-                # Without a disk, removers free memory for new items, so this is skipped.
+                # Skipped without a disk, because removers then free memory for inserts.
                 for name in CLIENTS if self.durability != "none" else ():
                     self.insert(name)
         elif kind == "memory":

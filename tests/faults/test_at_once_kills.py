@@ -64,7 +64,7 @@ def deaths(out: Path, role: str) -> list[str]:
 
 
 def models_that_went_on(run: RunDirectory) -> set[int]:
-    """Returns the models that took over games in progress, according to the journals."""
+    """Returns the models that took over games in progress, read from the journals."""
     found: set[int] = set()
     for path in run.experience.glob("selfplay-*/*/*.journal"):
         for frame in read_journal(path).frames:

@@ -188,7 +188,7 @@ os.execv(sys.argv[1], sys.argv[1:])
 
 
 def read_all(terminal: int) -> bool:
-    """Drains the terminal, so that the printing process does not block; returns true."""
+    """Drains the terminal, so that writers do not block; returns true."""
     os.set_blocking(terminal, False)
     with contextlib.suppress(BlockingIOError):
         while os.read(terminal, 1 << 16):

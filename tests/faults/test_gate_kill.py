@@ -39,7 +39,7 @@ def run(tmp_path: Path) -> RunDirectory:
 
 
 def gate(run: RunDirectory, *, fault: str | None = None, threads: int = 2) -> str:
-    """Runs one turn of the gate; returns its last line, or nothing if ``fault`` is set."""
+    """Runs one turn of the gate; returns its last line, or "" if ``fault`` kills it."""
     command = [sys.executable, "-m", "tengen", "gate", str(run.path)]
     command += ["--once", "--json", "--threads", str(threads)]
     done = run_command(command, fault=fault)

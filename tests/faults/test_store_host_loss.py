@@ -42,7 +42,7 @@ def num_logged_bytes(directory: Path) -> int:
 def run_with_losses(
     folder: Path, durability: str, num_losses: int, count: int, seed: int
 ) -> None:
-    """Loses the host of a queue at random instants, then checks that no item is lost."""
+    """Loses the host of a queue at random instants; checks that no item is lost."""
     rng = random.Random(seed)
     # tmp_path is too long for a socket's path.
     directory = Path(tempfile.mkdtemp(prefix="tengen-hosts-")) / "store"

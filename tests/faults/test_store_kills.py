@@ -65,7 +65,7 @@ def run_with_kills(
         for name in ("serve", "write"):
             processes[name] = begin(name)
         while is_cold and not rows.exists():
-            # Users start later: if they kept up, the server would write no rows to disk.
+            # Users start after this, because otherwise nothing might reach the disk.
             assert time.monotonic() < end
             time.sleep(0.01)
         for name in ("use-0", "use-1"):

@@ -54,7 +54,7 @@ class Watch:
 def run_with_losses(
     folder: Path, durability: str, num_losses: int, count: int, seed: int
 ) -> None:
-    """Loses hosts of a queue at random instants, then checks that no item is lost."""
+    """Loses hosts of a queue at random instants; checks that no item is lost."""
     rng = random.Random(seed)
     # tmp_path is too long for a socket's path.
     hosts = Path(tempfile.mkdtemp(prefix="tengen-replica-"))

@@ -50,7 +50,7 @@ def act(
     incarnation: int,
     report: Callable[[str], object],
 ) -> NoReturn:
-    """Appends, samples and flushes until killed; reports the number of durable items."""
+    """Appends, samples and flushes until killed; reports the durable item count."""
     rng = random.Random(incarnation)
     steps = open_steps(folder, layout, sampler)
     steps.num_steps = STEPS_OF_INCARNATION * incarnation
@@ -70,7 +70,7 @@ def act(
 def run_until_killed(
     folder: Path, layout: ItemLayout, sampler: str, incarnation: int
 ) -> int:
-    """Kills a process soon after an operation begins; returns its last reported count."""
+    """Kills a process at a random operation; returns its last reported item count."""
     rng = random.Random(1000 + incarnation)
     read_end, write_end = os.pipe()
     pid = os.fork()
@@ -151,7 +151,7 @@ def test_what_a_killed_replay_had_flushed_is_there_once(
     durable: list[int] = []
     for incarnation in range(6):
         told = run_until_killed(tmp_path / "run", LAYOUTS[layout], sampler, incarnation)
-        # Checks a copy, because the next process must find the files as the kill left them.
+        # Checks a copy, because the next process must find the files of the kill.
         shutil.copytree(tmp_path / "run", tmp_path / "copy")
         firsts = check_items(tmp_path / "copy", LAYOUTS[layout], sampler)
         shutil.rmtree(tmp_path / "copy")
