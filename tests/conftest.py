@@ -9,8 +9,8 @@ import pytest
 # Hides all GPUs, so that every machine computes the expected numbers on its CPU.
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
-# If a shell starts the tests in the background, the tests and their child processes
-# would ignore SIGINT.
+# A shell that starts the tests in the background makes the tests and their children
+# ignore SIGINT, so the default handler is restored.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -139,11 +139,12 @@ class MaskedCartPole(CartPoleEnv):
 
 
 class Nested(gymnasium.Env):
-    """The agent must name the bright half of an image, or the dark one if a sign is -1.
+    """The agent must choose the bright half of an image, or the dark half if inverted.
 
     Observation: ``image`` ``[1, size, size]`` uint8, ``vector`` ``[2]`` float32: the
-    sign, 1 or -1, and the elapsed share of the episode. Actions: left, right. A correct
-    action gives 1. An episode has ten steps; random actions have a mean return of 5.
+    sign, -1 if inverted, else 1, and the elapsed share of the episode. Actions: left,
+    right. A correct action gives 1. An episode has ten steps; the mean return is 5 for
+    random actions.
     """
 
     num_steps = 10
@@ -358,7 +359,7 @@ class HangingInCloseAtLast(Plain):
 
 
 class KeepingTheProcess(Plain):
-    """Starts a non-daemon thread that never ends in the first step."""
+    """In the first step, starts a non-daemon thread that never ends."""
 
     def step(self, action: Any) -> Answer:
         if not self.total:
@@ -404,10 +405,7 @@ class Hanging(Plain):
 
 
 class Spinning(Hanging):
-    """Hangs in C code that never releases the GIL.
-
-    Creates a file ``spins-PID`` in the working directory first.
-    """
+    """Creates a file ``spins-PID``, then hangs in C code without releasing the GIL."""
 
     def step(self, action: Any) -> Answer:
         answer = Plain.step(self, action)

@@ -178,7 +178,7 @@ def test_imports_are_by_full_name():
 
 
 def test_games_are_opened_by_the_door_that_imports_nothing_untyped():
-    """Only users may call ``games.make``, which imports any ``module:Class``."""
+    """Only user code may call ``games.make``, which imports any ``module:Class``."""
     wrong = []
     for path in sorted(PACKAGE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):

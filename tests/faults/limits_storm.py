@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import encodings.idna  # noqa: F401 - not to be had later, by another user
+import encodings.idna  # noqa: F401 - cannot be imported later as another user
 import json
 import os
 import random
@@ -197,7 +197,7 @@ class Storm:
         self.machine = Machine(folder, self.durability + "-alone")
         self.inserted: set[int] = set()  # flushed successfully
         self.kept: set[int] = set()  # durable: survive the loss of the host
-        self.doubtful: set[int] = set()  # stored or not: their flush failed
+        self.doubtful: set[int] = set()  # possibly stored, but their flush failed
         self.next = 0
         self.errors: dict[str, set[str]] = {kind: set() for kind in KINDS}
         self.kind = ""

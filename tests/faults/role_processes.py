@@ -143,7 +143,8 @@ class RoleProcesses:
     def end(self, numbers: tuple[int, ...] = ()) -> list[int]:
         """Ends all processes, with signals or with STOP, and returns their exit codes.
 
-        First waits until all processes work, because none can start in a stopped run.
+        First waits until all processes have started, because a stopped run rejects new
+        processes.
         """
         wait_for(self._are_at_work)
         if not numbers:
@@ -240,7 +241,7 @@ def check_games(run: RunDirectory, durable: dict[Game, str]) -> int:
 
 
 def check_learner(run: RunDirectory) -> int:
-    """Checks that all checkpoints are complete, and the newest one's segment list.
+    """Checks that all checkpoints are complete and the newest has each segment once.
 
     Returns:
         The number of segments in the newest checkpoint.

@@ -98,7 +98,7 @@ def test_learning_goes_on_whoever_is_killed(out: Path, agent: str) -> None:
     assert steps == sorted(steps)
     assert all(turn["lag_steps"] >= 0 for turn in learned if turn.get("num_steps"))
 
-    # Another launcher resumes the run and counts the earlier steps.
+    # Another launcher resumes the run with the earlier steps.
     before = learned[-1]["table"]["num_rows"]
     assert before > 0
     done = run_command(
@@ -115,7 +115,7 @@ def test_learning_goes_on_whoever_is_killed(out: Path, agent: str) -> None:
 def own(
     folder: Path, name: str, *extra: str, frames: str = "1M"
 ) -> subprocess.CompletedProcess[str]:
-    """Trains an environment of ``tests/environments.py`` with two actor processes."""
+    """Trains an environment from ``tests/environments.py`` with two actor processes."""
     source = Path(__file__).parents[1] / "environments.py"
     (folder / "my_envs.py").write_text(source.read_text())
     words = [sys.executable, "-P", "-m", "tengen", "train", f"my_envs:{name}"]

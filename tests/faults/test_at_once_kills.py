@@ -74,7 +74,7 @@ def models_that_went_on(run: RunDirectory) -> set[int]:
 
 
 def goes_on(out: Path, role: str) -> Callable[[], bool]:
-    """Returns a condition: the role has finished a turn since this call."""
+    """Returns a function that tells if a role has finished a turn since this call."""
     before = len(turns(out, role))
     return lambda: len(turns(out, role)) > before
 
@@ -167,7 +167,6 @@ def test_a_role_that_dies_at_every_turn_ends_the_run_and_is_named(
         done.stderr
     )
     assert len(deaths(out, "export")) == 4
-    # All processes have ended.
     assert {role: process_of(RunDirectory(out), role) for role in ROLES} == (
         dict.fromkeys(ROLES)
     )

@@ -26,7 +26,7 @@ pytest.importorskip("gymnasium")
 ENVIRONMENTS = Path(__file__).parents[1] / "environments.py"
 LONG_S = 300
 END_S = 20.0
-"""The maximum time for a run to end, as ``wait_own_s`` counts; 5 s are grace time."""
+"""Maximum seconds for a run to end, as ``wait_own_s`` counts; includes 5 s of grace."""
 
 
 @pytest.fixture

@@ -83,7 +83,6 @@ def test_two_players_that_share_no_disk_with_the_learner(tmp_path, far):
     assert check_models(run) >= 2
     # A process that ends without an unfinished generation releases its mirror.
     assert read_mirrors(run) == []
-    # All far processes have ended.
     assert not pids_of("selfplay", far)
 
 

@@ -63,7 +63,7 @@ class Hosts:
     def start(
         self, name: str, *words: str, has_memory: bool = False, **env: str
     ) -> subprocess.Popen[bytes]:
-        """Starts a process on a host; ``has_memory`` gives it its own shared memory."""
+        """Starts a process on a host, in its own shared memory if ``has_memory``."""
         command = ["ip", "netns", "exec", f"tg-{name}"]
         if has_memory:
             own = 'mount -t tmpfs tmpfs /dev/shm && exec "$@"'
@@ -202,7 +202,7 @@ def test_a_learner_of_another_host_is_cut_off_and_comes_back(
     hosts.start("far", *words, has_memory=True)
 
     def learn_by(number: int) -> Callable[[], bool]:
-        """Returns a condition: ``number`` learners have made a step since this call."""
+        """Returns a function that tells if ``number`` learners have made new steps."""
         start_s = time.time()
         path = run.path / "events" / "learn-command-1.jsonl"
 

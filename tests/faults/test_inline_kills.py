@@ -62,7 +62,6 @@ def test_a_kill_costs_seconds_and_no_frame_of_the_budget(
     assert FRAMES <= num_rows < 1.5 * FRAMES
     found = [row["agent_steps"] for row in read_curve(RunDirectory(out))]
     assert found == sorted(set(found))
-    # Another call resumes the run.
     done = run_command(command(out, agent, 1_000))
     assert done.returncode == 0, done.stderr
     assert turns(out, "learn")[-1]["table"]["num_rows"] >= num_rows + 1_000

@@ -49,7 +49,7 @@ def game(out: Path, *extra: str) -> list[str]:
 
 
 def two_learn(out: Path) -> Callable[[], bool]:
-    """Returns a condition: two learners have made a step since this call."""
+    """Returns a function that tells if two learners have made steps since this call."""
     before = len(learned(out))
     return lambda: any(turn["num_learners"] == 2 for turn in learned(out)[before:])
 
@@ -86,7 +86,7 @@ def test_a_learner_that_is_killed_ends_a_step_and_not_the_run(
         if run.poll() is None:
             os.killpg(run.pid, signal.SIGKILL)
             run.communicate()
-    # The role of the leader's death is not checked: it is the role that had the turn.
+    # The reported role is not checked, because the leader's process has several roles.
     assert [death["how"] for death in events(out, "death")] == ["signal 9"] * 3
     steps = [turn["total_steps"] for turn in learned(out)]
     assert steps == sorted(steps)

@@ -79,7 +79,7 @@ def storm(folder: Path, num_faults: int, seed: int) -> list[str]:
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of a process that runs")
 @pytest.mark.parametrize("kind", ["memory", "threads", "descriptors", "host"])
 def test_a_limit_ends_the_request_that_meets_it_alone(folder: Path, kind: str) -> None:
-    # Seed 2 has no disk, so batches may be larger and meet the memory limit.
+    # Seed 2 uses no disk, so batches can be large enough to exceed the memory limit.
     seed = 2 if kind == "memory" else 0
     told = run_storm(folder, storm(folder, 2, seed), kind)
     # The thread limit does not apply to root.

@@ -56,7 +56,7 @@ def check(processes: RoleProcesses) -> dict[str, int]:
 
 
 def grows(run: RunDirectory) -> Callable[[], bool]:
-    """Returns a condition: the run has a newer model than at this call."""
+    """Returns a function that tells if the run has a new model since this call."""
     before = run.models.latest() or 0
 
     def has_grown() -> bool:
@@ -73,7 +73,7 @@ def test_kills_of_every_role(
     wait_for(grows(run))
     num_kills = dict.fromkeys(SHUFFLED_ROLES, 1)
     processes.kill_at_random(random.Random(1), num_kills, most_s=1.0)
-    # On a busy machine possibly no game was durable at any kill, so kills once more.
+    # On a busy machine, no game may have been durable yet, so kills self-play again.
     while not processes.durable:
         wait_for(lambda: any(games_in_journals(run)))
         processes.kill(SHUFFLED_ROLES.index("selfplay"))

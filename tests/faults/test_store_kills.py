@@ -65,7 +65,7 @@ def run_with_kills(
         for name in ("serve", "write"):
             processes[name] = begin(name)
         while is_cold and not rows.exists():
-            # Users start after this, because otherwise nothing might reach the disk.
+            # Users start only after rows reach the disk; otherwise they might keep up.
             assert time.monotonic() < end
             time.sleep(0.01)
         for name in ("use-0", "use-1"):
@@ -104,7 +104,7 @@ def run_with_kills(
             try:
                 batch = sampler.sample(timeout_s=1.0)
             except StoreTimeout:
-                continue  # a kill can delay the acknowledgement of the last items
+                continue  # the last items were acknowledged just before a kill
             left.update(batch.columns["value"].tolist())
             batch.ack()
             assert left.total() <= count
@@ -116,7 +116,7 @@ def run_with_kills(
     assert max(sent.values()) == 1
     assert max(left.values(), default=1) == 1
     assert not sent & left
-    # Other items were acknowledged, but the kill prevented the log entry.
+    # All other items were acknowledged by a user that was killed before its log entry.
     missing = set(range(count)) - set(sent) - set(left)
     assert missing <= set(announced) - set(sent)
     kills_of_users = killed["use-0"] + killed["use-1"]

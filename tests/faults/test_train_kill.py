@@ -180,7 +180,7 @@ def test_a_kill_between_epochs_costs_no_more_than_one(
 def test_a_killed_shuffle_draws_the_same_again(
     reference: Path, tmp_path: Path, point: str
 ) -> None:
-    """Each shuffle process dies at its second publish."""
+    """Each shuffle process dies at its second pass of the fault point."""
     out = tmp_path / "run"
     settings = (*SMALL, "store.drawn_by=shuffle")
     command = train_command(out, GAMES, settings=settings)

@@ -36,7 +36,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_it_grows_after_so_many_games(reference: Path) -> None:
-    # The models after 0, 24, 48 and 72 games; the larger network follows 40 games.
+    # Models after 0, 24, 48 and 72 games; the larger network starts after 40 games.
     assert channels(reference) == [16, 16, 24, 24]
     checkpoints = RunDirectory.open(reference).checkpoints
     assert read_extra(checkpoints.entry(3))["grown_at"] == [2]

@@ -21,8 +21,8 @@ SETTINGS = (
     "agent.stages=[]",
     "net.num_blocks=2",
     "net.num_channels=8",
-    # With an untrained network, the values of both sides agree more often than with
-    # Gumbel, whose values assume the moves that each side prefers.
+    # With an untrained network, PUCT's values of the two sides agree more often than
+    # Gumbel's, which assume the moves that each side prefers.
     "agent.actor.search.policy=puct",
     "agent.actor.full_simulations=4",
     "agent.actor.num_slots=32",

@@ -85,7 +85,7 @@ def test_a_pipe_is_told_what_the_start_does(tmp_path: Path) -> None:
 def test_each_step_of_the_start_is_told_before_it_is_made(
     tmp_path: Path, is_terminal: bool
 ) -> None:
-    """The environment waits until the test has read the message about its creation."""
+    """The environment's constructor blocks until the test has read its message."""
     (tmp_path / "my_envs.py").write_text(ENVIRONMENTS.read_text())
     command = [sys.executable, "-P", "-m", "tengen", "train", "my_envs:Waiting"]
     command += ["--agent", "ppo", "--out", "run", "--frames", "2k"]

@@ -127,7 +127,7 @@ def test_a_program_that_a_file_names_is_not_started(tmp_path: Path) -> None:
     asked += ["--recipe", "mlperf_minigo_small", "--games", "0"]
     made = run_command([*asked, "--set", "agent.target.opponent=random"])
     assert made.returncode == 0, made.stderr
-    # A run from another person specifies a command.
+    # The config of an untrusted run contains a command.
     evil = f"gtp:touch {mark}"
     kept = out / "run.json"
     content = json.loads(kept.read_text())

@@ -1,4 +1,4 @@
-"""``tengen train`` and the roles reject impossible thread counts with one line."""
+"""``tengen train`` and the roles reject invalid thread counts with one line."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ class Place:
 
 
 def copy_installed(site: Path) -> None:
-    """Copies the installed tengen to ``site``, and adds the paths of its packages."""
+    """Copies the installed tengen to ``site``, and adds the paths of dependencies."""
     installed = metadata.distribution(DISTRIBUTION)
     for file in installed.files or ():
         if ".." not in file.parts and "__pycache__" not in file.parts:

@@ -12,8 +12,8 @@ the network's outputs for some positions, and training examples of games.
 
 The network is ``dual_net.py`` of MLPerf Training v2.1 (minigo), with the same
 ``tf.layers`` in the same order. TensorFlow chooses the names of the layers, computes
-the batch norms, and saves and freezes the network; no name is written here. Tensors are
-channels-first (NCHW) as in MLPerf; on CPUs TensorFlow needs oneDNN for that layout.
+the batch norms, and saves and freezes the network; this script names no layer. Tensors
+are channels-first (NCHW) as in MLPerf; on CPUs TensorFlow needs oneDNN for that layout.
 """
 
 from __future__ import annotations
