@@ -115,7 +115,7 @@ def far_play(tmp_path: Path) -> Iterator[list[FarPlay]]:
 
 
 def num_claimed(run: RunDirectory, far: FarPlay) -> int:
-    """Returns the number of generations that the run has reserved for a mirror."""
+    """Returns the number of generations that a mirror has claimed."""
     return num_files(run, far, "journal")
 
 
@@ -150,10 +150,10 @@ def test_games_come_once_from_hosts_that_are_killed_and_cut_off(
         ]
         first, second = far_play
         wait_for(lambda: all(sealed_by(run, far) >= 1 for far in far_play))
-        # A mirror reserves generations for an hour, over 100 of these small ones.
+        # A mirror claims numbers for an hour, over 100 of these small generations.
         wait_for(lambda: num_claimed(run, second) > 100)
         # A mirror sends one request at a time, so when it sends games again it has
-        # received the reservation.
+        # received the claimed numbers.
         num_here = sealed_by(run, second)
         wait_for(lambda: sealed_by(run, second) > num_here)
         durable = first.durable()
