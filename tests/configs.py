@@ -1,4 +1,4 @@
-"""The config that a call of ``tengen train`` gives a new run, without the run."""
+"""Creates the config of a new run as ``tengen train`` does, but not the run."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from tengen.roles import RunConfig
 
 
 def new_config(task: str, **arguments: Any) -> RunConfig:
-    """Returns the config that a call would give a new run; reads and writes no file.
+    """Returns the config of a new run without reading or writing any file.
 
-    The arguments are those of ``train_task``, which makes the same config. Files that
-    the config names are not looked for.
+    Takes the arguments of ``train_task``, which creates the same config. Does not check
+    that the files named in the config exist.
 
     Raises:
-        UsageError: One of them is refused.
+        UsageError: An argument is invalid.
     """
     config = Call(task=task, **arguments).new_config()
     config.check_task()

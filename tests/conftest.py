@@ -1,4 +1,4 @@
-"""What holds for every test and the processes it starts."""
+"""Fixtures and settings for all tests and the processes that they start."""
 
 import gc
 import os
@@ -6,17 +6,17 @@ import signal
 
 import pytest
 
-# Numbers are those of CPUs, on whatever machine: nobody sees a GPU.
+# Hides all GPUs, so that every machine computes the expected numbers on its CPU.
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
-# A shell that starts the tests in the background has them, and all that they start,
-# ignore SIGINT.
+# A shell that starts the tests in the background makes the tests and their children
+# ignore SIGINT, so the default handler is restored.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-# The millions of objects that all tests are made of are no garbage. A collection that
-# looks through them takes 0.9 s, and some tests ask for several collections.
+# Test collection creates millions of objects that live until the end. A garbage
+# collection over them takes 0.9 s, and some tests run several, so they are frozen.
 gc.disable()
 
 
@@ -27,18 +27,18 @@ def pytest_collection_finish():
 
 @pytest.fixture(autouse=True, scope="module")
 def what_is_imported_is_no_garbage():
-    """Nor are torch and the other packages that the first tests import."""
+    """Also freezes torch and the other packages that the first tests import."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(autouse=True)
 def no_machine_is_too_slow(monkeypatch):
-    """Errors are all that a test finds on stderr, however long a command takes."""
+    """Turns off periodic progress lines, so that stderr contains only errors."""
     monkeypatch.setattr("tengen.observe.progress_line._LOG_S", 1e6)
 
 
 @pytest.fixture(autouse=True)
 def nothing_was_typed(monkeypatch):
-    """No game in Python that one test typed can be opened by the next."""
+    """Prevents a test from opening a Python game that an earlier test allowed."""
     monkeypatch.setattr("tengen.games.typed._allowed", set())

@@ -1,6 +1,6 @@
-"""Small environments: tasks to learn in seconds, and ones that misbehave on purpose.
+"""Small environments for tests: some are learned in seconds, others fail on purpose.
 
-Each class is made without arguments, so that a task may name it.
+Each class can be created without arguments, so a task can name the class.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ Answer = tuple[Any, float, bool, bool, dict[str, Any]]
 
 
 class Catch(gymnasium.Env):
-    """A ball falls down a 10 x 5 board, a paddle is moved under it: +1, or -1.
+    """Catch: a ball falls down a 10 x 5 board, and the agent moves a paddle under it.
 
-    Observation ``[10, 5]`` float32: ones at the ball and the paddle. Actions: left,
-    stay, right. An episode has nine steps. Source: Osband et al. 2020, "Behaviour Suite
-    for Reinforcement Learning", catch.
+    The last step gives 1 if the paddle catches the ball, else -1. Observation
+    ``[10, 5]`` float32: ones at the ball and the paddle. Actions: left, stay, right. An
+    episode has nine steps. Source: Osband et al. 2020, "Behaviour Suite", catch.
     """
 
     num_rows, num_columns = 10, 5
@@ -62,10 +62,10 @@ class Catch(gymnasium.Env):
 
 
 class Reach(gymnasium.Env):
-    """Two numbers are shown, and the action is to be the same: minus the square errors.
+    """The agent must output the two observed numbers; reward: minus squared error.
 
-    Observation ``[2]`` in [-1, 1]; actions ``[2]``, the first between -2 and 2 and
-    counted half. An episode has five steps, each with other numbers.
+    Observation ``[2]`` in [-1, 1]. Action ``[2]``: the first entry is in [-2, 2] and is
+    halved, the second in [-1, 1]. An episode has five steps with new numbers per step.
     """
 
     def __init__(self) -> None:
@@ -89,10 +89,10 @@ class Reach(gymnasium.Env):
 
 
 class ReachFar(gymnasium.Env):
-    """A place is shown, and the action is to be there: 1 minus the share it is away.
+    """The agent must output the observed number times 1000; reward: 1 - error / 1000.
 
-    Observation ``[1]`` in [0, 1]; action ``[1]`` between 0 and 1000, the place times
-    1000. An episode has ten steps. Always 0 gets 5, always the middle 7.5.
+    Observation ``[1]`` in [0, 1], action ``[1]`` in [0, 1000]. Episodes have ten steps.
+    The mean return of the constant action 0 is 5, and of the constant action 500 7.5.
     """
 
     low, high = 0.0, 1000.0
@@ -118,7 +118,7 @@ class ReachFar(gymnasium.Env):
 
 
 class MaskedCartPole(CartPoleEnv):
-    """CartPole that shows places and no speeds, ``[2]``; truncated after 500 steps."""
+    """CartPole that observes positions, not velocities, ``[2]``; limit: 500 steps."""
 
     max_steps = 500
 
@@ -139,11 +139,12 @@ class MaskedCartPole(CartPoleEnv):
 
 
 class Nested(gymnasium.Env):
-    """Which half of an image is bright, exchanged where a number is negative.
+    """The agent must choose the bright half of an image, or the dark half if inverted.
 
     Observation: ``image`` ``[1, size, size]`` uint8, ``vector`` ``[2]`` float32: the
-    number, 1 or -1, and the share of the episode that is over. Actions: left, right.
-    The right one gives 1. An episode has ten steps; by chance it gives 5.
+    sign, -1 if inverted, else 1, and the elapsed share of the episode. Actions: left,
+    right. A correct action gives 1. An episode has ten steps; the mean return is 5 for
+    random actions.
     """
 
     num_steps = 10
@@ -177,11 +178,11 @@ class Nested(gymnasium.Env):
 
 
 class MultiChoice(gymnasium.Env):
-    """Three choices, of 2, 3 and 4, each to be what the observation shows for it.
+    """The agent must copy three observed choices, from 2, 3 and 4 values.
 
-    Observation ``[9]`` float32: a one for each choice in a part of its own. The reward
-    is the share of choices that are right. An episode has ten steps; by chance it
-    gives 3.6.
+    Observation ``[9]`` float32: the one-hot encodings of the choices, concatenated. The
+    reward is the share of correct choices. An episode has ten steps; random actions
+    have a mean return of 3.6.
     """
 
     num_steps = 10
@@ -212,10 +213,10 @@ class MultiChoice(gymnasium.Env):
 
 
 class Plain(gymnasium.Env):
-    """Counts its steps and does nothing else, what those below are made of.
+    """Base class of the environments below; only counts its steps.
 
-    Observation ``[2]`` float32: steps of this episode, and since it was made. Each step
-    gives 1; an episode has ten and is truncated.
+    Observation ``[2]`` float32: steps of this episode, and steps since construction.
+    Each step gives 1; an episode is truncated after ten steps.
     """
 
     num_steps = 10
@@ -240,7 +241,7 @@ class Plain(gymnasium.Env):
 
 
 class InMainThread(Plain):
-    """Handles a signal, which Python allows in the main thread alone."""
+    """Sets a signal handler, which Python allows only in the main thread."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -252,7 +253,7 @@ class InMainThread(Plain):
 
 
 class Sleeping(Plain):
-    """Each step takes some seconds."""
+    """Sleeps for ``seconds`` in each step."""
 
     def __init__(self, seconds: float = 0.01) -> None:
         super().__init__()
@@ -264,7 +265,7 @@ class Sleeping(Plain):
 
 
 class Raising(Plain):
-    """Step ``at`` since it was made, counted from 1, and those after it raise."""
+    """Raises in all steps from step ``at`` on, counted from 1 since construction."""
 
     def __init__(self, at: int = 15) -> None:
         super().__init__()
@@ -278,11 +279,13 @@ class Raising(Plain):
 
 
 class Stumbling(Raising):
-    """Raises ``times`` times in all, whoever makes it; the working directory tells.
+    """Raises ``times`` times in total over all instances and processes.
+
+    Files in the working directory count the errors.
 
     Args:
-        at: The step since it was made, from which on it raises.
-        times: After which it works.
+        at: The first step that raises, counted from 1 since construction.
+        times: The number of errors.
     """
 
     def __init__(self, at: int = 15, times: int = 3) -> None:
@@ -299,7 +302,7 @@ class Stumbling(Raising):
 
 
 class Counted(Plain):
-    """Counts how often it was made."""
+    """Counts its instances."""
 
     num_made = 0
 
@@ -309,14 +312,14 @@ class Counted(Plain):
 
 
 class RaisingInClose(Plain):
-    """Cannot be closed."""
+    """Raises in ``close``."""
 
     def close(self) -> None:
         raise OSError("the port is gone")
 
 
 class HangingForGood(Plain):
-    """Hangs in a step and swallows what would interrupt it."""
+    """Hangs in ``step`` and catches every exception that would interrupt the step."""
 
     def step(self, action: Any) -> Answer:
         while True:
@@ -325,7 +328,7 @@ class HangingForGood(Plain):
 
 
 class HangingWhenMade(Plain):
-    """Cannot be made, and does not say so."""
+    """Hangs in its constructor."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -333,14 +336,14 @@ class HangingWhenMade(Plain):
 
 
 class HangingInClose(Plain):
-    """Cannot be closed, and does not say so."""
+    """Hangs in ``close``."""
 
     def close(self) -> None:
         threading.Event().wait()
 
 
 class CrashingInClose(Plain):
-    """Ends the process by a signal where it is closed once it was stepped."""
+    """Kills the process with a signal in ``close``, if it has made a step."""
 
     def close(self) -> None:
         if self.total:
@@ -348,7 +351,7 @@ class CrashingInClose(Plain):
 
 
 class HangingInCloseAtLast(Plain):
-    """Cannot be closed once it was stepped, and does not say so."""
+    """Hangs in ``close``, if it has made a step."""
 
     def close(self) -> None:
         if self.total:
@@ -356,7 +359,7 @@ class HangingInCloseAtLast(Plain):
 
 
 class KeepingTheProcess(Plain):
-    """Has a thread that is no daemon and never ends, once it was stepped."""
+    """In the first step, starts a non-daemon thread that never ends."""
 
     def step(self, action: Any) -> Answer:
         if not self.total:
@@ -365,10 +368,7 @@ class KeepingTheProcess(Plain):
 
 
 class Waiting(Plain):
-    """The N-th that is made waits for a file ``go-N`` in the working directory.
-
-    A file ``came-N`` says that it waits.
-    """
+    """Instance N creates ``came-N`` and waits for ``go-N`` in the working directory."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -379,7 +379,7 @@ class Waiting(Plain):
 
 
 class Simulated(Waiting):
-    """The same, beside a process of its own that it ends when it is closed."""
+    """A ``Waiting`` that starts a child process and kills the process in ``close``."""
 
     def __init__(self) -> None:
         self.simulator = subprocess.Popen(["sleep", "100000"])
@@ -391,7 +391,7 @@ class Simulated(Waiting):
 
 
 class Hanging(Plain):
-    """Step ``at`` since it was made, counted from 1, never returns."""
+    """Hangs in step ``at``, counted from 1 since construction."""
 
     def __init__(self, at: int = 15) -> None:
         super().__init__()
@@ -405,10 +405,7 @@ class Hanging(Plain):
 
 
 class Spinning(Hanging):
-    """As ``Hanging``, but in C code that keeps the interpreter's lock for ever.
-
-    A file ``spins-NUMBER`` in the working directory says which process does.
-    """
+    """Creates a file ``spins-PID``, then hangs in C code without releasing the GIL."""
 
     def step(self, action: Any) -> Answer:
         answer = Plain.step(self, action)
@@ -419,7 +416,7 @@ class Spinning(Hanging):
 
 
 class Crashing(Raising):
-    """Step ``at`` since it was made, counted from 1, ends the process by a signal."""
+    """Kills the process with SIGSEGV in step ``at``, counted from 1."""
 
     def step(self, action: Any) -> Answer:
         answer = Plain.step(self, action)
@@ -429,7 +426,7 @@ class Crashing(Raising):
 
 
 class Exiting(Raising):
-    """Step ``at`` since it was made, counted from 1, ends the process in silence."""
+    """Exits the process without a message in step ``at``, counted from 1."""
 
     def step(self, action: Any) -> Answer:
         answer = Plain.step(self, action)
@@ -439,11 +436,11 @@ class Exiting(Raising):
 
 
 class NotFinite(Plain):
-    """Step ``at`` since it was made, counted from 1, and those after it are NaN.
+    """Returns NaN from step ``at`` on, counted from 1 since construction.
 
     Args:
-        at: The first such step.
-        what: ``observation`` or ``reward``, what is NaN.
+        at: The first step that returns NaN.
+        what: The NaN value: ``observation`` or ``reward``.
     """
 
     def __init__(self, at: int = 15, what: str = "observation") -> None:
@@ -462,7 +459,7 @@ class NotFinite(Plain):
 
 
 class Shown(Catch):
-    """Catch with pictures, and no word about them when it is made."""
+    """Catch that renders frames and has no constructor argument ``render_mode``."""
 
     metadata: ClassVar[dict[str, Any]] = {
         "render_modes": ["rgb_array"],
@@ -474,7 +471,7 @@ class Shown(Catch):
 
 
 class ShownAsAsked(Shown):
-    """The same, which draws where it was told to, as Gymnasium's own do."""
+    """Renders only if created with ``render_mode``, like Gymnasium's environments."""
 
     def __init__(self, render_mode: str | None = None) -> None:
         super().__init__()
@@ -485,14 +482,14 @@ class ShownAsAsked(Shown):
 
 
 class ShownBadly(Shown):
-    """It returns no picture."""
+    """Returns no frame from ``render``."""
 
     def render(self) -> Any:
         return None
 
 
 class NotShown(Shown):
-    """It cannot draw here."""
+    """Raises in ``render``."""
 
     def render(self) -> Any:
         raise ValueError("no screen")

@@ -1,4 +1,4 @@
-"""The CPU as a device of inference: the code around a GPU is tested without one."""
+"""The CPU as an inference device, to test GPU inference code without a GPU."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["HostDevice"]
 
 
 class HostDevice:
-    """The CPU as a ``Device``: a step is done when it returns."""
+    """The CPU as a ``Device`` whose steps run synchronously."""
 
     where = torch.device("cpu")
     has_bf16 = True

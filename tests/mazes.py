@@ -1,4 +1,4 @@
-"""Mazes that only a memory solves."""
+"""Mazes that only an agent with memory can solve."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from tests.environments import Answer, Reset
 
 
 class TMaze(gymnasium.Env):
-    """A sign at the start of a corridor says which way to turn at its far end.
+    """A sign at the start of a corridor tells the agent which way to turn at the end.
 
     Observation ``[3]`` float32: the sign 011 (north) or 110 (south) at the first step
     only, 101 in the corridor, 010 at the junction. Actions: north, east, south, west.
-    The right turn gives 4 and the wrong one -0.1, and both end the episode; without
-    memory the mean is 1.95 at best. Any other step that does not lead east gives -0.1.
-    After ``5 * length`` steps an episode is truncated.
+    A correct turn gives 4 and a wrong turn -0.1, and both end the episode; without
+    memory the best mean return is 1.95. Any other step gives 0 if the agent advances
+    east, else -0.1. An episode is truncated after ``5 * length`` steps.
 
     Source: Bakker 2001, "Reinforcement Learning with Long Short-Term Memory".
-    Differs from it: there a step back west costs nothing, and there is no limit.
+    Differs from the paper: the paper's steps west cost nothing, and it has no limit.
     """
 
     north, east, south, west = range(4)
@@ -56,7 +56,7 @@ class TMaze(gymnasium.Env):
 
 
 class ShortTMaze(TMaze):
-    """A T-maze of length 10: ten steps after it was shown, the sign counts."""
+    """A T-maze of length 10: the agent must remember the sign for ten steps."""
 
     def __init__(self) -> None:
         super().__init__(10)

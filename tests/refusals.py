@@ -1,4 +1,4 @@
-"""Expected errors: their class and what they name, and not their prose."""
+"""Checks of the class of an error and of the names in its message, not its wording."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def refused(
 ) -> Iterator[pytest.ExceptionInfo[BaseException]]:
     """Expects an error whose message contains each of ``named``.
 
-    Name a field with its value, as in ``num_envs (0)``, or a file. The rest of a
-    message is for people, and no test depends on it.
+    Each string is a field with its value, such as ``num_envs (0)``, or a file. Tests
+    must not depend on the other words of a message.
     """
     with pytest.raises(kind) as caught:
         yield caught

@@ -1,4 +1,4 @@
-"""The house's own rules: who may import whom, what a file may hold."""
+"""Rules for the code of this repository: import order, and the contents of files."""
 
 import ast
 import importlib
@@ -44,9 +44,9 @@ def include_ranks() -> dict[str, int]:
 
 
 def include_rank(path: str, ranks: dict[str, int], is_test: bool) -> int:
-    """Returns the rank of a file's folder; for a test, of the last one in its part.
+    """Returns the rank of a file's folder; for a test, the highest rank of its part.
 
-    A folder that is not listed has that of the one that it lies in.
+    A folder that is not listed has the rank of its parent.
     """
     folders = path.split("/")[:-1]
     if is_test:
@@ -85,13 +85,13 @@ def test_every_part_has_its_place():
 
 @pytest.mark.parametrize("count", LIMITS)
 def test_the_house_only_shrinks(count):
-    """A limit may only fall: lower it in the commit that makes a count smaller."""
+    """Limits may only fall: a commit that reduces a count also lowers its limit."""
     found = house.COUNTS[count]()
     assert len(found) <= LIMITS[count], f"python scripts/house.py {count} lists them"
 
 
 def test_imports_go_one_way():
-    """Imports for type checkers are counted above, until none is left."""
+    """The limit ``imports_up`` also counts imports that only type checkers see."""
     assert house.imports_up(for_types=False) == []
 
 
@@ -156,7 +156,7 @@ def test_each_count_finds_what_is_planted(tmp_path):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    # It counts the checkout that it lies in.
+    # The script counts the checkout that contains it.
     script = tmp_path / "house" / "house.py"
     script.parent.mkdir()
     script.write_text((ROOT / "scripts" / "house.py").read_text())
@@ -178,7 +178,7 @@ def test_imports_are_by_full_name():
 
 
 def test_games_are_opened_by_the_door_that_imports_nothing_untyped():
-    """``games.make`` imports ``module:Class`` whoever wrote it: it is for users."""
+    """Only user code may call ``games.make``, which imports any ``module:Class``."""
     wrong = []
     for path in sorted(PACKAGE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -281,12 +281,12 @@ def test_every_command_has_its_function(command):
     assert command_parser(command).prog == f"tengen {command.name}"
 
 
-# What a page has its reader write.
+# Modules that a page asks its reader to write.
 OWN_NAMES = {"tengen.launch.nice"}
 
 
 def resolves(name: str) -> bool:
-    """Returns whether a dotted name is a module's, a class's or a field's."""
+    """Returns whether a dotted name is that of a module, an attribute or a field."""
     words = name.split(".")
     for length in range(len(words), 0, -1):
         try:

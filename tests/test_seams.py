@@ -1,4 +1,4 @@
-"""Nobody outside a family's own folder asks which agent, network or experience runs."""
+"""Only a family's own folder may branch on the kind of agent, network or experience."""
 
 import ast
 from pathlib import Path
@@ -13,17 +13,17 @@ from tengen.nets import NetConfig
 PACKAGE = Path(launch_file).parent.parent
 FAMILIES = {"agents": Agent, "nets": NetConfig, "experience": ExperienceConfig}
 ASKING = {"isinstance", "issubclass", "type"}
-# What asks for a member that only some have.
+# Functions that test for an attribute that only some classes of a family have.
 PROBING = {"hasattr", "getattr"}
-# Agents say which experience fits them, and the families of agents open it.
+# Files that may branch on experience: agents choose it, and these configs open it.
 OPENING = {
     *(Path("agents", f"{name}.py") for name in ("alphazero", "environment_agent")),
     *(Path("agents", f"{name}.py") for name in ("dqn", "iqn", "r2d2")),
     *(Path("roles", "config", f"{name}.py") for name in ("environments", "games")),
 }
-# What a config and a role call a member of a family.
+# Names of variables and fields that hold a member of a family.
 MEMBERS = {"agent", "net", "nets", "store", "experience"}
-# Words of a family's members that are other things' too.
+# Kinds that are also common words elsewhere.
 COMMON_KINDS = {"table", "window", "minigo"}
 
 
@@ -32,7 +32,7 @@ def own_folder(path: Path) -> str:
 
 
 def classes_of(family: str) -> set[str]:
-    """Returns the classes that a family's folder defines, but for errors."""
+    """Returns the names of a family's public classes, except errors."""
     return {
         node.name
         for path in (PACKAGE / family).rglob("*.py")
@@ -62,7 +62,7 @@ def texts_in(*nodes: ast.AST) -> set[str]:
 
 
 def reads_kind(*nodes: ast.AST) -> bool:
-    """Tells whether the kind, class or class's name of a member is read."""
+    """Returns whether the code reads the kind or the class of a member."""
     return any(
         (child.attr == "kind" and names_in(child.value) & MEMBERS)
         or child.attr == "__class__"
@@ -73,7 +73,7 @@ def reads_kind(*nodes: ast.AST) -> bool:
 
 
 def asks(node: ast.AST, classes: set[str], kinds: set[str]) -> bool:
-    """Tells whether an expression asks for a class of a family, its kind or name."""
+    """Returns whether a node tests for a class, kind or class name of a family."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         if node.func.id in ASKING:
             return bool(names_in(*node.args[1:]) & classes)
@@ -104,7 +104,7 @@ def asks(node: ast.AST, classes: set[str], kinds: set[str]) -> bool:
 
 
 def branches(source: str, classes: set[str], kinds: set[str]) -> list[int]:
-    """Returns the lines that ask."""
+    """Returns the line numbers of all branches on a class or kind of a family."""
     return sorted(
         {
             getattr(node, "lineno", 0)

@@ -1,4 +1,4 @@
-"""What tests of kills share."""
+"""Fixtures shared by the fault tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.integration.runs import start_command
 
 @pytest.fixture
 def start() -> Iterator[Callable[[list[str]], subprocess.Popen[str]]]:
-    """Starts a command; its processes are gone at the end."""
+    """Starts commands, and kills their process groups after the test."""
     started: list[subprocess.Popen[str]] = []
 
     def begin(command: list[str]) -> subprocess.Popen[str]:

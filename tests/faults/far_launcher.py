@@ -1,4 +1,4 @@
-"""A launcher whose acting processes find no run directory on their host."""
+"""A launcher whose acting processes cannot access the run directory."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tengen.remote import MIRROR_ROLES
 from tengen.roles import connect_to
 
 FAR = "TENGEN_TEST_FAR"
-"""The folder of the other host."""
+"""The environment variable with the folder that stands for the other host's disk."""
 
 
 class FarLauncher(LocalLauncher):
-    """Processes of this machine, some of them on mirrors."""
+    """Starts local processes; those with the roles ``MIRROR_ROLES`` use mirrors."""
 
     def __init__(self, config, run):
         super().__init__()

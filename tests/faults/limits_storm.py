@@ -1,17 +1,17 @@
-"""A store whose machine runs out of things, again and again.
+"""Stresses a store whose machine repeatedly runs out of disk, memory or other limits.
 
 ``limits_storm.py storm FOLDER FAULTS SEED [KIND ...]`` mounts small file systems in
-FOLDER for the kinds ``disk`` and ``shm``, so it runs in a mount namespace of its own;
-``limits_storm.py serve FOLDER DURABILITY`` is the store's process. After each fault
-every byte of every item that was acknowledged is compared with what its number says,
-and after each host that is lost, those that a checkpoint or a flush returned for.
+FOLDER for the kinds ``disk`` and ``shm``, so it needs its own mount namespace.
+``limits_storm.py serve FOLDER DURABILITY`` runs the store's process. After each fault,
+the storm compares every byte of every acknowledged item with the expected bytes; after
+a lost host, only the items that a checkpoint or a durable flush covered must remain.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-import encodings.idna  # noqa: F401 - not to be had later, by another user
+import encodings.idna  # noqa: F401 - cannot be imported later as another user
 import json
 import os
 import random
@@ -34,7 +34,7 @@ from tengen.store import Column, Sampler, Selector, Store, StoreConfig, TableCon
 
 SIZE = 700
 PATIENCE_S = 120.0
-# Nobody else's, so that the limit of its threads counts this one's alone.
+# A user ID without other processes, because the thread limit counts per user.
 USER = 61234
 DISK_BYTES = 64 << 20
 SHM_BYTES = 48 << 20
@@ -51,7 +51,7 @@ TABLE = TableConfig(
     max_items=100_000,
     steps_per_chunk=4,
 )
-# Of whose one item the greedy draw batches without end.
+# A table with one item, which greedy samplers sample in very large batches.
 GREEDY = dataclasses.replace(
     TABLE, name="greedy", sampler=Selector(kind="uniform"), max_items=1
 )
@@ -62,7 +62,7 @@ def bytes_of(number: int) -> np.ndarray:
 
 
 def serve(folder: Path, durability: str) -> None:
-    """Holds the store until its standard input ends, and then closes it."""
+    """Runs the store until standard input ends, then closes the store."""
     is_alone = os.geteuid() == 0 and durability.endswith("-alone")
     disk: dict[str, Any] = {
         "disk_bytes": 32 << 20,
@@ -94,7 +94,7 @@ def serve(folder: Path, durability: str) -> None:
 
 @contextlib.contextmanager
 def as_root() -> Iterator[None]:
-    """Does what another user may not; clients are of the store's own user."""
+    """Switches to the real user ID, root; clients run as the store's user otherwise."""
     before = os.geteuid()
     os.seteuid(os.getuid())
     try:
@@ -104,13 +104,13 @@ def as_root() -> Iterator[None]:
 
 
 def set_limit(kind: int, most: int) -> None:
-    """Sets a limit of this process; -1: none that it may not exceed."""
+    """Sets a soft limit of this process; -1 raises it to the hard limit."""
     _, hard = resource.getrlimit(kind)
     resource.setrlimit(kind, (hard if most < 0 else most, hard))
 
 
 class Machine:
-    """A store's process, its file systems, and the limits that it meets."""
+    """A store's process, its file systems and its resource limits."""
 
     def __init__(self, folder: Path, durability: str) -> None:
         self.folder = folder
@@ -141,7 +141,7 @@ class Machine:
         assert self.process.wait() == 0
 
     def lose(self) -> None:
-        """The host is lost, and with it what was in memory."""
+        """Kills the store and deletes its shared memory, like the loss of a host."""
         with as_root():
             self.process.send_signal(signal.SIGKILL)
             self.process.wait()
@@ -149,7 +149,7 @@ class Machine:
 
     @contextlib.contextmanager
     def full(self, name: str) -> Iterator[None]:
-        """Nothing more can be written to a file system."""
+        """Fills a file system until it has no free byte."""
         ballast = self.folder / name / "ballast"
         with ballast.open("wb", buffering=0) as file:
             for size in (1 << 20, 4096, 1):
@@ -187,7 +187,7 @@ class Machine:
 
 
 class Storm:
-    """Clients, an overloaded machine, and what must be there whatever happens."""
+    """Clients of an overloaded store, and the items that the store must not lose."""
 
     def __init__(self, folder: Path, kinds: list[str], seed: int) -> None:
         of_disk = ("disk", "host") if seed % 3 == 2 else ()
@@ -195,9 +195,9 @@ class Storm:
         self.rng = random.Random(seed)
         self.durability = ("checkpoint", "sync", "none")[seed % 3]
         self.machine = Machine(folder, self.durability + "-alone")
-        self.inserted: set[int] = set()  # of which a flush has returned
-        self.kept: set[int] = set()  # which outlive the host
-        self.doubtful: set[int] = set()  # of which a flush has failed
+        self.inserted: set[int] = set()  # flushed successfully
+        self.kept: set[int] = set()  # durable: survive the loss of the host
+        self.doubtful: set[int] = set()  # possibly stored, but their flush failed
         self.next = 0
         self.errors: dict[str, set[str]] = {kind: set() for kind in KINDS}
         self.kind = ""
@@ -220,7 +220,7 @@ class Storm:
         self.stores, self.writers = {}, {}
 
     def may_fail(self, work: Callable[[], object]) -> bool:
-        """A request either succeeds or is refused in one line."""
+        """Returns whether a request succeeds; an error must have one line."""
         refused = ""
         try:
             work()
@@ -233,7 +233,7 @@ class Storm:
         return not refused
 
     def insert(self, name: str, count: int = 12) -> bool:
-        """Inserts by a client; opens its writer again where it was refused."""
+        """Inserts items with a client; the call after an error reopens the writer."""
         numbers = range(self.next, self.next + count)
         self.next += count
 
@@ -266,19 +266,19 @@ class Storm:
         return True
 
     def until(self, work: Callable[[], bool]) -> None:
-        """What must succeed once there is room, does."""
+        """Repeats ``work`` until it succeeds, as it must after the fault has ended."""
         end = time.monotonic() + PATIENCE_S
         while not work():
             assert time.monotonic() < end, self.errors[self.kind]
             time.sleep(0.05)
 
     def check(self, name: str, needed: set[int]) -> None:
-        """Draws every item, and compares every byte."""
+        """Samples all items of the table and compares every byte."""
         seen: set[int] = set()
         table = self.stores[name].table("t")
         num_items = table.describe()["num_items"]
         with contextlib.closing(table.sampler(16, num_ahead=0)) as sampler:
-            # One from each sixteenth of the items, all of them equally likely.
+            # A batch has one item from each sixteenth; 40 passes find all items.
             for _ in range(40 * num_items // 16 + 40):
                 batch = sampler.sample(timeout_s=PATIENCE_S)
                 numbers = batch.columns["number"].ravel().tolist()
@@ -294,9 +294,9 @@ class Storm:
         assert seen <= self.inserted | self.doubtful
 
     def open_greedy(self, stack: contextlib.ExitStack) -> list[Sampler]:
-        """Opens samplers of the largest batches that the store takes."""
+        """Opens samplers with the largest batch that the store accepts."""
         store = stack.enter_context(Store.connect(self.machine.address))
-        # A disk's part of the memory must hold a batch's chunks at once.
+        # With a disk, all chunks of a batch must fit in the store's memory together.
         num_samples = 32_768 if self.durability == "none" else 4_000
         with store.writer("greedy", "greedy") as writer:
             writer.append({"number": np.int64(0), "x": bytes_of(0)})
@@ -310,13 +310,13 @@ class Storm:
         ]
 
     def be_greedy(self, samplers: list[Sampler]) -> None:
-        """Draws until the store has no memory for the next batch."""
+        """Samples until the store has no memory for the next batch."""
         for sampler in samplers:
             if not self.may_fail(lambda one=sampler: one.sample(PATIENCE_S)):  # type: ignore[misc]
                 break
 
     def crowd(self, count: int) -> None:
-        """Many clients at once, of which those beyond the limit are refused."""
+        """Connects up to ``count`` clients, until the store refuses one."""
         with contextlib.ExitStack() as stack:
             for _ in range(count):
 
@@ -348,14 +348,14 @@ class Storm:
         elif kind == "shm":
             with machine.full("shm"):
                 self.crowd(2)
-                # In memory alone the removers make room for what is inserted.
+                # Skipped without a disk, because removers then free memory for inserts.
                 for name in CLIENTS if self.durability != "none" else ():
                     self.insert(name)
         elif kind == "memory":
-            # Without a few MiB Python itself cannot let go of a lock that it took.
+            # Python itself needs a few MiB, even to release a lock.
             spare = self.rng.choice((6 << 20, 12 << 20, 40 << 20))
             with contextlib.ExitStack() as stack:
-                # Their threads are there before the limit is.
+                # The samplers' threads must exist before the limit applies.
                 greedy = self.open_greedy(stack)
                 most = (machine.status("VmSize") << 10) + spare
                 stack.enter_context(machine.limit(resource.RLIMIT_AS, most))
@@ -388,7 +388,7 @@ class Storm:
         self.until(self.checkpoint)
         self.check(self.rng.choice(CLIENTS), self.inserted)
         if "disk" in self.kinds:
-            # Rows reserve no space that the log and the states need.
+            # Rows must leave disk space for the log and the states.
             room = os.statvfs(machine.folder / "disk")
             assert room.f_bavail * room.f_frsize > DISK_BYTES // 2, room
 
@@ -400,7 +400,7 @@ class Storm:
             kind = self.kinds[index % len(self.kinds)]
             self.fault(kind)
             counts[kind] += 1
-        # Closed and opened once more.
+        # The items must survive a clean restart.
         self.disconnect()
         if self.durability != "none":
             self.machine.close()

@@ -1,8 +1,8 @@
-"""Pods without a cluster: namespaces of Linux that have what a manifest mounts.
+"""Pods without a cluster: Linux namespaces with the mounts of a manifest.
 
-Each has a network, processes, a host name and a root of its own. The root is read-only
-and has this machine's programs; ``/tmp`` and ``/dev/shm`` are the pod's, ``/runs`` is a
-folder that all have. A program is user 10001 and can get no more rights.
+Each pod has its own network, process, host name and mount namespaces. Its root is
+read-only and contains this machine's programs; ``/tmp`` and ``/dev/shm`` are private,
+and all pods share ``/runs``. Programs run as user 10001 and cannot gain privileges.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ exec chroot "$root" setpriv --reuid $USER_ID --regid $USER_ID --clear-groups \\
 
 
 class Pods:
-    """Pods of one job, by name, which reach each other by their names.
+    """The pods of one job, which resolve each other's host names.
 
     Args:
-        names: Of all of them.
-        domain: That follows a name, as the operator's Service has it.
-        folder: For roots and logs.
-        files: What is mounted from maps and secrets, by path; root's.
+        names: The names of all pods.
+        domain: The subdomain after each name, as in the operator's Service.
+        folder: The folder for roots and logs.
+        files: The contents of mounted config maps and secrets, by path; root owns them.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Pods:
         self._begin_network()
 
     def start(self, name: str, command: list[str], **variables: str) -> None:
-        """Starts a pod; what it prints goes to its log."""
+        """Starts a pod and writes its output to its log."""
         root = self._folder / "roots" / name
         root.mkdir(parents=True, exist_ok=True)
         words = {"HOME": "/tmp", "PATH": os.environ["PATH"], **variables}
@@ -106,7 +106,7 @@ class Pods:
         return self._running[name].poll() is None
 
     def end(self, name: str, most_s: float) -> int:
-        """Asks a pod's first process to end, as a kubelet does; returns its code."""
+        """Ends a pod with SIGTERM, as a kubelet does; returns its exit code."""
         process = self._running[name]
         os.kill(_first_process(process.pid), signal.SIGTERM)
         code = process.wait(most_s)
@@ -114,14 +114,14 @@ class Pods:
         return code
 
     def kill(self, name: str) -> None:
-        """Kills all processes of a pod at once."""
+        """Kills all processes of a pod."""
         process = self._running.pop(name)
-        # With the first process of a pod the kernel ends all others of it.
+        # The kernel kills a PID namespace when its first process ends.
         os.kill(_first_process(process.pid), signal.SIGKILL)
         process.wait()
 
     def wait(self, name: str, most_s: float) -> int:
-        """Waits for a pod to end by itself."""
+        """Waits until a pod's command ends; returns its exit code."""
         code = self._running[name].wait(most_s)
         del self._running[name]
         return code
@@ -169,7 +169,7 @@ class Pods:
         program.chmod(0o755)
 
     def _begin_network(self) -> None:
-        self.close()  # what an earlier call left
+        self.close()  # removes leftovers of an earlier call
         ip("link", "add", _BRIDGE, "type", "bridge")
         ip("link", "set", _BRIDGE, "up")
         for place, name in enumerate(self._names, 2):
@@ -184,12 +184,12 @@ class Pods:
 
 
 def _top(path: str) -> str:
-    """Returns the folder of the root that a path is in."""
+    """Returns the top-level folder that contains a path."""
     return "/" + Path(path).parts[1]
 
 
 def _first_process(outer: int) -> int:
-    """Returns the process that is the first of a pod: the child of unshare."""
+    """Returns the ID of a pod's first process, which is the child of ``unshare``."""
     for _ in range(200):
         children = Path(f"/proc/{outer}/task/{outer}/children").read_text().split()
         if children:

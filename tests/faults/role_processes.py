@@ -1,4 +1,4 @@
-"""The roles of a run as processes that a test kills, and what must hold afterwards."""
+"""Processes of a run's roles that a test kills, and checks of the run afterwards."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ SETTINGS = (
 )
 
 Game = tuple[int, int]
-"""Generation and index."""
+"""A game's generation, and its index in the generation."""
 
 
 def make_run(out: Path, *settings: str) -> RunDirectory:
-    """Makes a run and plays nothing."""
+    """Creates a run without playing games."""
     command = [sys.executable, "-m", "tengen", "train", "tictactoe", "--games", "0"]
     command += ["--out", str(out)]
     for setting in (*SETTINGS, *settings):
@@ -66,16 +66,16 @@ def make_run(out: Path, *settings: str) -> RunDirectory:
 
 @dataclass
 class RoleProcesses:
-    """The roles of one run; a place is a role's process, whichever it is now.
+    """The role processes of one run; each place in ``roles`` has one current process.
 
-    What they print is in ``<run>-logs``.
+    The folder ``<run>-logs`` has their output.
     """
 
     run: RunDirectory
     roles: tuple[str, ...] = ROLES
     num_kills: list[int] = field(default_factory=list)
     durable: dict[Game, str] = field(default_factory=dict)
-    """Games that were in a journal when a process was killed, and what they hold."""
+    """The games that were in a journal after a kill, with hashes of their contents."""
 
     def __post_init__(self) -> None:
         self.num_kills = [0] * len(self.roles)
@@ -96,16 +96,16 @@ class RoleProcesses:
             )
 
     def said(self, place: int) -> str:
-        """What a place printed so far."""
+        """Returns the output of all processes of a place so far."""
         return (self._logs / f"{self.roles[place]}-{place}.log").read_text()
 
     def check_alive(self) -> None:
-        """Nobody ended who was not told to."""
+        """Checks that all processes are running."""
         for place, child in enumerate(self._children):
             assert child.poll() is None, self.said(place)[-2000:]
 
     def kill(self, place: int) -> None:
-        """Kills a process, notes which games are durable, and starts it again."""
+        """Kills a process, records the durable games and restarts the process."""
         child = self._children[place]
         assert child.poll() is None, self.said(place)[-2000:]
         child.kill()
@@ -119,12 +119,12 @@ class RoleProcesses:
     def kill_at_random(
         self, rng: random.Random, num_kills: dict[str, int], most_s: float
     ) -> None:
-        """Kills each process of a role so often, in random order, at random instants.
+        """Kills processes in random order, at random instants.
 
         Args:
-            rng: Of both.
-            num_kills: By role.
-            most_s: Between two kills.
+            rng: The generator of the order and the instants.
+            num_kills: The number of kills of each process of a role, by role.
+            most_s: The maximum number of seconds between two kills.
         """
         order = [
             place
@@ -141,9 +141,10 @@ class RoleProcesses:
                 raise AssertionError(self.said(place)[-2000:])
 
     def end(self, numbers: tuple[int, ...] = ()) -> list[int]:
-        """Ends all of them, by signals or by STOP, and returns their exit codes.
+        """Ends all processes, with signals or with STOP, and returns their exit codes.
 
-        Waits until each is at work: one that begins in a stopped run refuses.
+        First waits until all processes have started, because a stopped run rejects new
+        processes.
         """
         wait_for(self._are_at_work)
         if not numbers:
@@ -157,7 +158,7 @@ class RoleProcesses:
         return codes
 
     def codes(self) -> list[int]:
-        """Waits for the end of all, who were asked to, and returns their exit codes."""
+        """Waits until all processes end, and returns their exit codes."""
         return [child.wait(timeout=900) for child in self._children]
 
     def _are_at_work(self) -> bool:
@@ -167,7 +168,7 @@ class RoleProcesses:
         return pids == {child.pid for child in self._children}
 
     def close(self) -> None:
-        """Leaves no process behind, whatever happened."""
+        """Kills all processes that still run."""
         for child in self._children:
             if child.poll() is None:
                 child.send_signal(signal.SIGKILL)
@@ -175,7 +176,7 @@ class RoleProcesses:
 
 
 def games_in_journals(run: RunDirectory) -> Iterator[tuple[Path, Game, str]]:
-    """Yields the games of every journal; one that is sealed meanwhile is left out."""
+    """Yields the games of all journals, except journals that are sealed meanwhile."""
     for path in sorted(find_files(run.experience, "selfplay-*/*/*.journal")):
         try:
             frames = read_journal(path).frames
@@ -191,7 +192,7 @@ def games_in_journals(run: RunDirectory) -> Iterator[tuple[Path, Game, str]]:
 
 
 def games_in_segments(run: RunDirectory) -> Iterator[tuple[Path, Game, str]]:
-    """Yields the games of every sealed segment."""
+    """Yields the games of all sealed segments."""
     for path in sorted(run.experience.glob("selfplay-*/*/[0-9]*.npz")):
         with SegmentReader(path) as reader:
             columns = reader.game_columns()
@@ -211,14 +212,14 @@ def _content(*columns: np.ndarray) -> str:
 
 
 def check_games(run: RunDirectory, durable: dict[Game, str]) -> int:
-    """Makes sure that no game was lost, doubled or changed, once nobody plays.
+    """Checks that no game was lost, duplicated or changed; no process may be playing.
 
     Args:
         run: The run.
-        durable: Games that were durable at some time.
+        durable: The games that were in a journal at some time.
 
     Returns:
-        Games of the run.
+        The number of games in the run.
     """
     found: dict[Game, str] = {}
     writers: dict[int, Path] = {}
@@ -240,10 +241,10 @@ def check_games(run: RunDirectory, durable: dict[Game, str]) -> int:
 
 
 def check_learner(run: RunDirectory) -> int:
-    """Makes sure that every checkpoint is whole, and the newest's order of segments.
+    """Checks that all checkpoints are complete and the newest has each segment once.
 
     Returns:
-        Segments in it.
+        The number of segments in the newest checkpoint.
     """
     for number in run.checkpoints.numbers():
         read_model(run.checkpoints.entry(number))
@@ -262,10 +263,10 @@ def check_learner(run: RunDirectory) -> int:
 
 
 def _check_shuffled(run: RunDirectory, checkpoint: SavedModel) -> dict[str, Any]:
-    """Makes sure that every turn is whole and the learner used each row once.
+    """Checks that each shuffle turn is complete and the learner used each row once.
 
     Returns:
-        The window that the newest turn was drawn from.
+        The state of the window that the newest turn was sampled from.
     """
     folder = run.shuffled
     numbers = folder.numbers()
@@ -288,10 +289,10 @@ def _check_shuffled(run: RunDirectory, checkpoint: SavedModel) -> dict[str, Any]
 
 
 def check_models(run: RunDirectory) -> int:
-    """Makes sure that every model is whole and no number is missing or taken twice.
+    """Checks that all models are complete, and that each number has one model.
 
     Returns:
-        Models that the gate accepted.
+        The number of models that the gate accepted.
     """
     numbers = []
     for folder in (run.models, run.candidates, run.rejected):
@@ -303,7 +304,7 @@ def check_models(run: RunDirectory) -> int:
 
 
 def check_leftovers(run: RunDirectory, num_writers: int) -> None:
-    """Makes sure that kills leave nothing behind that grows with their number."""
+    """Checks that the number of leftover files does not grow with the kills."""
     assert list(run.path.rglob(".tmp-*")) == []
     assert list(run.path.rglob("*.journal.tmp")) == []
     writers = sorted(run.experience.glob("selfplay-*"))

@@ -1,8 +1,9 @@
-"""A process that is killed.
+"""A server or client process of a store that tests kill.
 
-``store_client.py serve|serve-cold|serve-async|serve-sync|write|use ADDRESS LOG COUNT``;
-all but ``serve`` have memory for a tenth of what they hold, and the last two outlive
-their host. A writer notes how far the store has promised to keep what it was given.
+``store_client.py serve|serve-cold|serve-async|serve-sync|write|use ADDRESS LOG COUNT``.
+The servers except ``serve`` also use a disk and have little memory; the items of
+``serve-async`` and ``serve-sync`` survive the loss of the host. A writer logs the
+values that it has flushed.
 """
 
 import dataclasses
@@ -30,7 +31,7 @@ COLD_MEMORY_BYTES = 12 * 4096
 
 
 def serve(directory: Path, kind: str) -> None:
-    """Holds the store until it is killed; other hosts find it by a file beside it."""
+    """Runs the store until killed; writes its TCP address to the file ``address``."""
     is_cold = kind != "memory"
     disk = {
         "disk_bytes": 1 << 22,
@@ -54,7 +55,7 @@ def serve(directory: Path, kind: str) -> None:
 
 
 def write(store: Store, log: Path, count: int) -> None:
-    """Inserts the items 0 to count - 1, from where the last client was killed."""
+    """Inserts the items 0 to ``count`` - 1, except those of earlier clients."""
     with store.writer("writer", "queue") as writer, log.open("ab", 0) as file:
         for value in range(writer.next_sequence, count):
             writer.append({"value": np.int64(value)})
@@ -65,7 +66,7 @@ def write(store: Store, log: Path, count: int) -> None:
 
 
 def use(store: Store, log: Path) -> None:
-    """Uses batches for ever, and notes each before and after it is acknowledged."""
+    """Samples forever; logs each batch before and after its acknowledgement."""
     with log.open("ab", buffering=0) as file:
         for batch in store.table("queue").sampler(3):
             values = batch.columns["value"].astype("<i8").tobytes()

@@ -1,4 +1,4 @@
-"""Processes around a queue of numbers, and what they have logged of their uses."""
+"""Helpers that start the processes of a queue of numbers and read their logs."""
 
 import os
 import struct
@@ -13,7 +13,7 @@ from tengen.store import Store
 
 CLIENT = Path(__file__).with_name("store_client.py")
 BATCH = 3
-# Of a user's log: whether it was acknowledged, and the values of a batch.
+# A record of a user's log: a byte for before or after the acknowledgement, and a batch.
 RECORD_BYTES = 1 + 8 * BATCH
 USERS = ("use-0", "use-1")
 
@@ -30,7 +30,7 @@ def start(action: str, address: str, log: Path, count: int) -> subprocess.Popen:
 
 
 def read_log(log: Path) -> tuple[Counter, Counter]:
-    """Values whose use was announced, and those whose acknowledgement was sent."""
+    """Returns counts of values logged before, and after, their acknowledgement."""
     announced: Counter = Counter()
     sent: Counter = Counter()
     data = log.read_bytes() if log.exists() else b""
@@ -41,14 +41,14 @@ def read_log(log: Path) -> tuple[Counter, Counter]:
 
 
 def cut_torn_record(log: Path, num_bytes: int) -> None:
-    """A record that the kill cut short does not shift the next ones."""
+    """Removes a record that a kill truncated, so that later records stay aligned."""
     size = log.stat().st_size if log.exists() else 0
     if size % num_bytes:
         os.truncate(log, size - size % num_bytes)
 
 
 def promised(log: Path) -> int:
-    """The last value that the writer was told is kept; -1: none."""
+    """Returns the last value that the writer flushed, or -1."""
     cut_torn_record(log, 8)
     data = log.read_bytes() if log.exists() else b""
     return struct.unpack("<q", data[-8:])[0] if data else -1
@@ -61,16 +61,16 @@ def all_values(
     count: int,
     end: float,
 ) -> set[int]:
-    """Waits until nearly all values were used, and ends the clients.
+    """Waits until nearly all values are used, and kills the clients.
 
     Returns:
-        Those that were announced by users, and those that are left in the store.
+        The values that users sampled, and the values that are left in the store.
     """
     used: set[int] = set()
     while len(used) < count - BATCH + 1 and time.monotonic() < end:
         time.sleep(0.05)
         used = set().union(*(read_log(logs[name])[1] for name in USERS))
-    # The users may have caught up before it wrote the last ones.
+    # The users may have caught up before the writer inserted the last values.
     assert processes["write"].wait(max(end - time.monotonic(), 1.0)) == 0
     for name in logs:
         processes[name].kill()

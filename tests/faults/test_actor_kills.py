@@ -1,4 +1,4 @@
-"""Actors, inference and learner of an environment, killed while all work at once."""
+"""Actors, inference and the learner are killed while all work concurrently."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def command(out: Path, agent: str, *extra: str) -> list[str]:
 
 
 def acted(out: Path) -> NDArray[np.int64]:
-    """Returns how many turns each of two actors has taken."""
+    """Returns the number of turns of each of the two actors."""
     return np.bincount([turn["actor"] for turn in turns(out, "actor")], minlength=2)
 
 
@@ -79,7 +79,7 @@ def test_learning_goes_on_whoever_is_killed(out: Path, agent: str) -> None:
             os.kill(victim, signal.SIGKILL)
             wait_for(lambda n=number: len(events(out, "death")) > n)
             wait_for(lambda: process_of(out, role, index) not in (None, victim))  # noqa: B023
-            # Learner and actors have worked since, with answers.
+            # The learner and the actors must continue after the kill.
             num_learned, num_acted = len(turns(out, "learn")), acted(out)
             wait_for(lambda: len(turns(out, "learn")) > num_learned)  # noqa: B023
             wait_for(lambda: sum(acted(out) - num_acted) > 2)  # noqa: B023
@@ -98,7 +98,7 @@ def test_learning_goes_on_whoever_is_killed(out: Path, agent: str) -> None:
     assert steps == sorted(steps)
     assert all(turn["lag_steps"] >= 0 for turn in learned if turn.get("num_steps"))
 
-    # Another launcher goes on with the run, and knows what was played.
+    # Another launcher resumes the run with the earlier steps.
     before = learned[-1]["table"]["num_rows"]
     assert before > 0
     done = run_command(
@@ -115,7 +115,7 @@ def test_learning_goes_on_whoever_is_killed(out: Path, agent: str) -> None:
 def own(
     folder: Path, name: str, *extra: str, frames: str = "1M"
 ) -> subprocess.CompletedProcess[str]:
-    """Trains one of the suite's environments by actor processes."""
+    """Trains an environment from ``tests/environments.py`` with two actor processes."""
     source = Path(__file__).parents[1] / "environments.py"
     (folder / "my_envs.py").write_text(source.read_text())
     words = [sys.executable, "-P", "-m", "tengen", "train", f"my_envs:{name}"]

@@ -1,4 +1,4 @@
-"""Actors, inference and learner of an environment, killed together, early and often."""
+"""Actors, inference and the learner are killed together, during startup, and often."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SOAK_ACTORS = 4
 
 
 def kill(out: Path, *victims: tuple[str, int]) -> None:
-    """Kills processes that are there, at once."""
+    """Kills running processes together."""
     found = [process_of(out, role, index) for role, index in victims]
     assert None not in found
     for number in found:
@@ -38,7 +38,7 @@ def kill(out: Path, *victims: tuple[str, int]) -> None:
 
 
 def work_goes_on(out: Path) -> None:
-    """Waits until the learner has learned and actors have acted since now."""
+    """Waits until the learner and the actors have finished new turns."""
     num_learned, num_acted = len(turns(out, "learn")), acted(out).sum()
     wait_for(lambda: len(turns(out, "learn")) > num_learned)
     wait_for(lambda: acted(out).sum() > num_acted + 2)
@@ -55,7 +55,7 @@ def test_kills_at_once_in_a_start_and_in_a_checkpoint(
     tmp_path: Path, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "run"
-    # Each learner's process dies in the middle of its third checkpoint.
+    # Each learner process dies while it writes its third checkpoint.
     monkeypatch.setenv("TENGEN_FAULT", "publish.written:3:checkpoints/")
     run = start(command(out, "ppo", "--actors", "2", "--frames", "10M"))
 
@@ -71,7 +71,7 @@ def test_kills_at_once_in_a_start_and_in_a_checkpoint(
     victim = process_of(out, "actor", 1)
     kill(out, ("actor", 1))
     wait_for(lambda: process_of(out, "actor", 1) not in (None, victim))
-    kill(out, ("actor", 1))  # before it has imported anything
+    kill(out, ("actor", 1))  # during its startup
     wait_for(lambda: deaths("actor") == 3)
     work_goes_on(out)
     end(run)
@@ -110,7 +110,7 @@ def test_learning_goes_on_through_two_minutes_of_kills(
     work_goes_on(out)
     frames = read_actor_counts(RunDirectory(out))["num_rows"]
     wait_for(lambda: turns(out, "learn")[-1]["table"]["num_rows"] >= frames)
-    # What the agent scores after the kills is more than a random one's, about 22.
+    # The agent must score clearly more than a random policy, whose return is about 22.
     wait_for(lambda: (turns(out, "actor")[-1]["mean_return"] or 0) > 60)
     end(run)
     dead = [death["role"] for death in events(out, "death")]

@@ -1,4 +1,4 @@
-"""Roles of environments by themselves: processes that meet in the run directory."""
+"""Standalone role processes of an environment run, without a runner."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_roles_in_terminals_of_their_own_make_models_that_know_their_frames(
     run = RunDirectory(out)
 
     def frames_of_model() -> int:
-        """Returns what the newest model says it was learned from."""
+        """Returns the number of frames that the newest model was trained on."""
         number = run.models.latest()
         if number is None:
             return 0
@@ -55,9 +55,9 @@ def test_roles_in_terminals_of_their_own_make_models_that_know_their_frames(
     for role in roles:
         _, errors = role.communicate(timeout=900)
         assert (role.returncode, errors) == (0, "")
-    # Models know frames, though no runner is there to tell the learner of them.
+    # The model must record its frames although no runner reports them to the learner.
     assert 2000 < frames_of_model() <= read_actor_counts(run)["num_rows"]
-    # Curves have one return of both, for which each says which it is.
+    # Each actor's events have its index, so that curves can average both actors.
     files = run.events.glob("actor-command-*.jsonl")
     acted = [e for path in files for e in read_events(path) if e["kind"] == "turn"]
     assert {event["index"] for event in acted} == {0, 1}

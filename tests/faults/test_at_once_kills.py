@@ -1,6 +1,6 @@
-"""A run whose roles all work at once, and whose processes are killed or told to end.
+"""Processes of a run with concurrent roles are killed or stopped.
 
-What was durable when a process was killed must be in the run for ever, once, as it was.
+Each game that was durable before a kill must stay in the run, once and unchanged.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tests.integration.runs import (
 )
 
 ROLES = ("selfplay", "learn", "export", "gate", "rate")
-# Each of them has something to do again and again.
+# With these settings each role has frequent turns.
 BUSY = (
     *SETTINGS,
     "agent.rating.time_share=0.5",
@@ -51,7 +51,7 @@ def command(out: Path, *extra: str, settings: tuple[str, ...] = BUSY) -> list[st
 
 
 def process_of(run: RunDirectory, role: str) -> int | None:
-    """Returns the number of the process that has a role now."""
+    """Returns the ID of the current process of a role."""
     if role == "selfplay":
         holder = lock_holder(run.experience / "selfplay-0" / "lock")
     else:
@@ -64,7 +64,7 @@ def deaths(out: Path, role: str) -> list[str]:
 
 
 def models_that_went_on(run: RunDirectory) -> set[int]:
-    """Returns the models that took over games in the middle, as journals say."""
+    """Returns the models that took over games in progress, read from the journals."""
     found: set[int] = set()
     for path in run.experience.glob("selfplay-*/*/*.journal"):
         for frame in read_journal(path).frames:
@@ -74,7 +74,7 @@ def models_that_went_on(run: RunDirectory) -> set[int]:
 
 
 def goes_on(out: Path, role: str) -> Callable[[], bool]:
-    """Whether a role has finished a turn since this was called."""
+    """Returns a function that tells if a role has finished a turn since this call."""
     before = len(turns(out, role))
     return lambda: len(turns(out, role)) > before
 
@@ -99,7 +99,7 @@ def test_a_kill_of_every_role(
     assert {role: deaths(out, role) for role in ROLES} == {
         role: ["signal 9"] for role in ROLES
     }
-    # Another one is refused while it goes on.
+    # A second runner is rejected while the first one works.
     done = run_command(command(out))
     assert done.returncode == 2
     assert "is in use by process" in done.stderr
@@ -141,7 +141,7 @@ def test_whatever_ends_it_saves_the_games_and_either_launcher_goes_on(
     durable = {game: content for _, game, content in games_in_journals(run)}
     kept = {index for _, index in durable}
     assert kept
-    # Inline goes on with the generation, and so does this launcher after it.
+    # The inline launcher resumes the generation; then the local launcher continues.
     num_games = max(kept) + 25
     length = f"agent.actor.games_per_generation={num_games}"
     for launcher, generation in (("inline", 1), ("local", 2)):
@@ -167,7 +167,6 @@ def test_a_role_that_dies_at_every_turn_ends_the_run_and_is_named(
         done.stderr
     )
     assert len(deaths(out, "export")) == 4
-    # Nobody is left behind.
     assert {role: process_of(RunDirectory(out), role) for role in ROLES} == (
         dict.fromkeys(ROLES)
     )
@@ -189,9 +188,9 @@ def test_a_role_that_refuses_ends_the_run_with_its_line(tmp_path: Path) -> None:
 def test_a_model_that_comes_in_the_middle_of_a_generation_plays_on(
     tmp_path: Path, start: Callable[[list[str]], subprocess.Popen[str]]
 ) -> None:
-    """The learner has games to learn from while a generation without end goes on."""
+    """The learner trains on generation 1 while generation 2 never ends."""
     out = tmp_path / "run"
-    # Of the first games nothing is learned yet, though their rows may be used often.
+    # The learner cannot start with the first games, because min_rows is too high.
     more = ("store.limiter.samples_per_row=64", "learner.epoch_samples=96")
     waits = (*BUSY, *more, "store.min_rows=100000")
     done = run_command(train_command(out, 24, settings=waits))
@@ -204,6 +203,6 @@ def test_a_model_that_comes_in_the_middle_of_a_generation_plays_on(
     assert child.returncode == 0
     recorded = models_that_went_on(run)
     (turn,) = [turn for turn in turns(out, "selfplay") if turn["generation"] == 2]
-    # In games that end before a newer model comes nobody goes on.
+    # A model takes over no game if all games end before the model arrives.
     assert recorded <= set(turn["models"][1:])
     assert turn["models"] == sorted(turn["models"])

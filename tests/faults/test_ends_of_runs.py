@@ -1,6 +1,6 @@
-"""How runs end: with everything saved, whatever an environment does meanwhile.
+"""Runs save everything when they end, even if an environment crashes or hangs.
 
-And that nothing is left of one whose terminal is closed or whose runner is killed.
+No process remains after the terminal is closed or the runner is killed.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ pytest.importorskip("gymnasium")
 ENVIRONMENTS = Path(__file__).parents[1] / "environments.py"
 LONG_S = 300
 END_S = 20.0
-"""Seconds of a run's own processes for its end: five of grace, and the work of it."""
+"""Maximum seconds for a run to end, as ``wait_own_s`` counts; includes 5 s of grace."""
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A working directory with ``my_envs.py`` in it."""
+    """A working directory that contains ``my_envs.py``."""
     (tmp_path / "my_envs.py").write_text(ENVIRONMENTS.read_text())
     return tmp_path
 
@@ -63,7 +63,7 @@ def test_a_run_ends_well_whatever_its_environment_does_when_it_is_closed(
 
 
 def living(folder: Path) -> set[int]:
-    """The processes that work in a folder."""
+    """Returns the IDs of the processes whose working directory is ``folder``."""
     found = set()
     for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -74,7 +74,7 @@ def living(folder: Path) -> set[int]:
 
 @pytest.fixture
 def gone(folder: Path) -> Iterator[None]:
-    """Ends what a failing test leaves."""
+    """Kills the processes that a failed test leaves."""
     yield
     for number in living(folder):
         with contextlib.suppress(ProcessLookupError):
@@ -96,7 +96,7 @@ def spins(folder: Path) -> bool:
 def test_a_killed_runner_leaves_no_process(
     folder: Path, extra: tuple[str, ...]
 ) -> None:
-    """Not even one whose environment keeps the interpreter's lock for ever."""
+    """A process ends even if its environment never releases the GIL."""
     words = (*extra, "--frames", "1M", "--set", "agent.actor.step_timeout_s=600")
     child = subprocess.Popen(
         command("Spinning", *words), cwd=folder, stdout=subprocess.DEVNULL
@@ -114,11 +114,11 @@ def test_a_killed_runner_leaves_no_process(
 def test_a_closed_terminal_ends_every_process_with_everything_saved(
     folder: Path, name: str
 ) -> None:
-    """In the middle of the work, and in the middle of the start."""
+    """The terminal is closed during training (Plain) or during startup (Waiting)."""
     ours, theirs = pty.openpty()
     settings = ("--set", "agent.actor.num_envs=1", "--set", "agent.unroll_length=16")
     words = ("--frames", "10M", *settings)
-    # Those that are asked for their spaces, by the runner and by the role's process.
+    # Releases the first two instances, which only report their spaces.
     for number in range(2):
         (folder / f"go-{number}").touch()
     child = subprocess.Popen(
@@ -162,7 +162,7 @@ def test_a_closed_terminal_ends_every_process_with_everything_saved(
 @needs_proc
 @pytest.mark.usefixtures("gone")
 def test_a_stop_ends_what_a_half_made_environment_has_started(folder: Path) -> None:
-    (folder / "go-0").touch()  # the runner's, which asks for its spaces
+    (folder / "go-0").touch()  # releases the runner's instance, which reports spaces
     words = ("--frames", "10M", "--set", "agent.actor.num_envs=1")
     child = subprocess.Popen(
         command("Simulated", *words), cwd=folder, stdout=subprocess.DEVNULL
@@ -177,8 +177,8 @@ def test_a_stop_ends_what_a_half_made_environment_has_started(folder: Path) -> N
     assert child.returncode == 130
 
 
-# Makes its standard input the terminal of its session, as a terminal's shell has it.
-# A shell of a terminal ignores no signal, though nohup around the tests may.
+# Makes standard input the controlling terminal of the session. Restores SIGHUP, which
+# is ignored if the tests run under nohup.
 IN_TERMINAL = """
 import fcntl, os, signal, sys, termios
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
@@ -188,7 +188,7 @@ os.execv(sys.argv[1], sys.argv[1:])
 
 
 def read_all(terminal: int) -> bool:
-    """Reads what was printed, so that the printer is not made to wait."""
+    """Drains the terminal, so that writers do not block; returns true."""
     os.set_blocking(terminal, False)
     with contextlib.suppress(BlockingIOError):
         while os.read(terminal, 1 << 16):

@@ -1,4 +1,4 @@
-"""Runs whose acting processes work on mirrors: hosts that share no disk."""
+"""Runs whose acting processes use mirrors, like hosts that share no disk."""
 
 from __future__ import annotations
 
@@ -81,9 +81,8 @@ def test_two_players_that_share_no_disk_with_the_learner(tmp_path, far):
     assert [death["role"] for death in events(out, "death")] == ["selfplay"]
     assert check_learner(run) >= 10
     assert check_models(run) >= 2
-    # Who ends with no generation half played gives its place back.
+    # A process that ends without an unfinished generation releases its mirror.
     assert read_mirrors(run) == []
-    # Whatever a process printed is at the run, beside the others' logs.
     assert not pids_of("selfplay", far)
 
 
@@ -102,7 +101,7 @@ def test_actors_that_share_no_disk_with_the_learner(tmp_path, far):
     )
     assert report["exit_code"] == 0
     run = RunDirectory(out)
-    # Two files of this host, of what was made on the other.
+    # The run has the step counts of both far actors.
     assert sorted(path.name for path in find_files(run.actors, "*")) == ["0", "1"]
     assert 20_000 <= read_actor_counts(run)["num_rows"] <= 40_000
     assert run.models.numbers()[-1] > 0

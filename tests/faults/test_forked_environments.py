@@ -1,4 +1,4 @@
-"""An environment that forks a process which outlives the role, as simulators do."""
+"""Environments that, like simulators, fork processes that outlive the role."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_role_begins_again_beside_what_its_environment_forked(tmp_path: Path) 
         children = {int(line) for line in (tmp_path / "children").read_text().split()}
         assert run.returncode == 0, printed.read_text()
         assert [death["how"] for death in events(out, "death")] == ["signal 9"]
-        # They were there all the time.
+        # The forked processes must still exist.
         for child in children:
             os.kill(child, 0)
     finally:

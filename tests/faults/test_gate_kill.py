@@ -1,4 +1,4 @@
-"""A gate that is killed in its match goes on with the games that were finished."""
+"""A gate that is killed during a match resumes with the finished games."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GATE = {
 
 @pytest.fixture
 def run(tmp_path: Path) -> RunDirectory:
-    """A run whose candidate waits for a match."""
+    """A run with a candidate that awaits its match."""
     out = tmp_path / "run"
     done = run_command(train_command(out, 24))
     assert done.returncode == 0, done.stderr
@@ -39,7 +39,7 @@ def run(tmp_path: Path) -> RunDirectory:
 
 
 def gate(run: RunDirectory, *, fault: str | None = None, threads: int = 2) -> str:
-    """Runs one turn of the gate; returns its last line, nothing where it died."""
+    """Runs one turn of the gate; returns its last line, or "" if ``fault`` kills it."""
     command = [sys.executable, "-m", "tengen", "gate", str(run.path)]
     command += ["--once", "--json", "--threads", str(threads)]
     done = run_command(command, fault=fault)
@@ -56,7 +56,7 @@ def test_the_same_verdict_and_no_game_twice(run: RunDirectory, tmp_path: Path) -
     shutil.copytree(run.path, other.path)
     whole = json.loads(gate(other, threads=1))["last"]
 
-    # While it plays, then when the verdict's games are half published.
+    # Killed twice during the match, then while the games are published.
     journals = run.eval / "gate-000001"
     indices: list[int] = []
     for number, fault in enumerate(
@@ -81,7 +81,7 @@ def test_the_same_verdict_and_no_game_twice(run: RunDirectory, tmp_path: Path) -
 
 @pytest.mark.soak
 def test_killed_while_it_passes_over_older_candidates(run: RunDirectory) -> None:
-    """Three candidates of one model; each kill comes after one of them has moved."""
+    """Two of three equal candidates are rejected, with a kill after each rejection."""
     for number in (2, 3):
         shutil.copytree(run.candidates.entry(1), run.candidates.entry(number))
     content = run.read_run()

@@ -1,4 +1,4 @@
-"""Hosts that share no disk, as network namespaces: cut off, lost, restarted."""
+"""Hosts without a shared disk, as network namespaces: disconnected, lost, restarted."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CUT_S = 60
 
 
 class Hosts:
-    """Namespaces that reach each other by a bridge; a process runs in one of them."""
+    """Hosts: network namespaces that are connected by a bridge, and their processes."""
 
     def __init__(self, names: list[str], logs: Path) -> None:
         self._logs = logs
@@ -63,7 +63,7 @@ class Hosts:
     def start(
         self, name: str, *words: str, has_memory: bool = False, **env: str
     ) -> subprocess.Popen[bytes]:
-        """Starts a process there, which may share no memory with any other."""
+        """Starts a process on a host, in its own shared memory if ``has_memory``."""
         command = ["ip", "netns", "exec", f"tg-{name}"]
         if has_memory:
             own = 'mount -t tmpfs tmpfs /dev/shm && exec "$@"'
@@ -80,14 +80,14 @@ class Hosts:
         return process
 
     def cut(self, name: str) -> None:
-        """Nothing reaches the host any more, and nobody is told."""
+        """Disconnects a host silently."""
         ip("link", "set", f"tg{name}", "down")
 
     def mend(self, name: str) -> None:
         ip("link", "set", f"tg{name}", "up")
 
     def lose(self, name: str) -> None:
-        """The host dies, with all that works there."""
+        """Kills all processes of a host."""
         for process in self._processes.pop(name, []):
             process.kill()
             process.wait()
@@ -160,10 +160,10 @@ def test_games_of_two_hosts_come_once(tmp_path, hosts, certificate):
     hosts.cut("far")
     time.sleep(CUT_S)
     played = [int(p.stem) for p in find_files(far.experience, "*/*/*.npz")]
-    assert max(played) > newest  # it went on meanwhile
+    assert max(played) > newest  # self-play continued while disconnected
     hosts.mend("far")
     wait_for(lambda: find_files(run.experience, f"*/*/{max(played):06d}.npz"))
-    # The run's host dies, and comes back.
+    # The run's host is lost and restarted.
     hosts.lose("home")
     time.sleep(5)
     start_home()
@@ -197,12 +197,12 @@ def test_a_learner_of_another_host_is_cut_off_and_comes_back(
     run = make_run(tmp_path / "run", *listening(hosts, certificate), two)
     for role in ("learn", "export", "gate", "selfplay"):
         hosts.start("home", role, str(run.path))
-    # It has the run directory, and reaches the leader by the network alone.
+    # The follower has the run directory but can reach the leader only by network.
     words = ("learn", str(run.path), "--index", "1")
     hosts.start("far", *words, has_memory=True)
 
     def learn_by(number: int) -> Callable[[], bool]:
-        """Whether so many learners have made steps since this was called."""
+        """Returns a function that tells if ``number`` learners have made new steps."""
         start_s = time.time()
         path = run.path / "events" / "learn-command-1.jsonl"
 
@@ -219,8 +219,8 @@ def test_a_learner_of_another_host_is_cut_off_and_comes_back(
 
     wait_for(learn_by(2))
     hosts.cut("far")
-    # The connection to its door is dead after 25 s; a follower that lives and says
-    # nothing would be waited for 330 s.
+    # The leader detects a dead connection after 25 s, although it would wait 330 s for
+    # a connected follower that is silent.
     wait_for(learn_by(1))
     hosts.mend("far")
     wait_for(learn_by(2))
@@ -263,7 +263,7 @@ def test_an_actor_of_another_host_is_cut_off_and_comes_back(
     count, before = far_frames(), frames()
     time.sleep(CUT_S)
     assert far_frames() == count
-    assert frames() > before  # the other one goes on
+    assert frames() > before  # the other actor continued
     hosts.mend("far")
     wait_for(lambda: far_frames() > count)
     stop(run)

@@ -1,4 +1,4 @@
-"""Environments in turns, whose one process is killed, or cannot save at the end."""
+"""The single process of an environment run is killed, or cannot save at the end."""
 
 from __future__ import annotations
 
@@ -54,15 +54,14 @@ def test_a_kill_costs_seconds_and_no_frame_of_the_budget(
     assert [death["how"] for death in events(out, "death")] == ["signal 9"]
     after = [turn for turn in learned(out) if turn["time_s"] > death_s(out)]
     steps = [turn["total_steps"] for turn in after]
-    # It went on from the last checkpoint, of the first turn.
+    # The learner resumed from the last checkpoint, which the first turn wrote.
     assert steps[0] < learned(out)[2]["total_steps"] + after[0]["num_steps"]
     assert steps == sorted(steps)
-    # What was lost was made again, so that the call has its frames.
+    # The lost frames were repeated, so the call reaches its budget.
     num_rows = turns(out, "learn")[-1]["table"]["num_rows"]
     assert FRAMES <= num_rows < 1.5 * FRAMES
     found = [row["agent_steps"] for row in read_curve(RunDirectory(out))]
     assert found == sorted(set(found))
-    # Another call takes what is there and goes on.
     done = run_command(command(out, agent, 1_000))
     assert done.returncode == 0, done.stderr
     assert turns(out, "learn")[-1]["table"]["num_rows"] >= num_rows + 1_000
@@ -86,7 +85,7 @@ def test_a_stop_saves_every_step_that_was_made(tmp_path: Path) -> None:
     done = run_command(command(out, "ppo", 1_000))
     assert done.returncode == 0, done.stderr
     after = learned(out)[learned(out).index(before) + 1]
-    # The last checkpoint in the midst was that of the first turn.
+    # The stop wrote a checkpoint; the last one before it was that of the first turn.
     assert after["total_steps"] > before["total_steps"]
 
 

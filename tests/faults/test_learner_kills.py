@@ -1,4 +1,4 @@
-"""Two learners of a run, the one that follows killed, and then the one that leads."""
+"""A run with two learners, whose follower and leader are killed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ pytestmark = [
 def environment(out: Path, *extra: str) -> list[str]:
     pytest.importorskip("gymnasium")
     command = train_command(out, 0, *extra, settings=(*SETTINGS, TWO))
-    # It trains another task, by frames.
+    # Replaces the task and its budget in games with CartPole.
     place = command.index("--games")
     command[place : place + 2] = ["--agent", "vtrace", "--threads", "2"]
     command[command.index("tictactoe")] = "CartPole-v1"
@@ -49,7 +49,7 @@ def game(out: Path, *extra: str) -> list[str]:
 
 
 def two_learn(out: Path) -> Callable[[], bool]:
-    """Whether two learners have made steps since this was called."""
+    """Returns a function that tells if two learners have made steps since this call."""
     before = len(learned(out))
     return lambda: any(turn["num_learners"] == 2 for turn in learned(out)[before:])
 
@@ -86,14 +86,14 @@ def test_a_learner_that_is_killed_ends_a_step_and_not_the_run(
         if run.poll() is None:
             os.killpg(run.pid, signal.SIGKILL)
             run.communicate()
-    # Of the process that leads whichever of its roles had a turn.
+    # The reported role is not checked, because the leader's process has several roles.
     assert [death["how"] for death in events(out, "death")] == ["signal 9"] * 3
     steps = [turn["total_steps"] for turn in learned(out)]
     assert steps == sorted(steps)
     directory = RunDirectory(out)
     newest = directory.checkpoints.latest()
     assert newest is not None
-    # The batch is the same with one learner and two.
+    # The batch size does not depend on the number of learners.
     model = read_model(directory.checkpoints.entry(newest))
     batch = 32 if command is game else 16
     assert model.num_samples == batch * model.num_steps
@@ -114,6 +114,6 @@ def test_a_budget_in_frames_is_kept_with_two_learners(out: Path) -> None:
     newest = directory.checkpoints.latest()
     assert newest is not None
     model = read_model(directory.checkpoints.entry(newest))
-    # Every item of the queue was learned from, but for those that fill no batch.
+    # The learner used all items of the queue, except a last incomplete batch.
     table = model.extra["table"]
     assert 0 <= table["num_seen"] - model.num_samples < 16

@@ -1,4 +1,4 @@
-"""Full disks, and limits of memory, threads and descriptors: nobody's bytes change."""
+"""Full disks and limits of memory, threads and descriptors change no stored byte."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 STORM = Path(__file__).with_name("limits_storm.py")
-# What the server's own refusals name; a client that refuses by itself shows nothing.
+# Parts of the server's error messages; a client's own errors would prove nothing.
 SAID = {
     "memory": "memory (of the process)",
     "threads": "thread (of ",
@@ -28,14 +28,14 @@ SAID = {
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    # A socket's path is short.
+    # tmp_path is too long for a socket's path.
     path = Path(tempfile.mkdtemp(prefix="tengen-storm-"))
     yield path
     shutil.rmtree(path)
 
 
 def namespace() -> list[str]:
-    """Returns what runs a command that may mount file systems for itself."""
+    """Returns a command prefix that gives a command its own mount namespace."""
     if sys.platform != "linux" or shutil.which("unshare") is None:
         pytest.skip("file systems of a process's own need Linux's unshare")
     mount = ["mount", "-t", "tmpfs", "tmpfs", "/mnt"]
@@ -57,7 +57,7 @@ def run_storm(folder: Path, words: list[str], *kinds: str) -> dict[str, Any]:
     try:
         out, errors = run.communicate(timeout=1800)
     finally:
-        # The store's process too, where the clients have failed.
+        # Also kills the store's process if the clients have failed.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(run.pid, signal.SIGKILL)
     assert run.returncode == 0, out + errors
@@ -79,10 +79,10 @@ def storm(folder: Path, num_faults: int, seed: int) -> list[str]:
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of a process that runs")
 @pytest.mark.parametrize("kind", ["memory", "threads", "descriptors", "host"])
 def test_a_limit_ends_the_request_that_meets_it_alone(folder: Path, kind: str) -> None:
-    # Batches are largest without a disk, which bounds them by chunks.
+    # Seed 2 uses no disk, so batches can be large enough to exceed the memory limit.
     seed = 2 if kind == "memory" else 0
     told = run_storm(folder, storm(folder, 2, seed), kind)
-    # The limit of threads is not for the user root.
+    # The thread limit does not apply to root.
     is_met = kind != "host" and (kind != "threads" or told["threads_limited"])
     assert any(SAID[kind] in line for line in told["refused"][kind]) == is_met
 
@@ -93,12 +93,12 @@ def test_each_fault_ends_one_request_and_changes_nobody_elses_bytes(
 ) -> None:
     told = run_storm(folder, [*namespace(), *storm(folder, 6, seed)])
     assert sum(told["faults"].values()) == 6
-    # What was refused, was refused for the fault.
+    # All errors must be caused by the fault.
     of_disk = told["refused"]["disk"]
     assert bool(of_disk) == ("disk" in told["faults"])
     reasons = ("will not outlive its host", "has no room for")
     assert [line for line in of_disk if not any(r in line for r in reasons)] == []
-    # Threads need memory too.
+    # Without memory, the store can also fail to start a thread.
     assert any(
         SAID[kind] in line
         for line in told["refused"]["memory"]

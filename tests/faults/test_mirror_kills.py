@@ -1,4 +1,4 @@
-"""Self-play on hosts without the run directory, which are killed and cut off."""
+"""Self-play hosts without the run directory are killed and disconnected."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from tests.faults.role_processes import (
 )
 from tests.integration.runs import wait_for
 
-SERVICE = 2  # the run's service is so many ports above launch.listen
+SERVICE = 2  # offset of the run service's port from launch.listen
 
 
 class Road:
-    """A way to the host that can be cut: a port that passes bytes on."""
+    """A TCP proxy to the host that can drop all data."""
 
     def __init__(self, host_port: int) -> None:
         self._host_port = host_port
@@ -55,7 +55,7 @@ class Road:
         with contextlib.suppress(OSError):
             while data := source.recv(65536):
                 if self.is_cut.is_set():
-                    continue  # as on a network that drops everything
+                    continue  # drops the data
                 sink.sendall(data)
         for end in (source, sink):
             with contextlib.suppress(OSError):
@@ -66,7 +66,7 @@ class Road:
 
 
 class FarPlay:
-    """A process that plays on a mirror, on another host as far as it knows."""
+    """A self-play process on a mirror, which reaches the run only through a proxy."""
 
     def __init__(self, folder: Path, road: Road, token: str) -> None:
         self.folder = folder
@@ -97,7 +97,7 @@ class FarPlay:
 
 
 def free_ports() -> int:
-    """Returns a port whose two next ones are free too."""
+    """Returns the first of three consecutive free ports."""
     for port in range(21000 + os.getpid() % 9000, 60000, 3):
         with contextlib.ExitStack() as held, contextlib.suppress(OSError):
             for one in range(port, port + 3):
@@ -115,12 +115,12 @@ def far_play(tmp_path: Path) -> Iterator[list[FarPlay]]:
 
 
 def num_claimed(run: RunDirectory, far: FarPlay) -> int:
-    """Returns how many generations a mirror has the numbers of."""
+    """Returns the number of generations that a mirror has claimed."""
     return num_files(run, far, "journal")
 
 
 def sealed_by(run: RunDirectory, far: FarPlay) -> int:
-    """Returns how many generations of a mirror are at the host."""
+    """Returns the number of a mirror's sealed generations at the host."""
     return num_files(run, far, "npz")
 
 
@@ -150,16 +150,17 @@ def test_games_come_once_from_hosts_that_are_killed_and_cut_off(
         ]
         first, second = far_play
         wait_for(lambda: all(sealed_by(run, far) >= 1 for far in far_play))
-        # Numbers for an hour, which is many of such small generations.
+        # A mirror claims numbers for an hour, over 100 of these small generations.
         wait_for(lambda: num_claimed(run, second) > 100)
-        # The mirror knows of them once it sends again: it asks one thing at a time.
+        # A mirror sends one request at a time, so when it sends games again it has
+        # received the claimed numbers.
         num_here = sealed_by(run, second)
         wait_for(lambda: sealed_by(run, second) > num_here)
         durable = first.durable()
         first.kill()
         durable |= first.durable()
         first.start()
-        # Cut off while the host is killed too; it plays on with what it has.
+        # The second mirror is disconnected and the learner killed; self-play continues.
         roads[1].is_cut.set()
         num_here = sealed_by(run, second)
         folder = RunDirectory(second.folder)
@@ -178,7 +179,7 @@ def test_games_come_once_from_hosts_that_are_killed_and_cut_off(
         before = sealed_by(run, first)
         wait_for(lambda: sealed_by(run, second) > num_here + 1)
         wait_for(lambda: sealed_by(run, first) > before)
-        # Lost for good: what it had sent is there.
+        # The first mirror is lost for good; the games that it had sent must remain.
         sent = {game for _, game, _ in games_in_segments(run)}
         first.kill()
         run.request_stop()
@@ -199,7 +200,7 @@ def test_games_come_once_from_hosts_that_are_killed_and_cut_off(
     for indices in by_generation.values():
         assert indices == list(range(GAMES))
     assert sent <= found.keys()
-    # The second host ended as it should: all of its games are here, sealed or not.
+    # The second host ended normally, so the run has all of its games.
     here = {**found, **{game: content for _, game, content in games_in_journals(run)}}
     for game, content in second.durable().items():
         assert here[game] == content

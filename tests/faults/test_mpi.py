@@ -1,4 +1,4 @@
-"""Runs by the ranks of a real ``mpirun``, which are killed."""
+"""Runs on the ranks of a real ``mpirun``, which are killed."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ def command(out: Path, num_ranks: int, games: int, *extra: str) -> list[str]:
     mpirun = ["mpirun", "--oversubscribe", "-n", str(num_ranks)]
     if os.geteuid() == 0:
         mpirun.insert(1, "--allow-run-as-root")
-    # As the command tengen: the working directory is in nobody's search path.
+    # Like the command tengen, -P keeps the working directory out of sys.path.
     return [*mpirun, made[0], "-P", *made[1:]]
 
 
 def processes(out: Path, *, roles: bool) -> dict[int, int]:
-    """Returns the ranks of a run, or its role processes: rank of ``mpirun`` by id."""
+    """Returns the MPI ranks of the rank or role processes of a run, by process ID."""
     found = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             words = (folder / "cmdline").read_bytes().split(b"\0")
             variables = (folder / "environ").read_bytes().split(b"\0")
         except OSError:
-            continue  # it has just ended
+            continue  # the process has just ended
         is_role = b"tengen.launch.child" in words
         is_ours = str(out).encode() in words and words[0] != b"mpirun"
         name = b"OMPI_COMM_WORLD_RANK="
@@ -76,7 +76,7 @@ def test_a_rank_that_is_killed_ends_the_call_and_the_next_goes_on(
     os.kill(by_rank[2], signal.SIGKILL)
     _, errors = child.communicate(timeout=900)
     assert child.returncode not in (0, 2)
-    assert "rank 2" in errors  # mpirun says so
+    assert "rank 2" in errors  # from mpirun
     durable = {game: content for _, game, content in games_in_journals(run)}
     wait_for(lambda: not processes(out, roles=True))
     hosts = read_hosts(run)
@@ -87,7 +87,7 @@ def test_a_rank_that_is_killed_ends_the_call_and_the_next_goes_on(
     (lost,) = hosts.lost
     assert lost.startswith("rank (2 on ")
     assert "selfplay-1) is dead or does not answer; see that host" in lost
-    # With other ranks, and then with none.
+    # Resumes with fewer ranks, and then without MPI.
     done = run_command(command(out, 2, 24))
     assert done.returncode == 0, done.stderr
     assert "rank 1 on " in done.stdout

@@ -1,9 +1,8 @@
-"""The MPIJob of the MLPerf minigo benchmark in pods without a cluster.
+"""The MPIJob of the MLPerf minigo benchmark, in simulated pods without a cluster.
 
-Its workers and its launcher run the scripts, settings and commands of the manifest, on
-a read-only root as user 10001, each pod with a network of its own. The benchmark
-is the small one, on processors, and tini, which is process 1 of the images, is left
-out.
+The workers and the launcher run the scripts, settings and commands of the manifest as
+user 10001, with a read-only root and one network per pod. Unlike the manifest, they run
+the small benchmark on CPUs, and without tini.
 """
 
 from __future__ import annotations
@@ -57,20 +56,20 @@ SMALLER = (
     "agent.target.chunk_games=8",
     f"store.min_games={GAMES}",
 )
-"""In the place of the small recipe's numbers, for a test of minutes."""
+"""Settings that shorten the small recipe to a test of minutes."""
 HERE = ("inference.backend=openvino", "launch.roles.learn.num_cpus=2")
-"""For a machine with two cores and no GPU."""
+"""Settings for a machine with two cores and no GPU."""
 REPLACED = (
     "agent.target.",
     "launch.roles.learn.num_cpus",
     "learner.initial_model",
     "store.imported",
 )
-"""Settings of the manifest that the small benchmark has none of, or others."""
+"""Settings of the manifest that the small benchmark omits or replaces."""
 
 
 def small(args: list[str], task: str, settings: tuple[str, ...]) -> list[str]:
-    """Returns the launcher's arguments for the small benchmark by the same ranks."""
+    """Returns the launcher's arguments, changed to the small benchmark."""
     place = args.index("tengen")
     kept = [
         words
@@ -87,7 +86,7 @@ def small(args: list[str], task: str, settings: tuple[str, ...]) -> list[str]:
 
 
 def ssh_keys(folder: Path) -> dict[str, str]:
-    """Returns the secret that the operator makes of a job: an ECDSA key of 521 bits."""
+    """Returns an SSH secret like that of the operator: a 521-bit ECDSA key."""
     key = folder / "id_rsa"
     words = ["ssh-keygen", "-q", "-t", "ecdsa", "-b", "521", "-m", "PEM", "-N", ""]
     subprocess.run([*words, "-f", str(key)], check=True, capture_output=True)
@@ -135,7 +134,7 @@ def start_launcher(
     pod = spec["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]
     (container,) = pod["containers"]
     variables = {one["name"]: one["value"] for one in container["env"]}
-    # Of the operator, for Open MPI.
+    # The operator sets these variables for Open MPI.
     variables["OMPI_MCA_orte_keep_fqdn_hostnames"] = "true"
     variables["OMPI_MCA_orte_default_hostfile"] = "/etc/mpi/hostfile"
     words = [*container["command"][2:], *small(container["args"], task, settings)]
@@ -149,7 +148,7 @@ def has_learned(pods: Pods, run: RunDirectory) -> bool:
 
 
 def check_places(run: RunDirectory) -> None:
-    """Checks that two ranks learned and two played, on a host each."""
+    """Checks that two ranks learned and two played, each on its own host."""
     hosts = read_hosts(run)
     assert hosts is not None
     places = [one for one in hosts.places if one.place != "rank 0"]
@@ -164,13 +163,13 @@ def test_a_benchmark_of_workers_that_come_and_go_is_whole_on_the_disk(
     pods: Pods,
 ) -> None:
     start_launcher(pods)
-    # It waits, and says for whom.
+    # The launcher reports that it waits for the workers.
     wait_for(lambda: "waits for 4 of 4 workers" in pods.log(LAUNCHER).read_text())
     for name in WORKERS:
         start_worker(pods, name)
     run = RunDirectory(pods.runs / "minigo")
     wait_for(lambda: has_learned(pods, run))
-    # A node is drained: its roles save, and the call ends.
+    # A drained node's roles save, and the launcher fails.
     assert pods.end(WORKERS[3], 90) == 0
     said = pods.log(WORKERS[3]).read_text()
     assert re.search(r"^ends; roles that save: [1-9]", said, re.M)
@@ -178,11 +177,11 @@ def test_a_benchmark_of_workers_that_come_and_go_is_whole_on_the_disk(
     assert pods.wait(LAUNCHER, 120) != 0
     before = len(find_files(run.experience, "selfplay-*/*/*.npz"))
     games = {game for _, game, _ in games_in_segments(run)}
-    # The next try of the Job: the pod is there again.
+    # The Job's next attempt, with the pod restarted.
     start_worker(pods, WORKERS[3])
     start_launcher(pods)
     assert pods.wait(LAUNCHER, 600) == 0, pods.log(LAUNCHER).read_text()[-2000:]
-    # The launcher has ended, so the operator deletes the workers: nothing is in them.
+    # The operator deletes the workers after the launcher; they have no work left.
     for name in WORKERS:
         assert pods.end(name, 20) == 0
     check_places(run)
@@ -192,7 +191,7 @@ def test_a_benchmark_of_workers_that_come_and_go_is_whole_on_the_disk(
     assert len(find_files(run.experience, "selfplay-*/*/*.npz")) > before
     assert check_learner(run) > 0
     assert run.models.latest() == MODELS
-    # The result, with the games that it came from.
+    # The run has the result and the games that led to it.
     result = json.loads((run.eval / "target" / "result.json").read_text())
     assert result["target"] == "random"
     assert result["num_models"] == result["passed"]
@@ -204,7 +203,7 @@ def test_a_benchmark_of_workers_that_come_and_go_is_whole_on_the_disk(
         assert played == record["num_games"] == 16
         games_folder = run.path / "games" / "target" / f"{number:06d}"
         assert len(list(games_folder.rglob("*.sgf"))) == 16
-    # What ranks print is there for each try.
+    # The output of the ranks is stored for each attempt.
     tries = sorted((pods.runs / "minigo-mpirun").iterdir())
     assert len(tries) == 2
     said = [path.read_text() for path in tries[-1].rglob("rank.0/stdout")]
@@ -215,7 +214,7 @@ def test_a_benchmark_of_workers_that_come_and_go_is_whole_on_the_disk(
 def test_the_benchmark_on_seven_by_seven_outlives_a_learner_and_an_actor(
     pods: Pods, killed: int
 ) -> None:
-    # By the recipe's own numbers, for benchmarks/results/mlperf.md.
+    # Otherwise uses the recipe's own settings, for benchmarks/results/mlperf.md.
     settings = ("agent.target.opponent=mcts:200",)
     for name in WORKERS:
         start_worker(pods, name)

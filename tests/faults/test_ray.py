@@ -1,4 +1,4 @@
-"""Runs by actors of a Ray cluster, one of this machine for the call."""
+"""Runs on actors of a local Ray cluster that each call starts."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def needs_ray() -> None:
 
 def command(out: Path, launcher: str, games: int, settings: tuple[str, ...] = SETTINGS):
     made = train_command(out, games, "--launch", launcher, settings=(*settings, *QUIET))
-    # As the command tengen: the working directory is in nobody's search path.
+    # Like the command tengen, -P keeps the working directory out of sys.path.
     return [made[0], "-P", *made[1:]]
 
 
 def parent(pid: int) -> int:
-    """Returns the process that started another: the actor of a role's."""
+    """Returns the parent of a process; a role process's parent is its Ray actor."""
     words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     assert int(words[1]) > 1
     return int(words[1])
@@ -68,7 +68,7 @@ def test_without_ray_it_says_what_to_install(
 def test_it_trains_where_nothing_of_the_working_directory_is_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And ``inline`` goes on with the run, and it with that of ``inline``."""
+    """The launchers ``ray`` and ``inline`` can each resume the other's run."""
     needs_ray()
     monkeypatch.chdir(tmp_path)
     marker = tmp_path / "marker"
@@ -110,7 +110,7 @@ def test_an_actor_that_is_killed_begins_again_and_a_signal_saves_all(
     wait_for(lambda: size() > 2048)
     killed = learner()
     assert killed is not None
-    # Other work of the host does not come before it.
+    # Ray must not lower the learner's scheduling priority.
     assert os.getpriority(os.PRIO_PROCESS, killed) == os.getpriority(os.PRIO_PROCESS, 0)
     os.kill(parent(killed), signal.SIGKILL)
     durable = {game: content for _, game, content in games_in_journals(run)}
@@ -123,7 +123,7 @@ def test_an_actor_that_is_killed_begins_again_and_a_signal_saves_all(
     assert (child.returncode, errors) == (130, "")
     kept = {game: content for _, game, content in games_in_journals(run)}
     assert durable.items() <= kept.items()
-    # Inline goes on with the generation.
+    # The inline launcher resumes the generation.
     num_games = max(index for _, index in kept) + 25
     length = f"agent.actor.games_per_generation={num_games}"
     done = run_command(command(out, "inline", 1, (*SETTINGS, length)))
@@ -139,7 +139,7 @@ def test_a_stop_ends_it_while_the_cluster_has_no_room(
     start: Callable[[list[str]], subprocess.Popen[str]],
     number: int | None,
 ) -> None:
-    """The learner waits for a GPU that never comes, so nothing ever begins."""
+    """The learner waits for GPUs that never become available."""
     needs_ray()
     out = tmp_path / "run"
     run = RunDirectory(out)

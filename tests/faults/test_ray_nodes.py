@@ -1,4 +1,4 @@
-"""A Ray cluster of several nodes on this machine, which are lost one after another."""
+"""A local Ray cluster of several nodes that are lost one after another."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHORT_WAIT = "launch.wait_minutes=1"
 
 
 def games(run: RunDirectory) -> dict[Any, str]:
-    """Returns the games that are durable, and what was played in each."""
+    """Returns the hashes of the contents of all durable games."""
     found = (*games_in_journals(run), *games_in_segments(run))
     return {game: content for _, game, content in found}
 
@@ -35,17 +35,17 @@ def test_nodes_are_lost_until_none_is_left(
     start: Callable[[list[str]], subprocess.Popen[str]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What learns moves as long as a node is left, and then the run ends."""
+    """The learner restarts on another node until no node is left, then the run ends."""
     pytest.importorskip("ray", reason="Ray is not installed")
     monkeypatch.setenv("RAY_raylet_start_wait_time_s", "120")
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     from ray.cluster_utils import Cluster
 
-    # A head without cores, as where it has no role.
+    # A head node without cores gets no role.
     head = {"num_cpus": 0, "include_dashboard": False, **SMALL_NODE}
     cluster: Any = Cluster(initialize_head=True, head_node_args=head)
     try:
-        # So many cores that no node has room for the self-play of two.
+        # Each node has cores for only one self-play process.
         nodes = [cluster.add_node(num_cpus=4, **SMALL_NODE) for _ in range(3)]
         out = tmp_path / "run"
         run = RunDirectory(out)
@@ -63,7 +63,7 @@ def test_nodes_are_lost_until_none_is_left(
             return found if all(found) else []
 
         wait_for(lambda: run.path.exists() and len(run.models.numbers()) > 1, 400)
-        # Nobody typed a number: each node plays.
+        # Without a setting, each node gets one self-play process.
         assert read_config(run).launch.of("selfplay").count == 3
         wait_for(players)
         assert len({*players()}) == 3
@@ -80,7 +80,7 @@ def test_nodes_are_lost_until_none_is_left(
             wait_for(lambda lost=lost: place("learn") not in ("", lost))
             wait_for(lambda last=checkpoint: run.checkpoints.latest() > last)
             assert child.poll() is None
-        # Nothing has room any more: the run says so, and ends.
+        # No node is left: the run reports that it waits, and then fails.
         wait_for(lambda: events(out, "waiting"))
         start_s = time.monotonic()
         verdict = ""
@@ -91,7 +91,7 @@ def test_nodes_are_lost_until_none_is_left(
         _, errors = child.communicate(timeout=900)
         assert child.returncode == 1
         last = errors.strip().splitlines()[-1]
-        # The learner too, which begins later where it has died more often.
+        # The learner also finds no node; its restart is delayed after several deaths.
         assert re.search(r"^tengen: role \(learn.*\) has had no room in the clu", last)
         assert "wait for the cluster" in verdict, verdict
         assert durable.items() <= games(run).items()

@@ -1,7 +1,7 @@
-"""Roles that run by themselves are killed at random instants, and nothing is lost.
+"""Kills of standalone role processes at random instants lose nothing.
 
-Two of self-play on one run, and one each of learn, export, gate and shuffle. A game
-that was durable when a process was killed must be in the run for ever, once, as it was.
+A run has two self-play processes, and one each of learn, export, gate and shuffle. Each
+game that was durable before a kill must stay in the run, once and unchanged.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tests.integration.runs import wait_for
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., RoleProcesses]]:
-    """Starts roles on a run; all are gone at the end."""
+    """Starts the roles of a run, and kills their processes after the test."""
     started = []
 
     def make(run: RunDirectory, *roles: str) -> RoleProcesses:
@@ -56,7 +56,7 @@ def check(processes: RoleProcesses) -> dict[str, int]:
 
 
 def grows(run: RunDirectory) -> Callable[[], bool]:
-    """Whether the run has a newer model than when this was called."""
+    """Returns a function that tells if the run has a new model since this call."""
     before = run.models.latest() or 0
 
     def has_grown() -> bool:
@@ -73,7 +73,7 @@ def test_kills_of_every_role(
     wait_for(grows(run))
     num_kills = dict.fromkeys(SHUFFLED_ROLES, 1)
     processes.kill_at_random(random.Random(1), num_kills, most_s=1.0)
-    # On a busy machine no game may have been durable at any of these instants.
+    # On a busy machine, no game may have been durable yet, so kills self-play again.
     while not processes.durable:
         wait_for(lambda: any(games_in_journals(run)))
         processes.kill(SHUFFLED_ROLES.index("selfplay"))

@@ -1,4 +1,4 @@
-"""Two inference servers, of which one is killed or hangs while actors ask it."""
+"""One of two inference servers is killed or hangs while actors use it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytest.importorskip("gymnasium")
 NUM_GROUPS = 2
 SETTINGS = (
     "launch.roles.inference.count=2",
-    # Every model is the first one, so that a test can compute what memory was.
+    # All models equal the initial one, so the test can recompute recurrent states.
     "learner.optimizer.learning_rate=1e-15",
     "agent.burn_in=0",
     "agent.unroll_length=20",
@@ -37,7 +37,7 @@ SETTINGS = (
 
 
 def sessions(out: Path, server: int) -> int:
-    """Returns the groups that a server answered when it told last."""
+    """Returns the number of groups of copies in a server's last report."""
     told = [one for one in turns(out, "inference") if one["server"] == server]
     return int(told[-1]["num_sessions"]) if told else 0
 
@@ -94,21 +94,21 @@ def test_actors_of_a_lost_server_go_to_the_other_and_come_back(
     deaths = [(death["role"], death["how"]) for death in events(out, "death")]
     killed = number == signal.SIGKILL
     assert deaths == ([("inference", "signal 9")] if killed else [])
-    # Frames are those of the table: no step of a move counts, and none is missing.
+    # Frames exclude the extra steps that mark a change of server.
     assert turns(out, "learn")[-1]["table"]["num_rows"] <= frames(out)
     names = ("store", "inference", "inference-1")
     left = [service_folder(RunDirectory(out), name) for name in names]
     assert not any(path.exists() for path in left)
     items = all_items(RunDirectory(out))
     check_steps(items)
-    # Away and back: half of the groups, of two copies each, of which two sequences
-    # each tell; half as many, as some sequences were not drawn.
+    # Half of the groups (two copies each) change server twice, and two overlapping
+    # sequences contain each change. Requires half of that, as not all are sampled.
     assert moves(items).any(axis=1).sum() >= 2 * (num_actors * NUM_GROUPS // 2) * 2
     check_memory(RunDirectory(out), items)
 
 
 def all_items(run: RunDirectory) -> dict[str, NDArray[Any]]:
-    """Returns as good as every sequence that the replay has, each once."""
+    """Returns at least 95 % of the replay's sequences, without duplicates."""
     config = override(read_config(run), ["store.samples_per_item=1000000"])
     table: Any = open_experience(config, run, RoleContext())
     found: dict[int, dict[str, NDArray[Any]]] = {}
@@ -126,12 +126,12 @@ def all_items(run: RunDirectory) -> dict[str, NDArray[Any]]:
 
 
 def moves(items: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
-    """Returns ``[B, T]``, the steps by which actors told that they went elsewhere."""
+    """Returns a mask ``[B, T]`` of the steps that mark a change of server."""
     return (items["is_reset"] & items["truncated"]) != 0
 
 
 def check_steps(items: dict[str, NDArray[Any]]) -> None:
-    """Every step follows from the one before it, by CartPole's own equations."""
+    """Checks that CartPole's equations yield each step from the step before it."""
     seen, action = items["observation"][:, :-1], items["action"][:, :-1]
     reached, is_move = items["observation"][:, 1:], moves(items)[:, :-1]
     np.testing.assert_array_equal(reached[is_move], seen[is_move])
@@ -144,7 +144,7 @@ def check_steps(items: dict[str, NDArray[Any]]) -> None:
 
 
 def cart_pole(state: NDArray[np.float32], action: NDArray[np.int64]) -> NDArray[Any]:
-    """Returns the states reached, ``[B, 4]``."""
+    """Returns the next states, ``[B, 4]``."""
     x, speed, angle, turning = state.astype(np.float64).T
     force = np.where(action == 1, 10.0, -10.0)
     pull = (force + 0.05 * turning**2 * np.sin(angle)) / 1.1
@@ -156,10 +156,10 @@ def cart_pole(state: NDArray[np.float32], action: NDArray[np.int64]) -> NDArray[
 
 
 def check_memory(run: RunDirectory, items: dict[str, NDArray[Any]]) -> None:
-    """What actors acted by is what a learner computes: empty behind each move.
+    """Checks that a learner computes the recurrent states that the actors stored.
 
-    A sequence begins in the middle of the one before it, whose memory up to there is
-    computed anew and must be what inference told.
+    A sequence begins in the middle of the sequence before it. The state at that step is
+    recomputed from the earlier sequence, and must equal the state from inference.
     """
     torch = pytest.importorskip("torch")
     from safetensors.torch import load_file
@@ -193,7 +193,7 @@ def check_memory(run: RunDirectory, items: dict[str, NDArray[Any]]) -> None:
             },
             torch.from_numpy(is_first),
         )
-    # Behind a step that resets a sequence begins with nothing.
+    # A sequence that begins after a reset has a zero state.
     goes_on = items["is_reset"][first, period - 1] == 0
     has_moved = moves(items)[first, :period].any(axis=1)
     assert has_moved.sum() > 0
@@ -219,8 +219,8 @@ def test_an_agent_learns_by_two_servers_that_are_killed_in_turns(
     _, errors = run.communicate(timeout=900)
     assert run.returncode == 0, errors
     assert {death["role"] for death in events(out, "death")} == {"inference"}
-    # The budget is that of the actors' counts, and the learner has what they made.
+    # The actors' counts reach the budget, and the learner has received all steps.
     assert num_frames <= frames(out) < 1.05 * num_frames
     assert turns(out, "learn")[-1]["table"]["num_rows"] == frames(out)
-    # CartPole-v0's bar; a random policy returns 22.
+    # CartPole-v0's threshold; a random policy's mean return is 22.
     assert turns(out, "actor")[-1]["mean_return"] >= 195

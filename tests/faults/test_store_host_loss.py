@@ -1,4 +1,4 @@
-"""A store's host is lost at random instants: what was promised is still there."""
+"""A store loses no durable item if its host is lost at a random instant."""
 
 import contextlib
 import random
@@ -21,11 +21,11 @@ from tests.faults.store_queue import (
 )
 
 LOGGED_BYTES = 4096
-"""Of dozens of items; an empty log has 32."""
+"""The size of a log with dozens of items; an empty log has 32 bytes."""
 
 
 def lose_host(processes: dict, directory: Path) -> None:
-    """Kills all at once, and with them all that is in memory."""
+    """Kills all processes and deletes the store's shared memory."""
     for process in processes.values():
         process.send_signal(signal.SIGKILL)
     for process in processes.values():
@@ -34,7 +34,7 @@ def lose_host(processes: dict, directory: Path) -> None:
 
 
 def num_logged_bytes(directory: Path) -> int:
-    """What would outlive the host."""
+    """Returns the size of the log on disk, which survives the host."""
     logs = directory.with_name("disk").glob("log-*")
     return sum(log.stat().st_size for log in logs)
 
@@ -42,9 +42,9 @@ def num_logged_bytes(directory: Path) -> int:
 def run_with_losses(
     folder: Path, durability: str, num_losses: int, count: int, seed: int
 ) -> None:
-    """Loses the host of a queue at random until all items were used."""
+    """Loses the host of a queue at random instants; checks that no item is lost."""
     rng = random.Random(seed)
-    # A socket's path is short.
+    # tmp_path is too long for a socket's path.
     directory = Path(tempfile.mkdtemp(prefix="tengen-hosts-")) / "store"
     logs = {name: folder / name for name in ("write", *USERS)}
     with contextlib.ExitStack() as stack:
@@ -71,7 +71,7 @@ def run_with_losses(
                 while promised(logs["write"]) <= begun + 100 and writer.poll() is None:
                     assert time.monotonic() < end
                     time.sleep(0.01)
-                # Promised or not, some of it is durable soon, or later if all is busy.
+                # Before the first loss, waits until some items are durable.
                 while loss == 0 and num_logged_bytes(directory) < LOGGED_BYTES:
                     assert time.monotonic() < end
                     time.sleep(0.01)

@@ -1,4 +1,4 @@
-"""A store's processes are killed at random instants: nothing is lost or doubled."""
+"""Kills of a store's processes at random instants lose or duplicate no item."""
 
 import contextlib
 import errno
@@ -39,9 +39,9 @@ def run_with_kills(
     over: str = "memory",
     is_cold: bool = False,
 ) -> None:
-    """Kills processes of a queue at random until all items were used."""
+    """Kills processes of a queue at random instants until all items are used."""
     rng = random.Random(seed)
-    # A socket's path is short.
+    # tmp_path is too long for a socket's path.
     directory = Path(tempfile.mkdtemp(prefix="tengen-kills-")) / "store"
     rows = directory.with_name("disk") / "rows-0"
     logs = {name: folder / name for name in ("write", "use-0", "use-1")}
@@ -65,13 +65,13 @@ def run_with_kills(
         for name in ("serve", "write"):
             processes[name] = begin(name)
         while is_cold and not rows.exists():
-            # Users that keep up with the writer leave nothing to put on the disk.
+            # Users start only after rows reach the disk; otherwise they might keep up.
             assert time.monotonic() < end
             time.sleep(0.01)
         for name in ("use-0", "use-1"):
             processes[name] = begin(name)
         store = Store.connect(directory)
-        # The last items wait for a batch that is never full.
+        # The last items may not fill a batch.
         while store.table("queue").describe()["num_samples"] < count - BATCH:
             assert time.monotonic() < end, store.table("queue").describe()
             time.sleep(rng.uniform(0.0, 0.03))
@@ -84,7 +84,7 @@ def run_with_kills(
             for name, process in processes.items():
                 if process.poll() in (None, 0):
                     continue
-                # Nobody else ends: who outlives a server goes on with the next.
+                # Only killed processes end; clients of a killed server must reconnect.
                 assert process.poll() == -signal.SIGKILL, name
                 if name in logs:
                     cut_torn_record(logs[name], 8 if name == "write" else RECORD_BYTES)
@@ -92,19 +92,19 @@ def run_with_kills(
         assert killed.total() == num_kills
         if is_cold:
             assert rows.stat().st_size > 0
-        # The users may have caught up before it wrote the last ones.
+        # The users may have caught up before the writer inserted the last values.
         assert processes["write"].wait(max(end - time.monotonic(), 1.0)) == 0
         for name in logs:
             processes[name].kill()
             processes[name].wait()
-        # What no client acknowledged is there, and comes once.
+        # The store must return each unacknowledged item once.
         left: Counter = Counter()
         sampler = store.table("queue").sampler(1)
         while store.table("queue").describe()["num_items"] > 0:
             try:
                 batch = sampler.sample(timeout_s=1.0)
             except StoreTimeout:
-                continue  # the last ones were acknowledged in the instant of a kill
+                continue  # the last items were acknowledged just before a kill
             left.update(batch.columns["value"].tolist())
             batch.ack()
             assert left.total() <= count
@@ -116,7 +116,7 @@ def run_with_kills(
     assert max(sent.values()) == 1
     assert max(left.values(), default=1) == 1
     assert not sent & left
-    # An item is used, or left, or was acknowledged in the instant of a kill.
+    # All other items were acknowledged by a user that was killed before its log entry.
     missing = set(range(count)) - set(sent) - set(left)
     assert missing <= set(announced) - set(sent)
     kills_of_users = killed["use-0"] + killed["use-1"]

@@ -1,4 +1,4 @@
-"""Servers are killed: their clients hear of it, and go on where another follows."""
+"""Clients of a killed server get an error, or continue with its successor."""
 
 import contextlib
 import signal
@@ -39,7 +39,7 @@ sys.stdin.read()
 
 
 class Server:
-    """A store in a process of its own."""
+    """A process that runs a store."""
 
     def __init__(self, listen: str, directory: str) -> None:
         self.process = subprocess.Popen(
@@ -153,8 +153,8 @@ def test_a_server_that_goes_on_loses_nothing(start, tmp_path):
     for thread in threads:
         thread.join()
     assert set(used) == set(range(count))
-    # A batch whose acknowledgement a killed server had not heard of comes again.
+    # A batch is sampled again if the killed server missed its acknowledgement.
     assert used.total() - count <= num_kills * batch_size
     assert client.table("queue").describe()["num_inserts"] == count
-    # The last acknowledgements are under way.
+    # The last acknowledgements may still be in flight.
     until(lambda: client.table("queue").describe()["num_items"] == 0)

@@ -1,4 +1,4 @@
-"""A store's host is lost, and another goes on with what its replica has."""
+"""A store's host is lost, and another host continues with the replica."""
 
 import contextlib
 import random
@@ -31,7 +31,7 @@ def replicate(address: str, folder: Path) -> subprocess.Popen:
 
 
 class Watch:
-    """Learns by the store's own report how far the replica has come."""
+    """Computes from the store's reports which values the replica contains."""
 
     def __init__(self, store: Store, log: Path) -> None:
         self._store = store
@@ -54,9 +54,9 @@ class Watch:
 def run_with_losses(
     folder: Path, durability: str, num_losses: int, count: int, seed: int
 ) -> None:
-    """Loses hosts of a queue at random until all items were used."""
+    """Loses hosts of a queue at random instants; checks that no item is lost."""
     rng = random.Random(seed)
-    # A socket's path is short.
+    # tmp_path is too long for a socket's path.
     hosts = Path(tempfile.mkdtemp(prefix="tengen-replica-"))
     logs = {name: folder / name for name in ("write", *USERS)}
     processes: dict[str, subprocess.Popen] = {}
@@ -79,7 +79,7 @@ def run_with_losses(
             store = Store.connect(directory)
             with store.writer("writer", "queue") as writer:
                 assert writer.next_sequence > kept
-            # What the last checkpoint lacks is written again.
+            # The writer inserts the values again that the replica lacks.
             logs["write"].unlink(missing_ok=True)
             watch = Watch(store, logs["write"])
             for name, log in logs.items():

@@ -1,9 +1,9 @@
-"""A run that is killed, at any instant or publish step, and resumed loses nothing.
+"""A run that is killed at any instant or publish step and resumed loses nothing.
 
-The run after all kills must have the very bytes of a run that nobody killed: so no
-game was lost, doubled or played otherwise. Since a game that is thrown away would be
-played again to the same bytes, every resumed generation must also say that it took
-over each game that was durable when the kill came.
+The run after all kills must equal an uninterrupted run byte by byte, so no game was
+lost, duplicated or changed. A discarded game would be replayed with the same bytes, so
+each resumed generation must also report that it recovered all games that were durable
+before the kill.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tests.integration.runs import (
 )
 
 GAMES = 72
-# Where tengen.run.publish can kill: every step that makes something durable.
+# The fault points of tengen.run.publish and of sealing, one per durable step.
 POINTS = (
     "publish.created",
     "publish.half_written",
@@ -59,7 +59,7 @@ ENDLESS = (*SMALL, "agent.actor.games_per_generation=1000000")
 
 
 def kill_after(command: list[str], seconds: float) -> None:
-    """Starts a run and kills all of its processes at once."""
+    """Starts a run and kills all of its processes after ``seconds``."""
     child = start_command(command)
     try:
         child.communicate(timeout=seconds)
@@ -69,7 +69,7 @@ def kill_after(command: list[str], seconds: float) -> None:
 
 
 def durable(out: Path) -> tuple[int, list[int]]:
-    """Returns the generation that is not sealed, and the games that it has."""
+    """Returns the unsealed generation, and the indices of its durable games."""
     generation = max(sealed(out), default=0) + 1
     folder = out / "experience" / "selfplay-0"
     return generation, recorded_games(folder, generation).indices
@@ -82,12 +82,12 @@ def killed_at_random(out: Path, rng: random.Random, num_kills: int) -> None:
 
 
 def finish(out: Path) -> None:
-    """Resumes until the run has as many games as the reference."""
+    """Resumes the run until it has as many games as the reference."""
     while len(sealed(out)) < 3:
         missing = 3 - len(sealed(out))
         done = run_command(train_command(out, 24 * missing))
         assert done.returncode == 0, done.stderr
-    # One more look: the last generation may be sealed but not learned from.
+    # The learner may not have finished the last generation, so runs once more.
     done = run_command([*train_command(out, 1)])
     assert done.returncode == 0, done.stderr
 
@@ -102,7 +102,7 @@ def assert_same(out: Path, reference: Path) -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_durable_games_are_taken_over(tmp_path: Path, number: int) -> None:
-    """The whole group is killed, or told to end as a session that closes does."""
+    """All processes receive SIGKILL, or SIGTERM as from a session that closes."""
     out = tmp_path / "run"
     child = start_command(train_command(out, 1, settings=ENDLESS))
     journals = out / "experience" / "selfplay-0"
@@ -113,7 +113,7 @@ def test_durable_games_are_taken_over(tmp_path: Path, number: int) -> None:
     generation, games = durable(out)
     assert games
     before = len(turns(out, "selfplay"))
-    # The same generation, now with two games more than anyone has finished.
+    # Shortens the generation to two games more than the last finished game.
     num_games = games[-1] + 3
     length = f"agent.actor.games_per_generation={num_games}"
     done = run_command(train_command(out, 1, settings=(*SMALL, length)))
@@ -151,7 +151,7 @@ def test_random_kills(reference: Path, tmp_path: Path) -> None:
     ],
 )
 def test_kill_at_a_publish_step(reference: Path, tmp_path: Path, fault: str) -> None:
-    """Every new process of the role dies there, the runner starts it again."""
+    """Each new process of the role dies at this step, and the runner restarts it."""
     out = tmp_path / "run"
     done = run_command(train_command(out, GAMES), fault=fault)
     assert done.returncode == 0 or "died 5 times in a row" in done.stderr
@@ -164,7 +164,7 @@ def test_kill_at_a_publish_step(reference: Path, tmp_path: Path, fault: str) -> 
 def test_a_kill_between_epochs_costs_no_more_than_one(
     reference: Path, tmp_path: Path
 ) -> None:
-    """The learner, anew each time, dies after two epochs."""
+    """Each learner process dies after two epochs."""
     out = tmp_path / "run"
     settings = (*SMALL, "learner.epoch_samples=96")
     fault = "publish.written:3:checkpoints/"
@@ -180,7 +180,7 @@ def test_a_kill_between_epochs_costs_no_more_than_one(
 def test_a_killed_shuffle_draws_the_same_again(
     reference: Path, tmp_path: Path, point: str
 ) -> None:
-    """It dies in its first turn, and again in its second."""
+    """Each shuffle process dies at its second pass of the fault point."""
     out = tmp_path / "run"
     settings = (*SMALL, "store.drawn_by=shuffle")
     command = train_command(out, GAMES, settings=settings)
@@ -193,7 +193,7 @@ def test_a_killed_shuffle_draws_the_same_again(
     assert all(name.isdecimal() for name in names)
 
 
-# A process counts for itself, and self-play seals three times in this run.
+# Each process counts its own passes; self-play seals three times in this run.
 @pytest.mark.soak
 @pytest.mark.parametrize("count", [1, 2, 3])
 @pytest.mark.parametrize("point", POINTS)
@@ -222,7 +222,7 @@ def test_damage_in_a_journal_is_told_and_the_game_is_played_again(
     reference: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "run"
-    # Dies at every attempt to seal the first generation: its journals are whole.
+    # Each attempt to seal the first generation dies, so the journals are complete.
     done = run_command(train_command(out, 24), fault="seal.gathered:1")
     assert done.returncode == 1, done.stderr
     journal = min(

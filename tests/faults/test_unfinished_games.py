@@ -1,4 +1,4 @@
-"""Games in flight outlive their process, and end as if it had never been killed."""
+"""Games in progress survive a kill of their process, and end with the same moves."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tests.integration.runs import (
     wait_for,
 )
 
-# All games at once and slow, so that a kill finds every one of them half way. Cheap
-# searches use the trees before them, which a restart does not have.
+# All games are concurrent and slow, so a kill interrupts all of them. Cheap searches
+# reuse the trees of earlier searches, which are missing after a restart.
 SLOW = (
     *SMALL,
     "agent.actor.games_per_generation=6",
@@ -58,7 +58,7 @@ def test_games_in_flight_are_gone_on_with(
         child = start_command(command_of(out))
 
         def is_kept(num_copies: int = num_copies) -> bool:
-            """Whether this process, which has a folder of its own, kept a game."""
+            """Returns whether this process, which has its own folder, saved a game."""
             files = list(writer.glob("*/*.unfinished"))
             return len(files) == num_copies and bool(unfinished_games(writer, 1))
 

@@ -1,4 +1,4 @@
-"""Bounds on the time that processes take for themselves, on however busy a machine."""
+"""Timeouts for processes that do not depend on the machine's other load."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def wait_own_s(
     processes: Callable[[], Iterable[int]],
     most_s: float,
 ) -> None:
-    """Returns once something is true; fails after seconds of some processes' own.
+    """Waits until ``happened`` returns true; fails after ``most_s`` seconds.
 
-    Those are the CPU time of the process that used most, and the time in which none of
-    them wants a processor. The time in which other processes have the processors does
-    not count.
+    Counts the CPU time of the process that used most, plus the time in which none of
+    ``processes`` is runnable. Does not count the time in which the processes wait for a
+    CPU that other processes use.
     """
     first_s: dict[int, float] = {}
     most_used_s = idle_s = 0.0
@@ -43,14 +43,14 @@ def wait_own_s(
 
 
 def _look(process: int) -> tuple[float, bool]:
-    """Returns a process's CPU time, and whether a thread of it runs or would run."""
+    """Returns the CPU time of a process, and whether one of its threads is runnable."""
     total, wants_processor = 0, False
     for path in Path(f"/proc/{process}/task").glob("*/stat"):
         try:
-            # The name, in brackets, may contain any characters.
+            # The name, in parentheses, may contain any character.
             fields = path.read_text(errors="replace").rpartition(")")[2].split()
         except OSError:
-            continue  # it has just ended
+            continue  # the thread has just ended
         total += int(fields[11]) + int(fields[12])
         wants_processor |= fields[0] in "RD"
     return total / os.sysconf("SC_CLK_TCK"), wants_processor

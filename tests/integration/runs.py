@@ -1,4 +1,4 @@
-"""Small real runs for tests: a few games of tic-tac-toe, by the real command."""
+"""Helpers that start and inspect small runs of the real command ``tengen train``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SMALL = (
 )
 
 HANG_S = 900.0
-"""After this a test takes a process to hang, however busy the machine is."""
+"""Seconds after which a test considers a process as hung, even on a busy machine."""
 
 _ON_CORES = """
 import sys
@@ -45,14 +45,14 @@ def train_command(
     settings: tuple[str, ...] = SMALL,
     cores: int | None = None,
 ) -> list[str]:
-    """Returns the command line of a small tic-tac-toe run.
+    """Returns the command line of a small run of tic-tac-toe.
 
     Args:
         out: The run directory.
-        games: After how many it ends.
-        extra: More arguments.
-        settings: Of the config.
-        cores: What the command takes for the cores of the machine; None for the truth.
+        games: The number of games of this call.
+        extra: Additional arguments.
+        settings: Settings of the config.
+        cores: The simulated number of cores; None for the real number.
     """
     program = ["-m", "tengen"]
     if cores is not None:
@@ -71,7 +71,7 @@ def run_command(
     fault: str | None = None,
     timeout_s: float = HANG_S,
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a command to its end."""
+    """Runs a command to completion; ``fault`` is a fault point that kills a process."""
     env = {name: text for name, text in os.environ.items() if name != "TENGEN_FAULT"}
     if fault is not None:
         env["TENGEN_FAULT"] = fault
@@ -81,7 +81,7 @@ def run_command(
 
 
 def start_command(command: list[str]) -> subprocess.Popen[str]:
-    """Starts a command in a process group of its own, as a shell does."""
+    """Starts a command in its own session and process group."""
     return subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
@@ -92,18 +92,18 @@ def start_command(command: list[str]) -> subprocess.Popen[str]:
 
 
 def wait_for(happened: Callable[[], object], timeout_s: float = HANG_S) -> None:
-    """Returns once something is true."""
+    """Waits until ``happened`` returns true."""
     end_s = time.monotonic() + timeout_s
     begun_s = time.thread_time()
     while not happened():
         assert time.monotonic() < end_s, "it never happened"
-        # So that looking does not take the processor from what is waited for.
+        # Limits polling to a sixth of a CPU, which the awaited processes need.
         time.sleep(max(0.02, 5.0 * (time.thread_time() - begun_s)))
         begun_s = time.thread_time()
 
 
 def events(out: Path, kind: str) -> list[dict[str, Any]]:
-    """Returns every event of a kind that the runner wrote, in order."""
+    """Returns the runner's events of one kind, in order."""
     paths = sorted(
         out.glob("events/train-*.jsonl"), key=lambda p: int(p.stem.split("-")[1])
     )
@@ -111,17 +111,17 @@ def events(out: Path, kind: str) -> list[dict[str, Any]]:
 
 
 def turns(out: Path, role: str) -> list[dict[str, Any]]:
-    """Returns the reports of a role's turns, in order."""
+    """Returns the runner's turn events of a role, in order."""
     return [turn for turn in events(out, "turn") if turn["role"] == role]
 
 
 def learned(out: Path) -> list[dict[str, Any]]:
-    """Returns the reports of the learner's turns that made a step."""
+    """Returns the events of the learner's turns that made at least one step."""
     return [turn for turn in turns(out, "learn") if turn.get("num_steps")]
 
 
 def process_of(out: Path, role: str, index: int = 0) -> int | None:
-    """Returns the number of a role's process."""
+    """Returns the process ID of a role's current process, or None."""
     words = [f"--index={index}", str(out.absolute())]
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -132,14 +132,14 @@ def process_of(out: Path, role: str, index: int = 0) -> int | None:
         is_child = "tengen.launch.child" in found and role in found
         if is_child and all(word in found for word in words):
             return int(folder.name)
-        # Forks have the words of the process that forked them.
+        # A forked process has its parent's command line, so its name is compared.
         if name == f"{role}-{index}" and words[1] in found:
             return int(folder.name)
     return None
 
 
 def sealed(out: Path) -> dict[int, bytes]:
-    """Returns the bytes of every sealed segment by generation; none twice."""
+    """Returns the bytes of the sealed segments by generation, which must be unique."""
     found: dict[int, bytes] = {}
     for path in out.glob("experience/*/*/[0-9]*.npz"):
         generation = int(path.stem)
@@ -149,6 +149,6 @@ def sealed(out: Path) -> dict[int, bytes]:
 
 
 def weights(out: Path) -> dict[str, bytes]:
-    """Returns the weights of every published model by number."""
+    """Returns the weights of all published models by number."""
     paths = out.glob("models/[0-9]*/weights.safetensors")
     return {path.parent.name: path.read_bytes() for path in paths}

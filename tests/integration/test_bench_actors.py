@@ -1,4 +1,4 @@
-"""``tengen bench actors`` runs its processes, and its shares are of its rates."""
+"""``tengen bench actors`` works, and its shares match its rates."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What a run says that it has done, over kills, stops and several writers."""
+"""Counts that a run reports after kills, stops and with several writers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.integration.runs import events, run_command, sealed, train_command
 
 
 def sealed_counts(out: Path) -> dict[str, int]:
-    """Returns what the sealed segments say that they hold."""
+    """Returns the total counts in the metadata of the sealed segments."""
     counts = {"num_games": 0, "num_rows": 0}
     for path in out.glob("experience/*/*/[0-9]*.npz"):
         with SegmentReader(path) as reader:
@@ -34,11 +34,11 @@ def reported(output: str) -> dict[str, Any]:
 
 
 TICKS_S = 0.2
-"""The system counts CPU time in hundredths, in each of some processes."""
+"""A tolerance, because the system rounds each process's CPU time to 0.01 s."""
 
 
 def cpu_s() -> float:
-    """Returns the CPU-seconds of this process and its ended children, which grow."""
+    """Returns the CPU seconds used so far by this process and its ended children."""
     return sum(os.times()[:4])
 
 
@@ -56,7 +56,7 @@ def test_a_turn_that_is_redone_is_counted_once(tmp_path: Path) -> None:
 
 @pytest.mark.soak
 def test_games_of_an_earlier_call_are_not_of_this_one(tmp_path: Path) -> None:
-    """Each process of self-play dies after the last game: none is played again."""
+    """Self-play processes die after the last game, and no game is replayed."""
     out = tmp_path / "run"
     fault = "seal.gathered:1:experience/"
     done = run_command(train_command(out, 24), fault=fault)
@@ -96,9 +96,9 @@ def test_a_call_whose_budget_is_too_small_to_learn_has_failed(
     words = ["train", "CartPole-v1", "--agent", "dqn", "--out", str(tmp_path / "run")]
     assert cli.main([*words, "--frames", "64", "--threads", "1"]) == 1
     assert "this call learned nothing: " in capsys.readouterr().out
-    # What was acted is kept: the same command goes on, and now there is enough.
+    # The same command resumes with the stored steps, which now suffice for learning.
     assert cli.main([*words, "--frames", "4k", "--threads", "1"]) == 0
     assert "learned nothing" not in capsys.readouterr().out
-    # What was spent is CPU time that the processes used, and not time that passed.
+    # The run records the CPU time of its processes, not the elapsed time.
     run = RunDirectory(tmp_path / "run")
     assert 0.0 < 60 * read_spent(run).core_minutes <= cpu_s() - before_s + TICKS_S

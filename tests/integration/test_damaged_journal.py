@@ -1,4 +1,4 @@
-"""A game that the disk loses before its generation is sealed is played again."""
+"""A game that the disk loses before its generation is sealed is replayed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Same seed, same games: whatever the threads, slots and interruptions."""
+"""The same seed yields the same games, with any threads, slots and interruptions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ METHODS = (
     'agent.stages=[{"games": 40, "net": '
     '{"kind": "resnet", "num_blocks": 2, "num_channels": 24}}]',
 )
-"""What recipes train by, and what the settings of small runs leave out."""
+"""Settings of the recipes that ``SMALL`` omits."""
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ CUT = "tengen: threads (64) must be at most {}, the cores that this process may 
 
 @pytest.mark.parametrize("cores", [2, pytest.param(4, marks=pytest.mark.soak)])
 def test_threads_change_no_byte(reference: Path, tmp_path: Path, cores: int) -> None:
-    """Also where more are asked for than the machine has cores."""
+    """The bytes are the same even if more threads are requested than cores exist."""
     out = tmp_path / "run"
     done = run_command(train_command(out, GAMES, "--threads", "64", cores=cores))
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""An environment's run in turns: the same seed, the same bytes."""
+"""Environment runs with roles in turns produce the same bytes for the same seed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def train(out: Path, agent: str, seed: int) -> None:
 
 
 def newest(out: Path) -> list[bytes]:
-    """Returns the last model and checkpoint; how many others came is up to the time."""
+    """Returns the last model and checkpoint; the number of others depends on timing."""
     run = RunDirectory(out)
     found = []
     for folder in (run.models, run.checkpoints):

@@ -1,4 +1,4 @@
-"""The roles of an environment by themselves, an actor on what seems another host."""
+"""Standalone roles of an environment run, with the actor on a simulated other host."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def role(name: str, run: Path, *extra: str) -> list[str]:
 
 
 def free_port() -> int:
-    """Returns a port that is free, as the three behind it are."""
+    """Returns the first of four consecutive free ports."""
     while True:
         with contextlib.ExitStack() as stack, contextlib.suppress(OSError):
             port = 0
@@ -44,7 +44,7 @@ def free_port() -> int:
                 one = stack.enter_context(socket.socket())
                 one.bind(("127.0.0.1", port and port + place))
                 port = port or int(one.getsockname()[1])
-            if port <= 65470:  # as many are kept for 64 servers
+            if port <= 65470:  # leaves ports for 64 servers
                 return port
 
 
@@ -64,7 +64,7 @@ def num_turns(run: Path, name: str) -> int:
 
 
 def served(run: Path) -> dict[int, int]:
-    """Returns how many groups each server answered when it told last."""
+    """Returns the number of groups of copies in each server's last report."""
     paths = run.glob("events/inference-command-*.jsonl")
     told = [e for path in paths for e in read_events(path) if e["kind"] == "turn"]
     told.sort(key=lambda event: float(event["time_s"]))
@@ -77,7 +77,7 @@ def test_an_actor_of_another_host(
     processes: dict[str, subprocess.Popen[str]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It has a copy of run.json, an address and a token, and outlives the learner."""
+    """An actor with run.json, an address and a token survives a kill of the learner."""
     run, far = tmp_path / "run", tmp_path / "far"
     port = free_port()
     words = [sys.executable, "-m", "tengen", "train", "CartPole-v1", "--agent", "ppo"]
@@ -98,7 +98,7 @@ def test_an_actor_of_another_host(
     shutil.copy(run / "run.json", far)
     fingerprint = fingerprint_of(CERTIFICATE)
     connect = ("--connect", f"127.0.0.1:{port}", "--fingerprint", fingerprint)
-    # Without the token nobody comes in, nor with another one.
+    # The run rejects an actor without the token, and with a wrong token.
     done = run_command(role("actor", far, *connect))
     assert done.returncode == 2
     assert "token (TENGEN_RUN_TOKEN, not set) must be the run's" in done.stderr
@@ -114,10 +114,10 @@ def test_an_actor_of_another_host(
     monkeypatch.setenv("TENGEN_RUN_TOKEN", secret.read_text())
     processes["actor"] = start_command(role("actor", far, *connect))
     wait_for(lambda: num_turns(run, "learn") >= 3)
-    # Each of its two groups of copies has a server of its own.
+    # Each server gets one of the actor's two groups of copies.
     wait_for(lambda: served(run) == {0: 1, 1: 1})
 
-    # The learner is killed with the table: the actor connects to the next one.
+    # The learner, which has the table, is killed: the actor connects to its successor.
     os.killpg(processes["learn"].pid, signal.SIGKILL)
     processes.pop("learn").communicate()
     learned, acted = num_turns(run, "learn"), num_turns(far, "actor")

@@ -1,4 +1,4 @@
-"""Games that fork off those of the generation before."""
+"""Self-play games that fork from games of the previous generation."""
 
 from __future__ import annotations
 
@@ -52,5 +52,5 @@ def test_a_run_with_forks_in_two_calls_is_the_run_in_one(tmp_path: Path) -> None
         any(moves[:3] == source[:3] for source in sources if len(source) > 3)
         for moves in plain
     ]
-    # Two of three fork; a third move that is another game's by chance is rare.
+    # Two of three games fork; other games rarely share three moves with a source.
     assert sum(shared) > 24 / 4

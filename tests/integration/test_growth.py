@@ -1,4 +1,4 @@
-"""A network that grows within a real run, by games: the same however it is cut."""
+"""A network grows after a number of games, at the same game after any interruption."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tengen.learners.checkpoint import read_extra
 from tengen.run import RunDirectory
 from tests.integration.runs import SMALL, run_command, sealed, train_command, weights
 
-# Real runs, a minute of them.
+# The runs take about a minute.
 pytestmark = pytest.mark.slow
 
 GROWS = (
@@ -22,7 +22,7 @@ GROWS = (
 
 
 def channels(out: Path) -> list[int]:
-    """Returns the width of every published model, in order."""
+    """Returns the widths of all published models, in order."""
     paths = sorted(out.glob("models/[0-9]*/meta.json"))
     return [json.loads(path.read_text())["net"]["num_channels"] for path in paths]
 
@@ -36,7 +36,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_it_grows_after_so_many_games(reference: Path) -> None:
-    # Checkpoints of no game, then after 24, 48 and 72 of 72.
+    # Models after 0, 24, 48 and 72 games; the larger network starts after 40 games.
     assert channels(reference) == [16, 16, 24, 24]
     checkpoints = RunDirectory.open(reference).checkpoints
     assert read_extra(checkpoints.entry(3))["grown_at"] == [2]
@@ -46,10 +46,10 @@ def test_it_grows_after_so_many_games(reference: Path) -> None:
 @pytest.mark.parametrize(
     ("fault", "left"),
     [
-        # The first games are durable; every process that would seal them dies, and so
-        # the call ends.
+        # The first games are durable, but each process that seals them dies, so the
+        # call fails.
         ("seal.gathered:1:experience/selfplay-0", 48),
-        # The turn that grows dies before its checkpoint is whole; it is redone.
+        # The turn that grows the network dies in its checkpoint, and is repeated.
         ("publish.written:3:checkpoints", 0),
     ],
 )
@@ -74,5 +74,5 @@ def test_a_further_call_keeps_the_network(reference: Path, tmp_path: Path) -> No
     for games in (48, 48):
         done = run_command(train_command(out, games, settings=GROWS))
         assert done.returncode == 0, done.stderr
-    # Grown after 48 games, and not again.
+    # The network grew after 48 games, and only once.
     assert channels(out) == [16, 16, 24, 24, 24]

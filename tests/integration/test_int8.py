@@ -1,4 +1,4 @@
-"""A run in int8: the same bytes whatever the threads and kills; it can be played."""
+"""Runs in int8 produce the same bytes with any threads and kills."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ needs_int8 = pytest.mark.skipif(not can_quantise(), reason="this CPU has no int8
 
 
 def models(out: Path) -> dict[str, dict[str, str]]:
-    """Returns the sha256 of every published model's files, verified, by number."""
+    """Returns the verified SHA-256 hashes of all published models, by number."""
     paths = sorted((out / "models").iterdir())
     return {path.name: load_model(path).meta.sha256 for path in paths}
 
@@ -59,7 +59,7 @@ def test_threads_change_no_byte(reference: Path, tmp_path: Path) -> None:
 
 @needs_int8
 def test_int8_plays_other_games_than_floats(reference: Path, tmp_path: Path) -> None:
-    """So the other tests compare what int8 did; the first model plays in floats."""
+    """Only then do the other tests check int8; the initial model plays in floats."""
     out = tmp_path / "run"
     settings = (*INT8, f"inference.precision={float_precision()}")
     done = run_command(train_command(out, GAMES, settings=settings))
@@ -75,12 +75,12 @@ def test_int8_plays_other_games_than_floats(reference: Path, tmp_path: Path) -> 
     ["publish.synced:1:candidates/000001", "seal.gathered:1:/000002"],
 )
 def test_kills_change_no_byte(reference: Path, tmp_path: Path, fault: str) -> None:
-    """Where the first int8 model is whole but not published; after its last game."""
+    """Kills before the first int8 model is published, or after its last game."""
     out = tmp_path / "run"
     done = run_command(train_command(out, GAMES, settings=INT8), fault=fault)
     assert done.returncode == 1
     assert "died 5 times in a row" in done.stderr
-    # A generation that was only to be sealed costs the second call no game.
+    # A generation that only needs to be sealed costs the second call no games.
     missing = GAMES - 24 * len(sealed(out))
     done = run_command(train_command(out, missing, settings=INT8))
     assert done.returncode == 0, done.stderr
@@ -90,7 +90,7 @@ def test_kills_change_no_byte(reference: Path, tmp_path: Path, fault: str) -> No
 
 @needs_int8
 def test_an_int8_model_plays_a_match_by_its_float_graph(reference: Path) -> None:
-    """The machine of who plays against a model may have no int8."""
+    """A machine that plays against the model might not support int8."""
     model = max((reference / "models").iterdir())
     assert (model / INT8_FILE).exists()
     assert open_for_play(model, 1).precision == "fp32"

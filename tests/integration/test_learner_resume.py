@@ -1,4 +1,4 @@
-"""A learner that is interrupted and resumed reports what an uninterrupted one does."""
+"""A resumed learner reports the same numbers as an uninterrupted one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tengen.run import RunDirectory
 from tests.unit.experience.store_games import write_generation
 
 NUM_TURNS = 3
-# Of a clock, and so of no run alike.
+# Report fields with measured times, which differ between runs.
 CLOCKS = ("seconds", "idle_s", "sample_wait_s", "train_s")
 
 
@@ -61,16 +61,16 @@ def staged(config: RunConfig, *stages: NetStage) -> RunConfig:
 
 
 def spend(context: RoleContext, share: float | None) -> None:
-    """Tells a turn how much of its budget a run has spent; None where there is none."""
+    """Sets the share of its budget that a run has spent; None means no budget."""
     in_all = None if share is None else 10.0
     context.core_minutes_in_all = in_all
     context.core_minutes = None if share is None else 10.0 * share
 
 
 class Games:
-    """A run of games: each turn a generation of random ones arrives; its net grows.
+    """A run of games whose network grows.
 
-    A quarter of the budget goes by a turn.
+    Each turn adds a generation of random games and spends a quarter of the budget.
     """
 
     def __init__(self, path: Path) -> None:
@@ -98,7 +98,7 @@ class Games:
 
 
 class Shuffled(Games):
-    """The same, but a role shuffle, made anew each turn, draws the batches."""
+    """A run of games whose batches a role shuffle samples, recreated each turn."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -110,16 +110,16 @@ class Shuffled(Games):
         role = make_role("shuffle", self.config, self.run, RoleContext(num_threads=2))
         drawn = counts(role.turn())
         assert drawn["generation"] == turn
-        # The learner has not begun with what there is.
+        # Shuffle waits because the learner has not started on the last shuffle turn.
         assert role.turn() is None
         role.close()
 
 
 class Unrolls:
-    """A run of an environment: each turn some made-up unrolls are inserted.
+    """A run of an environment; each turn inserts random unrolls.
 
-    They are whole batches: a queue is in memory alone, so what a batch leaves would go
-    with the learner's process.
+    The unrolls fill complete batches, because a queue exists only in memory and loses a
+    remainder with the learner's process.
     """
 
     agent = "vtrace"
@@ -155,7 +155,7 @@ class Unrolls:
 
 
 class Replay(Unrolls):
-    """The same, but each turn some steps are, which are kept and drawn many times."""
+    """A run of an environment with a replay, whose steps are sampled many times."""
 
     agent = "dqn"
     settings = ("store.min_items=100", "store.sampler=uniform")
@@ -216,19 +216,19 @@ def test_a_turn_in_two_parts_counts_as_one(family: Any, tmp_path: Path) -> None:
     role.close()
 
     (expected,), (first, second) = reports["whole"], reports["parted"]
-    # The step that was in flight when the stop came is finished.
+    # The learner finishes the step in progress before it stops.
     assert first["num_steps"] == 2 < expected["num_steps"]
     assert first["num_steps"] + second["num_steps"] == expected["num_steps"]
     assert (first["num_new"], second["num_new"]) == (expected["num_new"], 0)
     for name in ("total_steps", "generation", "table", "stopped"):
         assert second[name] == expected[name], name
-    # A store's random numbers begin anew with its process.
+    # The random numbers of a replay restart with its process.
     if family is not Replay:
         assert_same_checkpoint(tmp_path / "whole", tmp_path / "parted")
 
 
 def test_a_learner_of_shuffled_rows_is_one_that_draws(tmp_path: Path) -> None:
-    """And turns go once no checkpoint needs them."""
+    """Also checks that shuffle turns are deleted when no checkpoint needs them."""
     learned = {}
     for family in (Games, Shuffled):
         run = family(tmp_path / family.__name__)
@@ -242,7 +242,7 @@ def test_a_learner_of_shuffled_rows_is_one_that_draws(tmp_path: Path) -> None:
         role.close()
     assert learned[Games] == learned[Shuffled]
     assert_same_checkpoint(tmp_path / "Games", tmp_path / "Shuffled")
-    # The last shuffle saw checkpoints 2 to 4, which were made after turns 1 to 3.
+    # At the last shuffle, checkpoints 2 to 4 existed, which need turns 1 to 3.
     assert RunDirectory.open(tmp_path / "Shuffled").shuffled.numbers() == [1, 2, 3, 4]
 
 
@@ -283,7 +283,7 @@ def test_shuffle_waits_for_the_learner(tmp_path: Path) -> None:
 
 
 def test_a_shuffle_that_was_stopped_goes_on(tmp_path: Path) -> None:
-    """Without what it had counted as drawn."""
+    """The stopped turn does not count its samples."""
     drawn = []
     for is_stopped in (False, True):
         run, context = Shuffled(tmp_path / str(is_stopped)), RoleContext()
@@ -322,7 +322,7 @@ def test_a_grown_network_warms_up_again_and_its_steps_go_on(tmp_path: Path) -> N
     ]
     peak = run.config.learner.optimizer.learning_rate
     rates = [report["learning_rate"] for report in reports]
-    # Twenty steps of warm-up lack 19, 18 ... 0 twentieths; it grew before turn 2.
+    # The 20 warm-up steps lack 19/20, 18/20 ... 0 of the rate; turn 2 warms up again.
     for num_steps, rate in zip(steps[:2], rates[:2], strict=True):
         assert rate == pytest.approx(peak * (1 - 9.5 / num_steps))
     assert rates[2] == pytest.approx(peak)
@@ -339,7 +339,7 @@ def num_channels(run: Games) -> int:
 def test_a_further_budget_neither_shrinks_nor_grows_again(tmp_path: Path) -> None:
     run = Games(tmp_path / "run")
     grown = []
-    # Its budget is over, then the next call's begins and passes the same share.
+    # The budget is almost spent; then the next call's budget passes the same share.
     for turn, spent in enumerate((0.0, 0.9, 0.0, 0.6)):
         context = RoleContext()
         role = run.learner(context)
@@ -374,7 +374,7 @@ def test_what_a_run_was_given_is_in_its_checkpoints(tmp_path: Path) -> None:
         write_generation(run.run.experience, turn + 1, 24)
         role.turn()
         role.close()
-        # A role by itself does not know how long it works, and keeps what is there.
+        # A standalone role does not know its core-minutes, and keeps the stored value.
         expected = 5.5 if minutes is None else minutes
         assert read_spent(run.run).core_minutes == expected
 

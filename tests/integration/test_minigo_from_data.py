@@ -1,4 +1,4 @@
-"""MLPerf's minigo from TensorFlow's files to the log of the result, by the commands."""
+"""The commands of MLPerf's minigo, from TensorFlow's files to the result's log."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SETTINGS = (
 
 
 def tengen(*words: object) -> str:
-    """Returns what a command printed, which must succeed."""
+    """Runs a command, which must succeed; returns its output."""
     done = run_command([sys.executable, "-m", "tengen", *map(str, words)])
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -58,7 +58,7 @@ def test_a_run_begins_with_the_published_files(tmp_path: Path) -> None:
     clock = json.loads((folder / "clock.json").read_text())
     first = resolve_model(f"{run}@1").meta
     assert clock["init_ended_at"] <= clock["clock_at"] < first.made_at
-    # The published model's steps are counted on, and its games are learned from first.
+    # Step counts continue from the imported model; imported games are used first.
     assert first.num_steps > 12345
     passes = [
         json.loads(line)

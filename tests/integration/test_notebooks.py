@@ -1,4 +1,4 @@
-"""The worked notebooks: whole, without outputs, and each cell runs in its order."""
+"""The example notebooks are stored without outputs, and their cells run in order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def cells_of(path: Path) -> list[dict[str, Any]]:
 
 
 def run_cell(source: str, space: dict[str, Any]) -> Any:
-    """Runs a cell as a notebook does; returns the value of its last expression."""
+    """Runs a cell; returns the value of its last expression, as a notebook does."""
     tree = ast.parse(source)
     last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
     exec(compile(tree, "cell", "exec"), space)

@@ -1,4 +1,4 @@
-"""A game of OpenSpiel through the real command: trained, and refused."""
+"""The real command trains on a game of OpenSpiel and rejects unsupported games."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Anyone's own environment through the real commands: trained, scored, and refused."""
+"""The real commands train, evaluate and reject a user's own environment."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ENVIRONMENTS = Path(__file__).parents[1] / "environments.py"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A working directory with ``my_envs.py`` in it, that Python looks in for none."""
+    """A working directory with ``my_envs.py`` that is not in ``sys.path``."""
     (tmp_path / "my_envs.py").write_text(ENVIRONMENTS.read_text())
     return tmp_path
 
@@ -50,7 +50,7 @@ def test_an_own_environment_is_trained_resumed_and_scored(folder: Path) -> None:
         "--episodes 100"
     )
 
-    # The line that it ended with is one that works; without --task nothing is imported.
+    # The printed command works; without --task it would not import the user's module.
     words = ("eval", "runs/my_envs_Catch", "--episodes", 20, "--json")
     done = tengen(folder, *words)
     assert done.returncode == 2
@@ -62,12 +62,12 @@ def test_an_own_environment_is_trained_resumed_and_scored(folder: Path) -> None:
 
 
 def test_sac_learns_by_numbers_in_units_of_their_own(folder: Path) -> None:
-    """Its critics are shown the action too, which the actor's units are not of."""
+    """The critics need statistics of their own, because they also get the action."""
     words = ["train", "my_envs:Reach", "--agent", "sac", "--out", "run", "--json"]
     words += ["--set", "net.standardizes=true", "--set", "net.num_units=16"]
     words += ["--set", "store.min_items=64", "--set", "learner.batch_size=16"]
     words += ["--set", "store.samples_per_item=16"]
-    # The second call goes on from the checkpoint, which has the critics' units.
+    # The second call resumes from a checkpoint with the critics' statistics.
     steps = [
         report_of(tengen(folder, *words, "--frames", 200))["num_steps"]
         for _ in range(2)
@@ -98,7 +98,7 @@ def test_an_own_environment_that_fails_ends_the_run_with_one_line(
     assert done.returncode == 1
     assert done.stderr == f"tengen: {line}\n"
     assert "Traceback" not in done.stdout
-    # It was not tried again: the same step would fail the same way.
+    # The role is not restarted, because the same step would fail again.
     events = [
         event["kind"]
         for path in folder.glob("run/events/train-*.jsonl")

@@ -1,4 +1,4 @@
-"""Anyone's own game through the real command: trained, resumed, and refused."""
+"""The real command trains, resumes and rejects a user's own game."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SETTINGS = (
     "agent.actor.num_slots=4",
 )
 
-# Right for as long as the check at the start looks, wrong in self-play.
+# A game that passes the check at the start, but fails later in self-play.
 BREAKS_LATER = """
 from own_game import Hex
 
@@ -55,7 +55,7 @@ def test_an_own_game_is_trained_and_resumed(tmp_path: Path) -> None:
         assert report["num_rows"] > 5 * report["num_games"]
     models = list((tmp_path / "run" / "models").iterdir())
     assert len(models) >= 2
-    # Two processes played; one thread plays the same games.
+    # One thread must play the same games as the two processes above.
     done = train("own_game:Hex", EXAMPLES, tmp_path / "one", 16, threads=1)
     assert done.returncode == 0, done.stderr
     assert sealed(tmp_path / "one") == sealed(tmp_path / "run")

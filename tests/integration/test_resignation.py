@@ -1,4 +1,4 @@
-"""Resigned games in a real run: none before the proof, and the same after a resume."""
+"""Games of a real run are resigned only after checks, and equally after a resume."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ GAMES_PER_GENERATION = 768
 SETTINGS = (
     *SMALL,
     f"agent.actor.games_per_generation={GAMES_PER_GENERATION}",
-    # Nothing is learned: a trained net of this size may see one side win everywhere.
+    # Disables learning: a small trained network may predict one winner everywhere.
     "store.min_rows=1000000",
     "agent.stages=[]",
     "net.num_blocks=2",
     "net.num_channels=8",
-    # Its values of a young net agree with each other more often than Gumbel's, which
-    # are of what each side hopes to play.
+    # With an untrained network, PUCT's values of the two sides agree more often than
+    # Gumbel's, which assume the moves that each side prefers.
     "agent.actor.search.policy=puct",
     "agent.actor.full_simulations=4",
     "agent.actor.num_slots=32",
-    # Whatever five searches agree on, right or wrong.
+    # Resigns whenever five searches agree, even if they are wrong.
     "agent.actor.resign_above=0",
     "agent.actor.resign_max_false_share=1",
     "agent.actor.resign_playout_share=0.2",
@@ -34,17 +34,17 @@ SETTINGS = (
 
 
 def play(out: Path, num_generations: int, *settings: str) -> None:
-    """Plays so many more generations."""
+    """Plays ``num_generations`` more generations of connect4."""
     games = num_generations * GAMES_PER_GENERATION
     command = train_command(out, games, settings=(*SETTINGS, *settings))
     done = run_command(["connect4" if w == "tictactoe" else w for w in command])
-    # Of a call in which nothing was learned.
+    # A call that learns nothing exits with 1.
     assert done.returncode == 1, done.stderr
     assert "this call learned nothing: " in done.stdout
 
 
 def unfinished(segment: Path) -> int:
-    """Returns how many games of a segment stop before their end."""
+    """Returns the number of games in a segment that stop before a terminal state."""
     count = 0
     with SegmentReader(segment) as reader:
         columns = reader.game_columns()
@@ -59,7 +59,7 @@ def unfinished(segment: Path) -> int:
 
 
 def reports(out: Path) -> list[dict[str, object]]:
-    """Returns the reports of the turns of self-play, in order."""
+    """Returns the reports of the self-play turns, in order."""
     lines = [
         json.loads(line)
         for path in sorted(out.glob("events/*"))
@@ -83,7 +83,7 @@ def test_games_are_resigned_once_it_is_seen_to_be_safe(tmp_path: Path) -> None:
     assert counts[1] == 0
     assert counts[2] > 50
 
-    # The second call has to look at the first one's games.
+    # The second call must check the resignations in the first call's games.
     again = tmp_path / "again"
     play(again, 1)
     play(again, 1)

@@ -1,4 +1,4 @@
-"""The roles of a run as processes of their own: any order, any end, what they say."""
+"""Standalone role processes: order of start, ends by signals, and messages."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def command(name: str, run: RunDirectory, *extra: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def first_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run with its first model, which is random, and nothing else."""
+    """A run that contains only its initial model, which is random."""
     run = make_run(tmp_path_factory.mktemp("roles") / "run")
     for name in ("learn", "export", "gate"):
         role = make_role(name, read_config(run), run, RoleContext())
@@ -82,7 +82,7 @@ def turns(run: RunDirectory, role: str) -> list[dict[str, Any]]:
 def test_a_run_that_roles_make_by_themselves(
     tmp_path: Path, start: Callable[..., RoleProcesses]
 ) -> None:
-    """From a config alone, begun from behind, ended by signals, begun again."""
+    """The roles start in reverse order, end by signals, and start again."""
     run = make_run(tmp_path / "run")
     assert run.models.numbers() == []
     order = ("selfplay", "gate", "selfplay", "export", "learn")
@@ -104,7 +104,7 @@ def test_a_run_that_roles_make_by_themselves(
     ]
     assert "the learner is busy" in status["ratio"]
 
-    # A second one of those that only one process may be.
+    # These roles reject a second process.
     for name in ("learn", "export", "gate"):
         done = run_command(command(name, run))
         assert done.returncode == 2
@@ -127,14 +127,14 @@ def test_a_run_that_roles_make_by_themselves(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_keeps_the_games_in_flight(run: RunDirectory, number: int) -> None:
-    # So many at once that some are half way at any instant.
+    # Enough concurrent games that some are in progress at any instant.
     change(run, games_per_generation=ENDLESS, num_slots=64)
     writer = run.experience / "selfplay-0"
     for num_begun in (1, 2):
         child = start_command(command("selfplay", run))
 
         def has_played(num_begun: int = num_begun) -> bool:
-            """Whether this process, which has a folder of its own, finished games."""
+            """Returns whether this process, in its own folder, has finished games."""
             journals = list(writer.glob("*/*.journal"))
             sizes = [path.stat().st_size for path in journals]
             return len(sizes) == num_begun and min(sizes) > 4096
@@ -197,12 +197,12 @@ def test_a_damaged_model_fails_its_role_and_stays(
 def test_a_newer_model_is_gone_on_with(
     run: RunDirectory, start: Callable[..., RoleProcesses]
 ) -> None:
-    """By processes: the generation never ends, so only a switch shows the new model."""
+    """The generation never ends, so only games in progress can use the new model."""
     change(run, games_per_generation=ENDLESS, full_simulations=50)
     processes = start(run, ("selfplay",))
     journals = run.experience / "selfplay-0"
     wait_for(lambda: any(p.stat().st_size > 4096 for p in journals.glob("*/*.journal")))
-    # The same model under the next number.
+    # Publishes the same model under the next number.
     copied = run.path / "candidates" / "copied"
     shutil.copytree(run.models.entry(0), copied)
     copied.rename(run.models.entry(1))

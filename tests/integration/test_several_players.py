@@ -1,4 +1,4 @@
-"""Several self-play processes of one run, by the real command."""
+"""Runs of the real command with several self-play processes."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def test_games_of_two_are_each_counted_once(tmp_path: Path) -> None:
     done = run_command(train_command(out, 100, "--launch", "local", settings=TWO))
     assert (done.returncode, done.stderr) == (0, "")
     run = RunDirectory(out)
-    # Five generations of 24 hold the 100 games, and nobody begins a sixth.
+    # Five generations of 24 games contain the 100 games, so a sixth must not start.
     assert sorted(sealed(out)) == [1, 2, 3, 4, 5]
     assert check_games(run, {}) == 120
     assert check_learner(run) == 5
     writers = [p.parent.parent.name for p in out.glob("experience/*/*/[0-9]*.npz")]
-    # Which of them plays more is the machine's matter, perhaps all of so few.
+    # Depending on the machine, one process may play all of these few games.
     assert set(writers) <= {"selfplay-0", "selfplay-1"}
     turns = [turn for turn in events(out, "turn") if turn["role"] == "selfplay"]
     assert sum(turn["num_games"] for turn in turns) == 120
@@ -51,7 +51,7 @@ def test_games_of_two_are_each_counted_once(tmp_path: Path) -> None:
 def test_one_goes_on_with_what_two_began(
     tmp_path: Path,
 ) -> None:
-    """Roles in turns finish the generations of both, and lose no game of them."""
+    """One self-play role finishes the generations of both processes, without losses."""
     out = tmp_path / "run"
     run = RunDirectory(out)
     endless = (*TWO, "agent.actor.games_per_generation=1000000")

@@ -1,4 +1,4 @@
-"""What a run says while it starts, before the work that it names."""
+"""A starting run reports each step before the step begins."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def phases(output: str) -> list[str]:
         for line in output.splitlines()
         if line.startswith("starting: ")
     ]
-    return told[told[0] == "checking the config" :]  # which a slow machine is told of
+    return told[told[0] == "checking the config" :]  # printed only on slow machines
 
 
 BEFORE_IMPORTS = """
@@ -74,7 +74,7 @@ def test_a_pipe_is_told_what_the_start_does(tmp_path: Path) -> None:
     ]
     again = phases(run_command(command).stdout)
     assert again[:2] == ["process learn", "restoring checkpoint 000001"]
-    assert "measuring the machine" not in again  # that is kept
+    assert "measuring the machine" not in again  # the result is stored
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_pipe_is_told_what_the_start_does(tmp_path: Path) -> None:
 def test_each_step_of_the_start_is_told_before_it_is_made(
     tmp_path: Path, is_terminal: bool
 ) -> None:
-    """The environment is made once the test has read that it is being made."""
+    """The environment's constructor blocks until the test has read its message."""
     (tmp_path / "my_envs.py").write_text(ENVIRONMENTS.read_text())
     command = [sys.executable, "-P", "-m", "tengen", "train", "my_envs:Waiting"]
     command += ["--agent", "ppo", "--out", "run", "--frames", "2k"]
@@ -100,9 +100,9 @@ def test_each_step_of_the_start_is_told_before_it_is_made(
         env={**os.environ, "TERM": "xterm", "COLUMNS": "200"},
     )
     os.close(theirs)
-    # The runner asks for its spaces, then the role's process, which then steps one.
+    # The runner and the role's process create one instance each for the spaces; then
+    # the process creates the instance that it steps.
     if Path("/proc/self/task").exists():
-        # Within seconds of its own.
         came = select.poll()
         came.register(ours, select.POLLIN)
         wait_own_s(lambda: came.poll(0), lambda: [child.pid], 15.0)
@@ -118,11 +118,11 @@ def test_each_step_of_the_start_is_told_before_it_is_made(
 
 
 def read_until(descriptor: int, text: str) -> str:
-    """Reads until a text has come."""
+    """Reads until the output contains ``text``; returns the output."""
     found = ""
     while text not in found:
         ready, _, _ = select.select([descriptor], [], [], 300)
         assert ready, f"nothing came after {found}"
-        # One byte, so that nothing behind the text is lost.
+        # Reads single bytes, so that nothing after the text is lost.
         found += os.read(descriptor, 1).decode(errors="replace")
     return found

@@ -1,6 +1,6 @@
-"""Whatever goes on, a signal or the STOP file ends it with everything saved.
+"""A signal or the STOP file ends any work of a run and saves everything.
 
-Each of the matches here would take days: only a stop can end it.
+The matches in these tests would take days, so only a stop can end them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ENDLESS = 1_000_000
 
 
 def end(child: subprocess.Popen[str], number: int) -> int:
-    """Sends a signal to the whole group and returns the exit code."""
+    """Sends a signal to the process group; returns the exit code."""
     os.killpg(child.pid, number)
     _, errors = child.communicate(timeout=900)
     assert "Traceback" not in errors
@@ -51,7 +51,7 @@ def test_a_signal_in_the_closing_match(tmp_path: Path, number: int) -> None:
     wait_for(lambda: events(out, "end"))
     assert end(child, number) == 130
     assert not list(out.glob("eval/*")) + list(out.glob("games/*"))
-    # The same command goes on, and the match it ends with is published.
+    # The same command resumes the run and publishes its final match.
     done = run_command([*train_command(out, 24), "--set", "agent.rating.final_games=4"])
     assert done.returncode == 0, done.stderr
     record = json.loads((out / "eval" / "final-1.json").read_text())
@@ -71,7 +71,7 @@ def test_a_signal_in_the_gate_leaves_the_candidate(tmp_path: Path) -> None:
     wait_for(lambda: run.models.numbers() == [0] and run.candidates.numbers() == [1])
     assert end(child, signal.SIGINT) == 130
     assert (run.models.numbers(), run.candidates.numbers()) == ([0], [1])
-    # Played again on resume, and decided when it can be.
+    # The resumed gate repeats the match and decides.
     done = run_command([*train_command(out, 1), "--set", "agent.gate.num_games=2"])
     assert done.returncode == 0, done.stderr
     assert 1 in run.models.numbers() + run.rejected.numbers()
@@ -115,7 +115,7 @@ def test_stop_ends_a_single_role_and_no_other_begins(
 
 
 def test_a_second_interrupt_ends_a_run_that_hangs(tmp_path: Path) -> None:
-    """Its environment hangs in a step, and so the role neither stops nor saves."""
+    """The environment hangs in a step, so the role can neither stop nor save."""
     environments = Path(__file__).parents[1] / "environments.py"
     (tmp_path / "my_envs.py").write_text(environments.read_text())
     out = tmp_path / "run"
@@ -140,7 +140,7 @@ def test_a_second_interrupt_ends_a_run_that_hangs(tmp_path: Path) -> None:
         child.communicate()
 
 
-# Its second SIGINT comes once the first has been told to the roles.
+# Sends SIGINT, and a second SIGINT after the roles have been notified of the first.
 LIBRARY = """
 import os, signal, sys, threading, time
 from pathlib import Path
@@ -176,7 +176,7 @@ finally:
 
 
 def test_a_second_interrupt_is_raised_in_a_program_that_trains(tmp_path: Path) -> None:
-    """The program goes on; the role that hung is gone."""
+    """The program continues, and the process of the hanging role has ended."""
     environments = Path(__file__).parents[1] / "environments.py"
     (tmp_path / "my_envs.py").write_text(environments.read_text())
     out = tmp_path / "run"

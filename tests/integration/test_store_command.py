@@ -1,4 +1,4 @@
-"""``tengen store`` and ``tengen store top`` as processes, with clients in this one."""
+"""``tengen store`` and ``tengen store top`` as processes, with clients in the test."""
 
 import contextlib
 import json
@@ -48,7 +48,7 @@ def run(*words: object) -> subprocess.CompletedProcess:
 
 @contextlib.contextmanager
 def serving(*words: object) -> Iterator[subprocess.Popen]:
-    """A server that answers; ended if it still runs, as it leaves no memory then."""
+    """Runs a server; sends SIGTERM at the end, so that it frees its shared memory."""
     process = subprocess.Popen(
         command("store", *words), stdout=subprocess.PIPE, text=True
     )
@@ -88,14 +88,14 @@ def put(store: Store, values: list[int], timeout_s: float = 300.0) -> None:
 
 
 def put_for_good(folder: Path, values: list[int]) -> None:
-    """Returns once the server has them: what was not flushed may go with it."""
+    """Inserts and flushes values, so that they survive a kill of the server."""
     with Store.connect(folder) as store:
         put(store, values)
         store.flush(10.0)
 
 
 def test_a_store_is_served_from_a_file_and_goes_on_from_its_run(tmp_path, config):
-    # A path that no socket could have.
+    # This path is too long for a socket.
     folder = tmp_path / ("long" * 20) / ("name" * 20)
     with serving(folder, "--config", config, "--set", "seed=7") as server:
         memory = (folder / "store").resolve()
@@ -183,7 +183,7 @@ def test_rates_are_counted_between_two_looks():
         [row] = watch.report()["tables"]
         assert row["inserts_per_s"] > row["samples_per_s"] > 0
         assert row["inserts_per_s"] == pytest.approx(5 * row["samples_per_s"], rel=0.01)
-        assert row["hit_rate"] is None  # there is no disk
+        assert row["hit_rate"] is None  # the store has no disk
         [row] = watch.report()["tables"]
         assert row["inserts_per_s"] == row["samples_per_s"] == 0
 
@@ -201,7 +201,8 @@ def test_hits_are_of_what_was_drawn_between_two_looks(tmp_path):
         watch = StoreWatch(store)
         values = np.arange(200)
         for value in values:
-            # First the newest four, then the oldest four and the next newest.
+            # The newest four values are sampled first; then the oldest four and the
+            # four before the newest.
             first = 1e9 if value >= 196 else float(value < 4 or value >= 192)
             store.table("t").insert("a", value, {"x": np.full(500, value)}, first)
         store.flush()
@@ -267,7 +268,7 @@ def test_a_run_that_cannot_be_written_leaves_what_a_killed_store_held(tmp_path, 
         server.kill()
         server.wait()
     (folder / "store").unlink()
-    (folder / "store").mkdir()  # in the place of the link
+    (folder / "store").mkdir()  # blocks the symbolic link
     refused = run("store", folder)
     assert refused.returncode == 1
     assert refused.stderr.count("\n") == 1, refused.stderr
@@ -414,7 +415,7 @@ def test_top_tells_hits_and_what_fails(tmp_path):
             is_over.set()
             drawing.join()
     [row] = report["tables"]
-    # 32 of 190 chunks fit.
+    # Memory has space for 32 of the 190 chunks.
     assert 0.0 < row["hit_rate"] < 0.5
     assert (row["num_items"], row["num_damaged"]) == (190, 10)
     assert re.search(r"row 1\d of .*rows-0 is not what", report["trouble"])

@@ -1,4 +1,4 @@
-"""Runs whose models meet a target: training ends, then the models play, in order."""
+"""Runs whose models play against a target, in order, after training has ended."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def command(out: Path, *extra: str) -> list[str]:
 
 
 def records(out: Path) -> dict[str, dict[str, Any]]:
-    """Returns what was published of the target, without its times."""
+    """Returns the published records of the target, without times."""
     return {
         path.name: {
             name: value
@@ -54,7 +54,7 @@ def records(out: Path) -> dict[str, dict[str, Any]]:
 @pytest.mark.slow
 def test_models_play_in_order_once_training_has_ended(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    # So low that a model passes; unit tests have runs that none passes in.
+    # The low win rate lets a model pass; unit tests cover runs without a pass.
     done = run_command(command(out, "--set", "agent.target.win_rate=0.1"))
     assert done.returncode == 0, done.stderr
     assert "is the first to reach 0.1 against mcts:3" in done.stdout
@@ -72,7 +72,7 @@ def test_models_play_in_order_once_training_has_ended(tmp_path: Path) -> None:
     for line in told:
         assert json.loads(line)["began_at"] <= json.loads(line)["ended_at"]
     assert not [path for path in (out / "eval" / "target").iterdir() if path.is_dir()]
-    # A further call has nothing to do, and says what is there.
+    # A further call has no work, and reports the existing result.
     again = run_command(command(out))
     assert again.returncode == 0
     assert len(weights(out)) == 4
@@ -114,7 +114,7 @@ def test_a_look_before_the_end_makes_no_result(tmp_path: Path) -> None:
     names = set(records(out))
     assert names >= {f"{number:06d}.json" for number in range(1, num_models)}
     assert "result.json" not in names
-    # The same command ends training, and goes on with the models.
+    # The same command finishes training and continues with the models.
     done = run_command(command(out))
     assert done.returncode == 0, done.stderr
     assert len(weights(out)) == 4
@@ -127,7 +127,7 @@ def test_a_program_that_a_file_names_is_not_started(tmp_path: Path) -> None:
     asked += ["--recipe", "mlperf_minigo_small", "--games", "0"]
     made = run_command([*asked, "--set", "agent.target.opponent=random"])
     assert made.returncode == 0, made.stderr
-    # Somebody else's run names a command.
+    # The config of an untrusted run contains a command.
     evil = f"gtp:touch {mark}"
     kept = out / "run.json"
     content = json.loads(kept.read_text())
@@ -144,7 +144,7 @@ def test_a_program_that_a_file_names_is_not_started(tmp_path: Path) -> None:
     other = run_command([*look, "--opponent", "gtp:gnugo"])
     assert (other.returncode, "must be gtp:touch" in other.stderr) == (2, True)
     assert not mark.exists()
-    # What is typed is used.
+    # A command that the user types is executed.
     typed = run_command([*look, "--opponent", evil])
     assert typed.returncode == 1
     assert "models (0) must be agent.iterations" in typed.stderr
@@ -187,7 +187,7 @@ def test_a_program_that_was_typed_plays_in_processes_of_the_run(
     assert found["000001.json"]["target"] == opponent
     assert found["000001.json"]["num_games"] == 2
     assert "result.json" in found
-    # A result is shown, as nothing is started for it.
+    # Showing a result does not start the program, so this works without --opponent.
     shown = run_command([*words[:3], "eval", str(out)])
     assert shown.returncode == 0, shown.stderr
 
@@ -209,7 +209,7 @@ def test_a_run_that_learns_from_another_meets_its_target_and_is_then_left_alone(
         for name in ("checkpoints", "candidates", "models")
     }
     assert len(weights(out)) == 2
-    # Further calls have no model to make, and make none.
+    # Further calls must not create another model.
     assert run_command(words).returncode == 0
     assert before == {
         name: sorted(path.name for path in (out / name).iterdir()) for name in before
@@ -221,7 +221,7 @@ def test_a_run_that_is_killed_comes_to_the_same(tmp_path: Path) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     assert run_command(command(whole)).returncode == 0
     folder = killed / "eval" / "target"
-    # In training, then among the games of a model, then between two models.
+    # Killed in training, then during a model's games, then between two models.
     for sign in ("checkpoints/000002", "eval/target/*/*.jsonl", "eval/target/000001.*"):
         process = start_command(command(killed))
         wait_for(

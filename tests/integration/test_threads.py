@@ -1,4 +1,4 @@
-"""Threads that no machine has are refused, in one line, by train and the roles."""
+"""``tengen train`` and the roles reject invalid thread counts with one line."""
 
 from __future__ import annotations
 

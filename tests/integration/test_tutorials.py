@@ -1,9 +1,8 @@
-"""The tutorials, word for word: their files and commands, in order, in a fresh folder.
+"""Runs the files and commands of each tutorial in order, in a new folder.
 
-Commands run an installed copy of tengen that is no checkout's: an environment of its
-own, without PYTHONPATH. What is not as the page says is said in this file alone: how
-budgets are shortened, what stands for ``make`` and the two programs that a person
-types to, and which lines are not run.
+The commands use an installed copy of tengen in its own virtual environment, without
+PYTHONPATH. This file defines all differences from the pages: shorter budgets,
+replacements of ``make`` and of the two interactive programs, and skipped lines.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ from tests.unit.docs.pages import ROOT, blocks_of
 pytestmark = pytest.mark.slow
 PAGES = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 
-# Budgets of a page, and what they are here.
+# Options with budgets, and their shorter values.
 BUDGETS = {"--frames": "8k", "--episodes": "2", "--games": "2"}
 OF_SCREENS = {"--frames": "2k", "--episodes": "1"}
-# In place of the minutes of a run of games: three small generations.
+# Replaces a run of several minutes with three small generations of games.
 OF_MINUTES = (*SMALL, "agent.actor.games_per_generation=8", "store.min_rows=20")
-# And so that a replay of few frames is learned from, in little memory.
+# Lets R2D2 learn from a small replay, with little memory.
 OF_R2D2 = (
     "agent.actor.num_envs=2",
     "learner.batch_size=8",
@@ -52,14 +51,14 @@ NOT_RUN = {
 }
 NEEDED = {"atari_r2d2": "ale_py", "own_environment": "gymnasium"}
 NEEDED |= {"own_agent": "gymnasium", "own_network": "gymnasium"}
-# Each in a shell of its own, as the page says.
+# Roles that the page starts in separate terminals.
 ROLES = ("learn", "export", "gate", "selfplay")
-# As the page on a cluster says of its rehearsal.
+# Replacements that the page on clusters suggests for a rehearsal.
 REHEARSED = {"/shared/go9": "shared/go9", "go/9": "go/5"}
 
 
 class Place:
-    """A folder with an installed copy of tengen in an environment of its own."""
+    """A folder, and a virtual environment with an installed copy of tengen."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "checkout"
@@ -73,8 +72,8 @@ class Place:
         python = self.bin / "python"
         self.write_program("tengen", f'exec {python} -m tengen "$@"')
         self.write_program("pip", f'exec {python} -m pip "$@"')
-        # Of make setup, what concerns files of Python; tests/unit/test_setup.py has it
-        # install again after a change.
+        # Stands in for make setup, and only copies Python files. The test of the real
+        # command is tests/unit/test_setup.py.
         install = f"[ ! -d src/tengen ] || cp -r src/tengen/. {site}/tengen"
         self.write_program("make", f'[ "$*" = setup ] && {{ {install}; }}')
         self.started: dict[Path, subprocess.Popen[bytes]] = {}
@@ -94,7 +93,7 @@ class Place:
         }
 
     def run(self, command: str) -> None:
-        """Runs a line of a shell, and fails where it fails."""
+        """Runs a shell command, which must succeed."""
         done = subprocess.run(
             ["bash", "-c", command],
             cwd=self.folder,
@@ -107,7 +106,7 @@ class Place:
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
 
     def start(self, command: str) -> None:
-        """Starts a line of a shell."""
+        """Starts a shell command in the background."""
         output = self.folder.parent / f"started-{len(self.started)}"
         with output.open("wb") as file:
             self.started[output] = subprocess.Popen(
@@ -119,25 +118,25 @@ class Place:
             )
 
     def end(self) -> None:
-        """Ends what was started, and fails where one has failed before."""
+        """Kills the background commands; fails if one of them has failed."""
         failed = [output for output, one in self.started.items() if one.poll()]
         for process in self.started.values():
             process.kill()
             process.wait()
         told = [output.read_text() for output in failed]
-        # The page stops the run, and on a busy machine a role may come after that.
+        # On a busy machine, a role may start after the page has stopped the run.
         told = [text for text in told if "was asked to stop" not in text]
         assert not told, "\n".join(told)
 
 
 def copy_installed(site: Path) -> None:
-    """Puts the installed tengen where an installer would, and names its packages."""
+    """Copies the installed tengen to ``site``, and adds the paths of dependencies."""
     installed = metadata.distribution(DISTRIBUTION)
     for file in installed.files or ():
         if ".." not in file.parts and "__pycache__" not in file.parts:
             (site / file).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(str(file.locate()), site / file)
-    # The lowest first: an environment on top of another has an old setuptools.
+    # The base environment first, because an environment on top has an old setuptools.
     others = [path for path in sys.path[::-1] if Path(path).name == "site-packages"]
     (site / "others.pth").write_text("".join(f"{path}\n" for path in others))
 
@@ -150,7 +149,7 @@ def place(tmp_path: Path):
 
 
 def shortened(command: str) -> str:
-    """Returns a command with a smaller budget, and nothing else changed."""
+    """Returns a command with a smaller budget and otherwise unchanged."""
     for old, new in REHEARSED.items():
         command = command.replace(old, new)
     words = shlex.split(command)
@@ -176,7 +175,7 @@ def shortened(command: str) -> str:
 
 
 def file_of(prose: str) -> str | None:
-    """Returns the file that a page puts its next block into, if it names one."""
+    """Returns the file name in ``prose`` for the next code block, or None."""
     names = re.findall(r"`([\w/]+\.py)`", prose)
     return names[-1] if names else None
 
@@ -198,7 +197,7 @@ def test_its_commands_run_as_they_are_printed(page: Path, place: Place) -> None:
 
 
 def take_python(place: Place, code: str, name: str | None) -> None:
-    """Writes a block into the file that the page names, or runs it."""
+    """Writes a code block to the file ``name``, or runs the block if that is None."""
     if name is None:
         place.run(f"python -c {shlex.quote(code)}")
         return
@@ -207,7 +206,7 @@ def take_python(place: Place, code: str, name: str | None) -> None:
 
 
 def run_lines(place: Place, lines: str) -> int:
-    """Runs the commands of a block, and returns how many there were."""
+    """Runs the commands of a block; returns the number of commands."""
     num_run = 0
     for line in lines.splitlines():
         if any(line.startswith(one) for one in NOT_RUN) or not line.strip():

@@ -1,4 +1,4 @@
-"""``make wheels`` whole: half an hour on two cores, and packages of a gigabyte."""
+"""``make wheels``, which takes half an hour on two cores and a gigabyte of packages."""
 
 import subprocess
 import sys

@@ -1,12 +1,12 @@
-"""The agents of environments learn small tasks, role by role as a run does.
+"""The agents of environments learn small tasks, with the roles of a run in turns.
 
-Seen to fail: with the sign of the advantage turned (A2C, PPO, V-trace), with the value
-of step t in the place of that of t + 1 and without a value beyond the rewards (DQN),
-with memory emptied at every learned step (R2D2), and with the sign of the policy's loss
-turned (SAC). The maze's small penalties teach R2D2 the way without a bootstrap, and it
-forgives a stored state that is zero, one that is used again after the burn-in, memory
-that is carried into the next episode, and targets of step t: each of these fails the
-slow reference of ``tests/unit/agents/test_r2d2.py``.
+Mutations that fail these tests: a flipped sign of the advantage (A2C, PPO, V-trace),
+the value of step t instead of t + 1, and no bootstrap (DQN), a recurrent state that is
+cleared at each step in learning (R2D2), and a flipped sign of the policy loss (SAC).
+Mutations of R2D2 that pass in the maze: no bootstrap, because small penalties show the
+way, a stored state of zero, a stored state that is reused after the burn-in, a state
+that continues in the next episode, and targets of step t. The slow reference test in
+``tests/unit/agents/test_r2d2.py`` detects each of these.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ pytestmark = pytest.mark.learning
 CARTPOLE, MAZE = "CartPole-v1", "tests.mazes:ShortTMaze"
 REACH, FAR = "tests.environments:Reach", "tests.environments:ReachFar"
 
-# CartPole-v0's bar; a random policy returns 22, standing still 9, the most is 500. In
-# the maze the most is 4, and 1.95 without memory. To reach nothing is -3.3, to draw any
-# action -6.7. The farthest place gives 10, the middle of all 7.5.
+# Mean returns. CartPole: the threshold of CartPole-v0; random actions return 22, a
+# constant action 9, at most 500. The maze: at most 4, without memory 1.95. Reach:
+# zero actions return -3.3, random ones -6.7. ReachFar: at most 10, action 500: 7.5.
 SOLVED = {CARTPOLE: 195.0, MAZE: 3.0, REACH: -1.0, FAR: 8.5}
 
 MAX_FRAMES = {
@@ -47,18 +47,18 @@ MAX_FRAMES = {
     ("vtrace", CARTPOLE): 400_000,
     ("vtrace", FAR): 60_000,
 }
-"""Several times what the seeds that were measured needed
+"""Frame limits: several times the frames that measured seeds needed
 (benchmarks/results/environments.md)."""
 
 SETTINGS = {
     ("r2d2", MAZE): ("agent.actor.turn_steps=180",),
     ("sac", REACH): ("agent.actor.turn_steps=64", "net.num_units=64"),
 }
-"""Fewer models and a smaller network than the recipe's: half the time."""
+"""Settings with fewer models or a smaller network than the recipe, to save time."""
 
 
 def trained(agent: str, task: str, seed: int, path: Path) -> tuple[float | None, int]:
-    """Returns the mean of 100 episodes played while it learned, and the frames."""
+    """Returns the mean return of the last 100 training episodes, and the frames."""
     pytest.importorskip("gymnasium")
     allow(task)
     config = override(make_config(task, agent, None), SETTINGS.get((agent, task), ()))

@@ -1,7 +1,7 @@
-"""Agents reach what is asked of them in the tasks that they are judged by.
+"""Agents reach their target returns in the benchmark tasks.
 
-Hours of training: `make soak` runs them, three seeds each, where the task's package is
-installed. What is there already, in `build/curves`, is not made again.
+The training takes hours. `make soak` runs three seeds per task, if the task's package
+is installed, and skips runs that exist in `build/curves`.
 """
 
 import importlib.util

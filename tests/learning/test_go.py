@@ -1,8 +1,8 @@
-"""Go from nothing: a short run beats what it began as, and foretells scores and owners.
+"""Go from scratch: a short run beats its initial model, and predicts score and owners.
 
-The games that it foretells are between trained agents and were never learned from.
-Seen to fail: with the value target's sign flipped, with the score's, with owners turned
-over, and without the policy's loss (0.43 against the playouts).
+The predicted games are between trained agents and are not training data. The test fails
+with a flipped sign of the value target or the score target, with exchanged owners, and
+without the policy loss (0.43 against playouts).
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ SETTINGS = (
     "store.limiter.samples_per_row=8",
     "agent.rating.time_share=0",
     "agent.rating.final_games=0",
-    # Else a trial of speed chooses it, and what else the machine does decides which
-    # games are learned from. Neither precision learns better, but so short a run misses
-    # the bound on owners with 5 of 12 seeds (1 to 6, fp32 and bf16), and with seed 0 in
-    # bf16: with seed 0 in fp32, as here, its errors are 0.64 of the first model's. So
-    # this run is a check of one course of learning, and no measure of how sure it is.
+    # Otherwise a speed measurement chooses the precision, so the machine's load decides
+    # the games. Neither precision learns better, but in this short run 5 of 12 runs
+    # (seeds 1 to 6, fp32 and bf16) miss the ownership bound, and also seed 0 in bf16.
+    # Seed 0 in fp32, used here, has 0.64 of the initial model's error. So the test
+    # checks one training run, and does not measure how reliably runs learn.
     "inference.precision=fp32",
 )
 
 
 def forecast_errors(run: str, games: list[list[int]]) -> tuple[float, float]:
-    """Returns root mean square errors of scores and of owners, half a game ahead."""
+    """Returns the RMS errors of score and ownership, predicted half a game ahead."""
     score_errors, owner_errors = [], []
     with tengen.load(run) as player:
         for moves in games:

@@ -1,6 +1,6 @@
-"""PPO learns where models reach the actors late, and from nothing that is too old.
+"""PPO learns although models reach the actors late, and skips batches that are too old.
 
-Seen to fail: with V-trace's ratio negative, and without the bound on lag.
+The test fails with a negated V-trace ratio, and without the limit on policy lag.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from tengen.run import RunDirectory
 
 pytestmark = pytest.mark.learning
 
-# A batch is good for 40 steps of the optimizer: of 20 batches that one model made the
-# learner uses 11, and the last of these is as old as it may be.
+# A batch takes 40 optimizer steps, so of the 20 batches of one model the learner uses
+# 11, and the last of the 11 has the maximum lag.
 MODEL_TURNS = 20
 MAX_LAG = 400
-# Three seeds took some 50,000.
+# Three measured seeds needed about 50,000 frames.
 MAX_FRAMES = 100_000
 
 
@@ -31,7 +31,7 @@ def test_ppo_learns_from_what_older_policies_did(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("gymnasium")
-    # The actor takes models alone, as one of another process does.
+    # Makes the actor use only published models, like an actor in another process.
     monkeypatch.setattr("tengen.roles.learning.learn.needs_graph", lambda _: True)
     config = dataclasses.replace(make_config("CartPole-v1", "ppo", None), seed=1)
     config = override(config, [f"agent.max_lag={MAX_LAG}"])

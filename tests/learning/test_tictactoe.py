@@ -1,8 +1,8 @@
-"""Tic-tac-toe from nothing: after a short run the agent never loses.
+"""Tic-tac-toe from scratch: after a short run the agent never loses.
 
-Every line of play against a perfect player is tried, with the agent as first and as
-second player. The untrained network loses lines at the same few simulations, and with
-the value target's sign flipped the trained one lost 72.
+The test plays all lines against a perfect player, with the agent as first and second
+player. With the same few simulations, the untrained network loses lines; a network
+trained with a flipped sign of the value target lost 72.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SETTINGS = (
 
 
 def lost_lines(player: tengen.play.Player) -> int:
-    """Returns how many lines against a perfect player the agent loses."""
+    """Returns the number of lines that the agent loses against a perfect player."""
     lost = 0
     for agent in (0, 1):
         stack: list[list[int]] = [[]]

@@ -1,4 +1,4 @@
-"""Makes the helpers of the store's unit tests importable."""
+"""Makes the helpers of the store's unit tests and of this folder importable."""
 
 import sys
 from pathlib import Path

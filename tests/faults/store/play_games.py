@@ -1,7 +1,7 @@
-"""What a self-play process does with the store, for tests that kill it.
+"""A stand-in for a self-play process that tests kill while it writes games.
 
-Plays what is missing of each generation, seals it, and prints every game as soon as it
-is durable. Arguments: the writer's folder, the incarnation.
+Writes the missing games of each generation, seals the generation, and prints each game
+as soon as the game is durable. Arguments: the writer's folder, the incarnation.
 """
 
 from __future__ import annotations

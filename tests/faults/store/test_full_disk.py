@@ -1,6 +1,6 @@
-"""A disk that fills up: a clear error, and nothing that was taken is lost.
+"""A full disk causes a clear error, and no accepted game is lost.
 
-The limit on file size stands for the full disk: the system refuses writes beyond it.
+A limit on the file size simulates the full disk, because writes beyond it fail.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _RECORDS = [random_game("connect4", index) for index in range(40)]
 
 
 def in_fork(work: Callable[[], None]) -> str:
-    """Runs ``work`` in a forked process; returns its traceback, empty when it ended."""
+    """Runs ``work`` in a forked process; returns its traceback, empty on success."""
     read_end, write_end = os.pipe()
     pid = os.fork()
     if pid == 0:

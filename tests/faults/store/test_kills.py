@@ -1,4 +1,4 @@
-"""A self-play process killed anywhere loses no game that it reported durable."""
+"""A killed self-play process loses no game that it reported as durable."""
 
 from __future__ import annotations
 
@@ -47,13 +47,14 @@ def fork_and_play(
     fault: tuple[str, int] | None,
     delay_s: float | None,
 ) -> tuple[list[str], int]:
-    """Plays in a forked process; returns its whole lines and how it ended.
+    """Plays in a forked process; returns its complete output lines and its exit code.
 
     Args:
-        directory: Of the writer.
-        incarnation: Of the writer.
-        fault: A point of the core to die at, and how many passes to let through.
-        delay_s: When to kill it.
+        directory: The writer's folder.
+        incarnation: The writer's incarnation.
+        fault: A fault point of the core that kills the process, and the number of
+            passes through the point before the kill.
+        delay_s: The number of seconds until the process is killed.
     """
     read_end, write_end = os.pipe()
     pid = os.fork()
@@ -89,7 +90,7 @@ def check_reported(directory: Path, lines: list[str]) -> None:
 
 
 def finish_and_check(directory: Path, expected: dict[int, bytes]) -> None:
-    """Lets the run end, and compares it with one that was never killed."""
+    """Runs to completion and compares the segments with an uninterrupted run's."""
     lines, code = fork_and_play(directory, 1000, None, None)
     assert (code, lines[-1]) == (0, "done")
     check_reported(directory, lines)
@@ -132,7 +133,7 @@ def test_killed_at_random_instants(
             num_killed += code != 0
             check_reported(directory, lines)
         finish_and_check(directory, uninterrupted)
-    assert num_killed >= 5  # the rest were faster than the signal
+    assert num_killed >= 5  # the other processes ended before the signal
 
 
 @pytest.mark.parametrize("num_passes", [0, 3])
@@ -152,7 +153,7 @@ def test_killed_at_a_step_of_the_journal(
 def test_killed_at_a_step_of_sealing(
     tmp_path: Path, uninterrupted: dict[int, bytes], point: str
 ) -> None:
-    """Two journals a generation, so that a kill also falls between their removals."""
+    """A generation has two journals, so a kill can occur between their removals."""
     directory = tmp_path / "w"
     fork_and_play(directory, 0, ("journal.group_synced", 1), None)
     environment = {

@@ -1,4 +1,4 @@
-"""A replay that is larger than its memory keeps its items over a kill, byte by byte."""
+"""A replay larger than its memory keeps the exact bytes of its items after kills."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ COLUMNS = {
 }
 BATCH = 4
 BLOCK = 8
-# Of each process.
+# The minimum number of durable items per process.
 NUM_ITEMS = 1_500
 
 
 def columns_of(numbers: NDArray[np.int64]) -> dict[str, NDArray[np.generic]]:
-    """Steps whose bytes follow from their numbers, ``[1, K]``."""
+    """Returns steps whose bytes are a function of ``numbers``, ``[1, K]``."""
     pixels = (numbers[..., None] + np.arange(FRAME) * 7) % 251
     planes = (numbers[..., None] >> np.arange(147) % 16) & 1
     return {
@@ -57,7 +57,7 @@ def open_table(folder: Path, directory: Path | None, more_bytes: int = 0) -> Ste
     least = plan_steps(
         place, COLUMNS, LAYOUT, config, num_slots=1, batch_size=BATCH
     ).budget.least_memory_bytes
-    # The steps of one process alone do not fit it.
+    # Even the steps of one process must not fit in memory.
     assert least < NUM_ITEMS * FRAME / 3
     return StepTable(
         place,
@@ -77,7 +77,7 @@ def act(
     incarnation: int,
     report: Callable[[str], object],
 ) -> NoReturn:
-    """Plays and learns until it is killed; tells what a flush has returned for."""
+    """Inserts and samples until killed; reports the item count after each flush."""
     table = open_table(folder, directory)
     writer = table.writer(f"actor-{incarnation}", 1)
     first, num_items = 1_000_000 * incarnation, 0
@@ -93,12 +93,12 @@ def act(
 
 
 def run_until_killed(folder: Path, directory: Path | None, incarnation: int) -> int:
-    """Returns the items that a killed process had been told are durable."""
+    """Runs a process until it is killed; returns the number of its flushed items."""
     read_end, write_end = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
-            gc.freeze()  # stores of before, whose threads are not in this process
+            gc.freeze()  # earlier stores, whose threads do not exist in this process
             os.close(read_end)
             act(
                 folder,
@@ -126,7 +126,7 @@ def test_a_replay_on_disk_has_its_items_after_kills(
 ) -> None:
     directory = tmp_path / "shared" if is_shared else None
     told = [run_until_killed(tmp_path, directory, number) for number in range(3)]
-    # What lies in shared memory has the memory that it had; on the disk any is enough.
+    # Only a store without shared memory can be reopened with another memory size.
     more_bytes = 1 << 20
     if directory is not None:
         with refused(UsageError, "memory_bytes"):
@@ -140,7 +140,7 @@ def test_a_replay_on_disk_has_its_items_after_kills(
     while len(found) < num_items:
         batch = table.sample(BATCH)
         numbers = batch.columns["number"]
-        # The unseen ones come first now.
+        # Lowers the priority, so that unseen items are sampled first.
         batch.ack(np.full(BATCH, 1e-9))
         assert (np.diff(numbers) == 1).all()
         for name, column in columns_of(numbers).items():

@@ -1,4 +1,4 @@
-"""A killed process loses no flushed step of a replay; a queue begins anew."""
+"""A killed process loses no flushed step of a replay; a queue restarts empty."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LAYOUTS = {
 }
 NUM_SLOTS = 2
 BATCH = 64
-# Apart, so that a number tells the process that made the step.
+# Spacing of step numbers, so that a number identifies the process of its step.
 STEPS_OF_INCARNATION = 100_000
 
 
@@ -50,7 +50,7 @@ def act(
     incarnation: int,
     report: Callable[[str], object],
 ) -> NoReturn:
-    """Appends, learns and flushes until it is killed; tells what is durable."""
+    """Appends, samples and flushes until killed; reports the durable item count."""
     rng = random.Random(incarnation)
     steps = open_steps(folder, layout, sampler)
     steps.num_steps = STEPS_OF_INCARNATION * incarnation
@@ -70,13 +70,13 @@ def act(
 def run_until_killed(
     folder: Path, layout: ItemLayout, sampler: str, incarnation: int
 ) -> int:
-    """Kills a process soon after it began a step; returns its items that were told."""
+    """Kills a process at a random operation; returns its last reported item count."""
     rng = random.Random(1000 + incarnation)
     read_end, write_end = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
-            gc.freeze()  # stores of before, whose threads are not in this process
+            gc.freeze()  # earlier stores, whose threads do not exist in this process
             os.close(read_end)
             act(
                 folder,
@@ -105,10 +105,10 @@ def run_until_killed(
 
 
 def check_items(folder: Path, layout: ItemLayout, sampler: str) -> list[int]:
-    """Checks all items byte by byte; returns those of each slot and incarnation.
+    """Checks all bytes of all items.
 
     Returns:
-        First steps.
+        The sorted numbers of the items' first steps.
     """
     found: dict[int, int] = {}
     with open_steps(folder, layout, sampler) as steps:
@@ -131,7 +131,7 @@ def check_items(folder: Path, layout: ItemLayout, sampler: str) -> list[int]:
 
 
 def prefixes(layout: ItemLayout, firsts: list[int], incarnation: int) -> int:
-    """Returns a process's items, of which each slot must have the first ones."""
+    """Returns the number of a process's items; no slot may lack an earlier item."""
     num_items = 0
     for slot in range(NUM_SLOTS):
         begin = int(
@@ -151,7 +151,7 @@ def test_what_a_killed_replay_had_flushed_is_there_once(
     durable: list[int] = []
     for incarnation in range(6):
         told = run_until_killed(tmp_path / "run", LAYOUTS[layout], sampler, incarnation)
-        # Of a copy: the next process finds what the kill has left.
+        # Checks a copy, because the next process must find the files of the kill.
         shutil.copytree(tmp_path / "run", tmp_path / "copy")
         firsts = check_items(tmp_path / "copy", LAYOUTS[layout], sampler)
         shutil.rmtree(tmp_path / "copy")
@@ -159,7 +159,7 @@ def test_what_a_killed_replay_had_flushed_is_there_once(
         for number, least in enumerate(durable):
             num_items = prefixes(LAYOUTS[layout], firsts, number)
             assert num_items >= least
-            # What was there after one kill is there after the next.
+            # Items that survive one kill must survive the next kills.
             durable[number] = num_items
         assert sum(durable) == len(firsts)
     assert sum(durable) > 100
@@ -192,12 +192,12 @@ def test_a_queue_is_whole_and_has_its_room_after_its_learner_was_killed(
     pid = os.fork()
     if pid == 0:
         try:
-            gc.freeze()  # stores of before, whose threads are not in this process
+            gc.freeze()  # earlier stores, whose threads do not exist in this process
             steps = queue()
             for _ in range(4):
                 steps.append(4)
             held = [steps.table.sample(2), steps.table.sample(2)]
-            for _ in range(4):  # while the learner has two batches
+            for _ in range(4):  # while the learner holds two batches
                 steps.append(4)
             assert len(held) == 2
             os.kill(os.getpid(), signal.SIGKILL)

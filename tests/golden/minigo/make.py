@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""Writes the files of this folder by TensorFlow itself; needs tensorflow-cpu.
+"""Writes the files of this folder with TensorFlow; needs tensorflow-cpu.
 
 ::
 
     pip install tensorflow-cpu==2.21.0 tf-keras==2.21.0
     python tests/golden/minigo/make.py
 
-The tests read the files and need no TensorFlow. They are of a board of side 5: a
-network of two blocks and eight channels after some steps of training, as checkpoint
-and as frozen graph, its answers to some positions, and examples of games.
+The tests read the files without TensorFlow. The files are for 5 x 5 boards: a briefly
+trained network of two blocks and eight channels, as a checkpoint and as a frozen graph,
+the network's outputs for some positions, and training examples of games.
 
-The network is that of MLPerf training v2.1, minigo, ``dual_net.py``, of layers of
-``tf.layers`` that are made in its order. TensorFlow gives them their names, computes
-their norms, saves and freezes them; nothing here writes a name of a layer. Planes lie
-one after the other, as there, which TensorFlow computes on CPUs by oneDNN only.
+The network is ``dual_net.py`` of MLPerf Training v2.1 (minigo), with the same
+``tf.layers`` in the same order. TensorFlow chooses the names of the layers, computes
+the batch norms, and saves and freezes the network; this script names no layer. Tensors
+are channels-first (NCHW) as in MLPerf; on CPUs TensorFlow needs oneDNN for that layout.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import random
 from pathlib import Path
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-# tf.layers is in Keras 2 only.
+# Only Keras 2 has tf.layers.
 os.environ["TF_USE_LEGACY_KERAS"] = "1"
 
 import numpy as np
@@ -34,17 +34,17 @@ SIDE, NUM_BLOCKS, NUM_CHANNELS, FC_WIDTH = 5, 2, 8, 6
 NUM_CELLS = SIDE * SIDE
 NUM_ROWS = 6
 LAST_STEP = 12345
-# Of the norms' first statistics 0.95 is left at each step, 13 % at the end.
+# With momentum 0.95, the norms' initial statistics keep a weight of 13 % at the end.
 NUM_STEPS = 40
 NUM_TRAINED_ROWS = 32
 
 
 def network(planes, is_training: bool):
-    """Returns logits and probabilities of the actions, and Black's value.
+    """Returns the action logits, the action probabilities and Black's value.
 
     Args:
         planes: ``[B, 13, 5, 5]``.
-        is_training: Norms see the batch's statistics, and update their own.
+        is_training: Whether norms use batch statistics and update moving averages.
     """
 
     def conv_norm(x, num_outputs: int, side: int, is_scaled: bool):
@@ -84,7 +84,7 @@ def network(planes, is_training: bool):
 
 
 def positions(rng: np.random.Generator, num_rows: int) -> np.ndarray:
-    """Returns planes ``[R, 13, 5, 5]`` that could be a game's: no stone on another."""
+    """Returns random planes ``[R, 13, 5, 5]`` without two stones on one point."""
     planes = np.zeros((num_rows, 13, SIDE, SIDE), np.uint8)
     for row in planes:
         for ply in range(4):
@@ -99,13 +99,13 @@ def positions(rng: np.random.Generator, num_rows: int) -> np.ndarray:
 
 
 def train_network(prefix: str) -> None:
-    """Writes the checkpoint of a network that was trained on random targets."""
+    """Trains a network on random targets and writes its checkpoint."""
     rng = np.random.default_rng(8)
     planes = positions(rng, NUM_TRAINED_ROWS)
     wanted = rng.dirichlet(np.full(NUM_CELLS + 1, 0.1), NUM_TRAINED_ROWS)
     black = rng.integers(0, 2, NUM_TRAINED_ROWS) * 2.0 - 1.0
     with tf.Graph().as_default():
-        # Keras draws the seeds of first weights there.
+        # Keras samples the seeds of the initial weights from this generator.
         random.seed(7)
         logits, _, value = network(tf.constant(planes, tf.float32), is_training=True)
         loss = tf.reduce_mean(
@@ -125,7 +125,7 @@ def train_network(prefix: str) -> None:
 
 
 def freeze_network(prefix: str, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Writes the frozen graph of a checkpoint, and returns what it answers."""
+    """Writes the frozen graph of a checkpoint; returns planes and network outputs."""
     planes = positions(rng, NUM_ROWS)
     with tf.Graph().as_default(), tf.Session(config=one_thread()) as session:
         given = tf.placeholder(tf.float32, (None, 13, SIDE, SIDE), "pos_tensor")
@@ -140,7 +140,7 @@ def freeze_network(prefix: str, rng: np.random.Generator) -> dict[str, np.ndarra
 
 
 def one_thread() -> tf.ConfigProto:
-    """Returns what sums numbers in the same order each time."""
+    """Returns a single-thread config, so that sums are deterministic."""
     return tf.ConfigProto(
         intra_op_parallelism_threads=1, inter_op_parallelism_threads=1
     )
@@ -149,7 +149,7 @@ def one_thread() -> tf.ConfigProto:
 def write_game(
     rng: np.random.Generator, name: str, num_rows: int, layout: str = "nchw"
 ) -> dict[str, np.ndarray]:
-    """Writes the examples of a game, and returns what is in them."""
+    """Writes the training examples of a random game, and returns their contents."""
     path = FOLDER / name
     path.parent.mkdir(parents=True, exist_ok=True)
     planes = positions(rng, num_rows)

@@ -1,8 +1,8 @@
-"""Models that earlier code published: they are read, and answer and play as then.
+"""Models published by earlier versions have the same outputs and moves today.
 
-Nothing regenerates them, for no code writes their schema any more. What is beside them
-was answered by torch in float32 when they were made; the moves are those of 64
-simulations.
+The models cannot be regenerated, because current code writes a newer schema. The JSON
+files beside the models contain the outputs of torch in float32 at that time, and the
+moves of searches with 64 simulations.
 """
 
 from __future__ import annotations

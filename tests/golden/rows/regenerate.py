@@ -1,10 +1,10 @@
 """Rewrites the golden rows and the golden shuffle beside this file.
 
-``python -m tests.golden.rows.regenerate``, from the project's root.
+Run ``python -m tests.golden.rows.regenerate`` in the root of the repository.
 
-Golden rows are what batches of fixed games hold, by a checksum a column; the golden
-shuffle is what two turns of the role shuffle draw and write. They change only where
-rows, draws or files are meant to change.
+Golden rows are the keys and the column checksums of batches from fixed games. The
+golden shuffle is the output of two turns of the role shuffle. Regenerate the files only
+if a change of rows, sampling or file contents is intended.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ CASES: dict[str, dict[str, Any]] = {
         ],
     },
 }
-"""Name of the file to the games, four, one a variant in turn."""
+"""The game and its variants, by file name; four games cycle through the variants."""
 
 _CONFIG = WindowConfig(
     min_rows=1,
@@ -64,7 +64,7 @@ def crc(array: NDArray[Any]) -> str:
 
 
 def rows(case: dict[str, Any]) -> dict[str, Any]:
-    """Returns a batch of four games, as plain JSON values."""
+    """Returns a batch sampled from four games, as JSON values."""
     with tempfile.TemporaryDirectory() as folder:
         experience = Path(folder)
         _play(experience, case, 1, 4)
@@ -85,7 +85,7 @@ def rows(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def shuffle() -> list[dict[str, Any]]:
-    """Returns what two turns drew from games of go/5, as plain JSON values."""
+    """Returns the output of two shuffle turns on games of go/5, as JSON values."""
     case, turns = CASES["go_5"], []
     with tempfile.TemporaryDirectory() as folder:
         shuffled = NumberedFolder(Path(folder) / "shuffled")
@@ -131,7 +131,7 @@ def _play(
 
 
 def main() -> None:
-    """Writes every case."""
+    """Writes the files of all cases."""
     for name, case in CASES.items():
         (FOLDER / f"{name}.json").write_text(json.dumps(rows(case), indent=1) + "\n")
     (FOLDER / "shuffle.json").write_text(json.dumps(shuffle(), indent=1) + "\n")

@@ -1,4 +1,4 @@
-"""Rows and shuffles are still those that are stored here."""
+"""Rows and shuffles must equal the golden files of this folder."""
 
 from __future__ import annotations
 

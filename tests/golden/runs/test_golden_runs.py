@@ -1,8 +1,8 @@
-"""Runs that earlier code made: they open, play as then and go on.
+"""Runs of earlier versions open, choose the same moves and resume.
 
-Nothing regenerates them, for no code writes their schema any more. ``schema_1`` is 48
-games of tic-tac-toe, one generation, without the files that a run makes anew. The moves
-beside it are those that its newest model chose then, by 64 simulations.
+The runs cannot be regenerated, because current code writes a newer schema. ``schema_1``
+has one generation of 48 games of tic-tac-toe, without files that a run can recreate.
+``schema_1.json`` has the moves that its newest model chose with 64 simulations.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def test_it_goes_on(run: RunDirectory) -> None:
     assert turn["total_steps"] == 15 + turn["num_steps"]
     assert turn["num_steps"] > 0
     assert turn["table"]["num_games"] == 96
-    # What it was is written as today's code writes it.
+    # The run is rewritten in the current schema, with its settings unchanged.
     content = run.read_run()
     assert content["schema"] == SCHEMA
     assert content["config"]["agent"]["actor"]["games_per_generation"] == 48

@@ -1,9 +1,9 @@
 """Rewrites the golden trees beside this file.
 
-``python tests/golden/search/regenerate.py``
+Run ``python tests/golden/search/regenerate.py``.
 
-A golden tree is the native search's tree of one position, node by node. It changes
-only where the search is meant to change; look at the difference before committing it.
+A golden tree lists all nodes of the native search's tree for one position. Regenerate
+the files only if a change of the search is intended, and review the differences.
 """
 
 import json
@@ -103,11 +103,11 @@ CASES = {
         "then": [8],
     },
 }
-"""Name of the file to what is searched."""
+"""The position, settings and request of each search, by file name."""
 
 
 def search(case):
-    """Returns the result's policy and the tree of one case, as plain JSON values."""
+    """Returns the policy and the search tree of one case, as JSON values."""
     request = _core.SearchRequest()
     for name, value in case["request"].items():
         setattr(request, name, value)
@@ -121,7 +121,7 @@ def search(case):
         case.get("then", []),
     )
     for node in nodes:
-        # JSON has no minus infinity, the mark of a move that is proven lost.
+        # The search marks a proven loss with minus infinity, which JSON lacks.
         node["edges"] = [
             [action, prior, visits, None if total < -1e30 else total, child]
             for action, prior, visits, total, child in node["edges"]
@@ -135,7 +135,7 @@ def search(case):
 
 
 def _rounded(value):
-    """Floats to nine digits, which tell every float32 apart."""
+    """Rounds floats to nine digits, enough to distinguish all float32 values."""
     if isinstance(value, float):
         return float(f"{value:.9g}")
     if isinstance(value, dict):
@@ -146,7 +146,7 @@ def _rounded(value):
 
 
 def main():
-    """Writes every case; one node a line, so that differences can be read."""
+    """Writes the files of all cases, with one node per line for readable diffs."""
     for name, case in CASES.items():
         tree = _rounded(search(case))
         nodes = ",\n".join(json.dumps(node) for node in tree.pop("nodes"))

@@ -1,7 +1,7 @@
-"""The native search still builds the trees that are stored here, node by node.
+"""The native search must build the golden trees of this folder, node by node.
 
-Visits, proofs and the order of edges are exact. Sums and priors are near: the log, pow
-and cos behind noise may differ in the last bit between systems.
+Visits, proofs and the order of edges must be equal. Sums and priors have a tolerance,
+because log, pow and cos may differ in the last bit between systems.
 """
 
 import importlib.util
