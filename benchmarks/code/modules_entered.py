@@ -114,7 +114,7 @@ def train_to_step(folder: Path) -> Entered:
 
 
 def trace_learner(folder: str) -> None:
-    """Traces this process, and writes what it found at the first optimizer step."""
+    """Traces this process, and writes what it found at the first step."""
 
     def wait() -> None:
         while ("learners/optimizer.py", "Optimizer.step") not in trace.found:
