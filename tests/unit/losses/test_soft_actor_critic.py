@@ -19,7 +19,7 @@ def test_a_squashed_sample_has_the_density_of_torch_s():
     )
     drawn = (mean + log_std.clamp(-20, 2).exp() * noise.double()).tanh()
     torch.testing.assert_close(action.double(), drawn, atol=1e-6, rtol=0)
-    # Where tanh is 1 in float64 its inverse is lost, in ours it is not.
+    # If tanh is 1 in float64, torch's inverse loses the action; our formula does not.
     wanted = squashed.log_prob(drawn).sum(-1)
     is_known = (drawn.abs() < 1 - 1e-9).all(-1)
     assert is_known.sum() > 300
