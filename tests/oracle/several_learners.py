@@ -1,7 +1,6 @@
 """Learners in several processes that run the same steps on synthetic batches.
 
-A batch is a function of its index, so one learner and several learners see the same
-batches.
+A batch is a function of its index, so any number of learners sees equal batches.
 """
 
 from __future__ import annotations
@@ -130,9 +129,8 @@ def columns_of(case: str, number: int, num_samples: int) -> dict[str, Any]:
     # The step after the end of an episode is a reset step.
     columns["is_reset"][:, 1:] = columns["terminated"][:, :-1]
     if case == "ppo":
-        # The agent runs six optimizer steps per batch. In every third batch the first
-        # rows are too old, more than one learner's share; in the tenth batch all rows
-        # are.
+        # Six optimizer steps per batch. In every third batch the first rows are too old,
+        # more than one learner's share; in the tenth batch all rows are.
         oldest = 8 * number - 20 + 30 * (number % 3 > 0) - 99 * (number == 10)
         lag = np.where(np.arange(num_samples) < 7, oldest, 8 * number)
         lag = lag - 99 * (number == 10)
@@ -169,8 +167,7 @@ def make_learner(case: str, experience: Tape | None, team: Team | None) -> Learn
         net = run.net.build(run.agent.signature(run.task))
         update = run.agent.make_update(run.task, net, run.store)
         learning = run.learner
-        # Adam divides gradients by their own size, which amplifies rounding errors in
-        # small ones.
+        # Adam's normalisation amplifies the rounding errors of small gradients.
         optimizer: Any = learning.optimizer
         learning = replace(learning, optimizer=replace(optimizer, epsilon=1e-3))
     learning = replace(

@@ -79,8 +79,7 @@ def test_a_terminated_episode_is_not_bootstrapped() -> None:
 
 
 def test_a_truncated_episode_is_not_taken_for_a_terminated_one() -> None:
-    # Row 1 is truncated at the observation of row 2, worth 64: 1 + 2/2 + 64/4 and 2 +
-    # 64/2.
+    # Row 1 is truncated at row 2, worth 64: 1 + 2/2 + 64/4 and 2 + 64/2.
     reward, bootstrap = [1.0, 2.0, 0.0, 8.0], [16.0, 32.0, 64.0, 128.0, 256.0]
     targets = targets_of(reward, bootstrap, is_reset=2)
     assert targets == [18.0, 34.0, 0.0, 136.0]

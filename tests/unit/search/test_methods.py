@@ -76,9 +76,8 @@ def test_pruning_by_hand():
     root = root_with([0.4, 0.3, 0.2, 0.1], {0: (70, 0.5), 1: (20, 0.3), 2: (9, -0.6)})
     root.children[3] = Node(Position(1), visits=1, value_sum=0.9)
     visits = {0: 70, 1: 20, 2: 9, 3: 1}
-    # The best move scores 0.5 + 11 * 0.4 / 71 = 0.56197. Visits of the other moves at
-    # that score: 11 * 0.3 / 0.26197 - 1 = 11.6, 11 * 0.2 / 1.16197 - 1 = 0.9, and below
-    # 0.
+    # The best move scores 0.5 + 11 * 0.4 / 71 = 0.56197. Visits of the others for that:
+    # 11 * 0.3 / 0.26197 - 1 = 11.6, 11 * 0.2 / 1.16197 - 1 = 0.9, and below 0.
     assert prune_forced_playouts(root, visits, 11.0) == {0: 70, 1: 12, 2: 0, 3: 0}
     # If the best move has fewer than 64 visits, single visits remain.
     root.children[0] = Node(Position(1), visits=40, value_sum=-20.0)

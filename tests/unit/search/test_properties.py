@@ -77,9 +77,8 @@ def test_gumbel_blocks(twin, name, moves, block):
 
 @pytest.mark.parametrize("moves", [[4, 0, 8], [0, 4, 8], [0, 4, 1]])
 def test_tictactoe_is_proven_a_draw(twin, moves):
-    # The evaluator does not know the game, so the search alone proves the result. (From
-    # the empty board this takes millions of simulations, which keep visiting drawn
-    # moves.)
+    # The search alone proves the result, as the evaluator does not know the game. (From
+    # the empty board, that takes millions of simulations: they revisit drawn moves.)
     config = SearchConfig(cpuct=4.0)
     result, _ = twin("tictactoe", moves, config, num_simulations=20000).native()
     assert result.proof == Proof.DRAW

@@ -45,8 +45,7 @@ def test_puct_by_hand():
     node = node_with([0.5, 0.3, 0.2], {0: (3, 0.2), 1: (1, -0.4)}, mean_value=0.1)
     config = SearchConfig(cpuct=1.0, cpuct_log=0.0, fpu_reduction=0.5)
     assert select_puct(config, node, is_root=False) == 0
-    # At the root, without a reduction, the unvisited move is worth 0.1 + 0.4005 =
-    # 0.5005.
+    # At the root, without a reduction, the unvisited move has 0.1 + 0.4005 = 0.5005.
     assert select_puct(config, node, is_root=True) == 2
     # Twice the constant and no reduction: 0.7006 against 0.1 + 0.8010 = 0.9010.
     twice = SearchConfig(cpuct=2.0, cpuct_log=0.0, fpu_reduction=0.0)
