@@ -44,7 +44,7 @@ class Surface:
     make: Callable[[Path], None]
     """Writes valid files into an empty folder."""
     use: Callable[[Path], Any]
-    """Reads them."""
+    """Reads the files."""
     num_cases: int
     """The number of cases that take about a second in total."""
     repair: Callable[[Path, str], None] | None = None

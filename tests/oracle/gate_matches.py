@@ -68,7 +68,7 @@ def judge_sprt(
 def judge_match(
     gate: MatchGate, points: NDArray[np.int64]
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Returns the same for a match of fixed length that ends when it is decided."""
+    """Like ``judge_sprt``, for matches of fixed length that end when decided."""
     games = points.reshape(len(points), -1)[:, : gate.num_games]
     needed = 2 * gate.min_score * gate.num_games - 1e-9
     sums = games.cumsum(1)

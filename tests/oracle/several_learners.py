@@ -129,7 +129,7 @@ def columns_of(case: str, number: int, num_samples: int) -> dict[str, Any]:
     # The step after the end of an episode is a reset step.
     columns["is_reset"][:, 1:] = columns["terminated"][:, :-1]
     if case == "ppo":
-        # Six optimizer steps per batch. In every third batch the first rows are too old,
+        # Six optimizer steps per batch. In each third batch the first rows are too old,
         # more than one learner's share; in the tenth batch all rows are.
         oldest = 8 * number - 20 + 30 * (number % 3 > 0) - 99 * (number == 10)
         lag = np.where(np.arange(num_samples) < 7, oldest, 8 * number)
@@ -241,7 +241,7 @@ class Followers:
     def learned(
         self, case: str, num_steps: int, size: int, folder: Path, min_size: int = 0
     ) -> Learned:
-        """Learns with ``size`` learners, this process's among them."""
+        """Learns with ``size`` learners, including one in this process."""
         tape = Tape(case)
         made: Any = tape
         team = Team(made, 1 + len(self._pipes), patience_s=20.0)

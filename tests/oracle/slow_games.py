@@ -62,7 +62,7 @@ class SlowGame:
         return self.board[row][column] if inside else ""
 
     def winner(self) -> int | None:
-        """Checks every run on the board, starting at its first cell."""
+        """Returns the winner, or None, by checking every run from its first cell."""
         for row in range(self.height):
             for column in range(self.width):
                 stone = self.board[row][column]

@@ -105,7 +105,7 @@ class Model:
         self.num_inserts += 1
 
     def remove(self, item: ModelItem) -> None:
-        """Counts samples of ``item`` that inserts wait for as if they had happened."""
+        """Removes ``item``; counts its expected future samples as if they had happened."""
         promised = min(self.max_times, int(self.limits.samples_per_insert))
         self.num_samples += max(0, promised - item.times_sampled - item.under_way)
         self.items.remove(item)

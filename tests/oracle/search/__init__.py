@@ -1,4 +1,4 @@
-"""The readable reference search; tests compare the native search with it by node."""
+"""A readable reference search, equal to the native search node by node."""
 
 from tests.oracle.search.search import Evaluate, ReferenceSearch, SearchResult
 from tests.oracle.search.tree import Node, Proof

@@ -46,7 +46,7 @@ def halving_phases(m: int, n: int) -> Iterator[tuple[int, int]]:
 
 
 def mixed_value(node: Node, own: float, q: Callable[[int], float]) -> float:
-    """Returns the value that completes q, used for every unvisited action.
+    """Returns the value that replaces q for every unvisited action.
 
     It averages the evaluator's value (weight 1) and the prior-weighted mean of the
     visited children (weight: their visits); see appendix D of the paper.

@@ -16,7 +16,6 @@ Differences from PUCT (`tests.oracle.search.puct`):
 * If the tree is discarded, as at a full ply of self-play, the new root is empty and
   the search adds one simulation per visit that the old root had.
 * A forbidden pass is never descended, but keeps its prior and its share of noise.
-  noise all the same.
 
 Differs from the benchmark: every leaf waits for its batch, even if it is cached.
 """
@@ -59,7 +58,7 @@ class MinigoNode:
     edge_value_sum: dict[int, float] = field(default_factory=dict)
     """W of each legal action."""
     children: dict[int, MinigoNode] = field(default_factory=dict)
-    """Behind the actions that were descended, in the order of the first descents."""
+    """Child nodes by action, in the order of their first descents."""
 
     def q(self, action: int) -> float:
         """Returns W / (1 + N) of ``action``."""

@@ -50,7 +50,7 @@ class ScoreUtility:
         self.center_to_first = 0.0
 
     def center_on(self, score_to_first: float) -> None:
-        """Sets the center for a new tree whose root has the expected score given.
+        """Sets the center for a new tree from its root's expected score.
 
         The center is the score minus a share of it, by at most one width.
         """

@@ -53,13 +53,13 @@ class Node:
     settled_value: float = 0.0
     """The value of a settled position."""
     win_loss: float = 0.0
-    """The evaluator's win minus loss; 0 where the game is over."""
+    """The evaluator's win minus loss; 0 if the game has ended."""
     score: tuple[float, float] = (0.0, 0.0)
-    """Mean and standard deviation of the final score in points: the evaluator's, and
-    where the position is settled those of the play that settles it."""
+    """Mean and standard deviation of the final score in points: the evaluator's or, in
+    a settled position, those of the line of play that settles it."""
     win_loss_sum: float = 0.0
     score_sum: float = 0.0
-    """Sums as ``value_sum``, but of win minus loss and of points."""
+    """Like ``value_sum``, the sums of win minus loss and of points."""
 
     @property
     def mean_value(self) -> float:

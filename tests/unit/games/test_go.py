@@ -16,8 +16,8 @@ RULES = [
     for ko in ("", "/situational", "/simple")
     for suicide in ("", "/nosuicide")
 ]
-# (Games, plies) per board, for every rule set: small boards repeat most positions, large
-# ones show how chains grow. Plies are given if the default is too short for repetitions.
+# (Games, plies) per board, for every rule set: small boards repeat most positions,
+# large ones show how chains grow. 0 plies: the default limit.
 SHORT = {
     "2": (40, 100),
     "3": (30, 150),

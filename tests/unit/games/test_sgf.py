@@ -121,7 +121,7 @@ def test_the_root_says_the_game(root, name):
         # Text around a game.
         ("From: a (b)\n\n(\n;SZ[9];B[aa])\n-- \n(c)", {"moves": (0,)}),
         ("hello (;-) (;SZ[9];B[aa]) bye (; - )", {"moves": (0,)}),
-        # One child is no variation.
+        # A single child is not a variation.
         ("(;SZ[9];B[aa](;W[bb](;B[cc])))", {"moves": (0, 10, 20)}),
     ],
 )

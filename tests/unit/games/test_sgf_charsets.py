@@ -122,7 +122,7 @@ def test_what_may_be_either_is_refused_and_not_guessed():
 @pytest.mark.parametrize(
     "text",
     [
-        # A comment cut inside a character, in a charset where that byte and "]" are one.
+        # A comment cut inside a character, whose first byte and "]" form another one.
         b"(;GM[1]SZ[9]PW[\xb4\\]C[a\xc1];B[de]C[\xd6c\xe7\\\xea\\\\]\x9a\xad];W[hi])",
         b"(;CA[GBK]GM[1]PB[\xc1]SZ[9];B[de];W[hi])",
         b"(;CA[GBK]GM[1]SZ[9]C[\xc1]B[de]C[\xc1\xa2];W[hi])",

@@ -111,7 +111,7 @@ def test_explained_variance_is_what_values_leave_unexplained():
     returns = torch.tensor([1.0, 2.0, 3.0, 6.0])
     assert float(explained_variance(returns + 5.0, returns)) == 1.0
     assert float(explained_variance(torch.zeros(4), returns)) == 0.0
-    # Errors 1, 1, -1, -1 have variance 1; the returns' is 3.5.
+    # Errors 1, 1, -1, -1 have variance 1; the returns have variance 3.5.
     values = returns - torch.tensor([1.0, 1.0, -1.0, -1.0])
     explained = float(explained_variance(values, returns))
     assert explained == pytest.approx(1 - 1 / 3.5)

@@ -156,8 +156,7 @@ def test_errors_and_losses_of_worked_rows():
     assert td_loss(errors).tolist() == [[4.5, 0.5]]
     huber = td_loss(errors, huber_delta=2.0)
     assert huber.tolist() == [[4.0, 0.5]]
-    # A gradient step moves q towards the target, by at most 2, and leaves targets
-    # alone.
+    # The gradient moves q towards the target, by at most 2; targets have none.
     huber.sum().backward()
     assert q.grad is not None
     assert q.grad.tolist() == [[[0.0, -2.0], [1.0, 0.0]]]

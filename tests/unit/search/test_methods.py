@@ -108,7 +108,7 @@ def test_best_by_lower_bound():
     )
     assert best_by_lower_bound(config, root) == 1
     assert best_by_lower_bound(SearchConfig(lcb_stdevs=1e6), root) == 0
-    root.children[1].proof = Proof.WIN  # of the opponent
+    root.children[1].proof = Proof.WIN  # a win for the opponent
     assert best_by_lower_bound(config, root) == 0
     root.children[0].proof = root.children[2].proof = Proof.WIN
     assert best_by_lower_bound(config, root) is None

@@ -192,7 +192,7 @@ class Page:
         end_s = time.monotonic() + timeout_s
         value = None
         while time.monotonic() < end_s:
-            with contextlib.suppress(RuntimeError):  # between two documents
+            with contextlib.suppress(RuntimeError):  # while a page loads
                 if value := self.run(condition):
                     return value
             time.sleep(0.05)

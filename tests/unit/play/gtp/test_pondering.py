@@ -6,7 +6,7 @@ from tengen import _core
 from tengen.play.session.searches import most_simulations
 
 PONDERING = None
-"""Between texts: the other side thinks until the engine has pondered."""
+"""Marks a pause between texts in which the engine ponders."""
 
 
 def converse(talk, *texts):
