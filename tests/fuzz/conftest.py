@@ -23,7 +23,7 @@ SECRET = "what-nobody-may-read"
 
 @pytest.fixture(scope="module")
 def shelf(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
-    """Returns ``folder``, whose runs are served, and ``outside``, which is hidden."""
+    """Returns ``folder``, whose runs are served, and ``outside``, with secrets."""
     top = tmp_path_factory.mktemp("fuzzed")
     folder, outside = top / "runs", top / "outside"
     for path in (folder, outside, outside / "films", outside / "games"):

@@ -64,7 +64,7 @@ def scores(moves: list[int]) -> dict[int, int]:
 def random_positions(
     count: int, min_ply: int = 8, max_ply: int = 30, seed: int = 0
 ) -> Iterator[list[int]]:
-    """Yields unfinished positions, as move lists, in which some legal move is a mistake.
+    """Yields unfinished positions, as move lists, with a legal move that is a mistake.
 
     The number of moves is uniform in [min_ply, max_ply]. Random games of that length
     are rejected if they have ended or if every legal move is optimal.

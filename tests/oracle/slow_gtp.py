@@ -77,7 +77,7 @@ class Engine:
         if colour == self.game.to_play:
             self.game.apply(action)
             return
-        # Handicap: Black's stones before White's first move, all except the first.
+        # Handicap stones before White's first move: set up all except the first.
         assert colour == 0
         row, column = divmod(action, self.game.width)
         self.game.board[row][column] = "X"

@@ -105,7 +105,7 @@ class Model:
         self.num_inserts += 1
 
     def remove(self, item: ModelItem) -> None:
-        """Removes ``item``; counts its expected future samples as if they had happened."""
+        """Removes ``item`` and counts its expected future samples as done."""
         promised = min(self.max_times, int(self.limits.samples_per_insert))
         self.num_samples += max(0, promised - item.times_sampled - item.under_way)
         self.items.remove(item)
