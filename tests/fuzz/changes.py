@@ -1,4 +1,4 @@
-"""Changes of valid bytes and of JSON values, as damage or malice makes them."""
+"""Mutations of valid bytes and of JSON values, such as damage or an attacker makes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import random
 from typing import Any
 
-# Texts that mean something to somebody.
+# Strings with a special meaning to some reader.
 WORDS = (
     *("../../secret", "/etc/passwd", "a\0b", "\ud800", "\n", "__class__", "%s%n", ""),
     *("os:system", "tests.fuzz.planted:Game", "go/19", "go/99999", "katago:x", "NaN"),
@@ -21,7 +21,7 @@ _EXTREMES = (0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF)
 
 
 def changed(rng: random.Random, data: bytes) -> bytes:
-    """Returns bytes of which a few are others, twice, in another place, or missing."""
+    """Returns ``data`` with a few bytes changed, duplicated, moved or removed."""
     found = bytearray(data)
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
         if not found:
@@ -53,7 +53,7 @@ def changed(rng: random.Random, data: bytes) -> bytes:
                 word = rng.choice(WORDS).encode(errors="surrogatepass")
                 found[at : at + rng.choice((0, len(word)))] = word
             case 8:
-                # Digits of a text, where there are some.
+                # Change digits of a text, if there are any.
                 place = next(
                     (i for i in range(at, len(found)) if 48 <= found[i] < 58), at
                 )
@@ -63,7 +63,7 @@ def changed(rng: random.Random, data: bytes) -> bytes:
 
 
 def changed_json(rng: random.Random, value: Any) -> Any:
-    """Returns a JSON value of which one value inside is another, gone, or too many."""
+    """Returns ``value`` with an inner value changed, removed, renamed or repeated."""
     if isinstance(value, dict) and value and rng.random() < 0.9:
         key = rng.choice(sorted(value))
         rest = {name: value[name] for name in value if name != key}
@@ -82,7 +82,7 @@ def changed_json(rng: random.Random, value: Any) -> Any:
 
 
 def any_json(rng: random.Random) -> Any:
-    """Returns any JSON value, also such as Python alone writes."""
+    """Returns an arbitrary JSON value, including non-standard ones of Python's json."""
     match rng.randrange(7):
         case 0:
             return rng.choice((None, True, False, [], {}, "", [[]], {"kind": "x"}))
@@ -102,9 +102,9 @@ def any_json(rng: random.Random) -> Any:
 
 
 def changed_text(rng: random.Random, data: bytes) -> bytes:
-    """Returns a JSON text, or lines of them, with a value or with bytes changed.
+    """Returns JSON text or JSON lines with one value or some bytes changed.
 
-    Some are nested too deep for Python, or have a number of thousands of digits.
+    Some are nested too deep for Python, or have numbers of thousands of digits.
     """
     how = rng.random()
     if how < 0.3:

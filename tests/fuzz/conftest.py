@@ -1,4 +1,4 @@
-"""Runs that a server shows, and secrets beside them and behind links."""
+"""Runs for a server to show, with secrets beside them and behind links."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SECRET = "what-nobody-may-read"
 
 @pytest.fixture(scope="module")
 def shelf(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
-    """Returns ``folder``, whose runs are served, and ``outside``, which is not."""
+    """Returns ``folder``, whose runs are served, and ``outside``, with secrets."""
     top = tmp_path_factory.mktemp("fuzzed")
     folder, outside = top / "runs", top / "outside"
     for path in (folder, outside, outside / "films", outside / "games"):
@@ -39,7 +39,7 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     for name in ("secret.txt", "films/secret.mp4", "secret.mp4"):
         (outside / name).write_text(SECRET)
     (folder / "secret.txt").write_text(SECRET)
-    # A whole run that nobody serves, with games whose players have the name.
+    # A complete run outside the served folder; its players are named after the secret.
     shutil.copytree(folder / "tictactoe", outside / "run")
     run = outside / "run" / "run.json"
     run.write_text(run.read_text().replace("tictactoe", SECRET))

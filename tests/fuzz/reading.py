@@ -1,7 +1,7 @@
-"""Files are changed and read, case after case, and whatever is no refusal is told.
+"""Reads changed files, case by case, and reports every failure that is not a refusal.
 
-A case is read or refused by an error of tengen's, in one line. Another exception, a
-signal, too much memory and a hang are faults; the file that made one is kept.
+A case must be read, or refused with a one-line error of tengen's. Other exceptions,
+signals, excessive memory and hangs are faults; the file that caused a fault is kept.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from typing import Any
 from tengen.errors import UsageError, refusal
 from tests.fuzz.changes import changed, changed_text
 
-# Of one case, far more than any takes.
+# Time limit per case, far above what any case needs.
 MOST_S = 60
-# More than before the first case.
+# Memory limit above the usage before the first case.
 MOST_BYTES = 3 << 30
 MOST_CHARACTERS = 2000
 _TEXT = (".json", ".jsonl", ".toml", ".sgf")
@@ -38,19 +38,19 @@ Files = dict[str, bytes]
 
 @dataclass(frozen=True)
 class Surface:
-    """Files, and who reads them."""
+    """A kind of file, and the functions that write and read it."""
 
     name: str
     make: Callable[[Path], None]
     """Writes valid files into an empty folder."""
     use: Callable[[Path], Any]
-    """Reads them."""
+    """Reads the files."""
     num_cases: int
-    """That take about a second together."""
+    """The number of cases that take about a second in total."""
     repair: Callable[[Path, str], None] | None = None
-    """Makes checksums right again after a file was changed, for half of the cases."""
+    """Repairs checksums after a file has been changed, in half of the cases."""
     names: tuple[str, ...] = ("*",)
-    """Of the files that are changed, as ``Path.rglob`` takes them."""
+    """The files to change, as patterns for ``Path.rglob``."""
 
 
 def _cap_memory() -> None:
@@ -59,15 +59,15 @@ def _cap_memory() -> None:
     )
     resource.setrlimit(resource.RLIMIT_AS, (used + MOST_BYTES, used + MOST_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    # No file of a reader's grows without end.
+    # Keeps files that a reader writes from growing without limit.
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 28, 1 << 28))
 
 
 def reason(use: Callable[[], Any]) -> str | None:
-    """Returns the line of a refusal; None where there was none.
+    """Returns the message of the refusal; None if nothing was refused.
 
     Raises:
-        Exception: Whatever is no refusal.
+        Exception: Any error that is not a refusal.
     """
     try:
         use()
@@ -87,20 +87,20 @@ def reason(use: Callable[[], Any]) -> str | None:
 
 
 def every(*uses: Callable[[], Any]) -> None:
-    """Uses all, whatever is refused; then refuses as the last one that did."""
+    """Calls all ``uses``; then raises the last refusal, if any."""
     refused = [text for use in uses if (text := reason(use)) is not None]
     if refused:
         raise UsageError(refused[-1])
 
 
 def fuzz(surface: Surface, seed: int, num_cases: int, kept: Path) -> dict[str, Any]:
-    """Runs cases; returns their numbers and ``faults``, texts of at most five.
+    """Runs cases; returns their counts and ``faults``, at most five texts.
 
     Args:
-        surface: What is read.
-        seed: Of the changes.
-        num_cases: How many.
-        kept: Where files that made a fault are put.
+        surface: The kind of file.
+        seed: Seed of the changes.
+        num_cases: Number of cases.
+        kept: Folder for the files that caused faults.
     """
     rng = random.Random(f"{surface.name} {seed}")
     folder = Path(tempfile.mkdtemp(prefix="tengen-fuzz-"))
@@ -153,7 +153,7 @@ def fuzz(surface: Surface, seed: int, num_cases: int, kept: Path) -> dict[str, A
 def fuzz_in_child(
     surface: Surface, seed: int, num_cases: int, kept: Path
 ) -> dict[str, Any]:
-    """As ``fuzz``, in a process of its own, whose end by a signal is a fault too."""
+    """Runs ``fuzz`` in a child process, whose death by a signal is also a fault."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -178,10 +178,10 @@ def fuzz_in_child(
 
 
 def main() -> None:
-    """Fuzzes the surfaces named, or all; one line of JSON each, on stdout.
+    """Fuzzes the named surfaces, or all; prints one line of JSON per surface.
 
-    Arguments: the folder for files that made faults, the seed, how many times the usual
-    number of cases, and names.
+    Arguments: the folder for files that caused faults, the seed, a factor for the
+    usual number of cases, and names of surfaces.
     """
     from tests.fuzz.surfaces import SURFACES
 

@@ -1,4 +1,4 @@
-"""Requests of any kind to ``tengen serve``, as bytes on a socket."""
+"""Arbitrary requests to ``tengen serve``, as bytes on a socket."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from starlette.routing import Route
 
 from tests.unit.serve.served import Site
 
-# A server that answers nothing for so long hangs.
+# A server that does not respond for this long has hung.
 MOST_S = 60
 
 
 @dataclass
 class Answer:
-    """``status`` is 0 where the server ended the connection without a word."""
+    """A response; ``status`` is 0 if the server closed the connection without one."""
 
     status: int
     head: bytes
@@ -27,9 +27,9 @@ class Answer:
 
 
 def ask_raw(site: Site, request: bytes) -> Answer:
-    """Sends bytes and the end of all requests, and returns the first answer.
+    """Sends bytes, closes the sending side, and returns the first response.
 
-    Of one that has no end, as the changes of a run, the first part is read.
+    Of an endless response, such as a run's event stream, reads the first part.
     """
     with socket.create_connection(("127.0.0.1", site.port), timeout=MOST_S) as line:
         try:
@@ -50,7 +50,7 @@ def ask_raw(site: Site, request: bytes) -> Answer:
 
 
 def paths_of(site: Site) -> list[tuple[str, list[str]]]:
-    """Every route of the application, with its methods: a new one is here too."""
+    """Returns every route of the application, so also a new one, with its methods."""
     app: Any = site.application.asgi
     routes = [route for route in app.app.routes if isinstance(route, Route)]
     assert len(routes) == len(app.app.routes)
@@ -117,7 +117,7 @@ JSON = st.recursive(
 
 @st.composite
 def requests(draw: st.DrawFn, routes: list[tuple[str, list[str]]]) -> tuple[str, bytes]:
-    """Draws a route and the bytes of a request for it, or for nothing."""
+    """Generates a route and the bytes of a request for it, possibly malformed."""
     path, methods = draw(st.sampled_from(routes))
     filled = re.sub(r"\{[^}]*\}", lambda _: draw(PARTS), path)
     method = draw(st.one_of(st.sampled_from(methods), METHODS))
@@ -138,5 +138,5 @@ def requests(draw: st.DrawFn, routes: list[tuple[str, list[str]]]) -> tuple[str,
     headers += draw(HEADERS)
     line = f"{method} {filled}{draw(QUERIES)} HTTP/1.1"
     text = "\r\n".join([line, *headers]) + "\r\n\r\n"
-    # What cannot be sent is percent-encoded as often as it is sent raw.
+    # Special characters are sent both percent-encoded and raw.
     return path, text.encode("utf-8", "surrogatepass") + body

@@ -1,4 +1,4 @@
-"""The files that tengen reads and others may have written, and how it reads them."""
+"""The files that tengen reads and others may have written, and their readers."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _use_katago(folder: Path) -> None:
 
 
 def _pack_katago(folder: Path, name: str) -> None:
-    """Packs a network that was changed: the checksum of gzip is right."""
+    """Compresses a changed network, so that gzip's checksum is right."""
     if name == "a.bin":
         data = (folder / name).read_bytes()
         (folder / "b.bin.gz").write_bytes(gzip.compress(data, 1))
@@ -96,10 +96,10 @@ def _masked(data: bytes) -> bytes:
 
 
 def _repair_index(folder: Path, name: str) -> None:
-    """Makes the checksums of the index's blocks those of its bytes."""
+    """Updates the checksums of the index's blocks to match their bytes."""
     path = folder / f"{PREFIX.name}.index"
     data = bytearray(path.read_bytes())
-    # The last block ends before the footer of 48 bytes, the others before it.
+    # The last block ends right before the footer of 48 bytes.
     from tengen.minigo.wire import read_varint
 
     footer = memoryview(data)[-48:]
@@ -133,7 +133,7 @@ def _first_record() -> bytes:
 
 
 def _frame_record(folder: Path, name: str) -> None:
-    """Makes the examples of the changed record, with checksums that are right."""
+    """Frames the changed record as a file of examples with valid checksums."""
     record = (folder / "record.bin").read_bytes()
     length = struct.pack("<Q", len(record))
     framed = length + _masked(length) + record + _masked(record)
@@ -163,7 +163,7 @@ def _golden_run(folder: Path) -> Path:
 
 
 def _make_run(folder: Path) -> None:
-    """A run of games that was trained, and told of it, and one of an environment."""
+    """Writes a trained run of games with events, and a run of an environment."""
     run = RunDirectory.open(_golden_run(folder))
     run = RunDirectory.create_or_resume(run.path)
     write_events(run, range(1, 4)).close()
@@ -183,7 +183,7 @@ def _make_run(folder: Path) -> None:
 
 
 def _use_run(folder: Path) -> None:
-    """Looks at a run as ``tengen status``, ``report`` and ``serve`` do."""
+    """Reads a run as ``tengen status``, ``report`` and ``serve`` do."""
     games = RunDirectory(folder / "schema_1")
     every(
         lambda: read_config(games),
@@ -230,7 +230,7 @@ def _make_model(folder: Path) -> None:
 
 
 def _repair_model(folder: Path, name: str) -> None:
-    """Makes the hashes of a model and of a checkpoint those of their files."""
+    """Updates the hashes of a model and of a checkpoint to match their files."""
     meta = folder / "schema_1" / "models" / "000001" / "meta.json"
     content = json.loads(meta.read_bytes())
     for file in content["sha256"]:
@@ -362,7 +362,7 @@ def _use_texts(folder: Path) -> None:
 
 
 def _make_config(folder: Path) -> None:
-    """The config of each agent as run.json has it, and settings as typed."""
+    """Writes the config of each agent as in run.json, and typed settings."""
     for task in (TASK, "go/5", "CartPole-v1"):
         name = task.replace("/", "_")
         config = to_dict(new_config(task))

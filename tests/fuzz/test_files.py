@@ -1,7 +1,7 @@
-"""Files of every kind that tengen reads, changed: each is read, or refused in one line.
+"""Changed files of every kind that tengen reads: each is read, or refused in one line.
 
-``TENGEN_FUZZ_TIMES`` makes so many times the usual number of cases, from another seed
-each time.
+``TENGEN_FUZZ_TIMES`` multiplies the usual number of cases, with a new seed in each
+run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SEED = random.randrange(1 << 30) if TIMES else 1
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Returns what was found on each surface; a process of its own reads them all."""
+    """Returns the findings per surface; a separate process reads all of them."""
     kept = tmp_path_factory.mktemp("faults")
     command = [sys.executable, "-P", "-m", "tests.fuzz.reading"]
     found = subprocess.run(
@@ -49,13 +49,13 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def test_any_file_is_read_or_refused(told: dict[str, Any], name: str) -> None:
     found = told[name]
     assert found["faults"] == [], "\n".join(found["faults"])
-    # Else the changes are none, or reach nothing.
+    # Otherwise the changes have no effect, or never reach a reader.
     assert found["refused"] > 0
     assert found["read"] > 0
 
 
 def test_what_was_found_is_refused_in_one_line(tmp_path: Path) -> None:
-    """Inputs that once were a traceback, or a message of many lines."""
+    """These inputs used to cause a traceback or a message of many lines."""
     deep = tmp_path / "store.json"
     deep.write_text("[" * 200_000)
     with refused(UsageError, str(deep)):

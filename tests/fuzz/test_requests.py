@@ -1,4 +1,4 @@
-"""Whatever is asked of ``tengen serve``, it answers, and tells nothing it may not."""
+"""``tengen serve`` responds to every request, and discloses nothing it must not."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_every_request_is_answered(
 def test_nothing_is_done_without_the_token(
     locked: Site, shelf: SimpleNamespace, data: Any
 ) -> None:
-    """Not even a model is looked for, and nobody searches."""
+    """The server does not even look up a model, and runs no search."""
     _, request = data.draw(requests(paths_of(locked)))
     done: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
@@ -83,7 +83,7 @@ def test_nothing_is_done_without_the_token(
 
 
 def test_every_route_wants_the_token(locked: Site) -> None:
-    """Also those that are never drawn: each of the table, by each of its methods."""
+    """Covers every route and method, including those never generated at random."""
     for path, methods in paths_of(locked):
         filled = path.replace("{index:int}", "0").replace("{", "").replace("}", "")
         for method in methods:
@@ -110,7 +110,7 @@ def test_bytes_that_are_no_request(
 
 
 def test_links_lead_nowhere(site: Site, shelf: SimpleNamespace) -> None:
-    """A run that somebody else made may have links to what only its reader may read."""
+    """Another user's run may link to files that only the server's user may read."""
     for run in ("tictactoe", "CartPole", "link", "outside"):
         for path in (
             *("", "/games", "/play", "/films/secret.mp4", "/films/link.mp4"),

@@ -1,4 +1,4 @@
-"""Lines of any kind to a server of other hosts, and from one to a client."""
+"""Arbitrary lines sent to a store's server, and from a server to a client."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TIMES = float(os.environ.get("TENGEN_FUZZ_TIMES", "1"))
 SEED = random.randrange(1 << 30) if "TENGEN_FUZZ_TIMES" in os.environ else 1
 TABLE = TableConfig(name="t", columns={"x": Column(dtype="int64")}, max_items=50)
 MOST_S = 60
-# A thread of a server that ends by an exception is a fault.
+# An unhandled exception in a server's thread is a fault.
 pytestmark = pytest.mark.filterwarnings(
     "error::pytest.PytestUnhandledThreadExceptionWarning"
 )
@@ -44,13 +44,13 @@ def line(message: Any) -> bytes:
 
 
 def speak(store: Store, data: bytes) -> bytes:
-    """Sends bytes and the end; returns all that comes back."""
+    """Sends bytes, closes the sending side; returns the complete response."""
     address = NetAddress.parse(store.address)
     found = b""
     with socket.create_connection((address.host, address.port), MOST_S) as connection:
         try:
             connection.sendall(data)
-            # It may have answered, and gone.
+            # The server may have responded and closed the connection.
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_WR)
             while part := connection.recv(1 << 16):
@@ -61,7 +61,7 @@ def speak(store: Store, data: bytes) -> bytes:
 
 
 def messages() -> list[dict[str, Any]]:
-    """A message of each kind that a store is asked."""
+    """Returns one message of each kind that a store accepts."""
     commands = ("describe", "set_capacity", "insert", "x")
     return [
         {"ask": "tables"},
@@ -140,7 +140,7 @@ def test_a_client_refuses_what_is_no_answer() -> None:
                         connection.recv(1 << 16)
                         connection.sendall(said[0])
 
-        # One that a failure leaves behind keeps nobody waiting.
+        # A daemon thread, so that a failure leaves no thread to wait for.
         thread = threading.Thread(target=answer, daemon=True)
         thread.start()
         address = str(NetAddress("127.0.0.1", server.getsockname()[1]))

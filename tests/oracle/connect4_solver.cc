@@ -1,14 +1,14 @@
-// An exact Connect Four solver: what trained players are measured against. Shares no code with
+// An exact Connect Four solver, the yardstick for trained players. Shares no code with
 // the core. connect4_solver.py compiles and calls it.
 //
 // Negamax with alpha-beta over bitboards. A column is seven bits, the lowest cell first, its top
-// bit always empty. A score is 22 - (stones that the winner has played at the end): positive if
-// the side to move wins, higher for a faster win, 0 for a draw.
+// bit always empty. A score is 22 minus the winner's stones at the end of the game: positive
+// if the side to move wins, higher for a faster win, 0 for a draw.
 //
-// What makes it fast: a move that lets the opponent win at once is never searched; moves are tried
-// by the number of winning cells that they create, then from the centre outwards; bounds on scores
-// are kept in a table, fetched early, and asked for every move before the first is searched; every
-// question is a null window.
+// Optimizations: a move that allows an immediate win by the opponent is never searched; moves
+// are ordered by the number of winning cells that they create, then from the centre outwards;
+// bounds on scores are stored in a table and prefetched, and the bounds of all moves are looked
+// up before the first is searched; every search uses a null window.
 // Source of the method: Allis 1988, "A knowledge-based approach of Connect-Four" (threats);
 // Plaat 1996, "Best-first fixed-depth minimax algorithms" (null windows with a table).
 
@@ -65,7 +65,7 @@ struct Position {
   Position after(Board cell) const { return {opponent(), occupied | cell, ply + 1}; }
   uint64_t key() const { return own + occupied + kBottom; }
 
-  // Moves after which the opponent does not win at once; empty if there are none.
+  // Moves after which the opponent cannot win immediately; empty if there are none.
   Board safe_moves() const {
     Board moves = playable();
     const Board threats = winning_cells(opponent(), occupied);
@@ -78,7 +78,7 @@ struct Position {
   }
 };
 
-// Bounds on scores by position. An entry holds key and bound; an old one is overwritten.
+// Bounds on scores by position. An entry holds key and bound; new entries overwrite old ones.
 class Table {
  public:
   // 0: nothing known; 1..37: at most value - 19; 38 and more: at least value - 56.
@@ -104,7 +104,7 @@ class Table {
 
 class Solver {
  public:
-  // Whether the value to play is at most `value`, one of -1 (lost), 0 (drawn).
+  // Whether the value to play is at most `value`, which is -1 (lost) or 0 (drawn).
   bool is_at_most(const Position& position, int value) {
     if (position.ply == kNumCells) return value == 0;
     return !position.wins_now() && search(position, value, value + 1) <= value;
@@ -116,7 +116,7 @@ class Solver {
     int low = -(kNumCells - position.ply) / 2;
     int high = (kNumCells + 1 - position.ply) / 2;
     while (low < high) {
-      // Windows near a draw first: they decide most.
+      // Windows near a draw first, because they decide most positions.
       int middle = low + (high - low) / 2;
       if (middle <= 0 && low / 2 < middle) {
         middle = low / 2;
@@ -130,10 +130,10 @@ class Solver {
   }
 
  private:
-  // Near the end a look at every move's bound costs more than it saves.
+  // Near the end, a lookup of every move's bound costs more than it saves.
   static constexpr int kLastBoundsPly = 30;
 
-  // A bound of the score that is exact inside (alpha, beta). The side to move has no win at once.
+  // A bound on the score, exact inside (alpha, beta). The side to move has no immediate win.
   int search(const Position& position, int alpha, int beta) {
     const Board moves = position.safe_moves();
     if (moves == 0) return -(kNumCells - position.ply) / 2;
@@ -185,7 +185,7 @@ class Solver {
         return lower;
       }
     }
-    // The best are last: of equals the one nearest to the centre.
+    // The best moves are last; among equals, the one nearest to the centre.
     while (count-- > 0) {
       const int found = -search(position.after(order[count]), -beta, -alpha);
       if (found >= beta) {
@@ -206,7 +206,7 @@ Solver& solver() {
   return instance;
 }
 
-// Plays `moves`. Returns 0, or the number of the first move (from 1) that cannot be played;
+// Plays `moves`. Returns 0, or the index (from 1) of the first move that cannot be played, or
 // num_moves + 1 if the game is finished.
 int play(const uint8_t* moves, int num_moves, Position& position) {
   for (int i = 0; i <= num_moves; ++i) {
@@ -225,13 +225,13 @@ int play(const uint8_t* moves, int num_moves, Position& position) {
 
 }  // namespace
 
-// After `moves`: the value to play (1 won, 0 drawn, -1 lost) and, in bits of `optimal`, the
-// columns that keep it. Returns as `play`. Not thread-safe.
+// Sets `value` to the value to play after `moves` (1 won, 0 drawn, -1 lost) and the bits of
+// `optimal` to the columns that preserve it. Returns what `play` returns. Not thread-safe.
 extern "C" int connect4_optimal(const uint8_t* moves, int num_moves, int* value, int* optimal) {
   Position position;
   if (const int wrong = play(moves, num_moves, position)) return wrong;
   const Board wins = winning_cells(position.own, position.occupied) & position.playable();
-  // Won, if it is not at most drawn; the value of the side to move is the most of its moves.
+  // Won unless at most drawn; the value of the side to move is the maximum over its moves.
   *value = wins || !solver().is_at_most(position, 0) ? 1 : -1;
   if (*value < 0 && !solver().is_at_most(position, -1)) *value = 0;
   *optimal = 0;
@@ -245,8 +245,8 @@ extern "C" int connect4_optimal(const uint8_t* moves, int num_moves, int* value,
   return 0;
 }
 
-// After `moves`: the score to play of each of the seven columns, -100 for a full one. Returns as
-// `play`. Not thread-safe.
+// Sets the score to play of each of the seven columns after `moves`, -100 for a full one.
+// Returns what `play` returns. Not thread-safe.
 extern "C" int connect4_scores(const uint8_t* moves, int num_moves, int* scores) {
   Position position;
   if (const int wrong = play(moves, num_moves, position)) return wrong;

@@ -1,8 +1,8 @@
-"""Exact values of Connect Four positions; compiles connect4_solver.cc when first used.
+"""Computes exact values of Connect Four positions with connect4_solver.cc.
 
-Moves are columns, 0 to 6, from the empty board. Two definitions of a best move: by
-result (won, drawn, lost), which `optimal_moves` uses, and by score, which also asks for
-the fastest win and the slowest loss.
+The C++ solver is compiled at first use. Moves are columns, 0 to 6, from the empty
+board. Two definitions of a best move: by result (won, drawn, lost), as in
+`optimal_moves`, or by score, which also prefers the fastest win and the slowest loss.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FULL = -100
 
 
 def is_available() -> bool:
-    """Returns whether there is a compiler to build the solver with."""
+    """Returns whether a compiler for the solver is installed."""
     return shutil.which("g++") is not None
 
 
@@ -39,7 +39,7 @@ def solve(moves: list[int]) -> int:
 
 
 def optimal_moves(moves: list[int]) -> list[int]:
-    """Returns the columns that keep the value, in increasing order.
+    """Returns the columns that preserve the value, in increasing order.
 
     Raises:
         ValueError: A move cannot be played, or the game is finished.
@@ -48,9 +48,9 @@ def optimal_moves(moves: list[int]) -> list[int]:
 
 
 def scores(moves: list[int]) -> dict[int, int]:
-    """Returns the exact score to play of each legal column.
+    """Returns the exact score of each legal column for the side to move.
 
-    A score is 22 less the stones that the winner has played at the end: positive if the
+    A score is 22 minus the winner's stones at the end of the game: positive if the
     side to move wins, higher for a faster win, 0 for a draw.
 
     Raises:
@@ -64,15 +64,15 @@ def scores(moves: list[int]) -> dict[int, int]:
 def random_positions(
     count: int, min_ply: int = 8, max_ply: int = 30, seed: int = 0
 ) -> Iterator[list[int]]:
-    """Yields unfinished positions, as moves, in which some legal move is not optimal.
+    """Yields unfinished positions, as move lists, with a legal move that is a mistake.
 
-    The number of moves is uniform in [min_ply, max_ply]; of that length, every random
-    game is kept that has not ended and in which a move can be wrong.
+    The number of moves is uniform in [min_ply, max_ply]. Random games of that length
+    are rejected if they have ended or if every legal move is optimal.
 
     Args:
-        count: How many positions to yield.
-        min_ply: Fewest moves made.
-        max_ply: Most moves made.
+        count: Number of positions to yield.
+        min_ply: Minimum number of moves.
+        max_ply: Maximum number of moves.
         seed: The same seed yields the same positions.
     """
     rng = random.Random(seed)
@@ -85,7 +85,7 @@ def random_positions(
 
 
 def _random_moves(rng: random.Random, num_plies: int) -> list[int]:
-    """Returns columns that are never full; the game may have ended on the way."""
+    """Returns random columns, none of them full; ignores wins along the way."""
     moves: list[int] = []
     while len(moves) < num_plies:
         column = rng.randrange(WIDTH)
@@ -95,7 +95,7 @@ def _random_moves(rng: random.Random, num_plies: int) -> list[int]:
 
 
 def _can_err(moves: list[int]) -> bool:
-    """Whether the game goes on and some legal column does not keep the value."""
+    """Returns whether the game is unfinished and some legal column is not optimal."""
     try:
         best = optimal_moves(moves)
     except ValueError:
@@ -115,7 +115,7 @@ def _value_and_optimal(moves: list[int]) -> tuple[int, list[int]]:
 
 
 def _refuse(moves: list[int], wrong: int) -> None:
-    """Raises ValueError for the number of a move that cannot be played, if not 0."""
+    """Raises ValueError if ``wrong``, the index of an illegal move from 1, is not 0."""
     if wrong:
         raise ValueError(
             f"moves ({moves}) must be playable in an unfinished game; see move {wrong}"
@@ -124,7 +124,7 @@ def _refuse(moves: list[int], wrong: int) -> None:
 
 @cache
 def _library() -> ctypes.CDLL:
-    """Builds the solver once a version, in the user's temporary directory."""
+    """Builds the solver once per version, in the user's temporary directory."""
     version = hashlib.sha256(_SOURCE.read_bytes()).hexdigest()[:16]
     folder = Path(tempfile.gettempdir()) / f"tengen-oracle-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Matches that never were: results by chance, of a known difference of ratings."""
+"""Simulated match results between players with a known rating difference."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ def draw_points(
     num_matches: int,
     num_pairs: int,
 ) -> NDArray[np.int64]:
-    """Returns twice A's score in every game, ``[matches, pairs, 2]`` of 0 to 2.
+    """Samples twice A's score in every game, ``[matches, pairs, 2]`` of 0 to 2.
 
     Args:
-        rng: Whence chance comes.
-        elo: How much higher A is rated: the mean score is the expected one.
+        rng: The random number generator.
+        elo: A's rating minus B's; the mean score is the expected score.
         draw_share: Share of draws among the games of even openings.
-        opening_share: Share of openings that are won for whoever has the first move, so
+        opening_share: Share of openings that the first player always wins, so
             that each side wins one game of the pair.
-        num_matches: How many.
-        num_pairs: Pairs of each.
+        num_matches: Number of matches.
+        num_pairs: Number of pairs per match.
     """
     mean = (expected_score(elo) - 0.5 * opening_share) / (1.0 - opening_share)
     win_share = mean - 0.5 * draw_share
@@ -50,8 +50,8 @@ def judge_sprt(
     """Returns whether each match passes, and its number of games.
 
     Args:
-        gate: The gate; its longest match is no longer than ``points``.
-        points: ``[matches, pairs, 2]`` as ``draw_points`` gives them.
+        gate: The gate; its longest match must fit in ``points``.
+        points: ``[matches, pairs, 2]`` from ``draw_points``.
     """
     sums = points[:, : gate.max_games // 2].sum(-1)
     counts = (sums[..., None] == np.arange(5)).cumsum(1)
@@ -68,7 +68,7 @@ def judge_sprt(
 def judge_match(
     gate: MatchGate, points: NDArray[np.int64]
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """The same for a fixed number of games, which ends once it is decided."""
+    """Like ``judge_sprt``, for matches of fixed length that end when decided."""
     games = points.reshape(len(points), -1)[:, : gate.num_games]
     needed = 2 * gate.min_score * gate.num_games - 1e-9
     sums = games.cumsum(1)

@@ -1,7 +1,7 @@
-"""A residual network in int8, written down slowly in numpy: what int8 models must say.
+"""A simple numpy reference for the outputs of an int8 residual network.
 
-Integers are integers here: uint8 times int8, added up in int64, scaled once at the end.
-It shares nothing with the graph that the product writes but the rule of rounding.
+Arithmetic is exact: uint8 times int8, summed in int64, scaled once at the end. It
+shares only the rounding rule with the graph that the product writes.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ EPSILON = 1e-5
 def answer(
     weights: Tensors, planes: Array, peaks: list[float], pools: list[bool]
 ) -> tuple[Array, Array, list[float]]:
-    """Returns logits ``[B, A]``, values ``[B]`` and the peaks that were met.
+    """Returns logits ``[B, A]``, values ``[B]`` and the observed activation peaks.
 
     Args:
         weights: The state of a network whose policy layout is ``cells``.
-        planes: ``[B, C, H, W]``, boards that fill their planes.
-        peaks: The largest value before each convolution of the blocks, in order; an
-            empty list computes in floats and finds them.
-        pools: For each block, whether it pools.
+        planes: ``[B, C, H, W]``; every board fills its planes.
+        peaks: The maximum input of each convolution in the blocks, in order. If empty,
+            computes in floats and measures them.
+        pools: Whether each block has a pooling branch.
     """
     met: list[float] = []
 
@@ -53,7 +53,7 @@ def answer(
 
 
 def int8_convolution(x: Array, weight: Array, peak: float) -> Array:
-    """Returns a convolution of rounded numbers, its result scaled back."""
+    """Returns a convolution of quantized inputs and weights, rescaled to floats."""
     step = np.float32(peak / 255)
     levels = np.clip(np.rint(x / step), 0, 255).astype(np.int64)
     steps = np.array([largest_pair(channel) for channel in weight]) / np.float32(127)
@@ -78,7 +78,7 @@ def largest_pair(channel: Array) -> np.float32:
 
 
 def convolution(x: Array, weight: Array) -> Array:
-    """Returns ``[B, O, H, W]``, zero beyond the edges; odd kernels."""
+    """Returns a convolution ``[B, O, H, W]`` with zero padding; odd kernels only."""
     reach = weight.shape[2] // 2
     height, width = x.shape[2:]
     padded = np.pad(x, ((0, 0), (0, 0), (reach, reach), (reach, reach)))
@@ -92,7 +92,7 @@ def convolution(x: Array, weight: Array) -> Array:
 
 
 def norm(x: Array, weights: Tensors, name: str) -> Array:
-    """Returns ``x`` under the running statistics."""
+    """Returns ``x`` normalized with the running statistics."""
     mean, var = weights[f"{name}.running_mean"], weights[f"{name}.running_var"]
     scale = weights[f"{name}.weight"] / np.sqrt(var + EPSILON)
     shift = weights[f"{name}.bias"] - mean * scale
@@ -100,14 +100,14 @@ def norm(x: Array, weights: Tensors, name: str) -> Array:
 
 
 def pool(x: Array) -> Array:
-    """Returns mean, mean scaled by the board's side, and maximum, ``[B, 3C]``."""
+    """Returns mean, mean scaled by board size, and maximum, as ``[B, 3C]``."""
     mean = x.mean(axis=(2, 3))
     side = np.sqrt(x.shape[2] * x.shape[3]) / 10 - 1
     return np.concatenate([mean, mean * side, x.max(axis=(2, 3))], axis=1)
 
 
 def policy_head(x: Array, weights: Tensors) -> Array:
-    """Returns logits, one a cell."""
+    """Returns one logit per cell."""
     pooled = np.maximum(pointwise(x, weights, "policy_head.pooled"), 0)
     bias = pool(pooled) @ weights["policy_head.bias.weight"].T
     local = pointwise(x, weights, "policy_head.local") + bias[:, :, None, None]
@@ -117,7 +117,7 @@ def policy_head(x: Array, weights: Tensors) -> Array:
 
 
 def value_head(x: Array, weights: Tensors) -> Array:
-    """Returns the probability of a win less that of a loss."""
+    """Returns the probability of a win minus that of a loss."""
     pooled = pool(np.maximum(pointwise(x, weights, "value_head.pooled"), 0))
     hidden = np.maximum(linear(pooled, weights, "value_head.hidden"), 0)
     powers = np.exp(linear(hidden, weights, "value_head.out"))
@@ -126,11 +126,11 @@ def value_head(x: Array, weights: Tensors) -> Array:
 
 
 def pointwise(x: Array, weights: Tensors, name: str) -> Array:
-    """Returns a 1x1 convolution with its bias."""
+    """Returns a 1x1 convolution with bias."""
     bias = weights[f"{name}.bias"][:, None, None]
     return convolution(x, weights[f"{name}.weight"]) + bias
 
 
 def linear(x: Array, weights: Tensors, name: str) -> Array:
-    """Returns a linear layer with its bias."""
+    """Returns a linear layer with bias."""
     return x @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]

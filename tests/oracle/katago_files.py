@@ -1,4 +1,4 @@
-"""Writes small networks as KataGo's own files have them, with random weights.
+"""Writes small networks with random weights in KataGo's file format.
 
 Source: KataGo (lightvector/KataGo), versions 8 to 17 of its format.
 """
@@ -12,13 +12,13 @@ SPATIAL, GLOBAL = 22, 19
 
 
 class NetworkFile:
-    """A file in the making.
+    """Builds the contents of one network file.
 
     Args:
-        version: Of the format.
-        seed: Of the weights.
+        version: Format version.
+        seed: Seed of the weights.
         is_binary: Whether arrays are binary.
-        activation: Of every layer, from version 11 on.
+        activation: Activation of every layer, for version 11 and later.
     """
 
     def __init__(self, version, seed=0, is_binary=True, activation="ACTIVATION_RELU"):
@@ -71,7 +71,7 @@ class NetworkFile:
         self.numbers(self.drawn(channels, spread=0.2))
 
     def block(self, kind, name, channels, middle, pooled=4, side=3):
-        """A block; ``kind`` is ``ordinary``, ``gpool`` or a list of kinds inside."""
+        """Writes a block; ``kind`` is ``ordinary``, ``gpool`` or a list of kinds."""
         if isinstance(kind, list):
             self.line("nested_bottleneck_block", name, len(kind))
             self.norm(f"{name}.normp", channels)
@@ -107,7 +107,7 @@ def tiny_network(
     num_policies=None,
     stem_side=3,
 ):
-    """Returns a ``NetworkFile`` of a whole network."""
+    """Returns the ``NetworkFile`` of a complete network."""
     file = NetworkFile(version, seed, is_binary, activation)
     file.line(f"tiny-v{version}", version, SPATIAL, GLOBAL)
     if version >= 13:
@@ -157,7 +157,7 @@ def tiny_network(
 
 
 def write_network(path: Path, file: NetworkFile) -> Path:
-    """Writes a network's file, packed where its name says so."""
+    """Writes a network file, compressed if its name ends in ``.gz``."""
     data = file.packed() if path.suffix == ".gz" else bytes(file.data)
     path.write_bytes(data)
     return path

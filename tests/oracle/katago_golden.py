@@ -1,4 +1,4 @@
-"""What KataGo itself answered for small networks; tests/golden/katago/README.md."""
+"""KataGo's own outputs for small networks; see tests/golden/katago/README.md."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _NUM_POINT_PLANES = 18
 
 @dataclass(frozen=True)
 class Answers:
-    """What it says of the positions of one game, for the side to move.
+    """KataGo's outputs for positions of one game, from the view of the side to move.
 
     Attributes:
         outcome: ``[N, 3]``: win, loss, no result.
-        score: ``[N]`` mean of the final score.
-        square: ``[N]`` mean of its square.
+        score: ``[N]``, expected final score.
+        square: ``[N]``, expected square of the final score.
         lead: ``[N]``.
-        policy: ``[N, A]`` of legal moves, -1 of others.
+        policy: ``[N, A]``, probabilities of legal moves, -1 for illegal ones.
         ownership: ``[N, H * W]``.
     """
 
@@ -39,15 +39,15 @@ class Answers:
 
 @dataclass(frozen=True)
 class Golden:
-    """A game, and some of its positions.
+    """A game and some of its positions.
 
     Attributes:
-        game: Its name, without planes.
+        game: Its name, without the planes option.
         moves: Actions from the start.
-        plies: The positions: after so many moves each.
-        points: ``[N, 18, H, W]`` of 0 and 1, the planes of points.
-        constants: ``[N, 11]``, the numbers of the other planes.
-        answers: By network.
+        plies: The ply of each position.
+        points: ``[N, 18, H, W]`` of 0 and 1, the planes that differ by point.
+        constants: ``[N, 11]``, the values of the constant planes.
+        answers: KataGo's outputs, by network name.
     """
 
     game: str
@@ -59,13 +59,13 @@ class Golden:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Height and width."""
+        """Returns height and width."""
         height, _, width = self.game.split("/")[1].partition("x")
         return int(height), int(width or height)
 
 
 def golden_games() -> Iterator[Golden]:
-    """Yields the games."""
+    """Yields all golden games."""
     content: Any = json.loads((FOLDER / "games.json").read_text())
     with np.load(FOLDER / "expected.npz") as arrays:
         for index, said in enumerate(content["games"]):

@@ -1,6 +1,6 @@
-"""Learners in processes that make the same steps, on batches that are made up.
+"""Learners in several processes that run the same steps on synthetic batches.
 
-A batch is a function of its number, so that one learner and several have the same ones.
+A batch is a function of its index, so any number of learners sees equal batches.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ NUM_PARTS = 4
 BATCH = 18
 Priorities = dict[int, tuple[int, NDArray[np.float64]]]
 
-# Agents of environments: the task, the settings of the agent, and those of the net.
+# Agents for environments: the task and the agent's settings.
 ENVIRONMENTS: dict[str, tuple[str, dict[str, Any]]] = {
     "vtrace": ("CartPole-v1", {"unroll_length": 6}),
     "a2c": ("CartPole-v1", {"unroll_length": 6}),
@@ -58,10 +58,10 @@ CASES = ("alphazero", *ENVIRONMENTS)
 
 @dataclass
 class Tape:
-    """Made-up batches; what a learner draws from, alone, leading or following.
+    """Synthetic batches for a learner, which may be alone, a leader or a follower.
 
     Attributes:
-        priorities: By batch, the first row that they are of, and they.
+        priorities: By batch index, the first updated row and the new priorities.
     """
 
     case: str
@@ -126,11 +126,11 @@ def columns_of(case: str, number: int, num_samples: int) -> dict[str, Any]:
         "is_reset": np.zeros(shape, np.uint8),
         "behaviour_log_prob": np.log(rng.uniform(0.2, 0.9, shape)).astype(np.float32),
     }
-    # What ends an episode is followed by the step that resets.
+    # The step after the end of an episode is a reset step.
     columns["is_reset"][:, 1:] = columns["terminated"][:, :-1]
     if case == "ppo":
-        # Six optimizer steps a batch: the first rows are too old, more than one
-        # learner's share of them, in every third batch; in the tenth all are.
+        # Six optimizer steps per batch. In each third batch the first rows are too old,
+        # more than one learner's share; in the tenth batch all rows are.
         oldest = 8 * number - 20 + 30 * (number % 3 > 0) - 99 * (number == 10)
         lag = np.where(np.arange(num_samples) < 7, oldest, 8 * number)
         lag = lag - 99 * (number == 10)
@@ -142,7 +142,7 @@ def columns_of(case: str, number: int, num_samples: int) -> dict[str, Any]:
 
 
 def make_learner(case: str, experience: Tape | None, team: Team | None) -> Learner:
-    """Returns a learner as it begins; a follower's weights are other ones."""
+    """Returns a new learner; a follower starts with different weights."""
     torch.manual_seed(4 if experience is not None else 5)
     update: Update
     net: Net
@@ -157,8 +157,8 @@ def make_learner(case: str, experience: Tape | None, team: Team | None) -> Learn
         config = ResNetConfig(num_blocks=2, num_channels=8, head_channels=8)
         net = config.build(features.signature)
         update = AlphaZeroUpdate(AlphaZeroLossConfig())
-        # At ten times the rate a rounding error of 1e-7 grows to 1 in a hundred steps
-        # of one learner alone.
+        # At ten times this rate, a rounding error of 1e-7 grows to 1 in a hundred
+        # steps, even with a single learner.
         learning = LearnerConfig(
             batch_size=BATCH, optimizer=SgdConfig(learning_rate=0.02)
         )
@@ -167,7 +167,7 @@ def make_learner(case: str, experience: Tape | None, team: Team | None) -> Learn
         net = run.net.build(run.agent.signature(run.task))
         update = run.agent.make_update(run.task, net, run.store)
         learning = run.learner
-        # Adam divides small gradients by themselves, rounding errors and all.
+        # Adam's normalisation amplifies the rounding errors of small gradients.
         optimizer: Any = learning.optimizer
         learning = replace(learning, optimizer=replace(optimizer, epsilon=1e-3))
     learning = replace(
@@ -205,14 +205,14 @@ def _items(case: str) -> tuple[EnvSpec, ItemLayout]:
 
 @dataclass
 class Learned:
-    """What learning came to."""
+    """The result of learning."""
 
     tensors: dict[str, torch.Tensor]
     num_steps: int
     num_samples: int
     metrics: list[dict[str, float]]
     priorities: list[Priorities]
-    """Of each learner."""
+    """One entry per learner."""
 
 
 def learned_alone(case: str, num_steps: int) -> Learned:
@@ -223,7 +223,7 @@ def learned_alone(case: str, num_steps: int) -> Learned:
 
 
 class Followers:
-    """Processes that follow, one after the other, whatever learner there is."""
+    """Processes that follow one leader after another."""
 
     def __init__(self, count: int) -> None:
         context = multiprocessing.get_context("forkserver")
@@ -241,7 +241,7 @@ class Followers:
     def learned(
         self, case: str, num_steps: int, size: int, folder: Path, min_size: int = 0
     ) -> Learned:
-        """Learns with ``size`` learners, this process's among them."""
+        """Learns with ``size`` learners, including one in this process."""
         tape = Tape(case)
         made: Any = tape
         team = Team(made, 1 + len(self._pipes), patience_s=20.0)

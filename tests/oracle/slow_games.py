@@ -1,7 +1,7 @@
-"""The native games once more, as plainly as possible: what the fast ones must equal.
+"""Straightforward reference implementations of the native games.
 
-Lists of lists, the whole board scanned after every move, nothing shared with the core
-and no cleverness. Symmetries are numpy's rotations and reflections, not tables.
+They use lists of lists, scan the complete board after every move, and share nothing
+with the core. Symmetries are numpy rotations and reflections, not tables.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ DIRECTIONS = ((0, 1), (1, 0), (1, 1), (1, -1))
 
 
 class SlowGame:
-    """A game of stones in a row on a board; subclasses say where stones may go.
+    """A game of stones in a row on a board; subclasses restrict where stones may go.
 
     Attributes:
         board: Rows of characters, row 0 at the top.
@@ -38,7 +38,7 @@ class SlowGame:
         return self.ply % 2
 
     def cell_of(self, action: int) -> tuple[int, int] | None:
-        """The cell that an action puts a stone on, None if it cannot."""
+        """Returns the cell where ``action`` puts a stone, or None if it is illegal."""
         row, column = divmod(action, self.width)
         return (row, column) if self.board[row][column] == EMPTY else None
 
@@ -62,7 +62,7 @@ class SlowGame:
         return self.board[row][column] if inside else ""
 
     def winner(self) -> int | None:
-        """Every run on the board, from each of its starting cells."""
+        """Returns the winner, or None, by checking every run from its first cell."""
         for row in range(self.height):
             for column in range(self.width):
                 stone = self.board[row][column]
@@ -103,7 +103,7 @@ class SlowGame:
         raise NotImplementedError
 
     def symmetric(self, planes: NDArray[np.float32], symmetry: int) -> NDArray:
-        """The eight of the square, each as a numpy rotation or reflection."""
+        """Applies a symmetry of the square as a numpy rotation or reflection."""
         axes = (1, 2)
         return [
             planes,
@@ -157,7 +157,7 @@ class SlowGomoku(SlowGame):
 
 
 def make_slow(name: str) -> SlowGame:
-    """The slow game of that name, as `tengen.games.make` names them."""
+    """Returns the slow game named ``name``, as for `tengen.games.make`."""
     if name == "tictactoe":
         return SlowTicTacToe()
     if name == "connect4":

@@ -1,8 +1,8 @@
-"""Go once more, as plainly as possible: what the fast rules must equal.
+"""A straightforward reference implementation of Go.
 
-A board is a string, every board of the game is kept, and whatever is asked is found by
-looking at the whole board. Nothing is shared with the core. `eternal_chains` plays out
-what pass-alive means instead of looking for eyes.
+A board is a string, every board of the game is stored, and every query scans the
+complete board. Nothing is shared with the core. `eternal_chains` determines
+pass-alive chains by playing every sequence of moves instead of looking for eyes.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from slow_games import EMPTY, STONES, SlowGame
 
 
 class SlowGo(SlowGame):
-    """Go by the rules that a name says, see core/games/go/rules/rules.h.
+    """Go with the rules given in its name, see core/games/go/rules/rules.h.
 
     Attributes:
         boards: Every board as text, with the side to move, oldest first; under the
-            simple ko rule those since the last pass.
-        moves: Actions so far.
-        captured: Points that the last move emptied, of either side.
+            simple ko rule only those since the last pass.
+        moves: The actions so far.
+        captured: Points emptied by the last move, of either side.
         repeated: Under the simple ko rule, whether the last move repeated a situation.
     """
 
@@ -63,13 +63,13 @@ class SlowGo(SlowGame):
         return super().cell_of(action)
 
     def after(self, action: int) -> str | None:
-        """The board after a stone on an empty point; None if it must not be there."""
+        """Returns the board after a stone on an empty point; None if it is suicide."""
         return after(
             self.text(), self.width, action, STONES[self.to_play], self.suicide
         )
 
     def ko_point(self) -> int | None:
-        """Where a single stone went off to a single stone that it now could take."""
+        """Returns the point where an immediate recapture is forbidden, or None."""
         if not self.moves or len(self.captured) != 1:
             return None
         stone, text = self.moves[-1], self.text()
@@ -80,7 +80,7 @@ class SlowGo(SlowGame):
         return self.captured[0] if alone else None
 
     def split_actions(self) -> tuple[list[int], list[int]]:
-        """Legal actions, and points where only the ko rule forbids a stone."""
+        """Returns the legal actions, and the points forbidden by the ko rule alone."""
         legal, banned = [], []
         if self.is_terminal():
             return [], []
@@ -128,7 +128,7 @@ class SlowGo(SlowGame):
         return self.has_two_passes() or self.repeated or self.ply >= self.max_plies
 
     def owners(self) -> str:
-        """X, O or . for every point, by area scoring."""
+        """Returns X, O or . for every point, by area scoring."""
         text = list(self.text())
         for region, around in regions(self.text(), self.width, EMPTY):
             if len(around) == 1:
@@ -150,7 +150,7 @@ class SlowGo(SlowGame):
         return pass_alive(self.text(), self.width, stone, self.suicide)
 
     def planes(self) -> NDArray[np.float32]:
-        """All but those of ladders, which slow_ladders has."""
+        """Returns all planes except the ladder planes, which slow_ladders computes."""
         text, num_points = self.text(), self.height * self.width
         planes = self.stone_planes()
 
@@ -177,7 +177,7 @@ class SlowGo(SlowGame):
 
 
 def choose(rng: random.Random, slow: SlowGo, legal: list[int], mood: int) -> int:
-    """A move; most moods seldom pass, so that boards fill and stones go off."""
+    """Returns a random move; most moods rarely pass, so that boards fill up."""
     stones = legal[:-1]
     if not stones or (mood == 0 and rng.random() < 0.1) or rng.random() < 0.01:
         return legal[-1]
@@ -193,7 +193,7 @@ def choose(rng: random.Random, slow: SlowGo, legal: list[int], mood: int) -> int
 
 
 def handicap_cells(size: int, num_stones: int) -> list[tuple[int, int]]:
-    """The points of a square board as people name them, from the corners on."""
+    """Returns the usual handicap points of a square board, corners first."""
     if num_stones == 0:
         return []
     low, middle = (3 if size < 13 else 4), (size + 1) // 2
@@ -224,7 +224,7 @@ def neighbours(height: int, width: int) -> list[list[int]]:
 
 
 def chain_at(text: str, width: int, stone: int) -> tuple[set[int], set[int]]:
-    """The stones of a chain and its liberties."""
+    """Returns the stones of the chain at ``stone`` and its liberties."""
     beside = neighbours(len(text) // width, width)
     chain, liberties, todo = {stone}, set(), [stone]
     while todo:
@@ -242,7 +242,7 @@ def without(text: str, points: set[int]) -> str:
 
 
 def after(text: str, width: int, point: int, stone: str, suicide: bool) -> str | None:
-    """The board after a stone on an empty point, the ko rule aside."""
+    """Returns the board after a stone, ignoring ko; None if the stone is illegal."""
     text = text[:point] + stone + text[point + 1 :]
     taken: set[int] = set()
     for other in neighbours(len(text) // width, width)[point]:
@@ -259,7 +259,7 @@ def after(text: str, width: int, point: int, stone: str, suicide: bool) -> str |
 
 
 def regions(text: str, width: int, cells: str) -> list[tuple[set[int], set[str]]]:
-    """Connected sets of points that hold one of `cells`, and what lies around each."""
+    """Returns connected regions of ``cells``, with the cells around each region."""
     beside = neighbours(len(text) // width, width)
     found: list[tuple[set[int], set[str]]] = []
     left = {point for point, cell in enumerate(text) if cell in cells}
@@ -279,7 +279,7 @@ def regions(text: str, width: int, cells: str) -> list[tuple[set[int], set[str]]
 
 
 def pass_alive(text: str, width: int, stone: str, suicide: bool) -> set[int]:
-    """Benson's definition in sets, and the regions in which nobody else can live."""
+    """Returns Benson's pass-alive stones, and regions where no opponent can live."""
     beside = neighbours(len(text) // width, width)
     other = STONES[1 - STONES.index(stone)]
     chains = {
@@ -311,13 +311,13 @@ def pass_alive(text: str, width: int, stone: str, suicide: bool) -> set[int]:
 def walls_in(
     region: frozenset[int], chains: set[frozenset[int]], beside: list[list[int]]
 ) -> bool:
-    """Whether every stone around a region belongs to one of the chains."""
+    """Returns whether every stone around ``region`` belongs to one of ``chains``."""
     edge = {q for p in region for q in beside[p]} - region
     return all(any(q in chain for chain in chains) for q in edge)
 
 
 def eternal_chains(text: str, width: int, stone: str, suicide: bool) -> set[int]:
-    """Stones that nothing takes off, by playing every sequence of the other's moves."""
+    """Returns ``stone``'s stones that no sequence of opponent moves alone captures."""
     other = STONES[1 - STONES.index(stone)]
     seen, todo = {text}, [text]
     kept = {point for point, cell in enumerate(text) if cell == stone}

@@ -1,8 +1,8 @@
 """A Gomocup engine for tests: python slow_gomocup.py [FAULT [FILE]].
 
-It plays any empty cell, the same ones each time, and knows nothing of who has won.
-FAULT is what it does wrong at its second move of a game, and FILE is where it leaves a
-note: of its child, or ("log") all that it was told.
+It deterministically plays an empty cell and does not detect wins. FAULT selects what
+it does wrong at its second move of a game. It writes to FILE the process ID of its
+child, or for FAULT "log" every line it receives.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Engine:
             print("chatter\nout of order", file=sys.stderr)
             sys.exit(3)
         if self.fault == "hang":
-            # A child of its own, which must go with it.
+            # A child process that must end together with the engine.
             child = subprocess.Popen(["sleep", "1000"])
             Path(self.note).write_text(str(child.pid))
             child.wait()

@@ -1,9 +1,9 @@
-"""A GTP engine on the slow rules of Go, for tests: python slow_gtp.py [FAULT [FILE]].
+"""A GTP test engine on the slow rules of Go: python slow_gtp.py [FAULT [FILE]].
 
-It plays any legal move but suicide, which many rules forbid and GTP cannot name, the
-same ones each time, and passes after a pass. FAULT is what it does wrong, and FILE is
-where it leaves a note. "refuse D4" refuses that move of the other side, and "refuse"
-every one.
+It deterministically plays a legal move, except suicide, which many rules forbid and
+GTP cannot name, and passes after a pass. FAULT selects what it does wrong, and FILE
+is where it writes a note. FAULT "refuse D4" rejects that move of the opponent, and
+"refuse" rejects every move.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Engine:
         if colour == self.game.to_play:
             self.game.apply(action)
             return
-        # Black's stones before White's first move: all but the first are set up.
+        # Handicap stones before White's first move: set up all except the first.
         assert colour == 0
         row, column = divmod(action, self.game.width)
         self.game.board[row][column] = "X"
@@ -110,7 +110,7 @@ class Engine:
         if self.fault == "garbage":
             print("hello\n", flush=True)
         if self.fault == "hang":
-            # A child of its own, which must go with it.
+            # A child process that must end together with the engine.
             child = subprocess.Popen(["sleep", "1000"])
             Path(self.note).write_text(str(child.pid))
             child.wait()

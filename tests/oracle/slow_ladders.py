@@ -1,8 +1,7 @@
-"""Ladders once more, as plainly as possible.
+"""A straightforward reference for core/games/go/ladders/ladder.h.
 
-They are what core/games/go/ladders/ladder.h must equal.
-Boards are text, as in slow_go. Every move that the definition has is played on a copy
-of the board, and every chain is found anew. There is no limit on how many are tried.
+Boards are text, as in slow_go. Every move of the definition is played on a copy of
+the board, and every chain is recomputed. The number of moves tried is unlimited.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ class Ladder:
     Attributes:
         text: The board.
         width: Columns.
-        target: A stone of the chain that is attacked.
-        ko: Where the side to move must not take a ko back.
-        num_stones: Played since the ladder began.
+        target: A stone of the attacked chain.
+        ko: The point where the side to move must not retake a ko.
+        num_stones: Stones played since the ladder began.
     """
 
     text: str
@@ -42,7 +41,7 @@ class Ladder:
         return self.num_stones == len(self.text)
 
     def played(self, point: int, stone: str) -> Ladder | None:
-        """The ladder after a stone; None if it must not be there."""
+        """Returns the ladder after a stone; None if the move is illegal."""
         board = after(self.text, self.width, point, stone, suicide=False)
         if board is None or point == self.ko:
             return None
@@ -53,7 +52,7 @@ class Ladder:
         return Ladder(board, self.width, self.target, ko, self.num_stones + 1)
 
     def answers(self) -> set[int]:
-        """Where the owner may save a chain in atari: it runs, or takes what attacks."""
+        """Returns the moves that may save a chain in atari: extensions and captures."""
         points = self.liberties()
         chain, _ = chain_at(self.text, self.width, self.target)
         for stone in chain:
@@ -65,7 +64,7 @@ class Ladder:
 
 
 def is_caught(ladder: Ladder) -> bool:
-    """Whether a chain in atari is caught though its owner moves."""
+    """Returns whether a chain in atari is caught when its owner moves next."""
     for point in ladder.answers():
         then = ladder.played(point, ladder.owner)
         if then is None:
@@ -78,7 +77,7 @@ def is_caught(ladder: Ladder) -> bool:
 
 
 def working_moves(ladder: Ladder) -> set[int]:
-    """The attacker's moves that catch a chain with two liberties."""
+    """Returns the attacker's moves that catch a chain with two liberties."""
     attacker = STONES[1 - STONES.index(ladder.owner)]
     if ladder.is_too_long():
         return set()
@@ -87,7 +86,7 @@ def working_moves(ladder: Ladder) -> set[int]:
 
 
 def ladders(slow: SlowGo) -> tuple[set[int], set[int]]:
-    """The stones that are caught, and where the side to move begins to catch some."""
+    """Returns the caught stones, and the moves that begin a working ladder."""
     text, to_play = slow.text(), STONES[slow.to_play]
     laddered: set[int] = set()
     moves: set[int] = set()

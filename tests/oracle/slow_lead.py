@@ -1,4 +1,4 @@
-"""Leads once more, plainly: what core/selfplay/plies/lead.h must equal."""
+"""A straightforward reference for core/selfplay/plies/lead.h."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tests.oracle.search import Evaluate, ReferenceSearch
 def even_place(
     value: Callable[[int], float], value_here: float, lowest: int, highest: int
 ) -> float:
-    """How many half points may be given away until the value is 0.
+    """Returns the number of half points to give away to make the value 0.
 
     Args:
-        value: Of the position with so many half points given.
-        value_here: With none.
-        lowest: Half points with which the side to move has won.
-        highest: And with which it has lost.
+        value: Returns the position's value after giving away so many half points.
+        value_here: The value with none given away.
+        lowest: Half points at which the side to move has won.
+        highest: Half points at which it has lost.
     """
     if value_here == 0:
         return 0.0
@@ -56,9 +56,9 @@ def slow_lead(
     search: SearchConfig,
     num_simulations: int,
 ) -> float:
-    """The lead in points at a ply of a game of ``go/SIZE``, by games of their own.
+    """Returns the lead in points at a ply of a ``go/SIZE`` game.
 
-    Each value is that of a search of the game with that komi, played up to the ply.
+    Each value comes from a search of a new game with that komi, played up to the ply.
     """
     moves = [*record.opening, *(one.action for one in record.plies[:ply])]
     size, _, komi_text = record.variant.partition("/komi=")

@@ -1,6 +1,6 @@
-"""Games by the search of minigo, played slowly by its reference.
+"""Reference games with the reference search of minigo.
 
-As core/selfplay/workers/minigo_worker.h and core/selfplay/match/match_seat.h say how.
+They follow core/selfplay/workers/minigo_worker.h and core/selfplay/match/match_seat.h.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from tengen.search import SearchConfig
 from tests.oracle.search.minigo import ReferenceMinigo
 
 SEED, GENERATION = 5, 1
-# Purposes of random numbers, in core/base/rng.h.
+# Purposes of random streams, in core/base/rng.h.
 MOVE_CHOICE, PLAYOUT_CAP, RESIGNATION = 3, 4, 11
 
 
 def evaluate_planes(planes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Logits ``[B, A]`` and values ``[B]`` that turn with the board, exactly.
+    """Returns logits ``[B, A]`` and values ``[B]``, exactly equivariant to symmetries.
 
-    All are whole multiples of 1/256, so that sums of values are exact in any order.
+    All are multiples of 1/256, so that sums of values are exact in any order.
     """
     own, opponent = planes[:, 1], planes[:, 2]
     padded = np.pad(own + 2 * opponent, ((0, 0), (1, 1), (1, 1)))
@@ -41,13 +41,13 @@ def evaluate_planes(planes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def evaluate(state: Any) -> tuple[list[float], float]:
-    """The same of one position; its logits are those of its actions."""
+    """Returns the logits of all actions and the value of one position."""
     logits, value = evaluate_planes(state.observation()[None])
     return logits[0].tolist(), float(value[0])
 
 
 def pass_alive_of(name: str, moves: list[int]) -> set[int]:
-    """Returns the pass-alive points of a position of Go, whoever's they are."""
+    """Returns the pass-alive points of both sides in a position of Go."""
     slow = SlowGo(name)
     for move in moves:
         slow.apply(move)
@@ -55,7 +55,7 @@ def pass_alive_of(name: str, moves: list[int]) -> set[int]:
 
 
 def slow_kept(slow: SlowGo) -> str:
-    """Who owns each point of a board for certain."""
+    """Returns the owner of each pass-alive point, and EMPTY for other points."""
     if slow.name.endswith("/planes=minigo"):
         return kept(slow.text(), slow.width)
     alive = [slow.pass_alive(stone) for stone in STONES]
@@ -66,13 +66,13 @@ def slow_kept(slow: SlowGo) -> str:
 
 
 class SlowGame:
-    """One game of self-play, as core/selfplay/workers/minigo_worker.h says it.
+    """One game of self-play, following core/selfplay/workers/minigo_worker.h.
 
     Args:
         name: The game.
-        config: How it is played.
-        index: Its index.
-        opening: What it begins with.
+        config: The self-play settings.
+        index: The game's index.
+        opening: The first moves.
     """
 
     def __init__(
@@ -202,15 +202,15 @@ class SlowGame:
 def slow_match_game(
     name: str, players: list[SearchConfig], num_simulations: int, a_moves_first: bool
 ) -> list[int]:
-    """Returns the moves of a game of a match without an opening.
+    """Returns the moves of a match game without an opening.
 
     Each player keeps its tree over both sides' moves, and never plays on pass-alive
-    points. The game ends where all points are.
+    points. The game ends when all points are pass-alive.
 
     Args:
         name: A game of Go.
-        players: How A and B search, with the same evaluation.
-        num_simulations: A move, beside the visits that are kept.
+        players: Search settings of A and B; both use the same evaluation.
+        num_simulations: Simulations per move, in addition to reused visits.
         a_moves_first: Whether A is Black.
     """
     searches = [ReferenceMinigo(config, evaluate) for config in players]

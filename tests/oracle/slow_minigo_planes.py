@@ -1,8 +1,8 @@
-"""The planes of MLPerf's minigo once more, from the list of moves alone.
+"""A reference for the planes of MLPerf's minigo, computed from the move list.
 
-Every board of the game is made anew by flood fill; nothing is shared with the core.
-Source: MLPerf training v2.1, minigo: the input features "mlperf07", after a plane of
-the board.
+Every board of the game is recomputed by flood fill; nothing is shared with the core.
+Source: MLPerf training v2.1, minigo: the input features "mlperf07", preceded by a
+plane that marks the board.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NUM_BOARDS = 4
 
 
 def minigo_planes(name: str, moves: Sequence[int]) -> NDArray[np.float32]:
-    """The planes ``[14, H, W]`` after the moves of a game under positional superko."""
+    """Returns planes ``[14, H, W]`` after a game's moves under positional superko."""
     slow = SlowGo(name)
     for move in moves:
         slow.apply(move)
@@ -26,7 +26,7 @@ def minigo_planes(name: str, moves: Sequence[int]) -> NDArray[np.float32]:
 
 
 def planes_of(slow: SlowGo) -> NDArray[np.float32]:
-    """The same of a game that was played already."""
+    """Returns the planes for an already played game."""
     assert slow.ko == "", "the boards since the last pass alone are kept"
     texts = [text for text, _ in slow.boards]
     own, opponent = STONES[slow.to_play], STONES[1 - slow.to_play]
@@ -49,7 +49,7 @@ def planes_of(slow: SlowGo) -> NDArray[np.float32]:
 
 
 def liberties_of(text: str, width: int) -> dict[int, set[int]]:
-    """The liberties of the chain of each stone."""
+    """Returns, for each stone, the liberties of its chain."""
     found: dict[int, set[int]] = {}
     for point, cell in enumerate(text):
         if cell != EMPTY and point not in found:
@@ -59,7 +59,7 @@ def liberties_of(text: str, width: int) -> dict[int, set[int]]:
 
 
 def in_reach(slow: SlowGo, liberties: dict[int, set[int]]) -> list[int]:
-    """Empty points beside a chain of the other side that has no other liberty."""
+    """Returns the empty points where the side to move would capture a chain."""
     text, other = slow.text(), STONES[1 - slow.to_play]
     beside = neighbours(slow.height, slow.width)
     return [
@@ -71,7 +71,7 @@ def in_reach(slow: SlowGo, liberties: dict[int, set[int]]) -> list[int]:
 
 
 def captures(slow: SlowGo, liberties: dict[int, set[int]]) -> list[int]:
-    """Those of them where a stone is legal: no board of before comes back."""
+    """Returns the capturing points that are legal: they repeat no earlier board."""
     if slow.is_terminal():
         return []
     seen = {board for board, _ in slow.boards}

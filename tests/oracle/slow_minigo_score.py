@@ -1,8 +1,8 @@
-"""What sides own for certain, and the score, as MLPerf's minigo has it; on text.
+"""Pass-alive points and the score of MLPerf's minigo, computed on text boards.
 
-Nothing is shared with the core. Boards are as in slow_go.py. Where the benchmark's
-Benson is not Benson's, it is so here too: a chain that fails takes a region with it
-only where it has a liberty.
+Nothing is shared with the core. Boards are as in slow_go.py. The benchmark deviates
+from Benson's algorithm, and so does this reference: a chain that fails invalidates an
+adjacent region only if the chain has a liberty in it.
 Source: MLPerf training v2.1, minigo.
 """
 
@@ -16,12 +16,12 @@ from slow_go import chain_at, neighbours, regions
 
 @dataclass(frozen=True)
 class Region:
-    """Connected points without a stone of the side."""
+    """A connected set of points without a stone of one side."""
 
     points: frozenset[int]
     empty: frozenset[int]
     walls: frozenset[frozenset[int]]
-    """The side's chains beside it."""
+    """The side's chains adjacent to the region."""
 
 
 def benson(text: str, width: int, stone: str) -> tuple[set[int], set[int]]:
@@ -65,20 +65,20 @@ def benson(text: str, width: int, stone: str) -> tuple[set[int], set[int]]:
 
 
 def kept(text: str, width: int) -> str:
-    """Returns the owner of each point that is somebody's for certain, else EMPTY."""
+    """Returns each point's owner if it is pass-alive, otherwise EMPTY."""
     owners = [EMPTY] * len(text)
     sides = [(stone, *benson(text, width, stone)) for stone in STONES]
     for stone, chains, _ in sides:
         for point in chains:
             owners[point] = stone
-    for stone, _, points in sides:  # the second side's last
+    for stone, _, points in sides:  # the second side's regions take precedence
         for point in points:
             owners[point] = stone
     return "".join(owners)
 
 
 def minigo_area(text: str, width: int) -> str:
-    """Returns the owner of each point, EMPTY for nobody's."""
+    """Returns the owner of each point, EMPTY if neutral."""
     owners = list(text)
     for stone in STONES:
         for point in benson(text, width, stone)[1]:
@@ -91,6 +91,6 @@ def minigo_area(text: str, width: int) -> str:
 
 
 def minigo_score(text: str, width: int, komi: float) -> float:
-    """Returns the first player's points less the second's and komi."""
+    """Returns the first player's points minus the second player's and komi."""
     area = minigo_area(text, width)
     return area.count(STONES[0]) - area.count(STONES[1]) - komi

@@ -1,4 +1,4 @@
-"""What an actor's core does in C++, against numpy and loops that can be read."""
+"""The C++ core of an actor against numpy and readable loops."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_uniform_numbers_are_those_of_numpy(
 def draw_slowly(
     logits: np.ndarray, uniforms: np.ndarray, num_choices: tuple[int, ...]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draws by the inverse of the cumulative probabilities, a part at a time."""
+    """Samples by inverting the cumulative probabilities, one choice at a time."""
     parts = np.split(logits.astype(np.float64), np.cumsum(num_choices)[:-1], axis=1)
     choices, log_prob = [], np.zeros(len(logits))
     for place, part in enumerate(parts):
@@ -52,11 +52,11 @@ def draw_slowly(
 def test_choices_are_those_of_the_inverse(num_choices: tuple[int, ...]) -> None:
     rng = np.random.default_rng(sum(num_choices))
     logits = rng.normal(0, 4, (3000, sum(num_choices))).astype(np.float32)
-    # More numbers than there are parts, as of a policy that wants others too.
+    # More uniform numbers than choices, as for a policy that needs extra ones.
     uniforms = rng.random((3000, len(num_choices) + 2))
     choices, log_prob = _core.ChoiceDraws(num_choices).draw(logits, uniforms)
     expected, expected_log_prob = draw_slowly(logits, uniforms, num_choices)
-    # Of three thousand none is so near to a bound that two exp() would differ.
+    # None of the 3000 samples is close enough to a bound for exp() rounding to matter.
     assert np.array_equal(choices, expected)
     np.testing.assert_allclose(log_prob, expected_log_prob, rtol=1e-5, atol=1e-6)
 

@@ -1,4 +1,4 @@
-"""Two and four learners in processes of their own learn what one learns."""
+"""Two and four learners in separate processes learn the same as one learner."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.oracle.several_learners import (
 
 torch.set_num_threads(1)
 
-# Sums in another order differ by so much; weights here are of order 1.
+# Differences due to the order of summation; the weights are of order 1.
 CLOSE = 1e-5
 
 
@@ -36,11 +36,11 @@ def check_equal(several: Learned, alone: Learned) -> None:
     assert several.tensors.keys() == alone.tensors.keys()
     for name, tensor in alone.tensors.items():
         found, wanted = several.tensors[name].double(), tensor.double()
-        # Sums of what was seen are large.
+        # Running sums are large.
         scale = max(1.0, wanted.abs().max().item())
         difference = (found - wanted).abs().max().item() / scale
         assert difference <= CLOSE, f"{name} differs by {difference}"
-    # Each row's priority came back for that row.
+    # Each row received its own priority.
     for number, (_, wanted_ones) in alone.priorities[0].items():
         parts = sorted(one[number] for one in several.priorities if number in one)
         np.testing.assert_allclose(
@@ -64,8 +64,8 @@ def test_two_learners_learn_what_one_does(
         assert len(alone.priorities[0]) == 12
 
 
-# With a network of targets beside what learns, 12 steps may not copy it twice; those
-# of the others are each as the first ones.
+# Agents with a target network: 12 steps are too few to copy the weights twice. For the
+# other agents, all steps work like the first.
 HAS_TARGETS = ("dqn", "iqn", "r2d2", "sac")
 
 

@@ -25,7 +25,7 @@ def play(name: str, moves: list[int]) -> SlowGame:
 
 
 def brute_force(moves: list[int]) -> tuple[int, dict[int, int]]:
-    """Connect Four's score to play and those of the moves, by the slow rules only."""
+    """Returns Connect Four's score to play and each move's, by the slow rules alone."""
     game = play("connect4", moves)
     if game.winner() is not None:
         return -(22 - (game.ply + 1) // 2), {}
@@ -36,7 +36,7 @@ def brute_force(moves: list[int]) -> tuple[int, dict[int, int]]:
 
 
 def minimax(state: games.State, known: dict[tuple[int, int], int]) -> int:
-    """The same by the core's rules, each position once: reaches further back."""
+    """Returns the score by the core's rules with memoization, which is faster."""
     key = state.key()
     if key not in known:
         if not state.is_terminal():
@@ -109,7 +109,7 @@ def test_connect4_equals_slow_solvers(num_plies, num_positions, scores_of):
 @needs_compiler
 @pytest.mark.parametrize("num_plies", [14, 18, 22, 26])
 def test_connect4_values_agree_with_each_other(num_plies):
-    """Values follow from the moves' values, mirror, and agree with scores."""
+    """Checks values against the values of moves, mirrored positions and scores."""
     rng = random.Random(num_plies)
     for _ in range(8):
         moves = random_moves(rng, num_plies)
@@ -137,7 +137,7 @@ def test_connect4_takes_and_stops_fours():
     assert connect4_solver.solve([*threatened, 6]) == 1
     both_ends = [2, 2, 3, 3, 4]  # three in the bottom row, open on both sides
     assert connect4_solver.solve(both_ends) == -1
-    # Whoever loses anyway has only optimal moves.
+    # A side that loses after every move has only optimal moves.
     assert connect4_solver.optimal_moves(both_ends) == list(range(7))
     assert set(connect4_solver.scores(both_ends).values()) == {-18}
 
@@ -172,7 +172,7 @@ def test_connect4_random_positions():
 def test_tictactoe_is_drawn():
     assert tictactoe_solver.solve([]) == 0
     assert tictactoe_solver.optimal_moves([]) == list(range(9))
-    # Against a corner only the centre holds; against the centre only a corner.
+    # Against a corner only the centre draws; against the centre only a corner.
     assert tictactoe_solver.optimal_moves([0]) == [4]
     assert tictactoe_solver.optimal_moves([4]) == [0, 2, 6, 8]
 

@@ -1,4 +1,4 @@
-"""Random operations on a table, held against a plain model of it."""
+"""Random operations on a table, compared with a simple model."""
 
 import shutil
 import tempfile
@@ -28,7 +28,7 @@ from tengen.store import (
 )
 from tests.refusals import refused
 
-# Eighths, so that priorities are exact in every float type.
+# Multiples of 1/8, so that priorities are exact in every float type.
 PRIORITIES = st.integers(0, 64).map(lambda eighths: eighths / 8)
 
 
@@ -42,7 +42,7 @@ class ModelItem:
 
 @dataclass
 class Model:
-    """A table as a list of items, in the order of their inserts."""
+    """A table as a list of items, in insertion order."""
 
     sampler: str
     max_items: int
@@ -83,7 +83,7 @@ class Model:
         )
 
     def chances(self) -> dict[int, float]:
-        """Each item's chance to be drawn next."""
+        """Returns each item's probability of being sampled next."""
         items = self.eligible()
         if self.sampler == "uniform":
             return {item.number: 1 / len(items) for item in items}
@@ -105,7 +105,7 @@ class Model:
         self.num_inserts += 1
 
     def remove(self, item: ModelItem) -> None:
-        """Counts the samples that inserts wait for and that will never come."""
+        """Removes ``item`` and counts its expected future samples as done."""
         promised = min(self.max_times, int(self.limits.samples_per_insert))
         self.num_samples += max(0, promised - item.times_sampled - item.under_way)
         self.items.remove(item)
@@ -115,7 +115,7 @@ class Model:
 
 
 class TableMachine(RuleBasedStateMachine):
-    """Every rule does one thing to the table and to the model."""
+    """Each rule performs one operation on the table and on the model."""
 
     @initialize(
         sampler=st.sampled_from(["fifo", "uniform", "prioritized"]),
@@ -249,7 +249,7 @@ class TableMachine(RuleBasedStateMachine):
 
 
 class ColdTableMachine(TableMachine):
-    """The same on a store whose memory holds little more than what is on loan."""
+    """The same with a store whose memory holds little more than the loaned batches."""
 
     patience_s = 60.0
     max_lent = 2

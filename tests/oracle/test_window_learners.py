@@ -1,7 +1,7 @@
-"""Learners that draw from the window of a run's games learn what one learns.
+"""Several learners that sample from the window learn the same as one learner.
 
-Experience and update together: what is drawn is divided as a run does it, while games
-arrive, and the weights are those of one learner. Where the batches are made up, see
+Tests experience and update together: batches are divided as in a run while games
+arrive, and the weights equal those of one learner. Synthetic batches are in
 ``test_several_learners.py``.
 """
 
@@ -38,7 +38,7 @@ NUM_STEPS = 12
 
 def config_of(**window: Any) -> RunConfig:
     config = make_config("tictactoe", "alphazero", None)
-    # The rate of the recipe lets rounding errors grow, as in several_learners.py.
+    # The recipe's learning rate amplifies rounding errors, as in several_learners.py.
     learner = replace(
         config.learner,
         batch_size=BATCH,
@@ -62,7 +62,7 @@ def make_learner(config: RunConfig, experience: Any, team: Team | None) -> Learn
 
 
 def learned(config: RunConfig, run: RunDirectory, size: int) -> tuple[Any, list[Any]]:
-    """Returns the state after some steps, and what was drawn in each."""
+    """Returns the learner state after some steps, and each step's metrics."""
     write_generation(run.experience, 1, 30)
     experience: Any = config.family.open_experience(run, None)
     team = Team(experience, size, patience_s=PATIENCE_S) if size > 1 else None
@@ -81,7 +81,7 @@ def learned(config: RunConfig, run: RunDirectory, size: int) -> tuple[Any, list[
         for generation in range(2, 5):
             experience.refresh()
             metrics += list(learner.steps(NUM_STEPS // 3))
-            # The others hear of these games with the next batch.
+            # The followers learn of these games with the next batch.
             write_generation(run.experience, generation, 10)
         if team is not None:
             team.check_same()
@@ -101,7 +101,7 @@ def learned(config: RunConfig, run: RunDirectory, size: int) -> tuple[Any, list[
 def follow(
     config: RunConfig, run: RunDirectory, folder: Path, index: int
 ) -> Callable[[], None]:
-    """Has a thread follow; returns what waits for its end."""
+    """Starts a follower in a thread; returns a function that waits for its end."""
 
     def no_way() -> Any:
         raise AssertionError("games lie in files")

@@ -22,7 +22,7 @@ def solve(moves: list[int]) -> int:
 
 
 def optimal_moves(moves: list[int]) -> list[int]:
-    """Returns the moves that keep the value, in increasing order; none if finished."""
+    """Returns the optimal moves in increasing order; none if the game has ended."""
     board = _board(moves)
     if _is_finished(board):
         return []
@@ -61,7 +61,7 @@ def _is_finished(board: str) -> bool:
 @cache
 def _value(board: str) -> int:
     if _has_line(board):
-        return -1  # the side that just moved made it
+        return -1  # the side that just moved completed the line
     if "." not in board:
         return 0
     return max(-_value(_after(board, cell)) for cell in _empty(board))

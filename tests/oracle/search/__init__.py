@@ -1,4 +1,4 @@
-"""The search, written to be read, and held to the native search node by node."""
+"""A readable reference search, equal to the native search node by node."""
 
 from tests.oracle.search.search import Evaluate, ReferenceSearch, SearchResult
 from tests.oracle.search.tree import Node, Proof

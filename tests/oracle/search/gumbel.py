@@ -1,10 +1,10 @@
-"""The Gumbel policy of the reference search: a schedule at the root, no noise below.
+"""The Gumbel policy of the reference search: sequential halving at the root only.
 
 Source: Danihelka et al. 2022, "Policy improvement by planning with Gumbel", ICLR.
-Letters of the paper: m actions considered, n simulations, g Gumbel draws, q values.
+Letters of the paper: m actions considered, n simulations, g Gumbel noise, q values.
 
 Differs from the paper: an action proven lost is dropped, and its simulations go to
-the best of the others.
+the best remaining actions.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ __all__ = [
 
 
 def halving_phases(m: int, n: int) -> Iterator[tuple[int, int]]:
-    """Yields the phases of sequential halving: (actions, visits to each of them).
+    """Yields the phases of sequential halving: (actions, visits per action).
 
     Source: section 3 of the paper, after Karnin et al. 2013. There are log2(m) phases
     of n / log2(m) simulations, each with half the actions of the one before.
-    Simulations that are left over go to the last two actions. The iterator is endless:
-    the caller stops after n simulations, within a phase if n does not divide evenly.
+    Remaining simulations go to the last two actions. The iterator is endless: the
+    caller stops after n simulations, possibly within a phase.
 
     Args:
         m: Actions considered, at least 1.
@@ -46,14 +46,14 @@ def halving_phases(m: int, n: int) -> Iterator[tuple[int, int]]:
 
 
 def mixed_value(node: Node, own: float, q: Callable[[int], float]) -> float:
-    """Returns the value that completes q, used for every unvisited action.
+    """Returns the value that replaces q for every unvisited action.
 
-    It mixes the evaluator's value with the visited children's mean under the prior,
-    which weighs as much as the children have visits (paper, appendix D).
+    It averages the evaluator's value (weight 1) and the prior-weighted mean of the
+    visited children (weight: their visits); see appendix D of the paper.
 
     Args:
         node: The node.
-        own: The evaluator's value of the node.
+        own: The evaluator's value for the node.
         q: Returns q of a visited action.
     """
     if not node.children:
@@ -68,13 +68,13 @@ def improved_policy(config: SearchConfig, node: Node) -> dict[int, float]:
     """Returns softmax(logits + sigma(completed q)) over all legal actions.
 
     This is also the training target (paper, section 4). sigma(q) is (c_visit + the
-    most visits of a child) * c_scale * q. A log prior serves as logit: both differ by a
-    constant, which does not change a softmax.
+    maximum visits of a child) * c_scale * q. The log prior replaces the logit: they
+    differ by a constant, which does not change a softmax.
     """
     scale = _sigma_scale(config, node)
 
     def q(action: int) -> float:
-        # A lost action has the least value, however many points it loses by.
+        # A lost action has the minimum value, by however many points it loses.
         is_lost = node.child_proof(action) == Proof.LOSS
         return -1 - config.score_weight if is_lost else node.child_value(action)
 
@@ -94,15 +94,15 @@ def target_mean(
 ) -> float:
     """Returns the mean of q under the training target, for an unsettled root.
 
-    Differs from the paper, which trains on returns, and from the paper's programs,
-    which take the mean over all visits. Halving spends visits on worse actions too, so
+    Differs from the paper, which trains on returns, and from the authors' programs,
+    which average over all visits. Halving also spends visits on worse actions, so
     the mean under the target predicts the outcome better (benchmarks/results).
 
     Args:
         root: The root.
         target: The probability of every legal action.
-        own: As for ``mixed_value``.
-        q: As for ``mixed_value``.
+        own: See ``mixed_value``.
+        q: See ``mixed_value``.
     """
     mixed = mixed_value(root, own, q)
     return sum(
@@ -114,32 +114,32 @@ def target_mean(
 def select_below(config: SearchConfig, node: Node) -> int:
     """Returns argmax improved policy(a) - N(a) / (1 + N), for a node below the root.
 
-    So visits follow the improved policy without randomness (paper, section 5). Equal
-    scores: the child visited first, then the larger prior, then the lower action.
+    Visits thus follow the improved policy without randomness (paper, section 5). Ties:
+    the child visited first, then the larger prior, then the lower action.
     """
     policy = improved_policy(config, node)
 
     def order(action: int) -> tuple[float, bool, float]:
         if action not in node.children:
             return policy[action], False, node.prior[action]
-        # 1 + N: the node's own evaluation, and the visits of its children.
+        # 1 + N counts the node's own evaluation and the visits of its children.
         share = node.children[action].visits / node.visits
         return policy[action] - share, True, 0.0
 
-    return max(node.open_actions(), key=order)  # the first of equal ones
+    return max(node.open_actions(), key=order)  # the first among equals
 
 
 class GumbelRoot:
-    """The plan of one search: the Gumbel draws and the halving.
+    """The plan of one search: the Gumbel noise and the halving schedule.
 
-    The m actions with the largest g + logit are considered: they are a sample of m
-    actions without replacement from the prior.
+    The m actions with the largest g + logit are considered. They are a sample of m
+    actions from the prior, without replacement.
 
     Args:
         config: The settings.
         root: The evaluated root, without children.
         num_simulations: n.
-        rng: Draws g for every legal action, in order; None: every g is 0.
+        rng: Samples g for every legal action, in order; None: every g is 0.
     """
 
     def __init__(
@@ -157,30 +157,30 @@ class GumbelRoot:
     def select(self) -> int:
         """Returns the action that the next simulation visits.
 
-        A phase visits its actions in rounds. Each round visits actions that took part
-        in every round so far, the best first. A round that is shorter than the one
-        before drops the worst actions: this is the halving.
+        A phase visits its actions in rounds. Each round visits, best first, actions
+        that took part in every round so far. A round shorter than the previous one
+        drops the worst actions; this is the halving.
         """
         wanted = next(self._rounds)
         open_actions = self._root.open_actions()
         ready = [a for a in open_actions if self._visits(a) == wanted]
-        if not ready:  # those that were ready are proven lost
+        if not ready:  # all ready actions are proven lost
             ready = [a for a in open_actions if a in self._root.children]
         return self._best(ready or open_actions)
 
     def choose(self) -> int:
-        """Returns the action to play: the best of the most visited, none lost."""
+        """Returns the action to play: the best of the most visited that is not lost."""
         open_actions = self._root.open_actions()
         most = max(map(self._visits, open_actions))
         return self._best([a for a in open_actions if self._visits(a) == most])
 
     def _best(self, actions: list[int]) -> int:
-        """Returns argmax g + logit + sigma(q); the lowest action of equal ones."""
+        """Returns argmax g + logit + sigma(q); ties go to the lowest action."""
         scale = _sigma_scale(self._config, self._root)
 
         def score(action: int) -> float:
-            # Unvisited actions share one completed q, which moves no argmax; they
-            # never meet visited ones here.
+            # Unvisited actions share one completed q, which does not affect the argmax;
+            # they are never compared with visited ones here.
             if action not in self._root.children:
                 return self._logits[action]
             return self._logits[action] + scale * self._root.child_value(action)
@@ -198,7 +198,7 @@ def _sigma_scale(config: SearchConfig, node: Node) -> float:
 
 
 def _visit_rounds(m: int, n: int) -> Iterator[int]:
-    """Yields, for every simulation, how often its action was visited before."""
+    """Yields, for every simulation, how often its action has been visited before."""
     num_rounds = 0
     for num_actions, num_visits in halving_phases(m, n):
         for _ in range(num_visits):

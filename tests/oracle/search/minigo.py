@@ -1,24 +1,23 @@
-"""The search of the MLPerf benchmark minigo, written to be read.
+"""The search of the MLPerf benchmark minigo, in readable form.
 
-Source: MLPerf training v2.1, minigo; its formula of exploration is AlphaZero's (Silver
-et al. 2018, supplement), the pruned target is Wu 2019, "Accelerating self-play learning
-in Go", section 3.2. The native twin is core/search/minigo/minigo_search.h; tests hold
-it to this one node by node.
+Source: MLPerf training v2.1, minigo; the exploration formula is AlphaZero's (Silver
+et al. 2018, supplement); the pruned target is from Wu 2019, "Accelerating self-play
+learning in Go", section 3.2. The native search is
+core/search/minigo/minigo_search.h; tests compare the two node by node.
 
-What tells it from PUCT (`tests.oracle.search.puct`):
+Differences from PUCT (`tests.oracle.search.puct`):
 
-* Each move of a position begins with a value, the position's own less a penalty, and
-  that counts as one visit for ever: Q = W / (1 + N).
-* Several descents are made before the network is asked. Each that waits has a virtual
-  loss on its path, so that the next one goes elsewhere.
-* A finished game is worth its result every time a descent comes there; nothing is
+* Each edge starts with a value, the node's own minus a penalty, which permanently
+  counts as one visit: Q = W / (1 + N).
+* Leaves are evaluated in batches. Each pending leaf puts a virtual loss on its path,
+  so that the next descent takes another path.
+* A finished game counts its result on every descent that reaches it; nothing is
   proven.
-* Where the tree is thrown away, as at a full ply of self-play, the root begins with
-  nothing, and the search makes a simulation more for each visit that it had.
-* A pass that is forbidden is never descended, and has its prior and its part of the
-  noise all the same.
+* If the tree is discarded, as at a full ply of self-play, the new root is empty and
+  the search adds one simulation per visit that the old root had.
+* A forbidden pass is never descended, but keeps its prior and its share of noise.
 
-Differs from the benchmark: every leaf waits for its batch, cached or not.
+Differs from the benchmark: every leaf waits for its batch, even if it is cached.
 """
 
 from __future__ import annotations
@@ -36,60 +35,60 @@ from tengen.search import SearchConfig
 __all__ = ["MinigoNode", "MinigoResult", "ReferenceMinigo"]
 
 Evaluate = Callable[[State], tuple[Sequence[float], float]]
-"""As `tests.oracle.search.Evaluate`."""
+"""See `tests.oracle.search.Evaluate`."""
 
-_ROOT_NOISE = 2  # the stream of random numbers, as numbered in core/base/rng.h
+_ROOT_NOISE = 2  # the random stream, as numbered in core/base/rng.h
 
 
 @dataclass
 class MinigoNode:
-    """A position. A node's W is of its side to play, an edge's of the one above."""
+    """A position. W is for its side to play, an edge's W for the parent's side."""
 
     state: State
     visits: int = 0
-    """N: its own evaluation, and the descents through it."""
+    """N: the node's own evaluation and the descents through it."""
     value_sum: float = 0.0
-    """W: the values of those, and what the node above began it with."""
+    """W: the sum of their values and of the initial value from the parent."""
     value_to_play: float = 0.0
-    """The evaluation's."""
+    """The value from the evaluation."""
     prior: dict[int, float] = field(default_factory=dict)
-    """Of each legal action, in increasing order; empty until it is evaluated."""
+    """The prior of each legal action, in increasing order; empty before evaluation."""
     edge_visits: dict[int, int] = field(default_factory=dict)
     """N of each legal action."""
     edge_value_sum: dict[int, float] = field(default_factory=dict)
     """W of each legal action."""
     children: dict[int, MinigoNode] = field(default_factory=dict)
-    """Behind the actions that were descended, in the order of the first descents."""
+    """Child nodes by action, in the order of their first descents."""
 
     def q(self, action: int) -> float:
-        """Returns W / (1 + N) of an action."""
+        """Returns W / (1 + N) of ``action``."""
         return self.edge_value_sum[action] / (1 + self.edge_visits[action])
 
 
 @dataclass
 class MinigoResult:
-    """What a search found. Dicts map every legal action, in increasing order."""
+    """The result of a search. Dicts map every legal action, in increasing order."""
 
     visits: dict[int, int]
     q: dict[int, float]
     pruned: dict[int, int]
-    """The visits that are left where those that only noise made are taken off."""
+    """The visits that remain after those due to noise alone are removed."""
     best_action: int
-    """The most visited."""
+    """The most visited action."""
     root_value_to_play: float
-    """W / (1 + N) of the root."""
+    """The root's W / (1 + N)."""
     num_simulations: int
-    """By how much the root's visits grew."""
+    """The increase in the root's visits."""
 
 
 class ReferenceMinigo:
-    """Searches positions of one game; keeps the tree between moves.
+    """Searches positions of one game; reuses the tree between moves.
 
     Args:
         config: The settings.
-        evaluate: Called once a new position.
-        may_pass: Whether a descent may take the last action where another is legal,
-            and it may be the best.
+        evaluate: Called once per new position.
+        may_pass: Whether the search may descend to, or choose, the last action while
+            another is legal.
 
     Attributes:
         root: The tree; None before the first search.
@@ -101,7 +100,7 @@ class ReferenceMinigo:
         self._config = config
         self._evaluate = evaluate
         self._may_pass = may_pass
-        self._last_action = -1  # known from the first evaluation on
+        self._last_action = -1  # known after the first evaluation
         self.root: MinigoNode | None = None
 
     def search(
@@ -114,10 +113,10 @@ class ReferenceMinigo:
         generation: int = 0,
         game: int = 0,
     ) -> MinigoResult:
-        """Searches ``state``; arguments as for `tests.oracle.search.ReferenceSearch`.
+        """Searches ``state``; arguments as in `tests.oracle.search.ReferenceSearch`.
 
-        The simulations are made beside those in the tree that `play` kept. The root's
-        own evaluation is one of them.
+        The simulations are in addition to those of a reused tree. The root's own
+        evaluation counts as one of them.
         """
         root = self.root = self.root or MinigoNode(state.clone())
         num_before = root.visits
@@ -136,7 +135,7 @@ class ReferenceMinigo:
         return self._result(root, root.visits - num_before)
 
     def play(self, action: int) -> None:
-        """The game went on with ``action``: its node becomes the root."""
+        """Advances the root to the node of ``action``."""
         if self.root is None or not self.root.prior:
             self.root = None
         elif action in self.root.children:
@@ -145,18 +144,18 @@ class ReferenceMinigo:
             self.root = _child_of(self.root, action)
 
     def clear(self) -> int:
-        """Throws the tree away; returns the visits that its root had."""
+        """Discards the tree; returns the visits of its root."""
         num_visits = 0 if self.root is None else self.root.visits
         self.root = None
         return num_visits
 
     def most_visited(self, out: Collection[int] = ()) -> int | None:
-        """Returns the most visited action of the root; None where none is left.
+        """Returns the most visited action of the root; None if none is allowed.
 
-        Of equal ones it is that of the highest `_rank`, then the lowest.
+        Ties go to the highest `_rank`, then to the lowest action.
 
         Args:
-            out: Actions that it may not be.
+            out: Actions to exclude.
         """
         root = self.root
         assert root is not None
@@ -165,10 +164,10 @@ class ReferenceMinigo:
         def order(action: int) -> tuple[int, float]:
             return root.edge_visits[action], self._rank(root, action)
 
-        return max(left, key=order) if left else None  # the first of equal ones
+        return max(left, key=order) if left else None  # the first among equals
 
     def _search_batch(self, root: MinigoNode, wanted: int) -> None:
-        """Descends until enough leaves wait, then backs all of them up."""
+        """Descends until the batch of leaves is full, then backs up all of them."""
         waiting: list[tuple[list[MinigoNode], list[int]]] = []
         while (
             len(waiting) < self._config.minigo_virtual_losses and root.visits < wanted
@@ -185,7 +184,7 @@ class ReferenceMinigo:
         for path, actions in waiting:
             for node, action in zip(path, actions, strict=False):
                 node.edge_value_sum[action] += 1
-            if not path[-1].prior:  # else another descent of the batch came here first
+            if not path[-1].prior:  # otherwise expanded earlier in the batch
                 self._expand(path[-1])
                 _back_up(path, actions)
 
@@ -209,10 +208,10 @@ class ReferenceMinigo:
             explored = scale * node.prior[action] / (1 + node.edge_visits[action])
             return node.q(action) + explored
 
-        return max(self._allowed(node), key=score)  # the first of equal ones
+        return max(self._allowed(node), key=score)  # the first among equals
 
     def _allowed(self, node: MinigoNode) -> list[int]:
-        """Returns the actions that may be descended; a pass is the last of a game's."""
+        """Returns the actions that may be descended; the last is the pass."""
         actions = list(node.prior)
         may_pass = self._may_pass or len(actions) == 1
         return [a for a in actions if may_pass or a != self._last_action]
@@ -223,7 +222,7 @@ class ReferenceMinigo:
         return 2 * (growth + self._config.minigo_c_init)
 
     def _expand(self, node: MinigoNode) -> None:
-        """Evaluates a node: gives it its value, and its actions priors and values."""
+        """Evaluates a node; sets its value and its edges' priors and values."""
         logits, node.value_to_play = self._evaluate(node.state)
         self._last_action = len(logits) - 1
         legal = node.state.legal_actions()
@@ -241,7 +240,7 @@ class ReferenceMinigo:
         return max(-1.0, min(1.0, value))
 
     def _add_noise(self, root: MinigoNode, rng: Rng) -> None:
-        """P <- (1 - w) P + w Dirichlet(alpha, ..., alpha)."""
+        """Mixes noise into the priors: P <- (1 - w) P + w Dirichlet(alpha, ...)."""
         draws = [rng.gamma(self._config.minigo_noise_alpha) for _ in root.prior]
         total = sum(draws)
         if total <= 0:
@@ -252,7 +251,7 @@ class ReferenceMinigo:
             root.prior[action] = _rounded(mixed)
 
     def _rank(self, node: MinigoNode, action: int) -> float:
-        """Returns Q and exploration after the search, with N + 1 under the root."""
+        """Returns Q plus exploration after the search, with N + 1 at the root."""
         scale = self._exploration(node) * math.sqrt(1 + node.visits)
         explored = scale * node.prior[action] / (1 + node.edge_visits[action])
         return node.q(action) + explored
@@ -283,12 +282,12 @@ class ReferenceMinigo:
 
 
 def _rounded(prior: float) -> float:
-    """Returns a prior as float32 has it: where noise is too small, priors are equal."""
+    """Rounds a prior to float32, in which tiny noise makes priors equal."""
     return float(np.float32(prior))
 
 
 def _child_of(node: MinigoNode, action: int) -> MinigoNode:
-    """Returns the new node behind an action."""
+    """Returns a new child node for an action."""
     state = node.state.clone()
     state.apply(action)
     value = node.edge_value_sum[action]
@@ -298,7 +297,7 @@ def _child_of(node: MinigoNode, action: int) -> MinigoNode:
 
 
 def _back_up(path: list[MinigoNode], actions: list[int]) -> None:
-    """Adds the leaf's visit to itself, and to every node and edge above it."""
+    """Adds the leaf's visit to the leaf, and to every node and edge above it."""
     leaf = path[-1]
     value = leaf.value_to_play
     leaf.visits += 1

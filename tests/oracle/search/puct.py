@@ -24,17 +24,17 @@ __all__ = [
     "stdev_factor",
 ]
 
-_STDEV_PRIOR = 0.4  # assumed for a node whose values are unknown
-_STDEV_PRIOR_VISITS = 2.0  # its weight, in visits
+_STDEV_PRIOR = 0.4  # assumed for a node with unknown values
+_STDEV_PRIOR_VISITS = 2.0  # the weight of this assumption, in visits
 
 
 def select_puct(config: SearchConfig, node: Node, is_root: bool) -> int:
     """Returns argmax Q(a) + c(N) P(a) sqrt(N) / (1 + N(a)), N over all children.
 
     Differs from the paper: sqrt(N + 0.01), so that the prior decides the first
-    descent; c grows with N; Q of an unvisited child is the node's own value, lower
-    the more prior mass was visited (first play urgency). Equal scores: the child
-    visited first, then the larger prior, then the lower action.
+    descent; c grows with N; Q of an unvisited child is the node's own value, reduced
+    by the visited prior mass (first-play urgency). Ties: the child visited first, then
+    the larger prior, then the lower action.
 
     Args:
         config: The settings.
@@ -53,11 +53,11 @@ def select_puct(config: SearchConfig, node: Node, is_root: bool) -> int:
         num_visits = node.children[action].visits
         return node.child_value(action) + scale * prior / (1 + num_visits), True, 0.0
 
-    return max(node.open_actions(), key=order)  # the first of equal ones
+    return max(node.open_actions(), key=order)  # the first among equals
 
 
 def exploration_scale(config: SearchConfig, node: Node) -> float:
-    """Returns c(N) sqrt(N + 0.01), times the factor of the node's spread."""
+    """Returns c(N) sqrt(N + 0.01), times ``stdev_factor``."""
     visits = node.visits - 1  # the node's own evaluation is not a visit of a child
     growth = math.log((visits + config.cpuct_base) / config.cpuct_base)
     scale = (config.cpuct + config.cpuct_log * growth) * math.sqrt(visits + 0.01)
@@ -65,11 +65,11 @@ def exploration_scale(config: SearchConfig, node: Node) -> float:
 
 
 def stdev_factor(config: SearchConfig, node: Node) -> float:
-    """Returns 1 + s (stdev / prior - 1), s the setting: 1 where s is 0.
+    """Returns 1 + s (stdev / prior - 1), where s is ``cpuct_stdev_scale``.
 
     If values differ, exploring other moves may gain more than it costs. The
     standard deviation is that of all values backed up through the node, mixed with a
-    prior of it; the prior alone up to one visit. Source: KataGo's dynamic
+    prior for it; up to one visit, the prior alone. Source: KataGo's dynamic
     variance-scaled cPUCT.
     """
     if node.visits <= 1:
@@ -84,10 +84,10 @@ def stdev_factor(config: SearchConfig, node: Node) -> float:
 
 
 def forced_action(config: SearchConfig, root: Node) -> int | None:
-    """Returns the first visited root move that is owed a visit; None if there is none.
+    """Returns the first visited root move that still needs forced visits, or None.
 
-    A visited move is owed sqrt(k P(a) N) visits, N over all children (Wu 2019, section
-    3.2): a move that noise found gets the visits to judge it.
+    A visited move gets at least sqrt(k P(a) N) visits, N over all children (Wu 2019,
+    section 3.2), so that a move found by noise gets enough visits to be judged.
 
     Differs from the paper: a settled move is never forced.
     """
@@ -100,20 +100,20 @@ def forced_action(config: SearchConfig, root: Node) -> int | None:
 
 
 def apply_root_temperature(config: SearchConfig, root: Node) -> None:
-    """P <- P^(1/T), normalised."""
+    """Sharpens or flattens the root priors: P <- P^(1/T), normalised."""
     powers = {a: p ** (1 / config.root_temperature) for a, p in root.prior.items()}
     total = sum(powers.values())
     root.prior = {action: power / total for action, power in powers.items()}
 
 
 def add_root_noise(config: SearchConfig, root: Node, rng: Rng) -> None:
-    """P <- (1 - w) P + w Dirichlet(total s_1, ..., total s_n), n legal moves.
+    """Mixes noise into the root: P <- (1 - w) P + w Dirichlet(total s_1, ..., s_n).
 
-    The shares s are 1 / n each, or `noise_shares`. A Dirichlet draw is gamma draws,
-    normalised.
+    The shares s over n legal moves are all 1 / n, or `noise_shares`. A Dirichlet
+    sample is a vector of gamma samples, normalised.
 
-    Differs from the paper: the concentration is a total over the legal moves, so that
-    it needs no constant for each board size.
+    Differs from the paper: the concentration is a total over the legal moves, which
+    makes it independent of the board size.
     """
     weight = config.noise_weight
     shares = [1 / len(root.prior) for _ in root.prior]
@@ -129,11 +129,11 @@ def add_root_noise(config: SearchConfig, root: Node, rng: Rng) -> None:
 
 
 def noise_shares(priors: list[float]) -> list[float]:
-    """Returns each move's share of the noise's concentration; they sum to 1.
+    """Returns each move's share of the noise concentration; the shares sum to 1.
 
-    Half is even. Half is proportional to how far ln(min(P, 0.01)) lies above its mean
-    over the legal moves: the best of a policy's many small priors are more often good
-    moves than the worst are. Source: KataGo's shaped Dirichlet noise.
+    Half is uniform. Half is proportional to how far ln(min(P, 0.01)) exceeds its mean
+    over the legal moves: among moves with small priors, those with higher priors are
+    more often good. Source: KataGo's shaped Dirichlet noise.
     """
     logs = [math.log(min(prior, 0.01) + 1e-20) for prior in priors]
     mean = sum(logs) / len(logs)

@@ -1,7 +1,7 @@
 """The utility of the final score in the reference search.
 
 Source: Wu 2019, "Accelerating self-play learning in Go", appendix D (score
-maximization); defaults and the zero weight of the center are KataGo's
+maximization); defaults and the zero weight of the center are from KataGo
 (lightvector/KataGo).
 
 Differs from KataGo: there is no static term; the expectation is computed by quadrature
@@ -22,7 +22,7 @@ Score = tuple[float, float]
 
 
 def expected_saturated(mean: float, stdev: float) -> float:
-    """Returns E[2 / pi * atan(x)] of a normal x, by a sum over a fine grid."""
+    """Returns E[2 / pi * atan(x)] for normal x, by summation over a fine grid."""
     total = weights = 0.0
     for step in range(-1200, 1201):
         z = step / 200
@@ -33,14 +33,14 @@ def expected_saturated(mean: float, stdev: float) -> float:
 
 
 class ScoreUtility:
-    """The utility that a search maximises if the final score counts.
+    """Utility of the final score, added to win minus loss if the score counts.
 
     Args:
         config: The settings.
-        board_side: Cells along a side of the board; the root of their number.
+        board_side: Side length of the board: the square root of its number of cells.
 
     Attributes:
-        center_to_first: The score that the function is steepest at, in points of the
+        center_to_first: The score where the function is steepest, in points for the
             first player; set by ``center_on``.
     """
 
@@ -50,9 +50,9 @@ class ScoreUtility:
         self.center_to_first = 0.0
 
     def center_on(self, score_to_first: float) -> None:
-        """Sets the center for a new tree, whose root has this expected score.
+        """Sets the center for a new tree from its root's expected score.
 
-        The center is the score minus a share of it, at most one width away.
+        The center is the score minus a share of it, by at most one width.
         """
         pull = self._config.score_center_zero_weight * score_to_first
         self.center_to_first = score_to_first - max(
@@ -60,7 +60,7 @@ class ScoreUtility:
         )
 
     def of(self, win_loss: float, score: Score, to_play: int) -> float:
-        """Returns win minus loss, and the weighted utility of the score."""
+        """Returns win minus loss plus the weighted utility of the score."""
         weight = self._config.score_weight
         if weight == 0:
             return win_loss
@@ -70,5 +70,5 @@ class ScoreUtility:
         return win_loss + weight * expected_saturated(mean, stdev / self._width)
 
     def settled(self, node: Node) -> float:
-        """Returns the utility of a settled node: of its result and its exact score."""
+        """Returns the utility of a settled node from its result and its exact score."""
         return self.of(node.proof.value, (node.score[0], 0.0), node.state.to_play)

@@ -1,29 +1,29 @@
-"""The search, written to be read: start here, then core/search/serial/search.h.
+"""The search in readable form: start here, then core/search/serial/search.h.
 
-One search looks at one position. It begins with the root alone and makes
-``num_simulations`` simulations. Each walks from the root along the moves that its
-policy selects, adds one new position to the tree, has it evaluated, and adds the value
-to every position on the way back. Two policies select moves:
+One search looks at one position. It starts with the root alone and performs
+``num_simulations`` simulations. Each descends from the root along moves selected by
+the policy, adds one new position to the tree, has it evaluated, and backs up the value
+to every position on the path. Two policies select moves:
 
-* PUCT, for hundreds of simulations a move: `tests.oracle.search.puct` (Silver et
+* PUCT, for hundreds of simulations per move: `tests.oracle.search.puct` (Silver et
   al. 2017, "Mastering the game of Go without human knowledge").
 * Gumbel, for a few: `tests.oracle.search.gumbel` (Danihelka et al. 2022, "Policy
   improvement by planning with Gumbel").
 
-The search of the benchmark minigo is another one, `tests.oracle.search.minigo`.
+The benchmark minigo has a search of its own, `tests.oracle.search.minigo`.
 
 Differs from the papers: results of finished games are proven up the tree. A position is
 won if one of its moves wins, and settled if all its moves are settled. A settled
-position has its exact value and is not searched further, and a move proven lost is not
+position has an exact value and is not searched further; a move proven lost is not
 tried again.
 
-For games with a score, which may count beside the result, see
-`tests.oracle.search.score`. The score of a settled position is that of the play
-that settles it, and a search does not go on for more points.
+If the final score counts as well, see `tests.oracle.search.score`. The score of a
+settled position is that of the line of play that settles it; the search does not
+continue for more points.
 
-The native search is far faster and must build exactly the same tree: tests compare both
-node by node. Here a node lists and scores all its legal moves; the native search scores
-the visited moves and the best of the others.
+The native search is far faster and must build exactly the same tree; tests compare
+the two node by node. Here a node lists and scores all its legal moves; the native
+search scores the visited moves and the best unvisited ones.
 """
 
 from __future__ import annotations
@@ -60,50 +60,50 @@ from tests.oracle.search.tree import Node, Proof, prove
 __all__ = ["Evaluate", "ReferenceSearch", "SearchResult"]
 
 Evaluate = Callable[[State], tuple[Sequence[float], float]]
-"""A position's evaluation: logits ``[A]`` of any scale, of which those of legal moves
-count, and ``value_to_play`` in [-1, 1]."""
+"""A position's evaluation: logits ``[A]`` of any scale, used for legal moves only, and
+``value_to_play`` in [-1, 1]."""
 
-# Streams of random numbers, as numbered in core/base/rng.h.
+# Random streams, as numbered in core/base/rng.h.
 _ROOT_NOISE = 2
 _GUMBEL = 5
 
 
 @dataclass
 class SearchResult:
-    """What a search found. Dicts map every legal action, in increasing order."""
+    """The result of a search. Dicts map every legal action, in increasing order."""
 
     visits: dict[int, int]
     policy: dict[int, float]
     """The training target; sums to 1."""
     root_value_to_play: float
-    """Value of the root, win minus loss in [-1, 1]; exact where proven."""
+    """Value of the root, win minus loss in [-1, 1]; exact if proven."""
     root_score_to_play: float
-    """The final score expected, in points; 0 where evaluations have none."""
+    """Expected final score in points; 0 if evaluations have none."""
     proof: Proof
     best_action: int
     """The strongest action by this search."""
     num_simulations: int
-    """Simulations made; fewer than asked for if the root was proven or reused."""
+    """Simulations performed; fewer than requested if the root was proven or reused."""
 
 
 class ReferenceSearch:
-    """Searches positions of one game; keeps the tree between moves.
+    """Searches positions of one game; reuses the tree between moves.
 
     ::
 
         search = ReferenceSearch(SearchConfig(), evaluate)
         result = search.search(state, num_simulations=200)
         state.apply(result.best_action)
-        search.play(result.best_action)  # the next search goes on with its subtree
+        search.play(result.best_action)  # the next search reuses its subtree
 
     Args:
         config: The settings.
-        evaluate: Called once for each new position; a network, or anything else.
-        estimate_score: Called likewise, if the score counts or is to be reported:
-            returns the mean and standard deviation of the final score.
-        final_score: Returns the score of a finished game, in points of the first
+        evaluate: Called once for each new position, for example a network.
+        estimate_score: Called likewise; returns the mean and standard deviation of
+            the final score.
+        final_score: Returns the score of a finished game, in points for the first
             player.
-        board_side: Cells along a side of the board.
+        board_side: Side length of the board.
 
     Attributes:
         root: The tree; None before the first search.
@@ -139,19 +139,19 @@ class ReferenceSearch:
         game: int = 0,
         left_out: Sequence[LeftOut] = (),
     ) -> SearchResult:
-        """Searches ``state``, which must not be finished and is left alone.
+        """Searches ``state``, which must not be terminal and is not modified.
 
         Args:
             state: The position; after `play`, the one that the moves led to.
-            num_simulations: Simulations; the visits of a reused subtree count. A Gumbel
-                search always starts with an empty tree, because its schedule must.
-            explore: Whether to use root temperature and noise, or the Gumbel draws.
-            seed: With ``generation``, ``game`` and the position's ply, names the
-                stream of random numbers: equal names give equal searches.
+            num_simulations: Simulations, including the visits of a reused subtree. A
+                Gumbel search starts with an empty tree, as its schedule requires.
+            explore: Whether to use root temperature and noise, or the Gumbel noise.
+            seed: With ``generation``, ``game`` and the position's ply, selects the
+                random stream: equal arguments give equal searches.
             generation: See ``seed``.
             game: See ``seed``.
-            left_out: Actions that a player does not take within so many moves below the
-                root, unless it has no others; then no subtree is reused.
+            left_out: Actions that a player must not take above a given depth, unless it
+                has no other; if not empty, no subtree is reused.
         """
         if left_out:
             self._kept = None
@@ -176,14 +176,14 @@ class ReferenceSearch:
         return self._result(root, num_made)
 
     def play(self, action: int) -> None:
-        """The game went on with ``action``: keeps its subtree, if there is one."""
+        """Advances the tree by ``action``; keeps its subtree if possible."""
         child = self.root.children.get(action) if self.root else None
         is_whole = self.config.policy == "puct" and not self._left_out
         can_keep = child and child.prior and is_whole
         self._kept = self.root = child if can_keep else None
 
     def _simulate(self, root: Node) -> None:
-        """One simulation: select to a new or settled position, evaluate, back up."""
+        """Runs one simulation: selects a new or settled node, evaluates, backs up."""
         path = [root]
         while True:
             node = path[-1]
@@ -212,7 +212,7 @@ class ReferenceSearch:
         node.settled_value = self._utility.settled(node)
 
     def _new_root(self, state: State) -> Node:
-        """Returns the node of ``state``, evaluated: its first visit."""
+        """Returns the evaluated node of ``state``, with one visit."""
         root = Node(state.clone())
         sign = 1 if state.to_play == 0 else -1
         self._utility.center_on(sign * self._estimate_score(state)[0])
@@ -221,7 +221,7 @@ class ReferenceSearch:
         return root
 
     def _expand(self, node: Node, depth: int) -> None:
-        """Evaluates a node: gives it its value, score and priors."""
+        """Evaluates a node; sets its value, score and priors."""
         logits, node.win_loss = self._evaluate(node.state)
         node.score = self._estimate_score(node.state)
         to_play = node.state.to_play
@@ -240,7 +240,7 @@ class ReferenceSearch:
             node.prior[action] = power / total
 
     def _back_up(self, path: list[Node]) -> None:
-        """Adds the leaf's visit to every node of the path."""
+        """Adds the leaf's visit to every node on the path."""
         leaf = path[-1]
         visit = (leaf.value_to_play, leaf.win_loss, leaf.score[0])
         if leaf.proof:
@@ -291,7 +291,7 @@ class ReferenceSearch:
         )
 
     def _weights(self, root: Node, visits: dict[int, int]) -> dict[int, float]:
-        """Returns the training target before it is normalised."""
+        """Returns the unnormalised training target."""
         if self.config.policy == "gumbel":
             return improved_policy(self.config, root)
         if self._explores and self.config.forced_playouts > 0 and not root.proof:

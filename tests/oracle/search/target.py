@@ -19,8 +19,8 @@ def training_target(root: Node, weights: dict[int, float]) -> dict[int, float]:
     """Returns the normalised training target; proven results decide first.
 
     A won root trains only on its winning moves, and a drawn root only on its drawing
-    moves. Any other root leaves out moves that are proven lost, unless all are. If no
-    remaining move has any weight, their priors are used.
+    moves. Any other root excludes moves that are proven lost, unless all are. If no
+    remaining move has weight, the target is proportional to their priors.
     """
 
     def is_out(action: int) -> bool:
@@ -43,18 +43,18 @@ def prune_forced_playouts(
 ) -> dict[int, float]:
     """Returns the visits that the search would have made without forced playouts.
 
-    Every action but the most visited keeps only so many visits that its PUCT score, Q +
-    scale * P / (1 + visits), equals that of the most visited action. Then single visits
-    are removed if the most visited action has 64 or more. So noise explores without
-    being learned (Wu 2019, section 3.2).
+    Every action except the most visited keeps at most as many visits as make its PUCT
+    score, Q + scale * P / (1 + visits), equal to that of the most visited action. Then
+    single visits are removed if the most visited action has 64 or more. Noise thus
+    explores without being learned (Wu 2019, section 3.2).
 
     Differs from the paper, as in KataGo: all visits that the value does not justify are
-    removed, not only as many as were forced.
+    removed, not only the forced ones.
 
     Args:
         root: An unsettled root.
         visits: Visits of every legal action.
-        scale: The factor of the root's exploration term.
+        scale: The scale of the root's exploration term.
     """
     pruned = {action: float(count) for action, count in visits.items()}
     candidates = [a for a in root.prior if a in root.open_actions() and visits[a]]
@@ -75,20 +75,20 @@ def prune_forced_playouts(
 
 
 def lower_bound(mean: float, mean_square: float, visits: int, stdevs: float) -> float:
-    """Returns a mean value minus so many of its standard errors.
+    """Returns the mean value minus ``stdevs`` of its standard errors.
 
-    A variance of 1 is mixed in with a weight of 1 / visits^2 visits, so that a value
-    with few visits is not taken as certain. Source: KataGo's LCB.
+    A variance of 1, weighted as 1 / visits^2 visits, is mixed in, so that a value with
+    few visits is not treated as certain. Source: KataGo's LCB.
     """
     variance = max(0.0, mean_square - mean**2) + 1 / (visits**3 + 1)
     return mean - stdevs * math.sqrt(variance / visits)
 
 
 def best_by_lower_bound(config: SearchConfig, root: Node) -> int | None:
-    """Returns the action with the highest lower bound; None where all lose.
+    """Returns the action with the highest lower bound; None if all lose.
 
-    Only actions with at least 15 % of the most visits are considered. A settled action
-    has its exact value.
+    Only actions with at least 15 % of the maximum visit count are considered. The
+    bound of a settled action is its exact value.
     """
     visited = [a for a in root.open_actions() if a in root.children]
     if not visited:

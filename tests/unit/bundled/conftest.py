@@ -9,13 +9,13 @@ from tengen.bundled import players
 
 @pytest.fixture
 def bundled_in(monkeypatch):
-    """Has the package consist of the players in a folder."""
+    """Replaces the package's players with those in a folder."""
     return lambda folder: monkeypatch.setattr(players, "FOLDER", folder)
 
 
 @pytest.fixture
 def copied(tmp_path, bundled_in):
-    """The folder of tictactoe's files, of which alone the package now consists."""
+    """Returns a copy of the tic-tac-toe player's files, the only one in the package."""
     folder = tmp_path / "players"
     shutil.copytree(players.FOLDER / "tictactoe", folder / "tictactoe")
     bundled_in(folder)

@@ -1,4 +1,4 @@
-"""What makes a bundled player of a run."""
+"""Making a bundled player from a run."""
 
 import json
 
@@ -62,7 +62,7 @@ def test_a_network_plays_a_larger_board(tmp_path, bundled_in, publish_run):
     with load("bundled:go/7") as player:
         found = player.analyse([])
         assert len(found.actions) == 50
-        # A score that the small board cannot have is not expected.
+        # The score cannot exceed what a smaller board allows.
         assert abs(found.score_to_play) < 34
 
 

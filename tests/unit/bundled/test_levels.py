@@ -1,4 +1,4 @@
-"""Strength levels: what a word names, and that more is stronger."""
+"""Strength levels: their names, and that higher levels are stronger."""
 
 import dataclasses
 
@@ -18,7 +18,7 @@ LEVELS = bundled.read_manifest("connect4").levels
 
 @pytest.mark.parametrize("name", ["tictactoe", "connect4"])
 def test_a_higher_level_beats_a_lower_one(name):
-    """Of 60 games; two equal sides score so much in less than one of 1000."""
+    """Equal players reach this score in fewer than one of 1000 matches of 60 games."""
     model = open_player(f"bundled:{name}")
     levels = bundled.read_manifest(name).levels
     low, high = levels[0], levels[3]
@@ -115,7 +115,7 @@ def test_a_draw_is_as_likely_as_its_temperature_says():
         level.draw([7, 3, 5], [0.64, 0.04, 0.0], 7, draw_seed(1, i))
         for i in range(2000)
     ]
-    # Square roots of the priors: 0.8 and 0.2 of their sum.
+    # Square roots of the priors: 0.8 and 0.2, which sum to 1.
     assert 0.76 < drawn.count(7) / 2000 < 0.84
     assert drawn.count(5) == 0
     assert Level().draw([7, 3], [0.1, 0.9], 7, 0) == 7

@@ -1,4 +1,4 @@
-"""The players that the package brings: there, whole, and opened by their names."""
+"""The bundled players exist, are complete, and can be opened by name."""
 
 import json
 import re
@@ -67,7 +67,7 @@ def test_each_says_how_it_was_made_and_what_it_scores(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_was_made_nowhere(name):
-    """A model says no path of the machine that trained it."""
+    """A model contains no path of the machine that trained it."""
     meta = resolve_model(f"bundled:{name}").meta
     assert meta.origin is not None
     assert meta.origin.run == f"runs/{bundled.read_manifest(name).trained_on}"
@@ -220,7 +220,7 @@ def test_a_process_plays_on_the_terminal(tmp_path):
 
 
 def test_the_wheel_takes_them():
-    """Package data beside the modules; nothing in the build leaves them out."""
+    """The build must not exclude the players, which are data beside the modules."""
     import tomllib
 
     root = Path(__file__).parents[3]

@@ -1,4 +1,4 @@
-"""Makes the helpers beside the tests importable, as own games are."""
+"""Makes the helpers in this folder importable, as a user's own games are."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Games of one's own that the core has too, so that the two can be compared."""
+"""Python versions of core games, for comparison with the core."""
 
 import numpy as np
 
@@ -60,7 +60,7 @@ class TicTacToe:
 
 
 class ConnectFour:
-    """Bitboards of 7 columns by 8 bits; (first player's, second player's)."""
+    """The state is two bitboards, one per player: 7 columns of 8 bits."""
 
     num_actions = 7
     max_plies = 42

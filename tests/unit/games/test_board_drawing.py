@@ -87,7 +87,7 @@ def rings(figure: ElementTree.Element) -> list[tuple[float, float]]:
 
 def test_the_last_stone_has_a_ring() -> None:
     assert len(rings(drawn("tictactoe", 4, 0))) == 1
-    # It lies on the stone below it, and a pass sets none.
+    # Each stone lies above the previous one in the column; a pass has no ring.
     first, second = rings(drawn("connect4", 3)), rings(drawn("connect4", 3, 3))
     assert first[0][0] == second[0][0]
     assert first[0][1] - second[0][1] == 30

@@ -1,4 +1,4 @@
-"""Books of openings: what is read, and what is refused."""
+"""Opening books: valid books, and the error for a damaged one."""
 
 import hashlib
 import json
@@ -45,7 +45,7 @@ def test_what_was_written_is_read(tmp_path):
         ({"openings": [{"moves": [10**30]}]}, "opening 0 is no legal"),
         ({"openings": [{"moves": [3] * 7}]}, "opening 0 is no legal"),
         ({"openings": [{"moves": [0, 1] * 50}]}, "opening 0 is no legal"),
-        # Four in a column: the game is over.
+        # Four in a column, so the game has ended.
         ({"openings": [{"moves": [0, 1, 0, 1, 0, 1, 0]}]}, "opening 0 is no legal"),
         ({"openings": [{"moves": [3]}, {"moves": [3]}]}, "an opening is there twice"),
     ],

@@ -1,4 +1,4 @@
-"""The example of docs/tutorials/own_game.md, checked by its commands."""
+"""The example of docs/tutorials/own_game.md, run with the page's commands."""
 
 import json
 import re
@@ -14,7 +14,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "tutorials" / "own_game.md"
 
 @pytest.fixture
 def folder(tmp_path):
-    """A working directory with the page's file in it."""
+    """Returns a working directory that contains the page's source file."""
     text = PAGE.read_text()
     (block,) = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
     (name,) = re.findall(r"`(\w+\.py)`\. The first player", text)
@@ -23,7 +23,7 @@ def folder(tmp_path):
 
 
 def command(name):
-    """Returns the words of the page's command of a name."""
+    """Returns the arguments of the page's command ``tengen NAME``."""
     (line,) = re.findall(rf"^tengen {name} .*", PAGE.read_text(), re.M)
     return shlex.split(line)[1:]
 
@@ -59,7 +59,7 @@ def test_the_page_names_what_is_written(folder):
 
 
 def test_planes_that_hide_something_are_warned_of(folder):
-    """Whose turn it is, which legal actions of the two players depend on."""
+    """Planes must show the player to move if the legal actions depend on it."""
     path = folder / "domineering.py"
     shown = "stone_planes(np.reshape(state[0], (SIZE, SIZE)), self.to_play(state))"
     assert shown in path.read_text()

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[3]
 PAGES = ROOT / "docs"
 FLAGS = ("-std=c++20", "-O1", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror")
 
-# The row of the page, without linking what the other games' rows need.
+# The registry row of the page, without linking code for the other games' rows.
 ROW = """
 #include "games/domineering/domineering.h"
 #include "games/registry/registry.h"
@@ -34,7 +34,7 @@ def blocks(page, language):
 
 @pytest.fixture
 def compiler():
-    """A C++ compiler; skips where there is none."""
+    """Returns a C++ compiler; skips the test if there is none."""
     found = shutil.which("g++") or shutil.which("clang++")
     return found or pytest.skip("there is no C++ compiler; install g++")
 

@@ -1,4 +1,4 @@
-"""Go against the slow rules, OpenSpiel's, and what is known of small boards."""
+"""Go compared with the slow rules, with OpenSpiel, and with known facts."""
 
 import itertools
 import random
@@ -16,8 +16,8 @@ RULES = [
     for ko in ("", "/situational", "/simple")
     for suicide in ("", "/nosuicide")
 ]
-# Boards with how many games, by every rule: short ones repeat most, long ones show how
-# chains grow. The last number is how many plies, where the usual are too few to repeat.
+# (Games, plies) per board, for every rule set: small boards repeat most positions,
+# large ones show how chains grow. 0 plies: the default limit.
 SHORT = {
     "2": (40, 100),
     "3": (30, 150),
@@ -41,7 +41,7 @@ LONG = {
 
 
 def compare_games(name, num_games):
-    """Plays both; returns what came about, to see that it did."""
+    """Compares both implementations ply by ply; returns the kinds of events seen."""
     game, seen = games.make(name), set()
     for index in range(num_games):
         rng = random.Random(f"{name} {index}")
@@ -124,7 +124,7 @@ def test_equals_the_slow_game(rule):
     ],
 )
 def test_equals_the_slow_game_on_all_boards(rule, share):
-    """A sixth of the games where many tests run, all of them alone."""
+    """Plays a sixth of the games in a parallel test run, and all of them otherwise."""
     seen = set()
     for board, (num_games, num_plies) in LONG.items():
         name = name_of(board, rule, num_plies, "/komi=2")
@@ -142,10 +142,10 @@ def test_white_moves_first_after_a_handicap(name):
 
 
 def compare_with_openspiel(size, num_games):
-    """OpenSpiel's Go: no suicide, and where positional superko forbids it is a draw.
+    """Compares with OpenSpiel's Go, where suicide is illegal and repetition is a draw.
 
-    So it has our legal moves and those that end it at once without a pass. Its rows
-    are counted from the bottom.
+    Its legal moves are therefore ours, and moves that immediately end the game without
+    a pass. Its rows are numbered from the bottom.
     """
     pyspiel = pytest.importorskip("pyspiel", reason="needs pip install open_spiel")
     theirs = pyspiel.load_game(f"go(board_size={size})")
@@ -195,7 +195,7 @@ def is_legal_board(text, width):
     [("2", 57), ("2x3", 489), ("3x2", 489), ("3", 12675)],
 )
 def test_every_legal_board_is_reached_and_no_other(board, num_boards):
-    """Stones set one by one, passes between: a board and all that it grew from."""
+    """Adds stones one by one, with passes in between, to every board reached so far."""
     game = games.make(f"go/{board}/plies=60")
     num_points = game.num_actions - 1
     reached = {EMPTY * num_points: game.new_state()}
@@ -217,7 +217,7 @@ def test_every_legal_board_is_reached_and_no_other(board, num_boards):
 
 
 def reached_in_turn(reached):
-    """The keys, with those that are added meanwhile."""
+    """Yields all keys of ``reached``, including those added during the iteration."""
     done = 0
     while done < len(reached):
         todo = list(itertools.islice(reached, done, None))
@@ -255,7 +255,7 @@ def test_perft_equals_the_slow_count(rule):
 
 
 def crowded_board(rng, height, width, suicide):
-    """A board of a random game in which one side passes often."""
+    """Returns a board from a random game in which one side passes often."""
     board = f"{height}" if height == width else f"{height}x{width}"
     slow = SlowGo(name_of(board, "" if suicide else "/nosuicide", 200))
     idle = rng.random()
@@ -270,7 +270,7 @@ def crowded_board(rng, height, width, suicide):
 
 
 def test_pass_alive_is_what_nothing_can_take():
-    """Benson's chains are those that no moves of the other side alone take off."""
+    """Benson's chains are those that no opponent's moves capture if the side passes."""
     rng = random.Random(1)
     num_alive = num_fought = 0
     while num_alive < 40 or num_fought < 40:

@@ -1,7 +1,7 @@
-"""Scores of finished games of Go against GNU Go's.
+"""Scores of finished games of Go compared with GNU Go's.
 
-GNU Go reads who lives; where every point is pass-alive there is nothing to read, so
-that it must count what the rules count.
+GNU Go estimates life and death by reading; if every point is pass-alive, no reading
+is needed, so its score must equal the score by the rules.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ pytestmark = pytest.mark.skipif(GNUGO is None, reason="gnugo is not installed")
 
 
 def settled_game(size, komi, rng):
-    """Random moves, but in single points of own eyes, until all is pass-alive."""
+    """Plays random moves, except into own eyes, until all points are pass-alive."""
     name = f"go/{size}" if komi == 7.5 else f"go/{size}/komi={komi:g}"
     while True:
         state = games.make(name).new_state()
         moves: list[int] = []
         while not state.is_terminal():
-            # Whoever looks is the side to move; beyond the board all is its own.
+            # Stones of the side to move; the padding outside counts as its own.
             own = np.pad(state.observation()[1], 1, constant_values=1)
             beside = own[:-2, 1:-1] + own[2:, 1:-1] + own[1:-1, :-2] + own[1:-1, 2:]
             is_eye = (beside == 4).ravel()
@@ -54,7 +54,8 @@ def compare_scores(size, num_games):
             for ply, action in enumerate(moves):
                 vertex = write_vertex(action, size, size)
                 engine.ask(f"play {'bw'[ply % 2]} {vertex}")
-            # As self-play ends such a game: dead stones are whose the point is.
+            # Self-play scores such a game this way: dead stones belong to the owner of
+            # their point.
             score = _core.GoPosition(name, moves).pass_alive().sum() - komi
             side = "B" if score > 0 else "W"
             written = f"{side}+{abs(score):.1f}" if score else "0"

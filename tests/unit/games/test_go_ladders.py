@@ -1,4 +1,4 @@
-"""Ladders against those that are read move by move on boards of text."""
+"""Ladders compared with a move-by-move reference on text boards."""
 
 import random
 
@@ -9,7 +9,7 @@ from slow_ladders import ladders
 
 from tengen import _core
 
-# Games by board, and how many plies lie between the positions that are compared.
+# By board: the number of games, and the number of plies between compared positions.
 SHORT = {"3": (20, 2), "5": (30, 3), "3x6": (20, 3), "7": (16, 7), "9": (8, 12)}
 LONGEST = ("5", "7", "9", "6x8", "13")
 LONG = {
@@ -26,7 +26,7 @@ LONG = {
 
 
 def compare_games(name, num_games, step):
-    """Plays games; returns how many positions have ladders, and moves to begin one."""
+    """Returns the numbers of positions with caught chains, and with ladder moves."""
     num_laddered = num_moves = 0
     for index in range(num_games):
         rng = random.Random(f"ladders {name} {index}")

@@ -1,4 +1,4 @@
-"""Which games of Go a run plays, and how often."""
+"""The variants of Go that a run plays, and their frequencies."""
 
 import math
 

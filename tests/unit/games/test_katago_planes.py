@@ -1,4 +1,4 @@
-"""The planes of /planes=katago are what KataGo shows its own networks."""
+"""The planes of /planes=katago equal the inputs of KataGo's own networks."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_game_is_the_same_but_for_its_planes():
 
 @pytest.mark.parametrize("name", ["go/3", "go/4/simple", "go/5"])
 def test_positions_with_one_key_have_the_same_planes(name):
-    """The evaluation cache takes one for the other."""
+    """The evaluation cache treats positions with equal keys as equal."""
     game = make(f"{name}/planes=katago")
     shown: dict[object, bytes] = {}
     rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""The planes of ``/planes=minigo`` against those made from the moves by flood fill."""
+"""The planes of ``/planes=minigo`` compared with a flood-fill reference."""
 
 import random
 
@@ -16,7 +16,7 @@ from slow_minigo_planes import (
 from tengen import _core, games
 
 PART = "/planes=minigo"
-# Boards with how many games of at most how many plies.
+# By board: the number of games, and the maximum number of plies.
 SHORT = {
     "2x3": (20, 60),
     "5": (12, 120),
@@ -36,7 +36,7 @@ LONG = {
 
 
 def moved(planes, game, symmetry):
-    """Planes as a symmetry of the board shows them, cell by cell."""
+    """Returns planes transformed by a symmetry of the board, cell by cell."""
     cells = planes.reshape(len(planes), -1)
     found = np.zeros_like(cells)
     images = [game.transform_action(c, symmetry) for c in range(cells.shape[1])]
@@ -51,7 +51,7 @@ def name_of(board, rule, num_plies):
 
 
 def compare_games(name, num_games):
-    """Plays games, comparing at every ply; returns what came about."""
+    """Plays games and compares at every ply; returns the kinds of events seen."""
     game, seen = games.make(name), set()
     for index in range(num_games):
         rng = random.Random(f"minigo {name} {index}")
@@ -66,7 +66,7 @@ def compare_games(name, num_games):
             note(slow, seen)
             if state.is_terminal():
                 break
-            # Whether these are the legal ones is for test_go.
+            # test_go checks that these are the legal moves.
             action = choose(rng, slow, state.legal_actions(), 2 - index % 3)
             state.apply(action)
             slow.apply(action)
@@ -119,7 +119,7 @@ def test_the_boards_of_a_handicap_game():
 
 
 def test_keys_are_equal_where_planes_and_moves_are():
-    """On small boards, where positions come back by many ways."""
+    """Uses small boards, where positions are reached by many move orders."""
     for board in ("2", "2x3", "3"):
         game = games.make(f"go/{board}{PART}")
         by_key, by_planes = {}, {}

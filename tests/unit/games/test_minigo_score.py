@@ -1,4 +1,4 @@
-"""Scores and pass-alive points of /planes=minigo, against the benchmark's rules."""
+"""Scores and pass-alive points of /planes=minigo, by the benchmark's rules."""
 
 import random
 
@@ -18,7 +18,7 @@ def text_of(owners):
 
 
 def check_position(name, slow):
-    """Holds a position to the slow rules; whether its dead stones change the score."""
+    """Checks a position; returns whether its dead stones change the score."""
     text, width = slow.text(), slow.width
     found = _core.GoPosition(name, slow.moves)
     assert text_of(found.pass_alive()) == kept(text, width), text
@@ -38,7 +38,7 @@ def slow_game(name, moves):
 
 
 def diagram(name, text):
-    """Moves that make a board; who has fewer stones passes in between."""
+    """Returns moves that create a board; the side with fewer stones passes."""
     cells = text.replace(" ", "")
     black, white = ([p for p, c in enumerate(cells) if c == s] for s in STONES)
     moves = []
@@ -51,16 +51,16 @@ def diagram(name, text):
 @pytest.mark.parametrize(
     ("board", "text", "score"),
     [
-        # The four stones at the left are dead inside a group with three eyes, and on a
+        # The four stones on the left are dead inside a group with three eyes, on a
         # board that is not settled: Black has 35 points and White 14.
         (
             "7",
             "O...XO. XXXXXO. O...XO. XXXXXO. O...XO. XXXXXO. O...XO.",
             35 - 14 - 7.5,
         ),
-        # One stone, and one point, in the middle of a region beside two eyes.
+        # One stone and one empty point, in the middle of a region beside two eyes.
         ("5x7", "XXXXXX. X....XX X.O..X. X....XX XXXXXXX", 35 - 7.5),
-        # A stone that fails does not reach into the eye that it closes.
+        # A stone that is not alive does not invalidate the eye that it borders.
         ("3x5", ".X.OX XXXX. .....", 13 - 1 - 7.5),
     ],
 )
@@ -76,7 +76,7 @@ def test_dead_stones_are_no_points(board, text, score):
 
 
 def test_the_winner_is_the_benchmarks():
-    """Dead stones and all: by the area alone White would win."""
+    """With dead stones removed, Black wins; by area alone, White would win."""
     name = f"go/7{SUFFIX}"
     text = "O..OXO. XXXXXO. O..OXO. XXXXXO. O..OXO. XXXXXO. O..OXO."
     moves = diagram(name, text)
@@ -90,7 +90,7 @@ def test_the_winner_is_the_benchmarks():
 
 
 def own_eyes(slow):
-    """Empty points with no neighbour but the side to move's stones."""
+    """Returns the empty points whose neighbours are all stones of the side to move."""
     text, width = slow.text(), slow.width
     own = STONES[slow.to_play]
     found = set()
@@ -113,13 +113,13 @@ def own_eyes(slow):
 
 @pytest.mark.parametrize(("size", "num_games"), [(5, 12), (7, 6), (9, 3)])
 def test_random_games(size, num_games):
-    """Positions on the way and at the end, in games that leave eyes alone."""
+    """Checks positions during and at the end of games in which nobody fills an eye."""
     name = f"go/{size}{SUFFIX}"
     rng = random.Random(size)
     num_dead = num_kept = 0
     for _ in range(num_games):
         slow, state = SlowGo(name), games.make(name).new_state()
-        # One side does not answer, so that the other lives around its stones.
+        # One side often passes, so that the other side lives around its stones.
         idle = rng.random()
         while not state.is_terminal():
             eyes = own_eyes(slow)

@@ -1,4 +1,4 @@
-"""Games by name, and what is said of names that are none."""
+"""Games by name, and the error messages for invalid names."""
 
 import sys
 
@@ -33,7 +33,7 @@ def test_names_come_back(name):
     assert _core.parse_go_name(name).name == name
 
 
-# Names, and what the line has besides: the nearest name, or a form.
+# Invalid names, and the hint in the error message: the nearest name, or the spelling.
 REFUSED = """
 conect4                       | did you mean "connect4"?
 TicTacToe                     | did you mean "tictactoe"?
@@ -130,7 +130,7 @@ def make_environment():
 
 
 class Duck:
-    """Has an environment's methods, and would need a base class."""
+    """Has the methods of an environment, but not the required base class."""
 
     def __init__(self):
         raise AssertionError("a class is not made to see what it is")

@@ -1,4 +1,4 @@
-"""The native games against published counts and the slow implementation."""
+"""The native games compared with published counts and the slow implementation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tengen import games
 from tengen._core import CoreError
 from tests.refusals import refused
 
-# Games to compare, with how many: some thousand plies each.
+# By game: the number of games to compare, some thousand plies in total.
 PLAYOUTS = {
     "tictactoe": 800,
     "connect4": 200,
@@ -28,7 +28,7 @@ PLAYOUTS = {
 
 
 def crowded_action(rng, slow, legal):
-    """A move near the last ones most of the time, so that rows come about."""
+    """Returns a move near the last one most of the time, so that rows appear."""
     if slow.last is None or rng.random() < 0.3:
         return rng.choice(legal)
     row, column = slow.last
@@ -57,7 +57,7 @@ def test_equals_the_slow_game(name):
             assert (state.to_play, state.ply) == (slow.to_play, slow.ply)
             planes = state.observation()
             assert planes.dtype == np.float32
-            wanted = slow.planes()  # of Go all but ladders, which test_go_ladders has
+            wanted = slow.planes()  # of Go all except the ladders, see test_go_ladders
             np.testing.assert_array_equal(planes[: len(wanted)], wanted)
             symmetry = rng.randrange(game.num_symmetries)
             np.testing.assert_array_equal(
@@ -100,8 +100,8 @@ def test_transformed_games_have_transformed_planes(name):
 @pytest.mark.parametrize(
     ("name", "counts"),
     [
-        # Published: 255168 games of tic-tac-toe, by length 1440, 5328, 47952, 72576
-        # and 127872 for 5 to 9 plies.
+        # Published counts: 255168 games of tic-tac-toe; by length 1440, 5328, 47952,
+        # 72576 and 127872 for 5 to 9 plies.
         (
             "tictactoe",
             [1, 9, 72, 504, 3024, 15120, 54720, 148176, 200448, 127872],
@@ -126,7 +126,7 @@ def test_equal_keys_mean_equal_planes(name):
     num_positions = 0
     for _ in range(300):
         state = game.new_state()
-        # Few columns and cells, so that games meet again in the same positions.
+        # Few columns and cells, so that different games reach the same positions.
         allowed = set(rng.sample(range(game.num_actions), min(game.num_actions, 5)))
         while not state.is_terminal():
             num_positions += 1
@@ -135,7 +135,7 @@ def test_equal_keys_mean_equal_planes(name):
             assert key_of_planes.setdefault(planes, state.key()) == state.key()
             legal = state.legal_actions()
             state.apply(rng.choice([a for a in legal if a in allowed] or legal))
-    assert len(planes_of_key) < num_positions  # some met again
+    assert len(planes_of_key) < num_positions  # some were reached more than once
 
 
 def test_keys_differ_between_sizes_and_rules():
@@ -226,7 +226,7 @@ def test_illegal_actions_are_refused(name, moves, action, rule):
         state.apply(action)
     assert str(refused.value).startswith(rule)
     assert "; " in str(refused.value)
-    assert state.key() == key  # nothing changed
+    assert state.key() == key  # the state is unchanged
 
 
 def test_questions_without_an_answer_are_refused():

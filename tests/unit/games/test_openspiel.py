@@ -1,4 +1,4 @@
-"""OpenSpiel's games: the same game as pyspiel's, through the adapter and the engine."""
+"""OpenSpiel's games through the adapter and the engine, compared with pyspiel."""
 
 import json
 import random
@@ -20,7 +20,7 @@ from tengen.search import SearchConfig
 
 pyspiel = pytest.importorskip("pyspiel", reason="needs pip install 'open_spiel>=2.0'")
 
-# Every layout and form of tensor, passes, draws, and players who move twice in a row.
+# Cover every layout and tensor form, passes, draws, and two moves in a row.
 GAMES = (
     "tic_tac_toe",
     "connect_four",
@@ -78,7 +78,7 @@ def test_it_is_the_game_of_openspiel(name):
 
 
 def test_what_a_tensor_leaves_out_is_warned_of(capsys):
-    """The tensor of quoridor does not say where a wall begins."""
+    """The tensor of quoridor does not show where a wall begins."""
     words = ["game", "check", "openspiel/quoridor", "--games", "4"]
     assert cli.main(words) == 0
     line, *_ = capsys.readouterr().out.splitlines()
@@ -111,7 +111,7 @@ def test_games_of_the_engine_are_games_of_openspiel(name):
 
 @pytest.mark.parametrize("name", ["connect_four", "mancala", "hex(board_size=5)"])
 def test_playouts_in_place_are_those_of_new_states(name, monkeypatch):
-    """One copy a playout, not one a ply: the draws and so the choices stay."""
+    """Copying the state once per playout, not per ply, leaves the choices unchanged."""
     moves = [0, 1] if name != "mancala" else [1]
 
     def choices():
@@ -129,7 +129,7 @@ def test_playouts_in_place_are_those_of_new_states(name, monkeypatch):
 
 
 def test_a_player_who_moves_again_keeps_the_value():
-    """Two boxes: who closes one moves again; proofs of the search are the solver's."""
+    """In a game of two boxes, closing one gives another move; proofs match a solver."""
     name = "dots_and_boxes(num_rows=1,num_cols=2)"
 
     @cache
@@ -175,7 +175,7 @@ def test_a_player_who_moves_again_keeps_the_value():
         ("breakthrough", "flat", (5, 8, 8)),
         ("dots_and_boxes", "flat", (5, 9, 3)),
         ("mancala", "flat", (18, 1, 1)),
-        # As many actions as cells, but they are other cells.
+        # As many actions as cells, but the actions are not these cells.
         ("quoridor", "flat", (7, 17, 17)),
     ],
 )
@@ -231,7 +231,7 @@ def test_bad_names_are_one_line(name, words, capfd):
     assert f"openspiel/{name}" in message
     assert words in message
     assert "\n" not in message
-    assert capfd.readouterr().err == ""  # OpenSpiel prints what it raises
+    assert capfd.readouterr().err == ""  # OpenSpiel prints the errors that it raises
 
 
 def test_every_game_that_fits_keeps_the_protocol_to_its_end():

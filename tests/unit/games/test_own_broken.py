@@ -1,4 +1,4 @@
-"""A game that breaks the protocol while it is played: one clear line, never a hang."""
+"""A game that breaks the protocol during play causes one clear error, never a hang."""
 
 import re
 import sys
@@ -19,7 +19,7 @@ from tests.unit.conftest import PLAIN
 
 
 def late(method, wrong):
-    """Returns a tic-tac-toe that goes wrong after three plies."""
+    """Returns tic-tac-toe whose ``method`` returns wrong results after three plies."""
 
     def broken(self, state, *args):
         right = getattr(TicTacToe, method)(self, state, *args)
@@ -66,7 +66,7 @@ CASES = [
 
 
 class Zeros:
-    """A backend that knows nothing."""
+    """A backend that leaves all outputs at 0."""
 
     signature = PLAIN
 
@@ -78,7 +78,7 @@ class Zeros:
 
 
 class Nowhere:
-    """A segment for games that nobody keeps."""
+    """A segment for games that nobody reads."""
 
     def __init__(self, path):
         self.journal = _core.Journal(str(path), "{}")
@@ -118,7 +118,7 @@ def test_all_that_plays_names_the_method(method, wrong, message, tmp_path):
 
 def test_chance_in_apply_breaks_the_protocol():
     class Dice(TicTacToe):
-        """Now and then a stone lands on the next free cell instead."""
+        """In every seventh move the stone lands on the first free cell instead."""
 
         num_thrown = 0
 
@@ -139,7 +139,7 @@ def test_chance_that_shows_later_breaks_the_protocol():
         winner = None
 
     class Hidden(TicTacToe):
-        """The first move draws who wins; nothing shows it before the end."""
+        """The first move picks a random winner; nothing shows it before the end."""
 
         num_symmetries = 1
         num_drawn = 0

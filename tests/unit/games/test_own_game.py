@@ -29,7 +29,7 @@ def play(state, moves):
 
 
 def test_hex_plays_by_its_rules(hex_game):
-    # X goes straight down the first column; O answers in the last.
+    # X plays straight down the first column; O plays in the last.
     won = play(hex_game.new_state(), [0, 4, 5, 9, 10, 14, 15, 19, 20])
     assert won.is_terminal()
     assert won.returns() == (1.0, -1.0)
@@ -80,7 +80,7 @@ def test_the_adapter_refuses_what_native_games_refuse(hex_game):
 
 
 class Nim:
-    """Seven stones; take one or two; who takes the last wins. For breaking."""
+    """Seven stones; take one or two; taking the last wins. A base for broken games."""
 
     num_actions = 2
     max_plies = 7
@@ -148,7 +148,7 @@ class Mirrored(Nim):
 
 
 class Negating(Mirrored):
-    """A transform that is no symmetry of the board."""
+    """A transform that is not a symmetry of the board."""
 
     def transform_planes(self, planes, symmetry):
         return planes if symmetry == 0 else 1 - planes

@@ -1,4 +1,4 @@
-"""Own games in the core: the same games, matches, sessions and rows as native ones."""
+"""Python games in the core: games, matches, sessions and rows equal native ones."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ PAIRS = [("own_games:TicTacToe", "tictactoe"), ("own_games:ConnectFour", "connec
 
 
 class Recorder(OwnGameSource):
-    """Remembers the positions that the core opened, and the size of every batch."""
+    """Records the positions that the core opened, and the size of every batch."""
 
     def __init__(self, own):
         super().__init__(games.make(f"own_games:{type(own).__name__}"))
@@ -49,7 +49,7 @@ def neighbour_sum(plane):
 
 
 class Neighbours:
-    """A backend that turns with the board, exactly: small integers, no rounding."""
+    """A backend exactly equivariant to symmetries: small integers, no rounding."""
 
     signature = PLAIN
 
@@ -62,14 +62,14 @@ class Neighbours:
         own, other = self.planes[:num_rows, 1], self.planes[:num_rows, 2]
         logits = 2 * neighbour_sum(own) + 3 * neighbour_sum(other)
         if self.policy.shape[1] < logits[0].size:
-            logits = logits.sum(axis=1, keepdims=True)  # a column each
+            logits = logits.sum(axis=1, keepdims=True)  # one value per column
         self.policy[:num_rows] = logits.reshape(num_rows, -1)
         crowded = neighbour_sum(own) * own - neighbour_sum(other) * other
         self.value[:num_rows] = crowded.sum(axis=(1, 2)) / 256
 
 
 def selfplay(game, path, num_games=8, **settings):
-    """Plays a generation and returns the encoded games in order, and the counts."""
+    """Plays a generation; returns the encoded games in order, and the statistics."""
     settings = {"full_simulations": 24, "num_slots": 8, **settings}
     queue = _core.GameQueue(seed=5, generation=1, model=0, num_games=num_games)
     journal = _core.Journal(str(path), "{}")
@@ -114,7 +114,7 @@ def test_self_play_is_that_of_the_native_game(own, native, settings, tmp_path):
 def test_a_match_is_that_of_the_native_game(own, native, has_network):
     players = (MctsPlayer(20), RandomPlayer())
     if has_network:
-        # Not among the parameters, which would keep the match that it was bound to.
+        # Not a test parameter, as a backend stays bound to its first match.
         players = (ModelPlayer("net", "", Neighbours()), MctsPlayer(20))
     reports = [
         play_match(games.make(name), *players, num_games=6, num_simulations=16, seed=2)
@@ -161,7 +161,7 @@ def test_rows_are_those_of_the_native_game(own, native, tmp_path):
     for game in (games.core_game(games.make(own)), native):
         rows = _core.GameRows(game)
         rows.add_segment(**columns)
-        # Twice, so that kept positions are asked for too.
+        # Twice, so that stored positions are requested as well.
         keys = np.tile(np.arange(rows.num_rows), 2)
         symmetries = (keys % rows.num_symmetries).astype(np.uint8)
         size, num_actions = len(keys), rows.num_actions
@@ -184,7 +184,7 @@ def test_moves_are_made_many_at_a_time(tmp_path):
     source = Recorder(TicTacToe())
     _, stats = selfplay(source, tmp_path / "games", num_games=32, num_slots=16)
     assert stats.num_games == 32
-    # A call of Python makes at most a move a slot, and mostly close to that.
+    # A call into Python makes at most one move per slot, and usually nearly as many.
     assert max(source.batches) == 16
     assert sum(source.batches) / len(source.batches) > 5
 
@@ -198,7 +198,7 @@ def test_positions_that_are_over_are_forgotten(tmp_path):
         (states,) = source.opened
         assert sum(source.batches) > 8 * len(states)
         most.append(len(states))
-    # A slot holds a few searches' worth of positions, however many games it plays.
+    # A slot stores the positions of a few searches, however many games it plays.
     assert max(most) < 2 * 16 * 8
 
 

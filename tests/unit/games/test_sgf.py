@@ -1,4 +1,4 @@
-"""Games of Go as SGF: worked files, what is refused, and what comes back."""
+"""Games of Go as SGF: worked files, rejected files, and round trips."""
 
 import contextlib
 import itertools
@@ -72,7 +72,7 @@ def test_the_root_says_the_game(root, name):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        # Handicap stones that nobody wrote.
+        # Handicap stones that the file does not list.
         (
             "(;GM[1]SZ[9]HA[2]KM[0];W[ee];B[aa])",
             {"game": "go/9/komi=0/handicap=2", "moves": (40, 0)},
@@ -82,14 +82,14 @@ def test_the_root_says_the_game(root, name):
             {"game": "go/9/komi=0/handicap=2", "moves": (40, 0), "first_player": 1},
         ),
         ("(;SZ[9]HA[3])", {"game": "go/9/handicap=3", "first_player": 1}),
-        # Where they are Black's first moves they are that.
+        # If they are Black's first moves, they are read as moves.
         ("(;SZ[9]HA[2];B[gc];B[cg];W[ee];B[aa])", {"moves": (24, 81, 56, 40, 0)}),
-        # With other stones they are stones, too.
+        # Together with other setup stones, they are setup stones as well.
         (
             "(;SZ[9]HA[2]AW[ee];W[aa])",
             {"black_stones": (24, 56), "white_stones": (40,)},
         ),
-        # Passes that nobody wrote.
+        # Passes that the file does not list.
         (
             "(;SZ[5];B[aa]C[one];B[bb];W[cc]C[three];W[dd];B[])",
             {
@@ -97,22 +97,22 @@ def test_the_root_says_the_game(root, name):
                 "comments": ("one", "", "", "three", "", "", ""),
             },
         ),
-        # Two passes before another stone are none, whoever sets it.
+        # Two passes before another stone are dropped, whoever plays it.
         ("(;SZ[5];B[aa];W[];B[];W[bb])", {"moves": (0, 6)}),
         ("(;SZ[5];B[aa];W[];B[];B[bb])", {"moves": (0, 25, 6)}),
         ("(;SZ[5];B[];W[];B[aa])", {"moves": (0,)}),
-        # Servers write three.
+        # Some servers write three passes.
         ("(;SZ[5];B[aa];W[];B[];W[])", {"moves": (0, 25, 25)}),
         ("(;SZ[5];B[aa];W[];B[];W[];B[bb])", {"moves": (0, 25, 6)}),
         # A pass before a stone of the same side, and one out of turn.
         ("(;SZ[5];B[aa];W[];W[bb])", {"moves": (0, 6)}),
         ("(;SZ[5];B[aa];B[];W[bb])", {"moves": (0, 6)}),
-        # What is said of passes stays.
+        # Comments on dropped passes are kept.
         (
             "(;SZ[5];B[aa]C[a];W[]C[b];B[]C[c];W[]C[d];W[bb]C[e];W[]C[f];B[cc])",
             {"moves": (0, 6, 12), "comments": ("a", "b\nc\nd\ne\nf", "")},
         ),
-        # A later node may speak of the game; what the root says holds.
+        # A later node may repeat game properties; the root's values win.
         (
             "(;SZ[9];B[aa];KM[5.5]RU[Japanese]PB[x];W[bb]RE[W+R])",
             {"game": "go/9/komi=5.5", "black": "x", "result": "W+R"},
@@ -121,7 +121,7 @@ def test_the_root_says_the_game(root, name):
         # Text around a game.
         ("From: a (b)\n\n(\n;SZ[9];B[aa])\n-- \n(c)", {"moves": (0,)}),
         ("hello (;-) (;SZ[9];B[aa]) bye (; - )", {"moves": (0,)}),
-        # One child is no variation.
+        # A single child is not a variation.
         ("(;SZ[9];B[aa](;W[bb](;B[cc])))", {"moves": (0, 10, 20)}),
     ],
 )
@@ -132,7 +132,7 @@ def test_what_is_read(text, expected):
 
 
 def test_the_first_moves_of_a_file():
-    # Of the file: passes that nobody wrote and those that are none are no moves of it.
+    # ``num_moves`` counts dropped passes of the file, but no inferred ones.
     text = "(;SZ[5]RE[B+R];B[bb];W[];B[]C[x];W[dd];W[cc]C[y])"
     moves = [read_sgf(text, num_moves=num).moves for num in range(7)]
     expected = [(), (6,), (6, 25), (6, 25, 25), (6, 18), (6, 18, 25, 12)]
@@ -151,7 +151,7 @@ def test_many_moves_are_no_hang(node):
     began = time.process_time()
     with contextlib.suppress(UsageError):
         read_sgf(text)
-    # A reader that copies what it has at every node takes 11 s and more, this one 1.
+    # A reader that copies its text at every node takes over 11 s; this one 1 s.
     assert time.process_time() - began < 6
 
 
@@ -169,7 +169,7 @@ def test_stones_that_are_no_handicap_are_kept():
 
 
 def board_after(name, moves):
-    """Stones of both by the core's area of a board without territory: by planes."""
+    """Returns the stones of both sides, from the planes, and the state."""
     state = games.make(name).new_state()
     for move in moves:
         assert not state.is_terminal()
@@ -198,7 +198,7 @@ def test_stones_become_moves(cells, first):
     found, state = board_after("go/4", moves)
     assert found == (set(black), set(white))
     assert state.to_play == first
-    # A side that has a stone makes the last turn with one: a pass now ends nothing.
+    # A side with stones makes the last turn with one, so that a pass now ends nothing.
     if (white, black)[first]:
         assert moves[-1] != 16
         state.apply(16)
@@ -206,7 +206,7 @@ def test_stones_become_moves(cells, first):
 
 
 def has_liberty(cells, point):
-    """Flood fill on a board of 4x4."""
+    """Returns whether the chain at ``point`` has a liberty, by flood fill on 4x4."""
     seen, todo = {point}, [point]
     while todo:
         row, column = divmod(todo.pop(), 4)
@@ -366,7 +366,7 @@ def test_planes_are_not_of_the_game():
 
 
 def check_only_usage_errors(text):
-    """Anything but UsageError comes out of here and fails the test."""
+    """Any exception except UsageError propagates and fails the test."""
     for main_line in (False, True):
         try:
             record = read_sgf(text, main_line=main_line)

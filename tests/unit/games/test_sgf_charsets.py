@@ -1,4 +1,4 @@
-"""SGF in any charset: no byte of a text is read as syntax, so that no move is lost."""
+"""SGF in any charset: no byte of a text is read as syntax, so no move is lost."""
 
 import itertools
 
@@ -26,7 +26,7 @@ MOVES = (40, 20, 60)
 def test_a_shift_jis_name_without_ca_swallows_no_move():
     text = b"(;GM[1]FF[3]SZ[9]PB[\x93\xfd]PW[\x95\x5c];B[ee];W[cc];B[gg])"
     assert read_sgf(text).moves == MOVES
-    # The first of its bytes that are no character of Shift-JIS put right.
+    # With the invalid byte replaced, the name is valid Shift-JIS.
     record = read_sgf(text.replace(b"\xfd", b"\xfc"))
     assert record.moves == MOVES
     assert (record.black, record.white) == ("\u5165", "\u8868")
@@ -66,7 +66,7 @@ def test_names_without_a_charset_are_those_of_the_likeliest(charset, name):
     assert read_sgf(f"(;SZ[9]PB[{name}])".encode(charset)).black == name
 
 
-# Nobody writes UTF-32 without a mark.
+# UTF-32 without a byte-order mark does not occur.
 WIDE = ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be", "utf-8"]
 
 
@@ -92,7 +92,7 @@ def test_latin_names_end_where_they_end(name, ca):
     record = read_sgf(text.encode("cp1252"))
     assert record.moves == MOVES
     assert record.white == name
-    # Behind the game a letter goes on.
+    # Text after the game, such as the rest of an email, is ignored.
     assert read_sgf(f"(;SZ[9];B[aa]C[{name}])\n-- \nbye".encode("cp1252")).moves == (0,)
 
 
@@ -105,7 +105,7 @@ def test_a_name_that_a_server_has_cut_swallows_no_move(charset, name):
             try:
                 record = read_sgf(form.replace(b"@", whole[:length]))
             except UsageError:
-                # Half of the last character is a backslash before the bracket.
+                # The first half of the cut character is a backslash before the bracket.
                 assert whole[:length].endswith(b"\\")
                 continue
             assert record.moves == MOVES
@@ -122,7 +122,7 @@ def test_what_may_be_either_is_refused_and_not_guessed():
 @pytest.mark.parametrize(
     "text",
     [
-        # A comment that was cut inside a character, in a charset that has it and "]".
+        # A comment cut inside a character, whose first byte and "]" form another one.
         b"(;GM[1]SZ[9]PW[\xb4\\]C[a\xc1];B[de]C[\xd6c\xe7\\\xea\\\\]\x9a\xad];W[hi])",
         b"(;CA[GBK]GM[1]PB[\xc1]SZ[9];B[de];W[hi])",
         b"(;CA[GBK]GM[1]SZ[9]C[\xc1]B[de]C[\xc1\xa2];W[hi])",
@@ -195,7 +195,7 @@ def test_a_charset_that_does_not_decode_the_texts_is_passed_over():
         text = "(;CA[{}]SZ[9]PB[{}]PW[{}];B[ee])".format(ca, *names).encode("cp932")
         record = read_sgf(text)
         assert (record.black, record.white) == names
-    # One text of several that is damaged is.
+    # The named charset is used even if one of several texts is damaged.
     names = "\u53e4\u529b", "\u67ef\u6d01"
     text = "(;CA[GBK]SZ[9]PB[{}]PW[{}]C[@ x];B[ee])".format(*names).encode("gbk")
     record = read_sgf(text.replace(b"@", b"\xff\xff"))
@@ -209,7 +209,7 @@ def test_a_backslash_of_one_character_and_an_escape_are_told_apart():
 
 
 def test_many_brackets_that_nothing_closes_are_refused_at_once():
-    # The time grew with the square of the length: a test run would not end.
+    # The time used to grow quadratically, and the test would not finish.
     with refused(UsageError, "SGF text ("):
         read_sgf(b"CA[" * 300_000)
 
@@ -232,7 +232,7 @@ def test_whatever_is_said_in_a_charset_that_is_named_moves_stay(charset, named, 
     try:
         moves = read_sgf(form.encode(charset)).moves
     except UsageError:
-        return  # what may be either is refused
+        return  # an ambiguous text is refused
     assert moves == MOVES
 
 

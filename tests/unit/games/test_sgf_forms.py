@@ -1,6 +1,6 @@
 """The forms of SGF that servers and editors write; docs/reference/sgf.md lists them.
 
-Each sample is made up, in the form of its program.
+Each sample is synthetic, in the form that its program writes.
 """
 
 import pytest
@@ -91,25 +91,25 @@ def test_what_programs_write(program):
 @pytest.mark.parametrize(
     ("text", "moves"),
     [
-        # GoGui writes HA as it was asked, whatever stands.
+        # GoGui writes HA as requested, whatever stones are on the board.
         ("(;SZ[9]HA[3]AB[aa][bb];W[cc])", (20,)),
         ("(;SZ[9]HA[3]AB[aa];B[cc])", (20,)),
         ("(;SZ[5]HA[2];B[aa])", (0,)),
         ("(;SZ[9]HA[none]AB[aa];W[cc])", (20,)),
         ("(;SZ[9]HA[two];B[cc])", (20,)),
-        # A property twice.
+        # A repeated property.
         ("(;SZ[9]SZ[9]KM[0]KM[0];B[cc])", (20,)),
         ("(;SZ[9]PB[x]PB[y][z]C[a]C[b];B[cc]C[x]C[y])", (20,)),
         ("(;SZ[9];B[cc]LB[aa:1]LB[bb:2]TR[dd]TR[dd])", (20,)),
         ("(;SZ[9];B[cc]B[cc])", (20,)),
         ("(;SZ[9]AB[aa]AB[bb][aa];W[cc])", (20,)),
-        # Stones before the first move, wherever that stands.
+        # Setup stones before the first move, in any node.
         ("(;SZ[9];AB[aa][bb];W[cc])", (20,)),
         ("(;SZ[9];C[x];AB[aa]AW[dd];AE[dd]AB[bb];W[cc])", (20,)),
         ("(;SZ[9];AB[aa]B[cc];W[dd])", (20, 30)),
         ("(;SZ[9]AB[bb:aa];W[cc])", (20,)),
         ("(;SZ[9];B[cc];AB[]AE[])", (20,)),
-        # Stones after a move that stand already, or points that are empty.
+        # Setup after a move that changes nothing: stones already there, empty points.
         ("(;SZ[9];B[cc];AB[cc]AE[dd:ee];W[dd])", (20, 30)),
         ("(;SZ[9]AW[aa];B[cc];W[dd];AW[dd][aa]AB[cc])", (20, 30)),
         ("(;SZ[9]HA[2];W[cc];AB[gc][cg]AW[cc])", (20,)),
@@ -118,24 +118,24 @@ def test_what_programs_write(program):
         ("(;SZ[9]AW[ba];W[aa];B[ca];W[bb];B[cc]AE[dd])", (0, 2, 10, 20)),
         ("(;SZ[9]AW[ba];B[aa];W[ab]AE[aa];AE[aa])", (0, 9)),
         ("(;SZ[9];B[cc];B[dd];AB[dd])", (20, 81, 30)),
-        # Whose turn it is the moves say.
+        # The moves decide whose turn it is.
         ("(;SZ[9]PL[W];B[cc])", (20,)),
         ("(;SZ[9]PL[?];B[cc])", (20,)),
         ("(;SZ[9];B[cc];PL[B];W[dd])", (20, 30)),
         ("(;SZ[9];B[cc];PL[W])", (20,)),
         ("(;SZ[9];B[cc];W[dd]PL[W];PL[B])", (20, 30)),
         ("(;SZ[9];B[];W[];PL[W])", (81, 81)),
-        # The size in the node before the moves, or once more.
+        # The size in the node before the moves, or repeated.
         ("(;C[x];GM[1]SZ[9];B[cc])", (20,)),
         ("(;SZ[9]SZ[9:9][]GM[];GM[1]SZ[];B[cc];SZ[+9]GM[+1])", (20,)),
         ("(;;SZ[19];B[cc];GM[Go])", (40,)),
-        # Names of programs' own.
+        # Private properties of programs.
         ("(;_1[x]SZ[9]X1[foo]_X[foo];B[cc]B1[dd])", (20,)),
-        # Several games, with or without text between.
+        # Several games, with or without text between them.
         ("(;SZ[9];B[cc])(;SZ[9];B[dd])", (20,)),
         ("(;SZ[9];B[cc])\n\n(;GM[2])", (20,)),
         ("(;SZ[9];B[cc]) and (;SZ", (20,)),
-        # What only a reader of another version would want.
+        # Content that only matters to readers of other versions.
         ("(;FF[5]SZ[9];B[cc])", (20,)),
         ("(;FF[x]SZ[9x9];B[cc])", (20,)),
         ("(;SZ[9]PLIES[0];B[cc])", (20,)),
@@ -206,7 +206,7 @@ def test_a_variation_in_which_a_text_ends_leaves_the_main_line_whole():
         ("B[cc];PL[B]", (20, 81)),
         ("B[cc]C[x];W[dd];PL[White]", (20, 30, 81)),
         ("B[cc];PL[B];PL[W]", (20,)),
-        # A pass that did not end that side's turn.
+        # A pass after which the same side is to move is dropped.
         ("B[cc]C[x];W[]C[y];PL[W]", (20,)),
         ("B[]C[x];PL[B]", ()),
     ],
@@ -280,7 +280,7 @@ def test_stones_after_a_move_that_change_the_position_refuse_a_file(text, change
 
 
 def a_game_that_only_simple_ko_allows():
-    """Returns moves of which the last repeats an older position, and nobody's ko."""
+    """Returns moves whose last one repeats an older position without retaking a ko."""
     rng = _core.Rng(1)
     while True:
         simple, superko = (

@@ -1,11 +1,11 @@
-"""Komi in SGF: as servers write it, and what is not believed."""
+"""Komi in SGF: the forms that servers write, and implausible values."""
 
 import pytest
 
 from tengen import _core, games
 from tengen.games.sgf import GoRecord, read_sgf, write_sgf
 
-# What is written, and the points that are meant, by the properties before it.
+# By preceding properties: the text written, and the points meant.
 KOMI = {
     "SZ[9]": (
         "375=7.5 350=7 325=6.5 275=5.5 -375=-7.5 81=81 81.0=81 3.75=7.5 3,75=7.5 "

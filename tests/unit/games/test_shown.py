@@ -1,4 +1,4 @@
-"""How notebooks show positions."""
+"""Positions displayed in notebooks."""
 
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -11,7 +11,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 class Printer:
-    """Prints as IPython does."""
+    """A printer with IPython's interface."""
 
     def __init__(self):
         self.shown = ""

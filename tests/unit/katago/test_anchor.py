@@ -1,4 +1,4 @@
-"""Networks of KataGo's on a ladder of anchors."""
+"""KataGo networks as anchors of a rating ladder."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The script that fetches published networks, without a network."""
+"""The script that downloads published networks, without internet access."""
 
 import hashlib
 

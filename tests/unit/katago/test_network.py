@@ -1,4 +1,4 @@
-"""Networks of KataGo's files: its own answers, and files that are none."""
+"""KataGo's network files: outputs equal to KataGo's own, and invalid files."""
 
 import gzip
 import re
@@ -59,7 +59,7 @@ def planes_of(golden):
 
 
 def check_answers(golden, name, policy, value, score):
-    """Compares what a network answers with KataGo's own."""
+    """Compares a network's outputs with KataGo's own."""
     wanted = golden.answers[name]
     legal = wanted.policy >= 0
     logits = np.where(legal, policy, -np.inf)
@@ -70,7 +70,7 @@ def check_answers(golden, name, policy, value, score):
     outcome = wanted.outcome
     np.testing.assert_allclose(value, outcome[:, 0] - outcome[:, 1], atol=TOLERANCE)
     deviation = np.sqrt(np.maximum(wanted.square - wanted.score**2, 0))
-    # Points, which the network makes of units of 20.
+    # In points; the network's unit is 20 points.
     np.testing.assert_allclose(score[:, 0], wanted.score, atol=20 * TOLERANCE)
     np.testing.assert_allclose(score[:, 1], deviation, atol=20 * TOLERANCE)
 
@@ -97,7 +97,7 @@ def test_answers_are_katagos(name):
 
 
 def test_the_graph_answers_the_same():
-    """OpenVINO plays it; one graph serves all boards."""
+    """One OpenVINO graph serves all board sizes."""
     network = read_network(FOLDER / "tiny-v14.bin.gz")
     model = compiled(network)
     for golden in GAMES:
@@ -128,7 +128,7 @@ def test_the_graph_has_every_activation(tmp_path):
     ],
 )
 def test_every_kind_of_file_is_read(tmp_path, version, changes):
-    """The same network as text and binary, packed and not, is the same."""
+    """A network is the same in text and binary, compressed or not."""
     found = []
     for is_binary, suffix in ((True, ".bin"), (False, ".txt"), (True, ".bin.gz")):
         file = tiny_network(version, **{**changes, "is_binary": is_binary})
@@ -228,7 +228,7 @@ def test_names_and_packing_are_checked(tmp_path):
 
 
 def test_a_file_that_unpacks_to_much_is_not_unpacked(tmp_path):
-    """What the network does not ask for stays packed."""
+    """Data beyond the network's size is not decompressed."""
     bomb = gzip.compress(SMALL + b"x" + bytes(1 << 24), compresslevel=1)
     assert "goes on behind" in refusal(tmp_path, bomb, "bomb.bin.gz")
     spaces = gzip.compress(b" " * (1 << 20), compresslevel=1)

@@ -1,4 +1,4 @@
-"""``katago:FILE`` wherever a model is named."""
+"""``katago:FILE`` in every place where a model can be named."""
 
 import json
 from pathlib import Path
@@ -67,7 +67,7 @@ def test_a_player_knows_every_board_and_what_will_be_whose():
 
 
 def test_what_plays_answers_as_katago_does():
-    """The planes of the game, and the graph of the model that is kept."""
+    """Covers the planes of the game and the graph of the cached model."""
     golden = next(game for game in golden_games() if game.game == "go/9")
     boards = resolve_model(WORD).boards
     assert boards is not None
@@ -117,7 +117,7 @@ def test_it_plays_in_int8_where_the_cpu_does():
     model = resolve_model(WORD)
     assert (INT8_FILE in model.meta.sha256) == can_quantise()
     assert model.boards is not None
-    # A board of six points has too few positions to calibrate on.
+    # A board of six points has too few positions for calibration.
     assert INT8_FILE not in model.boards(2, 3).meta.sha256
     found = []
     for precision in ("fp32", "int8"):

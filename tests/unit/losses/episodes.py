@@ -1,4 +1,4 @@
-"""Made-up rows of episodes, and where each lies, for slow readable references."""
+"""Synthetic episodes in rows, and the position of each, for readable references."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ class Piece:
 
     start: int
     stop: int
-    """One past the last, and the row of the observation that the last reached."""
+    """One past the last transition; also the row of the final observation."""
     terminated: bool
 
 
 @dataclass(frozen=True)
 class Rows:
-    """T rows and the one that only bootstraps, time-major."""
+    """T rows and a final row that only bootstraps, time-major."""
 
     v: Array
     """``[T + 1, B]``"""
     reward: Array
-    """``[T, B]``, 0 where a row resets."""
+    """``[T, B]``, 0 on reset rows."""
     terminated: NDArray[np.bool_]
     """``[T, B]``"""
     is_reset: NDArray[np.bool_]
     """``[T + 1, B]``"""
 
     def pieces(self, column):
-        """Returns the pieces of a column, found by walking from row to row."""
+        """Returns the pieces of ``column`` by walking from row to row."""
         found, start = [], None
         num_steps = len(self.reward)
         for t in range(num_steps):
@@ -56,7 +56,7 @@ class Rows:
 
 
 def random_rows(seed, num_steps=40, num_columns=6):
-    """Returns rows where about every fifth ends an episode, in either way."""
+    """Returns rows in which about every fifth ends an episode, by either flag."""
     rng = np.random.default_rng(seed)
     shape = (num_steps + 1, num_columns)
     terminated = np.zeros(shape, bool)
@@ -77,7 +77,7 @@ def random_rows(seed, num_steps=40, num_columns=6):
 
 
 def tensors(rows):
-    """Returns the rows as the losses take them, flags as a store gives them."""
+    """Returns the rows as inputs of the losses, with flags as a store returns them."""
     return {
         "reward": tensor(rows.reward),
         "terminated": torch.from_numpy(rows.terminated.astype(np.uint8)),

@@ -44,8 +44,8 @@ def test_value_cross_entropy_of_worked_rows() -> None:
     torch.testing.assert_close(
         alone, torch.tensor([log_half, log_quarter, log_quarter])
     )
-    # Row 0, value 0.5: searched (0.75, 0, 0.25), target (0.875, 0, 0.125).
-    # Row 1, drawn, value -0.5: searched (0, 0.5, 0.5), target (0, 0.75, 0.25).
+    # Row 0, value 0.5: search (0.75, 0, 0.25), target (0.875, 0, 0.125).
+    # Row 1, drawn, value -0.5: search (0, 0.5, 0.5), target (0, 0.75, 0.25).
     # Row 2, lost, value -1: the target is the outcome.
     values = torch.tensor([0.5, -0.5, -1.0])
     mixed = value_cross_entropy(logits, outcome, values, 0.5)
@@ -54,7 +54,7 @@ def test_value_cross_entropy_of_worked_rows() -> None:
 
 
 def test_value_target_always_has_the_mean_of_the_search_value() -> None:
-    # The gradient of the cross-entropy to the logits is probabilities minus target.
+    # The gradient of the cross-entropy in the logits is probabilities minus target.
     logits = torch.zeros(12, 3, requires_grad=True)
     outcome = torch.eye(3).repeat(4, 1)
     values = torch.linspace(-1, 1, 12)
@@ -86,7 +86,7 @@ def test_value_squared_error_of_worked_rows() -> None:
     outcome = torch.eye(3)
     alone = value_squared_error(logits, outcome, torch.zeros(3), 0.0)
     torch.testing.assert_close(alone, torch.tensor([0.4**2, 0.6**2, 0.4**2]))
-    # Targets 1, 0, -1 mixed with 0.2 half and half: 0.6, 0.1, -0.4.
+    # Targets 1, 0, -1, each averaged with 0.2: 0.6, 0.1, -0.4.
     mixed = value_squared_error(logits, outcome, torch.full((3,), 0.2), 0.5)
     torch.testing.assert_close(mixed, torch.tensor([0.0, 0.25, 0.04]))
 

@@ -18,7 +18,7 @@ from tengen.losses import (
 
 
 def test_a_reply_is_compared_on_the_board() -> None:
-    # One row of three cells, the last beyond the board, and a pass.
+    # One row of three cells, the last outside the board, and a pass.
     board = torch.tensor([[[1.0, 1.0, 0.0]]])
     logits = torch.tensor([[0.0, math.log(2.0), 50.0, 0.0]], requires_grad=True)
     loss = reply_cross_entropy(logits, board, torch.tensor([[0.0, 0.5, 0.0, 0.5]]))
@@ -47,7 +47,7 @@ def test_ownership_is_a_mean_over_the_board():
 
 
 def test_a_score_lies_between_half_points() -> None:
-    # The places of two points are -1.5, -0.5, 0.5, 1.5.
+    # The bins of two points are centred at -1.5, -0.5, 0.5, 1.5.
     found = score_distribution(torch.tensor([0.5, 1.0, 0.75, -9.0, 9.0, 0.0]), 2)
     expected = [
         [0.0, 0.0, 1.0, 0.0],
@@ -61,7 +61,7 @@ def test_a_score_lies_between_half_points() -> None:
 
 
 def test_losses_of_a_score() -> None:
-    # Probabilities (1/2, 1/4, 1/8, 1/8) against the second place.
+    # Probabilities (1/2, 1/4, 1/8, 1/8) against the second bin.
     logits = torch.tensor([[4.0, 2.0, 1.0, 1.0]]).log()
     exact, sums = score_losses(logits, torch.tensor([-0.5]))
     torch.testing.assert_close(exact, torch.tensor([math.log(4.0)]))

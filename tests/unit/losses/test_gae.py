@@ -11,7 +11,7 @@ from tests.unit.losses.episodes import random_rows, tensor, tensors
 
 
 def paper_advantages(rows, discount, trace_lambda):
-    """Equation (16) as it stands: a sum over the rest of the episode for every row."""
+    """Equation (16) literally: a sum over the rest of the episode for every row."""
     advantages = np.zeros_like(rows.reward)
     for b in range(rows.reward.shape[1]):
         for piece in rows.pieces(b):
@@ -78,7 +78,7 @@ def test_the_bootstrap_is_the_value_of_the_next_row_and_not_of_its_own():
 
 
 def test_a_truncated_episode_is_not_taken_for_a_terminated_one() -> None:
-    # Row 3 is worth its reward and half the value of the final observation, row 4's.
+    # Row 3 is worth its reward plus half the value of the final observation, row 4.
     _, returns = worked_targets(V, REWARD)
     assert returns[3] == 1.0 + 16.0 / 2
 
@@ -90,10 +90,10 @@ def test_a_terminated_episode_is_not_bootstrapped():
     assert returns[1] == 3.0
 
 
-@pytest.mark.parametrize("last", [1, 3])  # of an episode
+@pytest.mark.parametrize("last", [1, 3])  # the last row of an episode
 def test_traces_do_not_cross_the_end_of_an_episode(last):
     before, _ = worked_targets(V, REWARD)
-    # Row last + 1 has the final observation, and an action that did nothing.
+    # Row last + 1 has the final observation and an action without effect.
     reward = REWARD[: last + 1] + [1000.0] * (5 - last)
     v = V[: last + 2] + [-1000.0] * (5 - last)
     after, _ = worked_targets(v, reward)
@@ -125,7 +125,7 @@ def test_targets_have_no_gradient():
 
 
 def ratios_of(rows, seed):
-    """Made-up ratios on both sides of 1; those of rows that reset must not matter."""
+    """Returns random ratios around 1; reset rows get 1e6, which must have no effect."""
     rng = np.random.default_rng([seed, 7])
     return np.where(rows.is_reset[:-1], 1e6, rng.uniform(0.1, 3.0, rows.reward.shape))
 
@@ -179,6 +179,6 @@ def test_a_worked_trace_of_ratios() -> None:
         trace_lambda=0.5,
         ratio=tensor([[3.0], [0.25]]),
     )
-    # A quarter of the second one's 4 is handed on: 3 + 1/4 * 1.
+    # A quarter of the second row's 4 is propagated: 3 + 1/4 * 1.
     assert found.advantages.flatten().tolist() == [3.25, 4.0]
     assert found.returns.flatten().tolist() == [4.25, 5.0]

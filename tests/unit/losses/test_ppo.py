@@ -18,13 +18,13 @@ from tengen.losses import (
 
 
 def test_the_surrogate_and_its_gradient_in_every_case() -> None:
-    # ratio, advantage, loss, whether the policy is pushed on:
+    # ratio, advantage, loss, whether there is a gradient:
     cases = [
         (1.0, 2.0, -2.0, True),
         (1.5, 2.0, -1.2 * 2.0, False),  # far enough towards a good action
-        (0.5, 2.0, -0.5 * 2.0, True),  # from a good action: brought back
-        (1.5, -2.0, 1.5 * 2.0, True),  # towards a bad one: brought back
-        (0.5, -2.0, 0.8 * 2.0, False),  # far enough from a bad one
+        (0.5, 2.0, -0.5 * 2.0, True),  # away from a good action: pulled back
+        (1.5, -2.0, 1.5 * 2.0, True),  # towards a bad action: pulled back
+        (0.5, -2.0, 0.8 * 2.0, False),  # far enough away from a bad action
     ]
     ratios, advantages, expected, is_pushed = zip(*cases, strict=True)
     behaviour = torch.full((5, 1), -1.0, requires_grad=True)
@@ -73,7 +73,7 @@ def test_the_value_loss_is_that_of_the_farther_value() -> None:
 
 def test_the_estimate_of_the_divergence() -> None:
     # Two actions: actor (1/2, 1/2), learner (1/4, 3/4). The mean over the actor's
-    # actions is KL = log 2 / 2 + log(2/3) / 2; each is at least 0.
+    # actions is KL = log 2 / 2 + log(2/3) / 2; each estimate is nonnegative.
     learner, actor = (
         torch.tensor([[0.25, 0.75]]).log(),
         torch.tensor([[0.5, 0.5]]).log(),
@@ -96,7 +96,7 @@ def test_ratios_beyond_the_clip_are_told_on_both_sides():
 
 
 def test_rows_that_reset_do_not_count_when_advantages_are_normalised() -> None:
-    # 1, 3, 5 have mean 3 and standard deviation sqrt(8/3); the others do not count.
+    # 1, 3, 5 have mean 3 and standard deviation sqrt(8/3); other rows are ignored.
     advantages = torch.tensor([[1.0, 0.0], [3.0, torch.nan], [0.0, 5.0]])
     is_live = torch.tensor([[1, 0], [1, 0], [0, 1]], dtype=torch.bool)
     found = normalise(advantages, is_live)
@@ -111,7 +111,7 @@ def test_explained_variance_is_what_values_leave_unexplained():
     returns = torch.tensor([1.0, 2.0, 3.0, 6.0])
     assert float(explained_variance(returns + 5.0, returns)) == 1.0
     assert float(explained_variance(torch.zeros(4), returns)) == 0.0
-    # Errors 1, 1, -1, -1 have variance 1; the returns' is 3.5.
+    # Errors 1, 1, -1, -1 have variance 1; the returns have variance 3.5.
     values = returns - torch.tensor([1.0, 1.0, -1.0, -1.0])
     explained = float(explained_variance(values, returns))
     assert explained == pytest.approx(1 - 1 / 3.5)

@@ -18,8 +18,8 @@ def test_priorities_of_worked_sequences() -> None:
 
 
 def test_rows_of_burn_in_and_resets_do_not_count() -> None:
-    # Column 0: burn-in 100 and 50, then 1, 3: 0.5 * 3 + 0.5 * 2. Column 1: a reset's
-    # error is whatever it is; 2 and 4 are left: 0.5 * 4 + 0.5 * 3.
+    # Column 0: burn-in 100 and 50, then 1, 3: 0.5 * 3 + 0.5 * 2. Column 1: the error of
+    # a reset row is ignored; 2 and 4 remain: 0.5 * 4 + 0.5 * 3.
     errors = torch.tensor([[100.0, 2.0], [-50.0, torch.inf], [1.0, 4.0], [-3.0, 9.0]])
     is_learned = torch.tensor([[0, 1], [0, 0], [1, 1], [1, 0]], dtype=torch.bool)
     priorities = sequence_priorities(errors, is_learned, 0.5)

@@ -19,7 +19,7 @@ from tests.unit.losses.episodes import Rows, random_rows, tensor, tensors
 
 
 def slow_targets(rows, num_steps, discount):
-    """A sum of rewards for every row, as far as its episode goes."""
+    """Sums the rewards from every row, up to the end of its episode."""
     targets = np.zeros_like(rows.reward)
     for b in range(rows.reward.shape[1]):
         for piece in rows.pieces(b):
@@ -44,7 +44,7 @@ def test_targets_equal_the_sum_of_every_row(seed, num_steps):
 
 
 def targets_of(reward, bootstrap, *, terminated=None, is_reset=None, num_steps=2):
-    """Targets of one column at discount 1/2; rows that end or reset by number."""
+    """Returns one column of targets at discount 1/2; flags are given by row index."""
     ended = torch.zeros(len(reward), 1, dtype=torch.bool)
     reset = torch.zeros(len(reward) + 1, 1, dtype=torch.bool)
     if terminated is not None:
@@ -64,9 +64,9 @@ def targets_of(reward, bootstrap, *, terminated=None, is_reset=None, num_steps=2
 
 
 def test_the_bootstrap_is_the_value_n_rows_on_and_not_the_one_before() -> None:
-    # 1 + 2/2 + 64/4;  2 + 4/2 + 128/4;  the last has one reward left: 4 + 128/2
+    # 1 + 2/2 + 64/4;  2 + 4/2 + 128/4;  the last row has one reward left: 4 + 128/2
     assert targets_of([1.0, 2.0, 4.0], [16.0, 32.0, 64.0, 128.0]) == [18.0, 36.0, 68.0]
-    # One step: the value of the state reached, 1 + 32/2, 2 + 64/2, 4 + 128/2.
+    # One step: the value of the next state, 1 + 32/2, 2 + 64/2, 4 + 128/2.
     one_step = targets_of([1.0, 2.0, 4.0], [16.0, 32.0, 64.0, 128.0], num_steps=1)
     assert one_step == [17.0, 34.0, 68.0]
 
@@ -79,7 +79,7 @@ def test_a_terminated_episode_is_not_bootstrapped() -> None:
 
 
 def test_a_truncated_episode_is_not_taken_for_a_terminated_one() -> None:
-    # Row 1 is cut at the observation of row 2, worth 64: 1 + 2/2 + 64/4 and 2 + 64/2.
+    # Row 1 is truncated at row 2, worth 64: 1 + 2/2 + 64/4 and 2 + 64/2.
     reward, bootstrap = [1.0, 2.0, 0.0, 8.0], [16.0, 32.0, 64.0, 128.0, 256.0]
     targets = targets_of(reward, bootstrap, is_reset=2)
     assert targets == [18.0, 34.0, 0.0, 136.0]
@@ -102,7 +102,7 @@ def test_rewards_and_values_do_not_cross_an_episode(terminated):
         num_steps=4,
     )
     assert changed[:2] == plain[:2]
-    assert changed[2] == 0.0  # a row that resets has nothing to learn
+    assert changed[2] == 0.0  # a reset row contributes nothing
 
 
 def test_rewards_are_added_on_their_own_scale():
@@ -156,7 +156,7 @@ def test_errors_and_losses_of_worked_rows():
     assert td_loss(errors).tolist() == [[4.5, 0.5]]
     huber = td_loss(errors, huber_delta=2.0)
     assert huber.tolist() == [[4.0, 0.5]]
-    # What a step down changes: towards the target, at most 2, and no target.
+    # The gradient moves q towards the target, by at most 2; targets have none.
     huber.sum().backward()
     assert q.grad is not None
     assert q.grad.tolist() == [[[0.0, -2.0], [1.0, 0.0]]]

@@ -11,7 +11,7 @@ def test_worked_pairs():
     quantiles = torch.tensor([[1.0, 4.0]])
     fractions = torch.tensor([[0.25, 0.9]])
     targets = torch.tensor([[1.5, 8.0]])
-    # Errors 0.5 and 7 of the first, -2.5 and 4 of the second.
+    # Errors 0.5 and 7 for the first quantile, -2.5 and 4 for the second.
     first = (0.25 * 0.125 + 0.25 * 6.5) / 2
     second = (0.1 * 2.0 + 0.9 * 3.5) / 2
     found = quantile_huber_loss(quantiles, fractions, targets)

@@ -19,7 +19,7 @@ def test_a_squashed_sample_has_the_density_of_torch_s():
     )
     drawn = (mean + log_std.clamp(-20, 2).exp() * noise.double()).tanh()
     torch.testing.assert_close(action.double(), drawn, atol=1e-6, rtol=0)
-    # Where tanh is 1 in float64 its inverse is lost, in ours it is not.
+    # If tanh is 1 in float64, torch's inverse loses the action; our formula does not.
     wanted = squashed.log_prob(drawn).sum(-1)
     is_known = (drawn.abs() < 1 - 1e-9).all(-1)
     assert is_known.sum() > 300
@@ -65,5 +65,5 @@ def test_the_temperature_rises_where_entropy_is_too_low(entropy, sign):
     losses.temperature_loss(log_temperature, given, -2.0).sum().backward()
     assert given.grad is None
     assert log_temperature.grad is not None
-    # A step goes against the gradient.
+    # Gradient descent moves against the gradient.
     assert -log_temperature.grad.item() == pytest.approx(sign * 0.5)

@@ -1,4 +1,4 @@
-"""The two functions that undo each other, in float32 over twelve decades."""
+"""The rescaling function and its inverse, in float32 over twelve decades."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 from tengen.losses import signed_hyperbolic, signed_parabolic
 
-# 1e-6 to 1e6, and below zero.
+# 1e-6 to 1e6, and their negatives.
 DECADES = torch.logspace(-6, 6, 1201, dtype=torch.float64)
 NUMBERS = torch.cat([-DECADES.flip(0), torch.zeros(1, dtype=torch.float64), DECADES])
 

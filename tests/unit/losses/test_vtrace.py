@@ -14,10 +14,10 @@ from tests.unit.losses.episodes import random_rows, tensor, tensors
 
 
 def paper_targets(v, r, discount, ratio, trace_lambda, clip_rho, clip_c):
-    """Equation (1) of the paper as it stands: a sum of products for every start.
+    """Equation (1) of the paper literally: a sum of products for every start.
 
     Args:
-        v: ``[T + 1]`` values; r, discount, ratio ``[T]``.
+        v: Values ``[T + 1]``; ``r``, ``discount`` and ``ratio`` are ``[T]``.
     """
     num_steps = len(r)
     vs = []
@@ -106,7 +106,7 @@ def test_on_policy_targets_are_n_step_returns():
 def test_a_trace_of_two_episodes_is_two_traces(ending):
     rng = np.random.default_rng(11)
     first, second = 4, 5
-    num_rows = first + 1 + second  # one row between resets the environment
+    num_rows = first + 1 + second  # one row in between resets the environment
     v, r = rng.normal(size=num_rows + 1), rng.normal(size=num_rows)
     rho = np.exp(rng.normal(size=num_rows))
     discount = np.full(num_rows, 0.9)
@@ -131,7 +131,7 @@ def test_a_trace_of_two_episodes_is_two_traces(ending):
     for whole, a, b in zip(both, one, two, strict=True):
         np.testing.assert_allclose(whole[:first], a, rtol=1e-12)
         np.testing.assert_allclose(whole[first + 1 :], b, rtol=1e-12)
-    assert both[1][first] == 0  # the row that resets teaches nothing
+    assert both[1][first] == 0  # the reset row contributes nothing
 
 
 @pytest.mark.parametrize("seed", range(3))

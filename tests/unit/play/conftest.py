@@ -9,7 +9,7 @@ from tengen.search import PlayConfig
 
 @pytest.fixture
 def make_player(hash_player):
-    """Makes a player of a game without a model."""
+    """Returns a function that makes a player without a model."""
 
     def make(task, backend=None, *, mixed_sizes=False, keeps_tree=False):
         model = dataclasses.replace(
@@ -24,7 +24,7 @@ def make_player(hash_player):
 
 @pytest.fixture
 def type_in(monkeypatch):
-    """Puts lines, or what stands for a terminal, where commands read them."""
+    """Replaces the stdin of commands with lines, or with a fake terminal."""
 
     def put(text):
         stdin = io.StringIO(text) if isinstance(text, str) else text
@@ -35,7 +35,7 @@ def type_in(monkeypatch):
 
 @pytest.fixture
 def give_cores(monkeypatch):
-    """Has the process believe that it has so many cores."""
+    """Makes the process see the given number of cores."""
 
     def give(count):
         monkeypatch.setattr("tengen.run.machine.available_cores", lambda: count)

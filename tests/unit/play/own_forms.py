@@ -1,6 +1,6 @@
-"""Environments whose observations and actions have forms of their own.
+"""Environments with unusual forms of observations and actions.
 
-Each class remembers the actions that it was given, in ``taken``.
+Each class records the actions that it receives in ``taken``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from gymnasium import spaces
 
 
 class Walk(gymnasium.Env):
-    """Shows random numbers, and pays what an action says. Episodes of 3 to 6 steps."""
+    """Random observations; the reward is the sum of the action. 3 to 6 steps."""
 
     taken: ClassVar[list[Any]] = []
     observation_space: Any = spaces.Box(-1.0, 1.0, (4,), np.float32)
@@ -40,7 +40,7 @@ class ManyChoices(Walk):
 
 
 class Numbers(Walk):
-    """Bounds that random weights go beyond."""
+    """Continuous actions with bounds that random weights exceed."""
 
     taken: ClassVar[list[Any]] = []
     action_space = spaces.Box(

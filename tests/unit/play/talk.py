@@ -1,4 +1,4 @@
-"""A session whose lines come one by one, and what it writes."""
+"""A session with input line by line, and its output."""
 
 import threading
 
@@ -6,7 +6,7 @@ from tengen.play.session.session import LineReader
 
 
 class Talk:
-    """An engine of a protocol, and the two ends of its session."""
+    """An engine of a protocol with both ends of its session."""
 
     def __init__(self, engine, commands, player, simulations=8, threads=1, **settings):
         self.text = ""
@@ -25,12 +25,12 @@ class Talk:
         )
 
     def say(self, chunk):
-        """Sends bytes; nothing ends the input."""
+        """Sends bytes; an empty chunk ends the input."""
         self._chunks.append(chunk)
         self._given.release()
 
     def when_written(self, words, *chunks):
-        """Sends bytes as soon as the engine has written some words."""
+        """Sends chunks as soon as the engine has written ``words``."""
 
         def wait():
             with self.is_written:

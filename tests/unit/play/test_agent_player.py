@@ -1,4 +1,4 @@
-"""Agents of environments: ``tengen.load``, ``reset`` and ``act``."""
+"""Agents for environments: ``tengen.load``, ``reset`` and ``act``."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def load(run, task):
     ],
 )
 def test_a_player_acts_as_eval_does(tmp_path, publish_agent, name, kind, settings):
-    """Step by step: memory, last step, and the forms of observations and actions."""
+    """Compares each step, with memory, the previous step, and all observation forms."""
     task, walk = f"{MODULE}:{name}", getattr(own_forms, name)
     run = publish_agent(tmp_path / "run", task, kind, **settings)
 
@@ -69,7 +69,7 @@ def test_a_player_acts_as_eval_does(tmp_path, publish_agent, name, kind, setting
     for ours, theirs in zip(walk.taken, evaluated, strict=True):
         assert np.array_equal(ours, theirs)
     assert returns == pytest.approx(report.returns)
-    # Weights whose actions never change would show nothing.
+    # If the weights always chose the same action, the test would prove nothing.
     assert len({str(action) for action in evaluated}) > 1
 
 
@@ -88,7 +88,7 @@ def test_the_forms_of_actions(tmp_path, publish_agent):
     assert own_forms.ManyChoices.action_space.contains(choices)
     assert numbers.shape == (2, 1)
     assert own_forms.Numbers.action_space.contains(numbers)
-    # At least one of them had to be brought within its bounds.
+    # At least one number was clipped to its bounds.
     assert {-0.5, 0.5, 0.0, 2.0} & set(numbers.ravel().tolist())
 
 
@@ -100,7 +100,7 @@ def test_memory_is_that_of_one_episode(tmp_path, publish_agent):
         first = [player.act(one).tolist() for one in seen]
         player.reset()
         assert [player.act(one).tolist() for one in seen] == first
-        # It remembers: the same again gives others.
+        # Without a reset, the memory changes the actions.
         assert [player.act(one).tolist() for one in seen] != first
     with load(run, task) as player:
         assert [player.act(one).tolist() for one in seen] == first
@@ -174,7 +174,7 @@ def test_what_is_refused(tmp_path, publish_agent):
         tengen.load(run.path, task="o:E")
     with refused(UsageError, "play ("):
         tengen.load(run.path, PlayConfig(), task=task)
-    # An environment whose actions are no longer those of the model.
+    # An environment whose action space no longer matches the model's.
     folder, task = run.models.entry(0), f"{MODULE}:ManyChoices"
     meta = folder / "meta.json"
     meta.write_text(meta.read_text().replace(f"{MODULE}:Walk", task))

@@ -1,4 +1,4 @@
-"""What a search found, in a notebook and in a terminal."""
+"""Analyses displayed in a notebook and in a terminal."""
 
 import dataclasses
 import pickle

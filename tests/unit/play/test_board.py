@@ -68,8 +68,8 @@ def test_every_action_is_read_as_it_is_written(task):
         assert board.read(board.write(action)) == action
 
 
-# What is read as the middle of a board of nine, column e and the fifth row from below;
-# and what is no cell or column of a board.
+# Texts parsed as the centre of a 9x9 board, column e and the fifth row from the bottom,
+# and texts that name no cell or column.
 READ = {
     ("gomoku/9", 40): ["e5", "E5", " e 5 ", "e,5", "5 5", "5,5", "05 5"],
     ("gomoku/9", None): [
@@ -109,7 +109,7 @@ def test_go_has_no_column_i():
 
 
 class PassGame:
-    """Only what a board of cells and a pass asks for."""
+    """The minimum that a board of cells with a pass needs."""
 
     name = "passing"
     policy_layout = "cells_and_pass"
@@ -126,7 +126,7 @@ def test_a_pass():
 
 
 class OddGame:
-    """A game whose actions lie nowhere on its board."""
+    """A game whose actions are not positions on its board."""
 
     name = "odd"
     policy_layout = "flat"

@@ -1,4 +1,4 @@
-"""Books of balanced openings: how they are found, and where they are played."""
+"""Books of balanced openings: how they are found, and where they are used."""
 
 import json
 
@@ -44,7 +44,7 @@ def test_openings_are_balanced_and_no_two_are_the_same_position(make_player):
     assert len(set(keys)) == len(keys)
     assert find(make_player("connect4")) == found
     assert find(make_player("connect4"), seed=1) != found
-    # Those that are not balanced were there, and were left out.
+    # Unbalanced openings exist and were left out.
     wider = find(make_player("connect4"), within=1.0, num_openings=30)
     assert any(abs(one.value_to_play) > 0.2 for one in wider)
 
@@ -52,7 +52,7 @@ def test_openings_are_balanced_and_no_two_are_the_same_position(make_player):
 def test_openings_that_are_not_there_are_told(make_player):
     with refused(RunError, "openings (20)"):
         find(make_player("connect4"), num_plies=1, num_openings=20)
-    # Every line of so many plies is over.
+    # Every line of this length has ended.
     with refused(RunError, "openings (2)"):
         find(make_player("tictactoe"), num_plies=9, num_openings=2)
 
@@ -104,7 +104,7 @@ def test_a_match_plays_each_opening_by_both_sides(book_file):
     assert played[::2] == played[1::2]
     assert sorted(played[::2]) == sorted(book.openings)
     assert openings(28, 0)[14:] == played
-    # Random plies come behind them.
+    # Random plies follow the opening.
     longer = openings(14, 0, opening_plies=2)
     assert [moves[:2] for moves in longer] == played
     assert {len(moves) for moves in longer} == {4}
@@ -170,7 +170,7 @@ def test_a_run_keeps_a_copy_of_its_book(book_file, tmp_path):
     book = read_book(book_file, GAME)
     assert read_config(run).agent.book == book.digest
     assert run_book(read_config(run), run) == book
-    # The next call finds it by its digest.
+    # The next call finds the book by its digest.
     train(out, "agent.rating.book=true")
     assert run_book(read_config(run), run) == book
     (out / "books" / f"{book.digest}.json").write_text("{}")

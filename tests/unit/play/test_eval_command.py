@@ -1,4 +1,4 @@
-"""``tengen eval``: the command, its numbers, and what it refuses."""
+"""``tengen eval``: the report, and the arguments that it refuses."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def evaluate(capsys):
 
 
 def test_the_report(tmp_path, publish_agent, evaluate):
-    """Every step gives 1, and ten of them are an episode."""
+    """Every step has reward 1, and an episode has ten steps."""
     task = "tests.environments:Plain"
     run = publish_agent(tmp_path / "run", task, numbers=(3, 17))
     report = evaluate(run.path, "--episodes", 5, "--seed", 2, "--task", task)
@@ -137,7 +137,7 @@ def test_it_tells_how_far_it_is(tmp_path, publish_agent, monkeypatch):
 
 
 def refused(capsys, named, *words, code=2):
-    """Runs a command that fails in one line, which has some words."""
+    """Runs a command that must fail with one line containing ``named``."""
     assert cli.main(["eval", *map(str, words)]) == code
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -181,7 +181,7 @@ def test_what_is_no_model_of_an_environment_that_was_typed(
 @pytest.mark.parametrize(
     ("name", "words", "named"),
     [
-        # Of sixteen copies the first plays two of them.
+        # Of sixteen copies, the first plays two episodes.
         ("Raising", ["--episodes", 17], "ValueError: step 15 of this"),
         ("NotFinite", ["--episodes", 17], "observation (nan) of {task} (copy 0)"),
         ("Hanging", ["--step-timeout", 0.3], "environment ({task}) hangs in step"),

@@ -1,4 +1,4 @@
-"""``tengen eval --video``: films beside the same score, and what is refused."""
+"""``tengen eval --video``: films, an unchanged score, and the errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MODULE = "tests.environments"
 
 @pytest.fixture(autouse=True)
 def gif(monkeypatch):
-    """Has all machines write the same."""
+    """Makes all machines write GIFs."""
     monkeypatch.setattr("tengen.evaluation.episodes.film.choose_format", Gif)
 
 
@@ -50,7 +50,8 @@ def test_a_score_is_the_same_with_films(tmp_path, publish_agent, evaluate, task)
         assert film["episode"] == i
         assert film["path"] == str(tmp_path / "films" / f"episode-{i}.gif")
         assert film["steps"] == length
-        # Before the first step and after each; of 60 a second half of them.
+        # One frame before the first step and one after each step; at 60 steps per
+        # second, half as many.
         expected = 1 + length if task[0] != "t" else 1 + (length + 1) // 2
         assert film["pictures"] == expected
         assert Image.open(film["path"]).format == "GIF"

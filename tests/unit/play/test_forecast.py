@@ -1,4 +1,4 @@
-"""What the auxiliary heads say of the end of a game, averaged over the symmetries."""
+"""Predictions of the auxiliary heads, averaged over the symmetries."""
 
 import dataclasses
 import json
@@ -20,7 +20,7 @@ MOVES = [6, 12, 8, 1, 17]
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory, publish_run):
-    """A run of go/5 whose untrained net has auxiliary heads."""
+    """Returns a run of go/5 whose untrained network has auxiliary heads."""
     path = tmp_path_factory.mktemp("runs") / "go"
     return publish_run(path, "go/5", auxiliary=True, exports=False)
 
@@ -40,7 +40,7 @@ def test_the_mean_over_the_symmetries(run, forecaster):
     game = games.make("go/5")
     owners, chances = np.zeros(25), []
     for symmetry in range(8):
-        # The position played on a turned board, cell by cell turned back.
+        # Evaluates the position on a transformed board and maps the cells back.
         state = game.new_state()
         for move in turned(MOVES, symmetry):
             state.apply(move)
@@ -65,7 +65,7 @@ def test_the_mean_over_the_symmetries(run, forecaster):
 
 
 def test_the_lead_is_that_of_its_head(run, tmp_path):
-    """Of a network that has one, whatever the score."""
+    """If the network has a lead head, its output is used, not the score's."""
     model = run.models.entry(0)
     copy = shutil.copytree(model, tmp_path / "model")
     head = load_head(model).head.net
@@ -118,7 +118,7 @@ def test_players_with_and_without_such_heads(run, tmp_path, publish_run, make_pl
 
 @pytest.mark.parametrize("board", ["4", "3x5", "5x3"])
 def test_a_smaller_board_in_the_corner_of_the_planes(tmp_path, publish_run, board):
-    """The mean over the turned positions of the small board, cut out of the planes."""
+    """Averages over the symmetries of the small board, cut out of the planes."""
     run = publish_run(
         tmp_path / "go", "go/5", auxiliary=True, mixed_sizes=True, exports=False
     )

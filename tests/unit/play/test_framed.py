@@ -1,4 +1,4 @@
-"""Smaller boards in the planes of a larger one, held to searches of the core."""
+"""Smaller boards in the planes of a larger one, compared with searches of the core."""
 
 import pytest
 
@@ -13,14 +13,14 @@ from tests.unit.conftest import HashBackend
 
 @pytest.fixture
 def mixed(make_player):
-    """A player of go/5 that was trained for several boards."""
+    """Returns a player of go/5 that was trained on several board sizes."""
     return make_player("go/5", mixed_sizes=True)
 
 
 def test_actions_are_numbered_on_either_board():
     framed = Framed.corner(games.make("go/3x4"), games.make("go/5"))
     assert framed.variant == "go/3x4"
-    # Its lower right point is the third row's fourth; 12 is its pass.
+    # Its lower right point is column 4 of row 3; action 12 is its pass.
     assert framed.to_frame([0, 4, 11, 12, 13, -1]) == [0, 5, 13, 25, -1, -1]
     assert [framed.from_frame(action) for action in (0, 5, 13, 25)] == [0, 4, 11, 12]
     assert str(framed.new_state([11])) == str(_played("go/3x4", [11]))
@@ -34,7 +34,7 @@ def _played(name, moves):
 
 
 def test_a_search_is_that_of_the_variant(mixed):
-    # B2 and C3 of the smaller board, which has five columns less one.
+    # B2 and C3 of the smaller board, in the numbering of five columns.
     player = mixed.playing("go/4/komi=0.5")
     found = player.analyse([9, 6], simulations=40)
     request = _core.SearchRequest()
@@ -81,8 +81,8 @@ def test_planes_are_those_of_the_network(mixed, make_player):
 def test_another_name_of_the_same_board_is_played_with_the_own_planes(make_player):
     own = make_player("go/5")
     shown = own.playing("go/5/nosuicide/planes=minigo")
-    # Black may not fill the last liberty of its two stones by these rules, though it
-    # may by those that the network was trained for.
+    # By these rules Black must not fill the last liberty of its two stones, although
+    # the rules that the network was trained with allow it.
     moves = [0, 2, 25, 6, 25, 5, 25, 11]
     found = shown.analyse(moves, simulations=40)
     assert 1 not in {row.action for row in found.actions}

@@ -1,4 +1,4 @@
-"""Searches that grow slice by slice."""
+"""Searches that grow in slices."""
 
 import contextlib
 import dataclasses
@@ -36,7 +36,7 @@ def test_slices_are_the_whole_search(make_player, task):
         for move in (*moves, *row.variation):
             state.apply(move)
     assert len(seen.actions[0].variation) >= 2
-    # What comes next begins afresh, by the same searcher.
+    # The next analysis starts afresh in the same searcher.
     assert player.analyse(moves, simulations=90) == whole
 
 
@@ -101,7 +101,7 @@ def test_a_model_plays_other_komi(make_player):
     other = player.playing("go/5/komi=0")
     assert other.game.name == "go/5/komi=0"
     assert player.game.name == "go/5"
-    # The planes show the komi, so that the network answers otherwise.
+    # The planes show the komi, so the network's outputs differ.
     assert other.analyse([], 30) == make_player("go/5/komi=0").analyse([], 30)
     assert other.analyse([], 30) != player.analyse([], 30)
     with refused(UsageError, "game (go/6)"):

@@ -1,4 +1,4 @@
-"""Real models from disk: by run, by number and by directory."""
+"""Loading real models by run, by number and by directory."""
 
 import json
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.precision
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory, publish_run):
-    """A run of tic-tac-toe with untrained models 3 and 17."""
+    """Returns a run of tic-tac-toe with untrained models 3 and 17."""
     return publish_run(tmp_path_factory.mktemp("runs") / "ttt", "tictactoe", (3, 17))
 
 
@@ -97,7 +97,7 @@ def test_a_model_plays_as_its_run_says(tmp_path, publish_run, capsys):
         assert cli.main([*match, *words]) == 0
         return json.loads(capsys.readouterr().out.splitlines()[-1])["score_a"]
 
-    # Each side as its own run says, but for what is set.
+    # Each side uses its own run's settings, except those set on the command line.
     assert score_of_a() != 0.5
     as_silent = ("--set", "a.search.cpuct=1.1", "--set", "a.search.lcb_stdevs=0")
     assert score_of_a(*as_silent) == 0.5
@@ -109,7 +109,7 @@ def player_of(run):
 
 
 def test_a_tree_is_kept_by_commands_and_not_by_a_library(tmp_path, publish_run):
-    """Whatever the run says of matches."""
+    """This holds whatever the run's match settings are."""
     run = publish_run(tmp_path / "r", "gomoku/5", play=PlayConfig(), exports=False)
     with tengen.load(run.path) as player:
         fresh = player.analyse([12, 7], 40)
@@ -127,7 +127,7 @@ def test_a_tree_is_kept_by_commands_and_not_by_a_library(tmp_path, publish_run):
 def test_a_precision_of_the_trunk(run, precision):
     play = PlayConfig(precision=precision)
     found = open_player(f"{run.path}@17", play=play).backend.precision
-    # The model has no int8 graph, and plays in the precision of its float parts.
+    # The model has no int8 graph, so it plays in the precision of its float parts.
     is_wide = precision in ("run", "fp32") or "bf16" not in supported_precisions()
     assert found == ("fp32" if is_wide else "bf16")
 
@@ -175,7 +175,7 @@ def test_a_setting_that_is_refused_is_one_line(run, capsys, command, setting, me
 
 @pytest.fixture
 def gpus(monkeypatch):
-    """Two GPUs, each the CPU; the words that were asked for."""
+    """Simulates two GPUs with the CPU; returns the device names requested."""
     asked = []
 
     def make(word):

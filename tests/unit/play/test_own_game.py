@@ -1,4 +1,4 @@
-"""Hex of examples/own_game.py, played as anyone's own game is."""
+"""Hex from examples/own_game.py, played as a user's own game."""
 
 import json
 import sys
@@ -10,7 +10,7 @@ from tengen import cli
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
-# The person is X and walks from top to bottom, wherever the opponent plays.
+# The person plays X from top to bottom and ignores the opponent's moves.
 WALK = ("c5", "c4", "c3", "c2", "c1")
 
 
@@ -22,7 +22,7 @@ def run(tmp_path, publish_run, monkeypatch):
 
 
 def joined(moves):
-    """Whether X, who has the even plies, joins top and bottom; by the game itself."""
+    """Returns whether the game has ended, and whether X (even plies) is connected."""
     from own_game import Hex
 
     game = Hex()
@@ -34,7 +34,7 @@ def joined(moves):
 
 
 def test_a_scripted_game_on_the_terminal(run, type_in, capsys):
-    # Every cell is tried: those taken by then are refused with a line each.
+    # Every cell is tried; each occupied cell is refused with one line.
     cells = [f"{column}{row}" for column in "abcde" for row in range(1, 6)]
     script = "\n".join([*WALK, *cells, "quit"]) + "\n"
     type_in(script)

@@ -33,7 +33,7 @@ def test_the_same_question_has_the_same_answer(make_player):
     first, second = make_player("connect4"), make_player("connect4")
     asked = ([3, 3, 2], 80, 5)
     answer = first.analyse(*asked)
-    first.analyse([0, 1], 30)  # what was asked before does not matter
+    first.analyse([0, 1], 30)  # earlier queries do not matter
     assert first.analyse(*asked) == answer == second.analyse(*asked)
     assert first.choose(*asked) == answer.best_action
 
@@ -48,7 +48,7 @@ def test_what_moves_leave_of_a_tree_counts(make_player, four_cores, threads):
         found = search.analysis(2)
     assert found.num_simulations >= 500
     line = found.actions[0].variation
-    # Two moves on, more than was asked for is there; a move back nothing is.
+    # Two moves later, the tree has more than requested; one move back, nothing is left.
     later = player.analyse(line, 1, threads=threads)
     assert later.num_simulations > 1
     assert sum(row.visits for row in later.actions) == later.num_simulations
@@ -76,7 +76,7 @@ def test_a_whole_game_has_legal_moves(make_player, keeps_tree):
 
 
 def test_a_win_at_hand_is_taken_and_proven(make_player):
-    # X has a row of two on top and is to move: x x . / o o . / . . .
+    # X has two in a row on top and is to move: x x . / o o . / . . .
     player = make_player("tictactoe")
     analysis = player.analyse([0, 3, 1, 4], simulations=64)
     assert analysis.best_action == 2
@@ -123,7 +123,7 @@ def test_threads_share_one_search(make_player, four_cores, threads):
         assert sum(row.visits for row in analysis.actions) == simulations
         assert analysis.num_simulations == simulations
     assert player.analyse([3, 3], 100) == make_player("connect4").analyse([3, 3], 100)
-    # X has a row of two on top and is to move: x x . / o o . / . . .
+    # X has two in a row on top and is to move: x x . / o o . / . . .
     player = make_player("tictactoe")
     assert player.choose([0, 3, 1, 4], simulations=200, threads=threads) == 2
 
@@ -144,7 +144,7 @@ def test_a_closed_player_says_so(make_player):
 
 
 class FailsOnce:
-    """Breaks in the middle of the first search."""
+    """Fails in the middle of the first search."""
 
     def __init__(self, backend):
         self.backend = backend

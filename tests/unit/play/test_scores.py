@@ -1,4 +1,4 @@
-"""Scores in play: what analysis shows, and models that have none."""
+"""Scores in analyses, and models without score heads."""
 
 import dataclasses
 import json
@@ -17,14 +17,14 @@ COUNTS = SearchConfig(score_weight=0.4)
 
 @pytest.fixture(scope="module")
 def scored(tmp_path_factory, publish_run):
-    """A run of Go whose untrained models estimate the score."""
+    """Returns a run of Go whose untrained models estimate the score."""
     path = tmp_path_factory.mktemp("runs") / "scored"
     return publish_run(path, "go/5", (0, 1), auxiliary=True, exports=False)
 
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory, publish_run):
-    """A run of Go whose untrained model does not."""
+    """Returns a run of Go whose untrained model does not estimate the score."""
     return publish_run(tmp_path_factory.mktemp("runs") / "plain", "go/5", exports=False)
 
 
@@ -43,7 +43,7 @@ def test_analysis_has_scores_where_the_model_has(scored, plain):
             assert (action.score_to_play is None) is (action.visits == 0)
         mean = sum(a.visits * a.score_to_play for a in found.actions if a.visits)
         own = found.score_to_play * (found.num_simulations + 1) - mean
-        assert abs(own) <= 45  # the network's, of the root itself
+        assert abs(own) <= 45  # the network's own estimate for the root
     with tengen.load(str(plain.path)) as player:
         found = player.analyse(moves, simulations=40)
     assert found.score_to_play is None

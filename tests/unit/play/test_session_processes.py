@@ -1,4 +1,4 @@
-"""``tengen gtp`` and ``tengen gomocup`` as processes: in matches, and as they end."""
+"""``tengen gtp`` and ``tengen gomocup`` as processes: in matches, and at exit."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from tengen.evaluation.engines.gomocup import GomocupEngine
 from tengen.evaluation.engines.process import EngineRefusal
 from tests.refusals import refused
 
-# Debian keeps games where the PATH of root does not look.
+# Debian installs games in a folder outside root's PATH.
 GNUGO = shutil.which("gnugo", path=os.environ.get("PATH", "") + ":/usr/games")
 RULES = "--chinese-rules --positional-superko --allow-suicide --capture-all-dead"
 TASKS = {"gtp": "go/5", "gomocup": "gomoku/6"}
@@ -22,7 +22,7 @@ TASKS = {"gtp": "go/5", "gomocup": "gomoku/6"}
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory, publish_run):
-    """For each protocol a run with an untrained model."""
+    """Returns a run with an untrained model for each protocol."""
     folder = tmp_path_factory.mktemp("runs")
     return {name: publish_run(folder / name, TASKS[name]).path for name in TASKS}
 
@@ -32,19 +32,19 @@ def command(protocol, run, *words):
 
 
 def match(capsys, *words):
-    """Returns the report of a match."""
+    """Returns the JSON report of a match."""
     assert cli.main(["match", *map(str, words), "--json"]) == 0
     return json.loads(capsys.readouterr().out.splitlines()[-1])
 
 
 @pytest.mark.parametrize("protocol", TASKS)
 def test_a_match_against_its_own_process(runs, capsys, protocol):
-    # Two threads in one tree do not think alike twice.
+    # Two threads in one tree are not deterministic.
     few = ["--simulations", "4", "--threads", "1"]
     own = command(protocol, runs[protocol], *few)
     words = [runs[protocol], f"{protocol}:{own}", "--games", "2", *few]
     report = match(capsys, *words)
-    # The same player on both sides: what one colour wins, it wins twice.
+    # The same player on both sides, so the same colour wins both games.
     assert report["score_a"] == 0.5
     seen = report["engines"]["b"]
     assert seen["num_illegal"] == seen.get("num_disagreements", 0) == 0
@@ -92,7 +92,7 @@ def test_a_process_ends_while_it_thinks(runs, last):
         written, errors = process.communicate(last, timeout=900)
     assert process.returncode == 0
     assert errors == b""
-    # END has no answer; the end of the input has what was found.
+    # END gets no response; at the end of input, the current best move is written.
     assert (b"," in written) == (last == b"")
 
 

@@ -1,9 +1,9 @@
-"""``tengen play`` on a terminal: what is typed, what is shown, and the moves by then.
+"""``tengen play`` on a terminal: typed lines, the output, and the resulting moves.
 
-In the dialogues a line is what is typed, some of what is then shown, and the moves of
-the game afterwards. ``nothing`` is shown nothing, and ``!`` comes before all of one
-line. The first line says what a dialogue shows, and in brackets the game, if it is not
-tic-tac-toe, or ``second`` where the opponent begins.
+A line of a dialogue is the typed text, part of the output that follows, and the moves
+of the game afterwards. ``nothing`` means no output, and ``!`` precedes a complete
+output line. The first line says what the dialogue shows, with the game in brackets if
+it is not tic-tac-toe, or ``second`` if the opponent starts.
 """
 
 import io
@@ -90,7 +90,7 @@ new                | first plays a3 | 0
 
 
 class FirstLegal:
-    """Plays the first legal action, sure that it wins."""
+    """Plays the first legal action, with a value of certain victory."""
 
     name = "first"
 
@@ -117,7 +117,7 @@ class FirstLegal:
 
 
 def sit(opponent=None, first=True, simulations=7):
-    """Sits down at a board; returns the session, and what it shows."""
+    """Starts a session; returns the session and the list of its output."""
     opponent, shown = opponent or FirstLegal(games.make("tictactoe")), []
     session = Session(
         opponent, shown.append, simulations=simulations, person_is_first=first
@@ -167,7 +167,7 @@ def test_the_last_stone_is_marked():
 
 
 class TwoMovesEach:
-    """Six cells, taken two at a time by each player in turn; a draw."""
+    """Six cells; the players alternately take two at a time; always a draw."""
 
     num_actions = max_plies = 6
 
@@ -200,7 +200,7 @@ def test_who_is_to_move_moves_again():
     session, shown = sit(FirstLegal(PythonGame(TwoMovesEach(), "two moves each")))
     session.feed("1")
     assert session.moves == [1]
-    assert "taken (1,)" in shown[-1]  # the board, for the person's second move
+    assert "taken (1,)" in shown[-1]  # the board before the person's second move
     session.feed("2")
     assert session.moves == [1, 2, 0, 3]
     assert "taken (1, 2, 0)" in shown[-3]
@@ -270,7 +270,7 @@ def test_value_bar(value, text):
 
 @pytest.fixture
 def piped(type_in, capsys):
-    """Runs ``tengen play`` with lines on stdin, or with what stands for stdin."""
+    """Runs ``tengen play`` with the given stdin."""
 
     def run(text, *words):
         type_in(text)

@@ -1,9 +1,8 @@
-"""What an agent scores by ``tengen eval`` is what the same weights return in training.
+"""An agent's score in ``tengen eval`` equals its return in training.
 
-SEED RL #41: a model that was loaded scored less, as what training told the network, the
-memory, the last action and the last reward, was told otherwise. Here the actor of
-training and the evaluation play the same episodes; both take the best action, so that
-each return must be the same.
+SEED RL #41: a loaded model scored less, because evaluation passed the memory, the last
+action and the last reward to the network differently than training. Here the training
+actor and the evaluation play the same episodes greedily, so each return must be equal.
 """
 
 import numpy as np
@@ -35,7 +34,7 @@ CASES = [
 
 
 class Best:
-    """An agent that acts in training as it does where it is scored."""
+    """An agent that acts greedily in training, as in evaluation."""
 
     def __init__(self, agent):
         self._agent = agent
@@ -82,6 +81,6 @@ def test_eval_returns_what_training_does(kind, name, settings, tmp_path, publish
     again = envs.make(task, 1, 7)
     report = play_episodes(again, agent, model.backend, NUM_EPISODES, model="run")
     assert trained == pytest.approx(report.returns)
-    # Weights whose actions never change would show nothing.
+    # If the weights always chose the same action, the test would prove nothing.
     each = np.array(report.returns) / np.array(report.lengths)
     assert len(set(each.round(6).tolist())) > 1

@@ -1,4 +1,4 @@
-"""A model that names a program as its task: nothing runs but what the user typed."""
+"""A model whose task names a program: only code that the user typed is run."""
 
 import json
 import sys
@@ -13,7 +13,7 @@ from tengen.errors import UsageError
 from tests.refusals import refused
 
 OWN_GAMES = Path(__file__).parents[1] / "games" / "own_games.py"
-# Tic-tac-toe, which a model of the native game plays as well.
+# Tic-tac-toe, which a model of the native game can play as well.
 EVIL = """
 from pathlib import Path
 
@@ -34,7 +34,7 @@ def run(tmp_path_factory, publish_run):
 
 @pytest.fixture
 def model(run):
-    """Makes a directory of the run's genuine model, but for the task."""
+    """Returns a function that changes the task of the run's real model."""
 
     def make(task):
         folder = run.models.entry(0)
@@ -47,7 +47,7 @@ def model(run):
 
 @pytest.fixture
 def marker(tmp_path, monkeypatch, type_in):
-    """What the module ``evil``, here in the working directory, makes when it runs."""
+    """Returns the file that the module ``evil`` creates when it is run."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     type_in("quit\n")
@@ -89,7 +89,7 @@ def test_what_a_model_names_is_not_imported(capsys, model, marker, words):
     for typed in ("other:Game", "evil:TicTacToe"):
         line = f"task ({typed}) must be evil:Game, that of {path}; "
         refused_line(capsys, [*words, "--task", typed], line)
-    # A native game that is typed is none of the program's either.
+    # A typed native game does not run the program either.
     refused_line(capsys, [*words, "--task", "tictactoe"], "evil:Game")
     assert not marker.exists()
 
@@ -120,7 +120,7 @@ def test_the_line_to_type_is_safe_to_copy(capsys, model):
         (["play", "MODEL"], 0),
         (["match", "MODEL", "random", *PLAYING], 0),
         (["match", "MODEL", "MODEL", *PLAYING], 0),
-        # The game is made, and is not Go.
+        # The game is created, but it is not Go.
         (["gtp", "MODEL"], 2),
     ],
     ids=lambda words: "",

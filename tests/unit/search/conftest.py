@@ -1,4 +1,4 @@
-"""The same search twice, native and reference, and a comparison of the trees."""
+"""Native and reference searches of the same positions, compared node by node."""
 
 import math
 import random
@@ -11,7 +11,7 @@ from tests.oracle.search import Proof, ReferenceSearch
 
 
 class Recorded:
-    """A position that knows the moves which led to it."""
+    """A position that records the moves that led to it."""
 
     def __init__(self, state, moves=()):
         self.state = state
@@ -29,7 +29,7 @@ class Recorded:
 
 
 class Twin:
-    """One search of one position, made by both searches with the hash evaluator."""
+    """One search of one position by both implementations, with the hash evaluator."""
 
     def __init__(self, name, moves=(), config=None, then=(), **request):
         self.game = games.make(name)
@@ -78,13 +78,13 @@ class Twin:
         return _core.hash_score(*state.key(), value)
 
     def final_score(self, state):
-        """Of Go, from the moves that the state was reached by."""
+        """Returns the score of a finished game of Go, from its moves; else 0."""
         if self.game.max_score == 0:
             return 0.0
         return _core.GoPosition(self.game.name, state.moves).score()
 
     def check(self):
-        """Asserts that the two trees and results are the same."""
+        """Asserts that both trees and results are equal."""
         native_result, nodes = self.native()
         result, root = self.reference()
         assert tree_difference(nodes, root) == ""
@@ -109,7 +109,7 @@ class Twin:
 
 
 def tree_difference(nodes, root):
-    """Compares node by node; returns the first difference, or an empty text."""
+    """Compares node by node; returns the first difference, or an empty string."""
     queue = [(nodes[0], root, ())]
     for native, node, path in queue:
         differences = [
@@ -129,7 +129,7 @@ def tree_difference(nodes, root):
             for action, prior, visits, value_sum, child in native["edges"]:
                 value = node.child_value(action)
                 if node.child_proof(action) == Proof.LOSS:
-                    value = -math.inf  # how the native search avoids it
+                    value = -math.inf  # the native search excludes lost moves this way
                 near.append((f"prior of {action}", prior, node.prior[action], 0.01))
                 near.append((f"sum of {action}", value_sum, value * visits, visits))
                 if visits != node.children[action].visits:
@@ -144,7 +144,7 @@ def tree_difference(nodes, root):
 
 
 def score_difference(nodes, root):
-    """Compares what a tree that keeps scores knows besides; as `tree_difference`."""
+    """Like `tree_difference`, for the scores that a tree may keep."""
     queue = [(nodes[0], root)]
     for native, node in queue:
         wanted = (node.win_loss_sum, node.score_sum, node.score[0])
@@ -155,7 +155,7 @@ def score_difference(nodes, root):
 
 
 def random_moves(name, num_plies, seed):
-    """Moves to an unfinished position."""
+    """Returns random moves that lead to an unfinished position."""
     rng = random.Random(f"{name} {num_plies} {seed}")
     while True:
         state = games.make(name).new_state()

@@ -1,4 +1,4 @@
-"""Searches that leave actions out, and the standard errors of their values."""
+"""Searches that exclude actions, and the standard errors of their values."""
 
 import math
 
@@ -12,7 +12,7 @@ GAMES = ["tictactoe", "connect4", "gomoku/5", "go/5"]
 
 
 def drawn(name, seed, count):
-    """Some actions that are left out, of both players and for several depths."""
+    """Returns random excluded actions of both players, up to various depths."""
     rng = _core.Rng(seed, 0, 0, 0, purpose=1)
     num_actions = games.make(name).num_actions
     return [
@@ -31,7 +31,7 @@ def test_both_searches_leave_the_same_out(twin, moves_to, name, policy):
 
 
 def nodes_by_path(nodes):
-    """(depth, node) of every node of a native tree."""
+    """Returns (depth, node) for every node of a native tree."""
     depths = {0: 0}
     for index, node in enumerate(nodes):
         for edge in node["edges"]:
@@ -54,7 +54,7 @@ def test_what_is_left_out_is_not_in_the_tree(twin):
             assert not (
                 (player, action) == (out.player, out.action) and depth < out.depth
             )
-    # Deeper, and for the other side, they are moves like any.
+    # Deeper in the tree, and for the other side, the actions are allowed.
     assert (0, 12, 2) in seen
     assert (1, 8, 1) in seen
 

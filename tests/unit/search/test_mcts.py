@@ -13,8 +13,8 @@ PLAYOUTS = 200
 @pytest.mark.parametrize(
     ("name", "moves", "wanted"),
     [
-        ("tictactoe", [0, 3, 1, 4], {2}),  # wins at once
-        ("tictactoe", [0, 4, 1], {2}),  # or else loses at once
+        ("tictactoe", [0, 3, 1, 4], {2}),  # wins immediately
+        ("tictactoe", [0, 4, 1], {2}),  # otherwise loses immediately
         ("connect4", [1, 1, 2, 2, 3, 3], {0, 4}),
         ("connect4", [0, 6, 0, 6, 0], {0}),
     ],
@@ -25,7 +25,7 @@ def test_wins_and_blocks_in_one(name, moves, wanted):
 
 
 def test_wins_in_one_on_a_big_board():
-    # Four in a row, open at both ends, and the first player to move.
+    # Four in a row, open at both ends, with the first player to move.
     moves = [39, 0, 40, 2, 41, 4, 42, 6]
     for seed in range(5):
         assert _core.mcts_choose("gomoku/9", moves, 2000, seed) in {38, 43}
@@ -35,12 +35,12 @@ def test_depends_on_the_seed_and_on_nothing_else():
     chosen = [_core.mcts_choose("gomoku/9", [40], 50, seed) for seed in range(30)]
     again = [_core.mcts_choose("gomoku/9", [40], 50, seed) for seed in range(30)]
     assert chosen == again
-    # Fewer playouts than moves: still no habit of playing the first cells.
+    # Fewer playouts than moves: still no bias towards the first cells.
     assert len(set(chosen)) > 15
 
 
 def play(name, playouts, seed):
-    """One game, ``mcts`` against random; returns mcts's result."""
+    """Returns the result of ``mcts`` against random moves, or against ``mcts``."""
     rng = random.Random(seed)
     state = games.make(name).new_state()
     player, moves = seed % 2, []
@@ -56,7 +56,7 @@ def play(name, playouts, seed):
 
 
 def test_beats_random():
-    # It wins over 95 % of such games: fewer than 30 of 40 is under one in a million.
+    # It wins over 95 % of these games; fewer than 30 of 40 has a chance below 1e-6.
     assert sum(play("connect4", (50, 0), seed) == 1.0 for seed in range(40)) >= 30
 
 

@@ -1,4 +1,4 @@
-"""KataGo's methods of search: by hand, and native against reference on random ones."""
+"""KataGo's search methods: worked examples, and native against reference searches."""
 
 import math
 import random
@@ -29,7 +29,7 @@ class Position:
 
 
 def root_with(priors, children):
-    """A root whose children have (visits, Q) or (visits, Q, mean square)."""
+    """Returns a root whose children have (visits, Q) or (visits, Q, mean square)."""
     root = Node(Position(0), prior=dict(enumerate(priors)))
     for action, (visits, q, *square) in children.items():
         root.children[action] = Node(
@@ -44,8 +44,8 @@ def root_with(priors, children):
 
 def test_stdev_factor_by_hand():
     node = Node(Position(0), visits=4, value_sum=2.0, value_square_sum=2.0)
-    # Mean 0.5 and mean square 0.5. With the prior's two visits and one taken off:
-    # (2 * (0.25 + 0.16) + 4 * 0.5) / 5 - 0.25 = 0.314; its root is 0.560357.
+    # Mean 0.5, mean square 0.5. With the prior's two visits, minus one: (2 * (0.25 +
+    # 0.16) + 4 * 0.5) / 5 - 0.25 = 0.314; its root is 0.560357.
     config = SearchConfig(cpuct_stdev_scale=0.85)
     assert stdev_factor(config, node) == pytest.approx(
         1 + 0.85 * (0.560357 / 0.4 - 1), abs=1e-6
@@ -56,15 +56,15 @@ def test_stdev_factor_by_hand():
         1 + 0.85 * (math.sqrt(0.114) / 0.4 - 1), abs=1e-6
     )
     assert stdev_factor(SearchConfig(), node) == 1
-    # One value has no spread: the prior alone.
+    # A single value has no spread, so the prior alone counts.
     node = Node(Position(0), visits=1, value_sum=0.8, value_square_sum=0.64)
     assert stdev_factor(config, node) == 1
 
 
 def test_forced_action_by_hand():
     root = root_with([0.6, 0.3, 0.1], {0: (8, 0.0), 1: (2, 0.0)})
-    # N = 10, k = 2: owed are sqrt(12) = 3.5 and sqrt(6) = 2.4; the third was not
-    # visited, and is owed nothing.
+    # N = 10, k = 2: the first two moves are owed sqrt(12) = 3.5 and sqrt(6) = 2.4
+    # visits; the third is unvisited and owed none.
     config = SearchConfig(forced_playouts=2.0)
     assert forced_action(config, root) == 1
     assert forced_action(SearchConfig(forced_playouts=1.0), root) is None
@@ -76,10 +76,10 @@ def test_pruning_by_hand():
     root = root_with([0.4, 0.3, 0.2, 0.1], {0: (70, 0.5), 1: (20, 0.3), 2: (9, -0.6)})
     root.children[3] = Node(Position(1), visits=1, value_sum=0.9)
     visits = {0: 70, 1: 20, 2: 9, 3: 1}
-    # The best scores 0.5 + 11 * 0.4 / 71 = 0.56197. The others' visits at that score:
-    # 11 * 0.3 / 0.26197 - 1 = 11.6, 11 * 0.2 / 1.16197 - 1 = 0.9, and less than none.
+    # The best move scores 0.5 + 11 * 0.4 / 71 = 0.56197. Visits of the others for that:
+    # 11 * 0.3 / 0.26197 - 1 = 11.6, 11 * 0.2 / 1.16197 - 1 = 0.9, and below 0.
     assert prune_forced_playouts(root, visits, 11.0) == {0: 70, 1: 12, 2: 0, 3: 0}
-    # With fewer than 64 visits of the best, single visits stay.
+    # If the best move has fewer than 64 visits, single visits remain.
     root.children[0] = Node(Position(1), visits=40, value_sum=-20.0)
     # 0.5 + 11 * 0.4 / 41 = 0.60732: 11 * 0.3 / 0.30732 - 1 = 9.7 and 0.8.
     pruned = prune_forced_playouts(root, {**visits, 0: 40}, 11.0)
@@ -95,27 +95,27 @@ def test_lower_bound_by_hand():
     # Variance 0.5 - 0.25 and 1 / (8 + 1).
     bound = 0.5 - 3 * math.sqrt((0.25 + 1 / 9) / 2)
     assert lower_bound(0.5, 0.5, 2, 3.0) == pytest.approx(bound)
-    # Many like values: the mean is certain.
+    # With many similar values, the mean is certain.
     assert lower_bound(0.5, 0.25, 10_000, 5.0) == pytest.approx(0.5, abs=1e-3)
 
 
 def test_best_by_lower_bound():
     config = SearchConfig(lcb_stdevs=5.0)
-    # Less visited and surely better; the third was visited too little to count.
+    # The second has fewer visits but is surely better; the third has too few to count.
     root = root_with(
         [0.5, 0.3, 0.2],
         {0: (100, 0.1, 0.1), 1: (60, 0.5, 0.5), 2: (14, 0.9, 0.9)},
     )
     assert best_by_lower_bound(config, root) == 1
     assert best_by_lower_bound(SearchConfig(lcb_stdevs=1e6), root) == 0
-    root.children[1].proof = Proof.WIN  # of the opponent
+    root.children[1].proof = Proof.WIN  # a win for the opponent
     assert best_by_lower_bound(config, root) == 0
     root.children[0].proof = root.children[2].proof = Proof.WIN
     assert best_by_lower_bound(config, root) is None
 
 
 def test_the_bound_of_a_settled_action_is_its_value():
-    # 0.05 less 5 standard errors of 0.07 is less than a draw for certain.
+    # 0.05 minus 5 standard errors of 0.07 is less than a certain draw.
     root = root_with([0.5, 0.5], {0: (100, 0.05, 0.5), 1: (20, 0.0, 0.9)})
     config = SearchConfig(lcb_stdevs=5.0)
     assert best_by_lower_bound(config, root) == 0
@@ -124,7 +124,7 @@ def test_the_bound_of_a_settled_action_is_its_value():
 
 
 def test_noise_shares_by_hand():
-    # Above 0.01 priors count as 0.01: logs -4.605, -4.605, -6.908, mean -5.373.
+    # Priors above 0.01 count as 0.01: logs -4.605, -4.605, -6.908, mean -5.373.
     assert noise_shares([0.9, 0.099, 0.001]) == pytest.approx([5 / 12, 5 / 12, 1 / 6])
     assert noise_shares([0.25] * 4) == [0.25] * 4
     assert sum(noise_shares([0.5, 0.3, 1e-3, 1e-9, 0.0])) == pytest.approx(1)
@@ -138,7 +138,7 @@ def test_shaped_noise_follows_its_shares():
         node = root_with(priors, {})
         add_root_noise(config, node, _core.Rng(1, 0, game, 0, 2))
         total = [a + b for a, b in zip(total, node.prior.values(), strict=True)]
-    # The standard deviation of these means is under 0.008.
+    # The standard deviation of each mean is under 0.008.
     mean = [x / 400 for x in total]
     assert mean == pytest.approx(noise_shares(priors), abs=0.04)
 

@@ -1,4 +1,4 @@
-"""The native search by minigo builds the reference's trees, node by node."""
+"""The native minigo search builds the same trees as the reference, node by node."""
 
 import math
 import random
@@ -15,7 +15,7 @@ NAMES = ("tictactoe", "connect4", "gomoku/7", "go/5/nosuicide")
 
 
 class MinigoTwin:
-    """Searches of one game by both, with the hash evaluator."""
+    """Native and reference searches of one game, with the hash evaluator."""
 
     def __init__(
         self, name, config, moves=(), *, clears=False, may_pass=True, **request
@@ -37,7 +37,7 @@ class MinigoTwin:
         return _core.hash_evaluate(*state.key(), self.game.num_actions)
 
     def play(self, action):
-        """Plays a move, and has the reference search what comes after it."""
+        """Plays a move and has the reference search the resulting position."""
         self.search.play(action)
         request = dict(self.request)
         if self.clears:
@@ -48,7 +48,7 @@ class MinigoTwin:
             self.result = self.search.search(self.state, **request)
 
     def check(self):
-        """Asserts that the native search of the last position is the same."""
+        """Asserts that the native search of the current position is equal."""
         request = _core.SearchRequest()
         for key, value in self.request.items():
             setattr(request, key, value)
@@ -80,7 +80,7 @@ class MinigoTwin:
 
 
 def tree_difference(nodes, root):
-    """Compares node by node; returns the first difference, or an empty text."""
+    """Compares node by node; returns the first difference, or an empty string."""
     queue = [(nodes[0], root, ())]
     for native, node, path in queue:
         exact = [
@@ -131,7 +131,7 @@ def test_one_position(moves_to, name, num_simulations, num_leaves):
 @pytest.mark.parametrize("num_leaves", [1, 4])
 @pytest.mark.parametrize("name", [*NAMES, "go/7/nosuicide"])
 def test_a_game(name, num_leaves, clears):
-    """The tree goes from move to move, or its visits are made again."""
+    """The tree is reused between moves, or its visits are repeated from scratch."""
     twin = MinigoTwin(
         name,
         minigo(num_leaves),
@@ -146,7 +146,7 @@ def test_a_game(name, num_leaves, clears):
             assert twin.check().num_simulations >= 24
             num_checked += 1
         legal = twin.state.legal_actions()
-        # Also what the search did not look at.
+        # Sometimes plays a move that the search has not visited.
         is_best = rng.random() < 0.6
         twin.play(twin.result.best_action if is_best else rng.choice(legal))
         if twin.state.is_terminal():
@@ -158,18 +158,18 @@ def test_a_game(name, num_leaves, clears):
 
 @pytest.mark.parametrize("num_leaves", [1, 4])
 def test_the_end_of_a_game_of_go(num_leaves):
-    """Two passes end it: leaves are finished games, some several times in a batch."""
+    """Two passes end the game; a batch may reach a finished game several times."""
     name = "go/5/nosuicide"
     twin = MinigoTwin(name, minigo(num_leaves), num_simulations=150)
     twin.play(8)
     twin.play(25)
     found = twin.check()
     ended = next(a for a in found.actions if a.action == 25)
-    assert ended.visits > 90  # Black has all the board
+    assert ended.visits > 90  # Black owns the complete board
 
 
 def test_many_leaves_of_a_narrow_tree(moves_to):
-    """Fewer moves than leaves: most descents of a batch come to nodes that wait."""
+    """With fewer moves than leaves, most descents of a batch reach pending nodes."""
     moves = moves_to("tictactoe", 6, 2)
     for num_leaves in (8, 64):
         twin = MinigoTwin("tictactoe", minigo(num_leaves), moves, num_simulations=60)
@@ -213,7 +213,7 @@ def test_nobody_passes_where_another_move_is_legal():
         assert 9 not in node.children or list(node.prior) == [9]
         nodes += node.children.values()
     assert len(nodes) > 40
-    # The pass has its prior and its part of the noise, as if it were allowed.
+    # The forbidden pass has a prior and a share of the noise, as if it were allowed.
     for barred, free in zip(twins[:2], twins[2:], strict=True):
         assert barred.search.root.prior == free.search.root.prior
     assert twins[0].search.root.prior[9] != twins[1].search.root.prior[9]
@@ -238,7 +238,7 @@ def test_simulations_come_on_top_of_what_is_kept():
 
 
 def test_pruning_leaves_what_the_value_justifies():
-    """By the formula, from the search's own numbers; noise makes visits to take off."""
+    """Checks pruned visits against the formula; root noise creates visits to prune."""
     num_pruned = 0
     for game in range(8):
         config = minigo(4, noise_weight=0.5, minigo_noise_alpha=0.1)
@@ -258,7 +258,6 @@ def test_pruning_leaves_what_the_value_justifies():
 
 
 def test_the_reference_by_hand():
-    """Three simulations."""
     search = ReferenceMinigo(
         minigo(1), lambda state: ([0.0] * 9, 0.2 if state.ply else 0.5)
     )
@@ -279,7 +278,7 @@ def test_the_reference_by_hand():
 
 
 def test_virtual_losses_spread_a_batch():
-    """One leaf after the other goes deep where four at once go wide."""
+    """Sixteen leaves per batch spread over more root moves than one leaf does."""
     widths = []
     for num_leaves in (1, 16):
         twin = MinigoTwin("gomoku/7", minigo(num_leaves), num_simulations=64)

@@ -1,4 +1,4 @@
-"""The native search builds the reference's trees, node by node."""
+"""The native search builds the same trees as the reference, node by node."""
 
 import random
 from pathlib import Path
@@ -114,7 +114,7 @@ def test_settings(twin, moves_to, settings):
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("name", ["tictactoe", "connect4", "gomoku/9"])
 def test_reuse(twin, name, policy, explore):
-    # Follows the search's own moves, then one that it may not have looked at.
+    # Follows the search's own moves, then a random one that may be unvisited.
     game = twin(name, config=SearchConfig(policy=policy), explore=explore)
     for _ in range(3):
         game.then.append(game.check().best_action)
@@ -134,7 +134,7 @@ def test_reuse_counts_what_is_kept():
     second, nodes = _core.hash_search(
         "connect4", [], native, request, [first.best_action]
     )
-    kept = best[2] - 1  # the first of the edge's visits evaluated the child itself
+    kept = best[2] - 1  # the first of the edge's visits is the child's own evaluation
     assert 10 < kept < 100
     assert second.num_simulations == 100 - kept
     assert nodes[0]["visits"] == 101
@@ -152,7 +152,7 @@ def test_a_game_in_python(
         "own_game:Hex",
         moves[:num_plies],
         SearchConfig(policy=policy),
-        then=moves[num_plies:],  # a second search, on the subtree that is left
+        then=moves[num_plies:],  # a second search, on the remaining subtree
         num_simulations=num_simulations,
         explore=explore,
         seed=3,

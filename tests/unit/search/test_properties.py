@@ -1,4 +1,4 @@
-"""What holds for every search, native and reference alike."""
+"""Properties of every search, native and reference."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from tests.refusals import refused
 POLICIES = ("puct", "gumbel")
 
 
-# The second player is to move: at a row of two or three, which it has to block.
+# The second player is to move and must block a row of two or three.
 BLOCKS = [
     ("tictactoe", [0, 4, 1], 2),
     ("connect4", [0, 5, 0, 5, 0], 0),
@@ -24,7 +24,7 @@ BLOCKS = [
     [
         ("tictactoe", [0, 3, 1, 4], {2}, 20),
         ("connect4", [1, 1, 2, 2, 3, 3], {0, 4}, 30),
-        # Two beside each other on the bottom row, open at both ends.
+        # Two stones side by side on the bottom row, open at both ends.
         ("connect4", [2, 6, 3, 3], {1, 4}, 3000),
         # A fork: three corners.
         ("tictactoe", [0, 4, 8, 6], {2}, 600),
@@ -58,7 +58,7 @@ def test_block_or_lose(twin, name, moves, block):
     assert search.state().to_play == 1
     result, _ = search.native()
     assert result.best_action == block
-    # Moves that were seen to lose are no training target.
+    # Moves proven lost are excluded from the training target.
     lost = [a for a in result.actions if a.proof == Proof.LOSS]
     assert lost
     assert all(a.policy == 0.0 for a in lost)
@@ -77,8 +77,8 @@ def test_gumbel_blocks(twin, name, moves, block):
 
 @pytest.mark.parametrize("moves", [[4, 0, 8], [0, 4, 8], [0, 4, 1]])
 def test_tictactoe_is_proven_a_draw(twin, moves):
-    # The evaluator knows nothing of the game: the search alone settles it. (From the
-    # start it takes millions of simulations: they go on visiting drawn moves.)
+    # The search alone proves the result, as the evaluator does not know the game. (From
+    # the empty board, that takes millions of simulations: they revisit drawn moves.)
     config = SearchConfig(cpuct=4.0)
     result, _ = twin("tictactoe", moves, config, num_simulations=20000).native()
     assert result.proof == Proof.DRAW
@@ -137,8 +137,8 @@ def test_noise_is_off_unless_exploring(twin):
 
 
 def test_noise_draws_differ_by_ply(twin):
-    # The same draw at every root would be no exploration. With weight 1 the prior is
-    # the noise itself; all six positions have seven moves.
+    # With the same noise at every root, nothing would be explored. With weight 1 the
+    # prior equals the noise; all six positions have seven moves.
     config = SearchConfig(noise_weight=1.0)
     priors = set()
     for ply in range(6):
@@ -158,8 +158,8 @@ def test_finished_positions_and_bad_budgets_are_refused(twin, policy):
 
 
 def test_gumbel_finds_more_than_its_prior(twin):
-    # Over many positions, even 4 simulations raise the value of the policy: against
-    # uniformly random evaluations the chosen move has a high q.
+    # Over many positions, even 4 simulations improve the policy: relative to uniformly
+    # random evaluations, the chosen move has a high q.
     gains = []
     for seed in range(40):
         search = twin(

@@ -1,4 +1,4 @@
-"""The reference search against arithmetic done by hand."""
+"""The reference search against arithmetic by hand."""
 
 from dataclasses import dataclass
 
@@ -28,7 +28,7 @@ class Position:
 
 
 def node_with(priors, children, *, value_to_play=0.0, mean_value=0.0):
-    """A node whose children have (visits, Q), Q of the node's own player."""
+    """Returns a node whose children have (visits, Q), Q for the node's own player."""
     node = Node(Position(0), prior=dict(enumerate(priors)), value_to_play=value_to_play)
     for action, (visits, q) in children.items():
         child = Node(Position(1), visits=visits, value_sum=-q * visits)
@@ -45,7 +45,7 @@ def test_puct_by_hand():
     node = node_with([0.5, 0.3, 0.2], {0: (3, 0.2), 1: (1, -0.4)}, mean_value=0.1)
     config = SearchConfig(cpuct=1.0, cpuct_log=0.0, fpu_reduction=0.5)
     assert select_puct(config, node, is_root=False) == 0
-    # At the root without a reduction the unvisited one is worth 0.1 + 0.4005 = 0.5005.
+    # At the root, without a reduction, the unvisited move has 0.1 + 0.4005 = 0.5005.
     assert select_puct(config, node, is_root=True) == 2
     # Twice the constant and no reduction: 0.7006 against 0.1 + 0.8010 = 0.9010.
     twice = SearchConfig(cpuct=2.0, cpuct_log=0.0, fpu_reduction=0.0)
@@ -62,7 +62,7 @@ def test_the_prior_decides_the_first_descent():
 
 def test_the_constant_grows_with_the_visits():
     node = node_with([0.1, 0.9], {0: (500, 0.0), 1: (500, -0.9)})
-    # c = 0.5: 0.5 * 31.6 * 0.9 / 501 = 0.028 does not make up for 0.9.
+    # c = 0.5: 0.5 * 31.6 * 0.9 / 501 = 0.028 does not compensate for Q = -0.9.
     assert select_puct(SearchConfig(cpuct=0.5, cpuct_log=0.0), node, False) == 0
     # c = 0.5 + 25 * ln(3) = 28: 1.56 - 0.9 = 0.66 against 0.17.
     assert select_puct(SearchConfig(cpuct=0.5, cpuct_log=25.0), node, False) == 1
@@ -79,11 +79,11 @@ def test_mixed_value_by_hand():
 def test_improved_policy_by_hand():
     node = node_with([0.5, 0.3, 0.2], {0: (3, 0.5), 1: (1, -0.5)}, value_to_play=0.1)
     config = SearchConfig(policy="gumbel", gumbel_visit=1.0, gumbel_scale=0.5)
-    # sigma = (1 + 3) * 0.5 * q: 1, -1 and, completed, 0.24. Weights 0.5 e, 0.3 / e and
-    # 0.2 e^0.24 = 1.359141, 0.110364, 0.254250; their sum is 1.723755.
+    # sigma = (1 + 3) * 0.5 * q: 1, -1 and, for the completed q, 0.24. Weights 0.5 e,
+    # 0.3 / e and 0.2 e^0.24 = 1.359141, 0.110364, 0.254250; their sum is 1.723755.
     policy = improved_policy(config, node)
     assert list(policy.values()) == pytest.approx([0.788477, 0.064025, 0.147498], 1e-5)
-    # 0.788 - 3 / 5, 0.064 - 1 / 5, 0.147: the first.
+    # 0.788 - 3 / 5, 0.064 - 1 / 5, 0.147: the first is largest.
     assert select_below(config, node) == 0
 
 
@@ -128,7 +128,7 @@ def considered_visits(m, n):
         ),
         (16, 16, [0] * 16),
         (16, 20, [0] * 16 + [1] * 4),
-        # 2 phases of 5: 4 x 1, 2 x 2, and what is left to the same two.
+        # 2 phases of 5: 4 x 1, 2 x 2, and the rest to the same two actions.
         (4, 10, [0, 0, 0, 0, 1, 1, 2, 2, 3, 3]),
         # 3 actions halve to 2.
         (3, 8, [0, 0, 0, 1, 1, 2, 2, 3]),
@@ -159,7 +159,7 @@ def test_prove():
             node.children[action] = Node(Position(1), proof=proof)
         return prove(node)
 
-    # The children are the opponent's: their loss is the node's win.
+    # The children's proofs are for the opponent: a child's loss is the node's win.
     assert proof_of(Proof.LOSS) == Proof.WIN
     assert proof_of(Proof.WIN, Proof.WIN) == Proof.UNKNOWN
     assert proof_of(Proof.WIN, Proof.WIN, Proof.WIN) == Proof.LOSS
@@ -187,8 +187,8 @@ def test_root_noise():
         assert node.prior[0] >= 0.75 * 0.7
         draws[game] = tuple(node.prior.values())
     assert len(set(draws.values())) == 200
-    # The mean of the noise is even: 0.75 P + 0.25 / 4. Its standard deviation over 200
-    # draws of Dirichlet(2.5, ...) is under 0.004.
+    # The mean of the noise is uniform: 0.75 P + 0.25 / 4. Its standard deviation over
+    # 200 samples of Dirichlet(2.5, ...) is under 0.004.
     mean = [sum(column) / 200 for column in zip(*draws.values(), strict=True)]
     assert mean == pytest.approx([0.5875, 0.1375, 0.1375, 0.1375], abs=0.02)
 

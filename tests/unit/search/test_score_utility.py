@@ -35,13 +35,13 @@ def test_a_point_is_worth_the_most_at_the_center():
 def test_utility_by_hand():
     config = SearchConfig(score_weight=0.4)
     utility = ScoreUtility(config, board_side=9)  # one width is 4.5 points
-    utility.center_on(12.0)  # three quarters of it: 9
+    utility.center_on(12.0)  # three quarters of the score: 9
     assert utility.of(0.5, (9.0, 0.0), 0) == pytest.approx(0.5)
     assert utility.of(0.5, (13.5, 0.0), 0) == pytest.approx(0.5 + 0.4 * 0.5)
     assert utility.of(-0.5, (-13.5, 0.0), 1) == pytest.approx(-0.5 - 0.4 * 0.5)
-    # atan(2) = 1.107149, of half pi 0.704833.
+    # atan(2) = 1.107149, which is 0.704833 of half pi.
     assert utility.of(0.0, (18.0, 0.0), 0) == pytest.approx(0.4 * 0.704833)
-    utility.center_on(40.0)  # a quarter would be more than one width
+    utility.center_on(40.0)  # a quarter of the score would exceed one width
     assert utility.center_to_first == 35.5
     assert ScoreUtility(SearchConfig(), 9).of(0.5, (13.5, 3.0), 0) == 0.5
 
@@ -58,9 +58,9 @@ WEIGHTS = [
 @pytest.mark.parametrize(
     ("name", "moves", "num_simulations"),
     [
-        ("go/2/komi=0.5", [], 150),  # settled in part
+        ("go/2/komi=0.5", [], 150),  # partly settled
         ("go/3/komi=-2", [4], 150),
-        ("go/5", [12, 11, 7, 25], 100),  # after a pass: the next one ends the game
+        ("go/5", [12, 11, 7, 25], 100),  # after a pass: another pass ends the game
         ("go/7", [24, 23, 17], 60),
     ],
 )
@@ -111,7 +111,7 @@ def test_a_kept_tree_keeps_its_center(twin, explore):
 
 
 def test_a_weight_of_nothing_in_a_kept_tree_is_none(twin):
-    """Proofs, and what was backed up before them, count as without scores."""
+    """In a reused tree, a negligible weight gives the same visits as weight 0."""
     then = []
     for _ in range(4):
         plain, light = (
@@ -131,7 +131,7 @@ def test_a_weight_of_nothing_in_a_kept_tree_is_none(twin):
 
 
 def session_result(settings, num_simulations=80, *, keep_scores=False):
-    """Searches go/5 where all values are 0 and who has the middle has 4 points more."""
+    """Searches go/5 with all values 0; the owner of the centre is 4 points ahead."""
     session = _core.make_session("go/5", settings.to_native())
     request = _core.SearchRequest()
     request.num_simulations = num_simulations

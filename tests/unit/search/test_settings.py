@@ -15,12 +15,12 @@ def native_fields():
 
 
 def another(field):
-    """Returns a value that the field may have beside its default."""
+    """Returns a valid value of ``field`` other than its default."""
     return type(field.default)(field.default / 2 + 0.3)
 
 
 def readers(name):
-    """Returns the policies that read a field."""
+    """Returns the policies that use the field ``name``."""
     if name == "root_symmetries" or name.startswith("score_"):
         return ["puct", "gumbel"]
     if name == "noise_weight":
@@ -78,7 +78,7 @@ def test_the_core_takes_no_larger_numbers(name, value):
 
 @pytest.mark.parametrize("policy", ["puct", "gumbel", "minigo"])
 def test_what_the_policy_does_not_read_is_refused(policy):
-    """And defaults are not, as run.json holds every field."""
+    """Defaults are accepted, because run.json contains every field."""
     assert (
         from_dict(SearchConfig, to_dict(SearchConfig(policy=policy))).policy == policy
     )

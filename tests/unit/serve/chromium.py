@@ -1,4 +1,4 @@
-"""A real browser without a window, driven by its debugging pipe: no package needed."""
+"""A headless Chromium driven through its debugging pipe, without extra packages."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _OPTIONS = (
 
 
 def find_chromium() -> str | None:
-    """Returns the program; None where no such browser is installed."""
+    """Returns the path of the browser; None if none is installed."""
     return next(filter(None, map(shutil.which, PROGRAMS)), None)
 
 
 class Chromium:
-    """A browser with a new, empty profile. Used by one thread at a time."""
+    """A browser with a new, empty profile. Not thread-safe."""
 
     def __init__(self, program: str) -> None:
         self._profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
@@ -50,7 +50,7 @@ class Chromium:
         self._from, back = os.pipe()
 
         def connect() -> None:
-            # Over the numbers that the browser knows them by; clear of each other.
+            # Duplicate via high descriptors, so that neither end overwrites the other.
             ends = [os.dup(there), os.dup(back)]
             high = [os.dup2(end, 60 + place) for place, end in enumerate(ends)]
             os.dup2(high[0], 3)
@@ -78,7 +78,7 @@ class Chromium:
         self._reader.start()
 
     def page(self, width: int = 1280, height: int = 900) -> Page:
-        """Returns a new page that remembers nothing of the others."""
+        """Returns a new page that shares no state with other pages."""
         context = self.call("Target.createBrowserContext")["browserContextId"]
         target = self.call(
             "Target.createTarget", url="about:blank", browserContextId=context
@@ -135,7 +135,7 @@ class Chromium:
 
 
 class Page:
-    """One tab: what a person does there, and what went wrong."""
+    """One tab, with the errors and requests that it has caused."""
 
     def __init__(self, browser: Chromium, session: str) -> None:
         self._browser = browser
@@ -170,16 +170,16 @@ class Page:
         self.call("Emulation.setEmulatedMedia", features=[scheme])
 
     def open(self, url: str) -> None:
-        """Goes to an address, and waits until the page has drawn something."""
+        """Opens ``url`` and waits until the page has rendered something."""
         self.call("Page.navigate", url=url)
         self.wait("document.querySelector('#app > *') !== null")
 
     def leave(self) -> None:
-        """Leaves a page before its server ends, which it would tell of."""
+        """Leaves the page, which would log an error when its server ends."""
         self.call("Page.navigate", url="about:blank")
 
     def run(self, code: str) -> Any:
-        """Returns the value of an expression of JavaScript."""
+        """Returns the value of a JavaScript expression."""
         found = self.call(
             "Runtime.evaluate", expression=code, awaitPromise=True, returnByValue=True
         )
@@ -188,11 +188,11 @@ class Page:
         return found["result"].get("value")
 
     def wait(self, condition: str, timeout_s: float = WAIT_S) -> Any:
-        """Waits until an expression is true of the page; returns its value."""
+        """Waits until a JavaScript expression is true; returns its value."""
         end_s = time.monotonic() + timeout_s
         value = None
         while time.monotonic() < end_s:
-            with contextlib.suppress(RuntimeError):  # between two documents
+            with contextlib.suppress(RuntimeError):  # while a page loads
                 if value := self.run(condition):
                     return value
             time.sleep(0.05)
@@ -200,7 +200,7 @@ class Page:
         raise AssertionError(f"never {condition}; the page says: {text[:2000]}")
 
     def click(self, selector: str) -> None:
-        """Clicks with the mouse on the middle of an element, once it is there."""
+        """Waits for an element and clicks on its centre."""
         name = json.dumps(selector)
         self.wait(f"document.querySelector({name}) !== null")
         box = self.run(
@@ -220,7 +220,7 @@ class Page:
             )
 
     def press(self, key: str) -> None:
-        """Presses a key: ``ArrowLeft``, ``Enter``, ``Tab``."""
+        """Presses a key, such as ``ArrowLeft``, ``Enter`` or ``Tab``."""
         codes = {"Enter": 13, "Tab": 9, "ArrowLeft": 37, "ArrowUp": 38}
         codes |= {"ArrowRight": 39, "ArrowDown": 40, "End": 35, "Home": 36}
         fields = {"key": key, "code": key, "windowsVirtualKeyCode": codes[key]}

@@ -1,4 +1,4 @@
-"""Runs that a server shows: games of four kinds, and an environment."""
+"""Runs for a server to show: games of four kinds, and an environment."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TASKS = ("tictactoe", "connect4", "gomoku/7", "go/5")
 def shelf(
     tmp_path_factory: pytest.TempPathFactory, publish_run: Callable[..., RunDirectory]
 ) -> SimpleNamespace:
-    """Returns ``folder`` and ``runs``; tests change none of them."""
+    """Returns ``folder`` and ``runs``, which tests must not change."""
     folder = tmp_path_factory.mktemp("runs")
     runs: dict[str, Any] = {}
     for task in TASKS:
@@ -44,7 +44,7 @@ def shelf(
 
 @pytest.fixture(scope="package")
 def site(shelf: SimpleNamespace) -> Iterator[Site]:
-    """Returns a server of all these runs, on this machine alone, without a token."""
+    """Returns a local server of all these runs, without a token."""
     pytest.importorskip("starlette", reason="the extra serve is not installed")
     pytest.importorskip("uvicorn", reason="the extra serve is not installed")
     with serving([], folder=Path(shelf.folder)) as site:
@@ -53,7 +53,7 @@ def site(shelf: SimpleNamespace) -> Iterator[Site]:
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Chromium]:
-    """Returns a browser of all tests."""
+    """Returns the browser shared by all tests."""
     pytest.importorskip("starlette", reason="the extra serve is not installed")
     pytest.importorskip("uvicorn", reason="the extra serve is not installed")
     program = find_chromium()
@@ -66,10 +66,10 @@ def browser() -> Iterator[Chromium]:
 
 @pytest.fixture
 def page(browser: Chromium) -> Iterator[Page]:
-    """Returns a page that must end without an error and without asking anyone else."""
+    """Returns a page; at teardown asserts no errors and no requests to other hosts."""
     page = browser.page()
     yield page
-    page.leave()  # or it would ask its server for news during other tests
+    page.leave()  # otherwise it would poll its server during other tests
     assert page.errors == []
     own = ("http://127.0.0.1:", "blob:", "data:", "about:")
     assert [url for url in page.requests if not url.startswith(own)] == []

@@ -1,4 +1,4 @@
-"""Small runs whose files were made without training."""
+"""Small synthetic runs, made without training."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tengen.run import RunDirectory
 def learned(
     step: int, loss: float, *, num_games: int = 8, **fields: Any
 ) -> dict[str, Any]:
-    """Returns what a turn of learning of a run of games tells."""
+    """Returns the event fields of a learning turn in a run of games."""
     return {
         "role": "learn",
         "turn_s": 1.0,
@@ -35,7 +35,7 @@ def learned(
 
 
 def write_events(run: RunDirectory, steps: range, role: str = "train") -> EventWriter:
-    """Writes turns of a call; returns the writer, to go on."""
+    """Writes turn events; returns the writer, so that the caller can continue."""
     writer = EventWriter(run, role, run.new_incarnation(role))
     for step in steps:
         writer.write("turn", **learned(step, 4.0 / (1 + step)))
@@ -55,7 +55,7 @@ def write_events(run: RunDirectory, steps: range, role: str = "train") -> EventW
 
 
 def random_moves(task: str, seed: int, most: int = 400) -> tuple[list[int], Any]:
-    """Returns a game of random moves, and its last position."""
+    """Returns a game of random moves and its final position."""
     rng = random.Random(seed)
     state = games.make(task).new_state()
     moves = []
@@ -66,7 +66,7 @@ def random_moves(task: str, seed: int, most: int = 400) -> tuple[list[int], Any]
 
 
 def recorded(task: str, index: int, num_opening: int = 1) -> Any:
-    """Returns a game as self-play keeps it: half of its searches are learned from."""
+    """Returns a game as self-play records it; half of its plies have policy weight."""
     moves, state = random_moves(task, index)
     game = _core.GameRecord()
     game.generation, game.game_index, game.model = 1, index, 3
@@ -88,7 +88,7 @@ def recorded(task: str, index: int, num_opening: int = 1) -> Any:
 
 
 def add_experience(run: RunDirectory, task: str, num_games: int = 3) -> None:
-    """Adds a sealed generation, and a journal of the next one."""
+    """Adds a sealed segment of one generation, and a journal of the next."""
     writer = run.experience / "selfplay-0"
     for generation in (1, 2):
         (writer / "1").mkdir(parents=True, exist_ok=True)
@@ -105,7 +105,7 @@ def add_experience(run: RunDirectory, task: str, num_games: int = 3) -> None:
 
 
 def add_matches(run: RunDirectory, task: str) -> None:
-    """Adds the games of a closing match and of a gate."""
+    """Adds the games of a final match and of a gate."""
     played = []
     for index in range(2):
         moves, state = random_moves(task, 50 + index)
@@ -120,7 +120,7 @@ def add_matches(run: RunDirectory, task: str) -> None:
 
 
 def make_environment_run(path: Path, seed: int) -> RunDirectory:
-    """Makes a run of an environment that has told of some turns, and has a film."""
+    """Creates a run of an environment with some turn events and a film."""
     run = RunDirectory.create_or_resume(path)
     config = {"task": "CartPole-v1", "seed": seed}
     run.write_run({"config": config, "roles": ["actor", "learn"]})
@@ -132,7 +132,7 @@ def make_environment_run(path: Path, seed: int) -> RunDirectory:
 
 
 def write_environment_events(run: RunDirectory, seed: int) -> None:
-    """Writes turns of actors and of a learner."""
+    """Writes turn events of actors and of a learner."""
     writer = EventWriter(run, "train", run.new_incarnation("train"))
     for step in range(1, 5):
         writer.write("turn", role="actor", mean_return=10.0 * step * seed)

@@ -1,4 +1,4 @@
-"""A server in a thread, and what asks it by a real socket."""
+"""A server in a thread, and a client that uses real sockets."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Reply:
 
 @dataclass
 class Site:
-    """A server that answers."""
+    """A running server."""
 
     port: int
     application: Any
@@ -78,7 +78,7 @@ def serving(
     any_address: bool = False,
     connection: Any = None,
 ) -> Iterator[Site]:
-    """Serves runs until the end of ``with``."""
+    """Serves runs for the duration of a ``with`` block."""
     from tengen.serve.app import Application
     from tengen.serve.running import Server, bind
 

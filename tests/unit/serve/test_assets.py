@@ -1,4 +1,4 @@
-"""The built page: made of web/, whole, and of nobody's server but its own."""
+"""The built page matches web/, is complete, and contacts only its own server."""
 
 import re
 import shutil
@@ -19,7 +19,7 @@ def test_all_files_are_in_the_package():
 
 
 def test_the_page_asks_nobody_else():
-    # Addresses of namespaces and of licences are names, which nobody asks.
+    # Addresses of namespaces and licences are identifiers, which are never requested.
     for name in ("app.js", "index.html", "style.css"):
         found = re.findall(
             r"(?:https?:)?//[a-z0-9.-]+\.[a-z]{2,}", (BUILT / name).read_text()
@@ -42,7 +42,7 @@ def test_licences_of_what_is_bundled_are_kept():
 
 
 def contrast(one, other):
-    """The ratio of the luminances of two colours (WCAG 2, 1.4.3)."""
+    """Returns the contrast ratio of two colours (WCAG 2, 1.4.3)."""
 
     def luminance(colour):
         parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
@@ -58,7 +58,7 @@ def contrast(one, other):
 
 @pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
 def test_colours_are_told_apart(theme):
-    """Text by 4.5, what is drawn by 3."""
+    """Requires a contrast of 4.5 for text and 3 for graphics."""
     pattern = r"--([\w-]+): light-dark\((#\w+), (#\w+)\)"
     found = re.findall(pattern, (WEB / "src" / "style.css").read_text())
     colour = {name: pair[theme] for name, *pair in found} | {"white": "#ffffff"}

@@ -1,4 +1,4 @@
-"""The pages in a real browser: what a person clicks and sees, and what is asked."""
+"""The pages in a real browser: interaction, display and requests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_the_runs_are_listed_and_lead_on(page, site, shelf):
     assert "Accuracy" in charts
     assert "the search's move 40 %" in charts
     assert "105 \u00b1 50" in text(page, ".facts")
-    # The colours of a canvas are those of the page.
+    # The canvas uses the page's colours.
     page.wait(
         "(() => { const c = document.querySelector('.chart canvas');"
         "const { data } = c.getContext('2d').getImageData(0, 0, c.width, c.height);"
@@ -75,7 +75,7 @@ def test_a_whole_game_is_played_by_clicks(page, site, run):
         played = page.run("document.querySelectorAll('.moves li').length")
         place = page.run("document.querySelector('.can-play')?.dataset.action")
         if place is None or (run == "go~5" and played >= 8):
-            page.click(".buttons button")  # pass, until the other one passes too
+            page.click(".buttons button")  # pass, until the opponent passes as well
         else:
             page.click(f"[data-action='{place}']")
         page.wait(
@@ -93,7 +93,7 @@ def test_one_plays_a_bundled_player_without_any_run(page, tmp_path):
         page.open(bare.url)
         page.wait("document.querySelector(\"a[href='/players/connect4']\") !== null")
         assert "moves that an exact solver calls optimal" in text(page, ".players")
-        # Without a run they come first, each a column: name, strength, link.
+        # Without a run the players come first, in columns: name, strength, link.
         assert page.run(
             "document.querySelector('.players').compareDocumentPosition("
             "document.querySelector('.empty')) === Node.DOCUMENT_POSITION_FOLLOWING"
@@ -125,14 +125,14 @@ def test_an_address_of_no_run_has_a_heading_and_a_way_on(page, tmp_path, path):
         assert text(page, "h1") == path.split("/")[2]
         page.click("main a[href='/']")
         page.wait("document.querySelector('.players') !== null")
-        page.errors.clear()  # the refusal, as the browser tells it
+        page.errors.clear()  # the refusal, as logged by the browser
         page.leave()
 
 
 def test_one_plays_by_the_keyboard_and_takes_back(page, site):
     page.open(f"{site.url}/runs/tictactoe/play")
     page.wait("document.querySelector('.can-play') !== null")
-    # One stop for the whole board, in its middle; arrows move on it.
+    # The board is a single tab stop at its centre; arrow keys move within it.
     assert page.run("document.querySelectorAll('.board [tabindex=\"0\"]').length") == 1
     page.run("document.querySelector('.board [tabindex=\"0\"]').focus()")
     page.press("ArrowUp")
@@ -159,7 +159,7 @@ def test_one_sees_what_it_thinks(page, site):
     page.click(".buttons button:nth-child(1)")
     page.wait("document.querySelector('.hint') !== null")
     page.wait("document.querySelector('.shade') !== null")
-    # A page that is loaded again goes on with the game.
+    # A reloaded page continues the game.
     page.open(f"{site.url}/runs/connect4/play")
     page.wait("document.querySelectorAll('.moves li').length === 2")
 
@@ -173,7 +173,7 @@ def test_a_kept_game_is_walked_through(page, site):
     page.press("ArrowRight")
     page.wait("/^Move 1 of .*opening/.test(document.querySelector('.turn').innerText)")
     page.wait("document.querySelector('.shade') !== null")
-    # A button that has nothing to do any more keeps the focus.
+    # A button that becomes disabled keeps the focus.
     page.run("document.querySelector('.player button:nth-child(5)').focus()")
     page.press("Enter")
     page.wait("document.querySelectorAll('.player .unready').length === 2")
@@ -193,7 +193,7 @@ def test_environments_and_stores_are_shown(page, site):
     page.wait("document.querySelector('.chart canvas') !== null")
     assert page.run("document.querySelectorAll('video').length") == 2
     page.click("a[href='/store']")
-    # Readers go on at the page that was asked for.
+    # Screen readers continue at the newly opened page.
     page.wait("document.activeElement.id === 'main'")
     page.wait("document.querySelectorAll('.task').length === 6")
 

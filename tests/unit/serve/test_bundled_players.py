@@ -1,4 +1,4 @@
-"""Playing against the players that are part of tengen, without any run."""
+"""Playing against the bundled players, without any run."""
 
 import shutil
 
@@ -15,7 +15,7 @@ from tests.unit.serve.served import serving
 
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory):
-    """A server that has no run."""
+    """Returns a server without runs."""
     pytest.importorskip("starlette", reason="the extra serve is not installed")
     pytest.importorskip("uvicorn", reason="the extra serve is not installed")
     folder = tmp_path_factory.mktemp("none")
@@ -49,7 +49,7 @@ def test_levels_that_the_server_allows(bare):
     told = bare.ask("/api/players/connect4/play").json
     assert told["game"]["name"] == "connect4"
     assert (told["models"], told["newest"]) == ([], None)
-    # Of 200 and 800 simulations there is none: a search here has 64 at most.
+    # Levels with 200 and 800 simulations are missing, as the limit here is 64.
     assert [row["level"] for row in told["levels"]] == [1, 2, 3, 4, 5, 6]
     assert told["levels"][0]["name"] == "beginner"
     ratings = [row["rating"] for row in told["levels"]]

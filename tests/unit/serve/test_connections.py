@@ -1,4 +1,4 @@
-"""Connections that say nothing, or too little, and keep nobody out."""
+"""Idle and slow connections must not keep other clients out."""
 
 import contextlib
 import socket
@@ -17,7 +17,7 @@ from tests.unit.serve.served import serving  # noqa: E402
 
 
 class Noted(Connection):
-    """One of eight at most, which are noted where they begin and where they wait."""
+    """A connection, of eight at most; records its start and when its buffer is full."""
 
     max_connections = 8
     unread_s = 0.2
@@ -34,7 +34,7 @@ class Noted(Connection):
 
 
 class Patient(Noted):
-    """One whose client may take its time to read."""
+    """A connection whose client may read slowly."""
 
     unread_s = 900.0
 
@@ -45,7 +45,7 @@ class Hurried(Connection):
 
 @pytest.fixture
 def door(request):
-    """A server that may have eight connections at once."""
+    """Returns a server that accepts eight concurrent connections."""
     kind = getattr(request, "param", Patient)
     Noted.made.clear()
     Noted.full.clear()
@@ -92,7 +92,7 @@ def test_connections_of_those_who_may_not_ask_keep_nobody_out(door):
         b"Content-Type: application/json\r\nAuthorization: Bearer "
         + TOKEN.encode()
         + b"\r\n\r\n{",
-        # Behind a request that was answered.
+        # An incomplete request after one that was answered.
         b"GET /api/runs HTTP/1.1\r\nHost: localhost\r\n\r\nGET /api",
     ],
 )
@@ -107,7 +107,7 @@ def test_a_request_that_does_not_come_whole_is_ended(said):
 
 @pytest.mark.parametrize("door", [Noted], indirect=True)
 def test_those_who_never_read_keep_nobody_out(door):
-    # Of 30 MB, more than the system's buffers take.
+    # 30 MB in total, more than the system's buffers hold.
     request = (
         f"GET /assets/app.js HTTP/1.1\r\nHost: localhost\r\n"
         f"Authorization: Bearer {TOKEN}\r\n\r\n"
@@ -140,6 +140,6 @@ def test_what_is_being_answered_is_not_ended_for_others(door):
         assert b" 200 " in page.recv(65536)
         with connected(door, 20):
             page.setblocking(False)
-            # There is no end to read.
+            # The server has not closed the connection.
             with contextlib.suppress(BlockingIOError):
                 assert all(iter(lambda: page.recv(65536), None))

@@ -1,4 +1,4 @@
-"""Who may ask: names, tokens, other sites, sizes; over a real socket."""
+"""Access control over a real socket: host names, tokens, other sites, sizes."""
 
 import http.client
 
@@ -33,7 +33,7 @@ FORMS = ("text/plain", "application/x-www-form-urlencoded")
 @pytest.mark.parametrize(
     ("path", "asked", "status"),
     [
-        # Names that nobody gave, and those of this machine.
+        # Unknown host names, and those of this machine.
         *(
             ("/api/runs", {"Host": host}, 421)
             for host in ("evil.example", "evil.example:1", "", "10.0.0.1")
@@ -42,11 +42,11 @@ FORMS = ("text/plain", "application/x-www-form-urlencoded")
             ("/api/runs", {"Host": f"{name}:PORT"}, 200)
             for name in ("localhost", "127.0.0.1", "LOCALHOST")
         ),
-        # Other sites may not ask; but a link of one may open the page.
+        # Requests from other sites are refused, but a link there may open the page.
         *(("/api/runs", headers, 403) for headers in FOREIGN),
         *((POSITION, {"body": {"moves": []}, **headers}, 403) for headers in FOREIGN),
         ("/", {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate"}, 200),
-        # A form of another site does nothing.
+        # A form on another site has no effect.
         *(
             (POSITION, {"data": b'{"moves": []}', "Content_Type": t}, 415)
             for t in FORMS
@@ -67,7 +67,7 @@ def test_a_long_body_is_refused(site):
     data = b" " * (64 * 1024 + 1)
     json = {"Content_Type": "application/json"}
     assert site.ask(POSITION, data=data, **json).status == 413
-    # Also where nobody says how long it is.
+    # The limit also holds if the length is not declared.
     connection = http.client.HTTPConnection("127.0.0.1", site.port, timeout=900)
     headers = {"Content-Type": "application/json", "Transfer-Encoding": "chunked"}
     connection.putrequest("POST", POSITION)

@@ -1,4 +1,4 @@
-"""Films of episodes, as ``tengen eval --video`` makes them, in a real browser."""
+"""Films of episodes from ``tengen eval --video``, in a real browser."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def film(publish_agent, tmp_path, monkeypatch):
-    """Makes a run of Breakout with a film of an episode."""
+    """Returns a function that creates a run of Breakout with a film of an episode."""
     pytest.importorskip("ale_py")
     pytest.importorskip("PIL")
 
@@ -37,12 +37,12 @@ def film(publish_agent, tmp_path, monkeypatch):
 def test_a_gif_is_watched_and_closed(page, film):
     with serving([film(Gif).path]) as live:
         page.open(f"{live.url}/environments")
-        # Nothing of it is loaded before somebody asks.
+        # A film is only loaded when a user opens it.
         page.click(".films summary")
         seen = "document.querySelector('.films img')"
         page.wait(f"{seen}?.complete && {seen}.naturalHeight >= 210")
         path = page.run(f"new URL({seen}.src).pathname")
-        assert live.ask(path).body.count(b"\x21\xf9\x04") > 10  # pictures
+        assert live.ask(path).body.count(b"\x21\xf9\x04") > 10  # frames
         page.click(".films summary")
         page.wait(f"{seen} === null")
         page.leave()

@@ -1,4 +1,4 @@
-"""Kept games by their routes, and as they were recorded."""
+"""Stored games through their routes, and as they were recorded."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def test_all_kinds_are_listed_the_newest_first(site):
 
 
 def test_parts_of_a_generation_have_their_numbers(tmp_path):
-    """Ten is above nine, whichever is the longer word."""
+    """Parts are sorted by number, not as text: 10 comes after 9."""
     run = RunDirectory.create_or_resume(tmp_path)
     names = "9/000002.npz 9/000002.journal 10/000002.npz 11/000002.journal 9/000001.npz"
     for name in names.split():

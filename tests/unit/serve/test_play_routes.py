@@ -1,4 +1,4 @@
-"""Playing by the server alone, over a real socket."""
+"""Playing through the server's routes alone, over a real socket."""
 
 import http.client
 import json
@@ -31,7 +31,7 @@ def test_a_whole_game_is_played(site, task):
     while position["result"] is None:
         assert position["to_play"] == 0
         assert position["legal"] == state.legal_actions()
-        # Of Go a pass ends it soon, once the other has passed too.
+        # In Go, passing ends the game soon, when the opponent passes as well.
         moves.append(position["legal"][-1])
         state.apply(moves[-1])
         asked = {"moves": moves, "simulations": 4, "plays": True}
@@ -171,7 +171,7 @@ class TestPlayers:
         run, other = shelf.runs["tictactoe"], shelf.runs["connect4"]
         for number in (0, 3, 0):
             assert players.get(run, number)[0] == number
-        players.get(other, None)  # in place of 3
+        players.get(other, None)  # replaces model 3
         players.get(run, 0)
         players.get(run, 3)
         names = [(folder, name) for folder, name, _ in loaded]

@@ -1,4 +1,4 @@
-"""What each address answers, over a real socket."""
+"""The response of each route, over a real socket."""
 
 import gzip
 import json

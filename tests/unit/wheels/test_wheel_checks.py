@@ -1,4 +1,4 @@
-"""What the checks of ``make wheels`` find in wheels with planted faults."""
+"""The checks of ``make wheels`` on wheels with planted faults."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ABOUT = ("tengen_rl-0.1.0.dist-info/METADATA", "tengen_rl-0.1.0.dist-info/RECORD
 
 @pytest.fixture
 def make_wheel(tmp_path):
-    """Makes a wheel that is as it should be, but for what is added or left out."""
+    """Makes a valid wheel, except for files added or left out."""
 
     def make(name=STABLE, extension="_core.abi3.so", added=(), without=()):
         names = {*SOURCE, *ABOUT, BUILT, f"tengen/{extension}", *added} - {*without}
@@ -101,7 +101,7 @@ def test_what_is_wrong_with_a_wheel(make_wheel, made, problems):
 
 
 def test_a_file_that_the_source_has_lost_too(make_wheel):
-    """But for what is the source's alone."""
+    """Built files are required even if they are missing in the source, too."""
     for name in (BUILT, "tengen/errors.py"):
         wheel = make_wheel(without=[name])
         missing = [f"file ({name}) is missing"]
@@ -166,7 +166,7 @@ ATTRIBUTE void twice(float* x) { for (int i = 0; i < 64; ++i) x[i] *= 2; }
     reason="the baseline is that of Linux on x86-64",
 )
 def test_a_library_that_needs_more_than_the_baseline(tmp_path):
-    """Of real objects: what the compiler and binutils say is what is read."""
+    """Real objects, so that the real output of the compiler and binutils is parsed."""
     for name, attribute in (("fine", ""), ("leaks", '__attribute__((target("avx")))')):
         source = tmp_path / f"{name}.cc"
         source.write_text(CODE.replace("ATTRIBUTE", attribute))

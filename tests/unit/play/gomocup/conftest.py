@@ -6,15 +6,15 @@ from tests.unit.play.talk import Talk
 
 
 class Conversation(Talk):
-    """An engine of gomoku whose lines come one by one, and what it writes."""
+    """A session with a gomoku engine: input line by line, and the output."""
 
     def __init__(self, player, *numbers, **settings):
         super().__init__(Engine, COMMANDS, player, *numbers, **settings)
 
     def ask(self, *lines):
-        """Returns the answers to lines that come at once, and messages beside them.
+        """Returns the engine's output for lines sent together, including messages.
 
-        An ABOUT behind them keeps the end of the input from ending the last search.
+        An ABOUT after them keeps the end of the input from ending the last search.
         """
         self.say("".join(f"{line}\r\n" for line in [*lines, "ABOUT"]).encode())
         self.say(b"")
@@ -26,7 +26,7 @@ class Conversation(Talk):
 
 @pytest.fixture
 def converse(make_player):
-    """Makes a conversation with a player of a game without a model."""
+    """Returns a function that makes a conversation with a player without a model."""
 
     def make(task="gomoku/6", simulations=8, threads=1, keeps_tree=False, **settings):
         player = make_player(task, keeps_tree=keeps_tree)
@@ -37,7 +37,7 @@ def converse(make_player):
 
 @pytest.fixture
 def ask(converse):
-    """Returns the answers of a new engine to some lines, without messages."""
+    """Returns a function that sends lines to a new engine; messages are omitted."""
 
     def ask(*lines, **settings):
         answers = converse(**settings).ask(*lines)

@@ -1,4 +1,4 @@
-"""What a session answers, command by command, and whole dialogues as they are kept."""
+"""The session's reply to each command, and complete recorded dialogues."""
 
 import re
 from pathlib import Path
@@ -15,7 +15,7 @@ GOLDEN = Path(__file__).parents[3] / "golden" / "gomocup"
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.iterdir()), ids=lambda path: path.stem)
 def test_dialogues_are_as_they_were(ask, path):
-    """``>`` is the manager's line, ``<`` the engine's; the first line is the game."""
+    """``>`` marks lines of the manager, ``<`` of the engine; line 1 names the game."""
     first, *lines = path.read_text().splitlines()
     said = [line[2:] for line in lines if line.startswith("> ")]
     heard = [line[2:] for line in lines if line.startswith("< ")]
@@ -88,7 +88,7 @@ def test_info_inside_a_board_is_no_line_of_it(ask):
     plain = ask("START 6", "BOARD", "1,1,1", "2,2,2", "DONE")
     said = ["1,1,1", "INFO time_left 100000", "2,2,2", "info rule 0", "INFO", "DONE"]
     assert ask("START 6", "BOARD", *said) == plain
-    # What it says counts for the move.
+    # Its settings apply to the next move.
     answers = ask("START 6", "BOARD", "INFO rule 4", "DONE")
     assert answers[1].startswith("ERROR rule (4) is for renju")
     assert len(answers) == 2
@@ -157,7 +157,7 @@ def test_a_rule_of_others_is_an_error_of_what_comes_next(ask, task, rule, proble
         assert read_cell(answers[1], 6) is not None
     else:
         assert answers[1].startswith(f"ERROR {problem}")
-        # It is one of START as well, and gone with the next rule.
+        # START reports the error as well; a valid INFO rule clears it.
         known = int("exact" in task)
         lines = [f"INFO rule {rule}", "START 6", f"INFO rule {known}", "START 6"]
         assert [line[:5] for line in ask(*lines, task=task)] == ["ERROR", "OK"]

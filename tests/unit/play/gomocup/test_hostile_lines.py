@@ -1,4 +1,4 @@
-"""Whatever a manager sends has one answer, and ends nothing."""
+"""Any input from a manager gets one response per command and never ends the session."""
 
 import re
 
@@ -48,14 +48,14 @@ BOARDS = {b"BOARD", b"SWAP2BOARD"}
 
 
 def names(chunk):
-    """The first word of each line that has one, as the protocol reads it."""
+    """Returns the first word of each nonempty line, as the protocol parses it."""
     lines = (line[: 1 << 16] for line in chunk.split(b"\n"))
     words = (re.sub(rb"[^\x21-\x7e]+", b" ", line).split() for line in lines)
     return [line[0].upper() for line in words if line]
 
 
 def is_plain(chunk):
-    """Whether it is one board and no command in it, or no board; and nobody leaves."""
+    """Returns whether ``chunk`` is one complete board, or has no board and no END."""
     said = names(chunk)
     if said and said[0] in BOARDS:
         return said[-1] == b"DONE" and not COMMANDS_SENT & set(said[1:-1])
@@ -63,7 +63,7 @@ def is_plain(chunk):
 
 
 def num_answers(chunk):
-    """How many answers a plain chunk has."""
+    """Returns the number of replies to a plain chunk."""
     said = names(chunk)
     is_board = bool(said) and said[0] in BOARDS
     return 1 if is_board else len(said) - said.count(b"INFO")

@@ -1,4 +1,4 @@
-"""END and the end of the input, whatever the session is about."""
+"""END and the end of the input, in any state of the session."""
 
 import pytest
 
@@ -6,7 +6,7 @@ LONG = 1 << 24
 
 
 def leave(talk, *chunks):
-    """Lets the manager say something in the middle of a long search."""
+    """Sends chunks in the middle of a long search."""
     found, is_stopped = [], talk.engine.is_stopped
 
     def spy():
@@ -14,7 +14,7 @@ def leave(talk, *chunks):
             found.append(True)
             for chunk in chunks:
                 talk.say(chunk)
-        # Until the reader has passed the last chunk on.
+        # Waits until the reader has passed on the last chunk.
         while len(talk.lines.waiting()) < sum(c.count(b"\n") or 1 for c in chunks):
             pass
         return is_stopped()
@@ -42,7 +42,7 @@ def test_the_end_of_the_input_ends_a_search_with_what_it_has(converse):
 
 def test_a_search_that_is_followed_by_commands_is_made(converse):
     told = converse(simulations=64).ask("START 6", "BEGIN")[1]
-    # A search is not decided before half of it.
+    # A search does not end early before half of its simulations.
     assert int(told.split("simulations ")[1].split(",")[0]) > 32
 
 

@@ -1,4 +1,4 @@
-"""Limits of time and memory, as INFO says them."""
+"""Limits of time and memory set with INFO."""
 
 import math
 
@@ -52,14 +52,14 @@ def test_a_turn_of_0_is_no_search():
 
 
 def test_a_match_ends_however_many_moves_it_has():
-    """By our own clock, where no manager tells what is left."""
+    """The session measures time itself if the manager does not send the time left."""
     own = limits("timeout_match 60000", now_s=2.0)
     used_s = 2.0
     for ply in range(0, 225, 2):
         used_s += own.budget(ply)[1]
         own.spend(own.budget(ply)[1])
     assert 40 < used_s < 60
-    # Another match has all of it, without the start of the process.
+    # A new match gets the full time, without the startup of the process.
     own.start(1000.0)
     assert own.budget(0)[0] > limits("timeout_match 60000", now_s=2.0).budget(0)[0]
 
@@ -78,7 +78,7 @@ def test_a_long_match_does_not_lengthen_a_turn():
 
 
 def test_memory():
-    # 16 MiB are spared, and there may be two trees, each of 1 MiB at least.
+    # 16 MiB are reserved, and there may be two trees of at least 1 MiB.
     least = 118 << 20
     assert limits(f"max_memory {least + (2 << 20)}").tree_bytes == 2 << 20
     assert limits(f"max_memory {least}").problem is None
@@ -99,7 +99,7 @@ def test_a_value_that_is_none_changes_nothing():
 
 @pytest.fixture
 def megabytes(monkeypatch):
-    """Has a session believe that the process has 100 MiB."""
+    """Makes a session see a process of 100 MiB."""
     monkeypatch.setattr("tengen.play.gomocup.engine.resident_bytes", lambda: 100 << 20)
 
 
@@ -111,7 +111,7 @@ def test_trees_grow_no_further_than_memory_allows(converse, megabytes):
     told = [line for line in answers if line.startswith("MESSAGE")]
     counts = [int(line.split("simulations ")[1].split(",")[0]) for line in told]
     assert 1000 < most < 10_000
-    # A search is not decided before half of it.
+    # A search does not end early before half of its simulations.
     assert len(counts) == 2
     assert all(most / 2 < count <= most for count in counts)
 
@@ -125,7 +125,7 @@ def test_too_little_memory_is_said_where_a_move_is_asked_for(ask, megabytes):
 
 
 def test_searches_keep_to_the_time(converse):
-    """The seconds that a search is given, from INFO to the search."""
+    """Checks the time given to a search after INFO commands."""
     talk, given_s = converse(simulations=None), []
     search = talk.engine.search
 

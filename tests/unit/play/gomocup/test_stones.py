@@ -1,4 +1,4 @@
-"""Positions as managers send them: in any order, and with stones taken back."""
+"""Positions as managers send them: in any order, and with stones removed."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +9,7 @@ from tests.refusals import refused
 
 
 def played(task, moves):
-    """The position after moves, as the planes of the stones."""
+    """Returns the position after ``moves``."""
     state = games.make(task).new_state()
     for move in moves:
         state.apply(move)
@@ -38,7 +38,7 @@ def test_any_order_of_the_stones_is_the_position(data):
 
 
 def test_a_row_that_wins_nothing_is_not_made_of_one_that_does():
-    """Six of the own side, the sixth last: in that order the fifth ends the game."""
+    """Six in a row do not win by the exact rule, but the first five of them would."""
     row = [(OWN, 9 * 4 + x) for x in range(6)]
     others = [(OTHER, 9 * 2 * y + x) for y, x in ((0, 0), (1, 3), (3, 5))]
     others += [(OTHER, 9 * 8 + x) for x in (0, 2, 7)]

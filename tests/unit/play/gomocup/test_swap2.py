@@ -1,4 +1,4 @@
-"""SWAP2BOARD: stones to offer, and which side of an offer to take."""
+"""SWAP2BOARD: offering stones, and choosing a side of an offer."""
 
 import pytest
 
@@ -17,13 +17,13 @@ def test_three_stones_are_offered(ask):
 
 @pytest.mark.parametrize("more", [[], ["0,5", "5,0"]])
 def test_the_better_side_is_taken(ask, make_player, more):
-    """White's value decides, of one who is white after 3 stones and after 5."""
+    """The value for White decides, after 3 stones and after 5."""
     answered = set()
     for x in range(6):
         stones = [f"{x},2", *OFFER[1:], *more]
         player = make_player("gomoku/6")
         moves = [read_cell(stone, 6) for stone in stones]
-        # One simulation, for longer searches may end early.
+        # One simulation, because longer searches may end early.
         found = player.analyse(moves, simulations=1)
         answer = ask("START 6", "SWAP2BOARD", *stones, "DONE", simulations=1)[1]
         swaps = found.value_to_play < 0
@@ -41,7 +41,7 @@ def test_after_a_choice_the_game_goes_on_by_a_board(ask):
 
 
 def test_an_offer_keeps_to_the_time(converse):
-    """With no time at all the first stones that are looked at are offered."""
+    """Without any time, the first candidate stones are offered."""
     talk = converse(simulations=64)
     looked_at, search = [], talk.engine.search
 

@@ -6,23 +6,23 @@ from tests.unit.play.talk import Talk
 
 
 class Conversation(Talk):
-    """An engine of Go whose lines come one by one, and what it writes."""
+    """A session with a Go engine: input line by line, and the output."""
 
     def __init__(self, player, *numbers, **settings):
         super().__init__(Engine, COMMANDS, player, *numbers, **settings)
 
     def ask(self, *lines):
-        """Returns the answers to lines that come at once, the input then ending."""
+        """Returns the responses to lines sent together and followed by end of input."""
         self.say("".join(f"{line}\n" for line in lines).encode())
         return self.run()
 
     def run(self):
-        """Returns the answers to what was said, the input ending there."""
+        """Ends the input and returns the responses."""
         self.say(b"")
         return self.listen()
 
     def listen(self):
-        """Returns the answers until the input ends."""
+        """Returns all responses up to the end of the input."""
         self.engine.run()
         *answers, rest = self.text.split("\n\n")
         assert rest == ""
@@ -31,13 +31,13 @@ class Conversation(Talk):
 
 @pytest.fixture
 def talk_to():
-    """Makes a conversation with a player."""
+    """Returns the class of conversations with a player."""
     return Conversation
 
 
 @pytest.fixture
 def converse(make_player):
-    """Makes a conversation with a player of a game without a model."""
+    """Returns a function that makes a conversation with a player without a model."""
 
     def make(task="go/5", simulations=8, threads=1, resigning=None, **settings):
         player = make_player(task, **settings)
@@ -48,7 +48,7 @@ def converse(make_player):
 
 @pytest.fixture
 def ask(converse):
-    """Returns the answers of a new engine to some lines."""
+    """Returns a function that sends lines to a new engine and returns the responses."""
 
     def ask(*lines, **settings):
         return converse(**settings).ask(*lines)

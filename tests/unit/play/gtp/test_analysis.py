@@ -1,4 +1,4 @@
-"""What analyses write, and what ends them."""
+"""The output of analysis commands, and the events that end them."""
 
 import re
 
@@ -45,7 +45,7 @@ ROOT = re.compile(r"rootInfo visits ([0-9]+) utility (-?[0-9.]+) winrate ([0-9.]
     ],
 )
 def test_arguments(words, request_):
-    # A board of three rows and two columns.
+    # A board with three rows and two columns.
     assert parse_analysis(tuple(words.split()), (3, 2)) == request_
 
 
@@ -75,7 +75,7 @@ def test_bad_arguments(words):
 
 
 def moves_of(line, pattern):
-    """The infos of a line, which must be nothing else."""
+    """Returns the moves and root infos of a line, which must contain nothing else."""
     infos = [text.strip() for text in re.split(r"(?=info move |rootInfo )", line)[1:]]
     matches = [pattern.fullmatch(info) for info in infos if info.startswith("info")]
     assert all(matches), line
@@ -86,7 +86,7 @@ def moves_of(line, pattern):
 def test_analysis_goes_on_until_the_next_line(converse):
     conversation = converse()
     conversation.say(b"play b C3\n5 lz-analyze w 1\n")
-    # Two lines at least: the first comes while the search is under way.
+    # Waits for two lines, the first of which is written during the search.
     thread = conversation.when_written("info move", b"6 name\n", b"")
     answers = conversation.listen()
     thread.join()
@@ -132,7 +132,7 @@ def test_a_bound_of_few_visits_is_low_and_rises(ask):
         moves, _ = moves_of(answer.split("\n")[1], KATA)
         return {int(move[1]): float(move[5]) for move in moves}
 
-    # One visit says less than anything: 5 standard errors of 0.7 each.
+    # With one visit, the bound is the lowest: 5 standard errors of 0.7 each.
     assert bounds(8)[1] == 0
     many = bounds(400)
     assert many[max(many)] > 0.3
@@ -165,7 +165,7 @@ def test_the_move_of_an_analysis_is_played(ask):
 
 
 def test_analysis_goes_on_after_two_passes(ask, make_player):
-    # As the position was before them, and for the other side after one of them.
+    # Analyses the position before the passes, or for the other side after one of them.
     player, passes = make_player("go/5"), ["play w pass", "play b pass"]
     for moves, plays, colour in (
         ([12], ["play b C3", *passes], ""),
@@ -180,7 +180,7 @@ def test_analysis_goes_on_after_two_passes(ask, make_player):
             answer = ask(*plays, f"{dialect}-analyze {colour}")[3]
             liked = max(found.actions, key=lambda row: row.prior)
             assert f"info move {write_vertex(liked.action, 5, 5)} " in answer
-    # It is looked at, not played on.
+    # The position can be analysed, but genmove still passes.
     answers = ask("play b C3", *passes, "kata-analyze", "genmove w", "printsgf")
     assert answers[4] == "= pass"
     assert answers[5].count(";B[]") == 1

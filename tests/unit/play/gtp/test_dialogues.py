@@ -1,7 +1,7 @@
-"""What a session answers, as transcripts: a command, and after ``|`` its answer.
+"""Transcripts of GTP sessions: a command, and after ``|`` the expected response.
 
-An answer that ends in ``...`` is only the beginning of one. The first line of a
-transcript says what it shows, and in brackets the game, if it is not go/5.
+``...`` at the end of a response matches any continuation. The first line of a
+transcript says what it shows, with the game in brackets if it is not go/5.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""What a session answers to the commands that set boards up, play and keep time."""
+"""Responses to commands for board setup, play and time."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.refusals import refused
 
 
 def texts(answers):
-    """Answers that are no errors, without their =."""
+    """Returns responses without their ``=``; asserts that none is an error."""
     assert all(answer.startswith("=") for answer in answers), answers
     return [answer[1:].strip() for answer in answers]
 
@@ -46,7 +46,7 @@ def test_nobody_wins_by_passing_to_a_side_that_is_left_out(ask, side, lines):
     assert "pass" not in texts(answers)[-2:]
     aloud = f"kata-genmove_analyze {side} 100 minmoves 30"
     assert " move pass " not in ask(*lines, aloud)[-1]
-    # The answer to a pass that was one may end the game.
+    # The response to a real pass may end the game.
     other = "bw".replace(side, "")
     assert " move pass " in ask(*lines, f"play {other} pass", aloud)[-1]
     only_pass = f"lz-analyze {side} allow {side} pass 1"
@@ -54,7 +54,7 @@ def test_nobody_wins_by_passing_to_a_side_that_is_left_out(ask, side, lines):
 
 
 def test_the_longest_game_of_a_task_ends_no_session(ask):
-    # Every second ply is a pass of White, who is left out.
+    # Every second ply is an omitted pass by White.
     points = [f"{column}{row}" for row in range(1, 6) for column in "ABCDE"][:24]
     plays = [f"play b {point}" for point in points]
     rest = ["play w E5", "play b A1", "play b B1", "play w C3"]
@@ -139,7 +139,7 @@ def test_files_as_servers_write_them(ask, tmp_path):
     assert answers[2].count("X") == 2
     record = read_sgf(answers[3].removeprefix("= "))
     assert record.moves == (40, 81, 30, 81)
-    # As many of the file's moves as come before its fourth.
+    # As many of the file's moves as precede its fourth.
     file.write_text("(;GM[1]SZ[9]HA[2];B[bb];B[dd];W[cc];B[cb])")
     answers = ask(f"loadsgf {file} 4", "printsgf", task="go/9")
     assert read_sgf(answers[1].removeprefix("= ")).moves == (10, 81, 30, 20)
@@ -167,7 +167,7 @@ LONG = "\ufeff(;SZ[5];B[aa]C[" + "x" * (1 << 20) + "])"
         (b"hello", "? cannot load file: SGF text (hello)"),
         (b"(;GM[1]SZ[x]KM[0];W[ee])", "? cannot load file: SGF SZ (x)"),
         (b"(;SZ[5];B[aa];W[aa])", "? cannot load file: SGF move"),
-        # Too long, and not one whose end is missing.
+        # Too long, rather than truncated.
         (LONG.encode("utf-32-le"), "? cannot load file: SGF text (4194305 bytes)"),
         (b"(;SZ[5]RU[NZ](;B[aa])(;B[bb]))", "="),
         (b"(;SZ[5]AB[aa][bb]AW[cc]PL[W];W[dd])", "="),
@@ -204,7 +204,7 @@ def test_a_move_out_of_turn_and_a_move_that_is_not_played(ask, make_player):
     record = read_sgf(answers[3])
     assert record.moves[:2] == (12, 25)
     assert len(record.moves) == 3
-    # A pass before a stone of the same side is none, nor is one out of turn.
+    # A pass before a move of the same side is dropped, as is one out of turn.
     for plays, moves in (
         (["b A5", "w pass", "w C5"], (0, 2)),
         (["b A5", "b pass", "w C5"], (0, 2)),
@@ -242,7 +242,7 @@ MINIGO = "go/5/nosuicide/planes=minigo"
 
 
 def test_a_session_keeps_the_planes_of_its_model(ask, make_player, tmp_path):
-    """With another komi, in a game that was loaded, and on a smaller board."""
+    """Also with another komi, in a loaded game, and on a smaller board."""
     file = tmp_path / "a.sgf"
     *_, loaded, moved, shown = ask(
         "komi 0.5",

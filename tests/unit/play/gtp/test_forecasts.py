@@ -1,4 +1,4 @@
-"""Owners and scores in analyses, of models whose network has the heads for them."""
+"""Ownership and score in analyses, for models with the auxiliary heads."""
 
 import re
 
@@ -13,7 +13,7 @@ MOVES = [12, 16, 13]
 
 @pytest.fixture(scope="module")
 def player(tmp_path_factory, publish_run):
-    """A player of go/5 whose untrained net has auxiliary heads."""
+    """Returns a player of go/5 whose untrained network has auxiliary heads."""
     path = tmp_path_factory.mktemp("runs") / "go"
     with load(publish_run(path, "go/5", auxiliary=True, exports=False).path) as player:
         yield player
@@ -21,12 +21,12 @@ def player(tmp_path_factory, publish_run):
 
 @pytest.fixture
 def ask(player, talk_to):
-    """Returns the answers of a new engine to some lines."""
+    """Returns a function that sends lines to a new engine and returns the responses."""
     return lambda *lines: talk_to(player).ask(*lines)
 
 
 def numbers_after(line, key):
-    """The numbers behind a word, up to the next word."""
+    """Returns the numbers that follow the word ``key``."""
     words = line.split(f" {key} ")[1].split()
     numbers = []
     for word in words:
@@ -41,7 +41,7 @@ def test_owners_and_score_are_the_side_to_moves(ask, player):
     line = line.split("\n")[1]
     found = player.forecast(MOVES)
     owners = numbers_after(line, "ownership")
-    # From the top left, row by row, and the last thing of the line.
+    # Row by row from the top left, at the end of the line.
     assert owners == pytest.approx(found.ownership_to_play.ravel(), abs=1e-6)
     assert line.endswith(f" {owners[-1]:.6f}")
     root = line.split(" rootInfo ")[1].split(" ownership ")[0].split()
@@ -65,7 +65,7 @@ def test_nothing_is_shown_that_was_not_asked_for(ask):
     line = ask("kata-genmove_analyze b")[0]
     assert "ownership" not in line
     assert "rootInfo" not in line
-    # Leela Zero's dialect has no such words.
+    # Leela Zero's dialect does not have these words.
     line = ask("lz-genmove_analyze b ownership true rootInfo true")[0]
     for word in ("ownership", "rootInfo", "score"):
         assert word not in line
@@ -86,7 +86,7 @@ def test_the_network_alone_speaks_of_white(ask, player):
         assert lines[0] == "symmetry 0"
         lead = float(lines[4].removeprefix("whiteLead "))
         assert lead == pytest.approx(sign * found.score_to_play, abs=1e-6)
-        # This network has no head for the lead.
+        # This network has no lead head.
         assert lines[5] == f"whiteScoreSelfplay {lead:.6f}"
         assert lines[12].startswith("policyPass ")
         assert lines[13] == "whiteOwnership"
@@ -97,7 +97,7 @@ def test_the_network_alone_speaks_of_white(ask, player):
 
 def test_the_network_alone_takes_what_other_engines_take(ask):
     assert ask("kata-raw-nn")[0].startswith("= symmetry 0")
-    # A policy optimism may follow.
+    # A value for policy optimism may follow.
     assert ask("kata-raw-nn 0 0.5")[0].startswith("= symmetry 0")
 
 
@@ -105,7 +105,7 @@ def test_owners_in_gogui(ask, player):
     answers = ask(*PLAYS, "tengen-ownership", "gogui-analyze_commands")[3:]
     assert "dboard/Expected Owners/tengen-ownership" in answers[1]
     rows = answers[0].removeprefix("= ").split("\n")
-    # White is to move, and 1 is Black's.
+    # White is to move, and 1 means Black.
     expected = -player.forecast(MOVES).ownership_to_play
     owners = np.array([row.split() for row in rows], float)
     assert owners == pytest.approx(expected, abs=1e-3)

@@ -1,6 +1,6 @@
-"""What front ends say, in their order, and what they can read of the answers.
+"""Command sequences of front ends, and whether they can parse the responses.
 
-The dialogues were read in the sources of the programs: Sabaki 0.60, Lizzie 0.7.4,
+The dialogues are taken from the sources of the programs: Sabaki 0.60, Lizzie 0.7.4,
 LizzieYzy 2.5 and GoGui 1.6.
 """
 
@@ -16,7 +16,7 @@ VERTEX = re.compile(r"pass|[A-HJ-Z][0-9]+")
 
 @pytest.fixture(scope="module", params=[False, True], ids=["plain", "auxiliary"])
 def player(request, tmp_path_factory, publish_run):
-    """A player of go/5, without and with heads of ownership and score."""
+    """Returns a player of go/5, with or without ownership and score heads."""
     path = tmp_path_factory.mktemp("runs") / "go"
     run = publish_run(path, "go/5", auxiliary=request.param, exports=False)
     with load(run.path) as player:
@@ -25,7 +25,7 @@ def player(request, tmp_path_factory, publish_run):
 
 @pytest.fixture
 def session(player, talk_to):
-    """Returns the answers to a session, line by line; all lines come at once."""
+    """Returns a function that maps the lines of a session to their responses."""
 
     def session(*lines, **settings):
         answers = talk_to(player, **settings).ask(*lines)
@@ -36,18 +36,18 @@ def session(player, talk_to):
 
 
 def words(text):
-    """Commands that stand behind one another."""
+    """Splits commands separated by semicolons."""
     return text.split("; ")
 
 
 def body(answer):
-    """The answer of a command that worked, without its status."""
+    """Returns the response of a successful command, without its status."""
     assert answer.startswith("="), answer
     return re.sub(r"^=[0-9]*", "", answer).strip()
 
 
 def info_of(text, read_winrate):
-    """A move of an analysis: keys and values in pairs, then the variation."""
+    """Parses one move of an analysis: key-value pairs, then the variation."""
     pairs, _, variation = text.partition(" pv ")
     words = pairs.split()
     info = dict(zip(words[::2], words[1::2], strict=True))
@@ -61,7 +61,7 @@ def info_of(text, read_winrate):
 
 
 def infos(answer, read_winrate):
-    """The moves of the first report of an analysis, and what follows them."""
+    """Returns the moves of an analysis's first report, and the ownership after them."""
     first = answer.split("\n")[1]
     assert first.startswith("info ")
     moves, _, owners = first.partition(" ownership ")
@@ -73,19 +73,19 @@ def test_sabaki(session, player):
     said = session(
         *words("name; version; protocol_version; list_commands; komi 6.5; boardsize 5"),
         *words("clear_board; play B C3; play W D2; undo; play W D4"),
-        # The next command ends an analysis.
+        # The next command ends the analysis.
         *("kata-analyze B 50", "protocol_version  ", "kata-genmove_analyze B 50"),
         *("clear_board ", "set_free_handicap B2 D4", "kata-genmove_analyze W 50"),
         "quit",
     )
     assert body(said["protocol_version"]) == "2"
     commands = body(said["list_commands"]).split("\n")
-    # The first of Sabaki's names that is known; the bare ones are for other dialects.
+    # Sabaki uses the first of these names that is known; "analyze" is another dialect.
     names = ("analyze", "kata-analyze", "lz-analyze")
     assert next(name for name in names if name in commands) == "kata-analyze"
     assert {"set_free_handicap", "undo", "loadsgf"} <= set(commands)
     moves, _ = infos(said["kata-analyze B 50"], float)
-    # A fraction without a point would be taken for 10000ths.
+    # Sabaki reads a number without a decimal point as 1/10000ths.
     assert all("." in move["winrate"] for move in moves)
     for command in ("kata-genmove_analyze B 50", "kata-genmove_analyze W 50"):
         assert VERTEX.fullmatch(said[command].split("\n")[-1].removeprefix("play "))
@@ -111,7 +111,7 @@ def test_lizzie(session):
     allowed, _ = infos(said["10 lz-analyze 10 allow b B2 1"], int)
     assert [move["move"] for move in allowed] == ["B2"]
     assert said["13 lz-genmove_analyze B 10"].split("\n")[-1].startswith("play ")
-    # A board that has no handicap points.
+    # A board without handicap points.
     assert said["14 fixed_handicap 2"].startswith("?14 ")
 
 
@@ -146,7 +146,7 @@ def test_lizzieyzy(session, player):
         assert all(-1 <= number <= 1 for number in numbers)
     moves, _ = infos(said[allow], float)
     assert {move["move"] for move in moves} == {"B2", "C2"}
-    # Settings of KataGo's own, which no answer waits for.
+    # Settings specific to KataGo, whose responses the program ignores.
     for command in ("kata-get-param analysisWideRootNoise", "stop-ponder"):
         assert said[command] == "? unknown command"
     assert json.loads(body(said["kata-get-rules"]))["ko"] == "POSITIONAL"
@@ -178,7 +178,7 @@ def test_gogui(session):
     assert {"undo", "set_free_handicap", "time_left", "final_score"} <= set(commands)
     assert body(said["gogui-interrupt"]) == ""
     assert VERTEX.fullmatch(body(said["genmove w"]))
-    # "TYPE/Label/command arguments", each of which is known.
+    # Each line is "TYPE/Label/command arguments" with a known command.
     for line in body(said["gogui-analyze_commands"]).split("\n"):
         kind, label, command = line.split("/")
         assert kind in ("string", "plist", "dboard")

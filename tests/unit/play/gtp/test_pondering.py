@@ -1,4 +1,4 @@
-"""Searches in the other side's time."""
+"""Searches during the opponent's time."""
 
 import threading
 
@@ -6,13 +6,13 @@ from tengen import _core
 from tengen.play.session.searches import most_simulations
 
 PONDERING = None
-"""Between texts: the other side thinks until the engine has pondered."""
+"""Marks a pause between texts in which the engine ponders."""
 
 
 def converse(talk, *texts):
-    """Sends texts, at once but for ``PONDERING``.
+    """Sends texts without a delay, except that ``PONDERING`` waits for pondering.
 
-    Returns the answers, and (plies, simulations) of every search that ended.
+    Returns the responses, and (plies, simulations) of every completed search.
     """
     has_pondered = threading.Semaphore(0)
     search, searches = talk.engine.search, []
@@ -69,10 +69,10 @@ def test_it_searches_on_in_the_time_of_the_other_side(make_player, talk_to):
     assert [answer[0] for answer in answers] == ["="] * 5
     first, pondered, again, second, last = searches
     assert first == (0, 50)
-    # The same position before and after the clock was told: the tree has grown.
+    # The same position before and after the time command: the tree has grown.
     assert pondered[0] == again[0] == 1
     assert 0 < pondered[1] < again[1]
-    # The reply is the middle of the board, which every search has visited often.
+    # The reply is the centre of the board, which every search visits often.
     assert second[0] == 2
     assert second[1] >= 50
     assert last[0] == 3
@@ -85,7 +85,7 @@ def test_whatever_comes_meanwhile_is_answered(make_player, talk_to):
     texts += ["genmove b\n", PONDERING, *more]
     answers, searches = converse(talk, *texts)
     assert "".join(answer[0] for answer in answers) == "==?======"
-    # After its own moves alone, and not once they were taken back.
+    # Only after its own moves, and not after they have been undone.
     assert [plies for plies, _ in searches] == [0, 1, 0, 1, 2, 3]
 
 
@@ -107,7 +107,7 @@ def test_what_fails_in_the_other_sides_time_ends_nothing(make_player, talk_to, c
 
 
 def test_a_full_tree_is_left_as_it_is(make_player, talk_to, monkeypatch):
-    """And a search by the clock ends there too, as the next ones do."""
+    """A search limited by time also stops at a full tree, as do later searches."""
     monkeypatch.setattr("tengen.play.session.searches._MAX_TREE_BYTES", 60_000)
     player = make_player("go/5", keeps_tree=True)
     talk = talk_to(player, simulations=10_000, ponders=True)

@@ -1,4 +1,4 @@
-"""Boards where anyone may move at any time, held to plain boards without turns."""
+"""Positions in which either side may move at any time, compared with plain boards."""
 
 import slow_go
 from hypothesis import given, settings
@@ -34,7 +34,7 @@ def test_stones_of_any_order_stand_as_on_a_board_without_turns(moves):
         except _core.CoreError:
             assert action != PASS
             if text[action] == "." and len(position.actions) < 31:
-                # Only superko and suicide of one stone forbid an empty point.
+                # Only superko and suicide of a single stone forbid an empty point.
                 board = slow_go.after(text, 4, action, "XO"[player], True)
                 assert board is None or board in seen
             continue
@@ -64,7 +64,7 @@ def test_a_record_says_its_limit_where_it_is_longer_than_usual():
     position = Position(Start(name, 7.5), games.make(name))
     for action in (0, 1, 2, 3, 5, 6, 7, 8):
         position = position.after(0, action)
-    # White, who has passed seven times, takes them all.
+    # White, who has passed seven times, captures all of them.
     position = position.after(1, 4).after(0, 0)
     assert len(position.actions) == 17
     assert position.record().game == "go/3"

@@ -1,4 +1,4 @@
-"""Lines and answers of GTP."""
+"""Parsing of GTP lines and formatting of responses."""
 
 import re
 
@@ -69,7 +69,7 @@ OTHER_WORDS = (
     "alive dame tromp-taylor { # 9 genmove play undo 12"
 )
 WORDS = st.sampled_from([*COMMANDS, *OTHER_WORDS.split()])
-# Numbers of thousands of digits, digits of other scripts, no text, and very long lines.
+# Numbers with thousands of digits, non-ASCII digits, binary data, very long lines.
 HOSTILE = [
     *(b"\x00", b"1\x00 name", b"play b \xff\xfe", b"\xd9\xa3 name", b"9" * 5000),
     *(b"9" * 5000 + b" name", b"boardsize " + b"9" * 5000, b"komi " + b"9" * 5000),

@@ -1,4 +1,4 @@
-"""When a session resigns."""
+"""The conditions under which a session resigns."""
 
 from tengen.play.gtp.engine import Resigning
 
@@ -40,14 +40,14 @@ def test_what_was_in_another_game_does_not_count():
     resigning = Resigning(-0.9)
     games = [[0, 1, 2, 3], [0, 1, 2, 3, 4, 5], [6, 1, 2, 3, 4, 5, 6, 7]]
     assert [resigning.resigns(0, game, -1.0) for game in games] == [False] * 3
-    # Nor where the side made moves between that nobody searched.
+    # Nor if the side made moves in between without a search.
     assert not resigning.resigns(0, range(8), -1.0)
     assert not resigning.resigns(0, range(12), -1.0)
     assert not resigning.resigns(0, range(14), -1.0)
     assert resigning.resigns(0, range(16), -1.0)
 
 
-# Every value of a made-up evaluator is below it.
+# Every value of the hash evaluator is below this threshold.
 ALWAYS = 0.999
 
 
@@ -57,14 +57,14 @@ def test_a_session_resigns_and_plays_nothing(converse):
     lines += ["genmove b", "kata-genmove_analyze b 100"]
     answers = converse(resigning=Resigning(ALWAYS)).ask(*lines)
     resigns = [answer.split()[-1] == "resign" for answer in answers]
-    # The third move resigns, and so nothing is there to take back but the one before.
+    # The third move resigns without being played, so undo removes earlier moves.
     assert resigns == [False] * 4 + [True] + [False] * 4 + [True, True]
     assert answers[-1].endswith("\nplay resign")
-    # What was only asked for was not played, and by itself nobody resigns.
+    # A move requested with reg_genmove is not played, and resigning is off by default.
     asked = ["reg_genmove b"] * 4
     assert "= resign" not in converse(resigning=Resigning(ALWAYS)).ask(*asked)
     assert "= resign" not in converse().ask(*moves, *moves, "genmove b")
-    # Another game that begins with as many moves.
+    # Another game that starts with the same number of moves.
     plays = ["clear_board", *(f"play {m}" for m in ("b A1", "w A2", "b A3", "w A4"))]
     lines = [*moves, *plays, "genmove b"]
     assert "= resign" not in converse(resigning=Resigning(ALWAYS)).ask(*lines)

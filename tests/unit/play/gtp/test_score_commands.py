@@ -1,4 +1,4 @@
-"""Which stones are dead, by what a network expects of owners."""
+"""Dead stones, according to the ownership that a network predicts."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from tengen.play.forecast import Forecast
 
 
 class Expecting:
-    """Expects the same owners of every position; 1 is Black's."""
+    """A player that predicts the same owners for every position; 1 means Black."""
 
     def __init__(self, player, owners):
         self.player, self.owners, self.asked = player, owners, []
@@ -27,7 +27,7 @@ class Expecting:
 
 @pytest.fixture
 def statuses(make_player, talk_to):
-    """Returns what is dead and alive, the score, and the positions that were asked."""
+    """Returns a function for the dead and alive chains, the score, and the queries."""
 
     def ask(owners, plays):
         player = Expecting(make_player("go/5"), owners)
@@ -50,7 +50,7 @@ def owners_of(**points):
 
 
 def test_chains_that_are_surely_the_other_sides_are_dead(statuses):
-    # A1 and B1 in the mean, E1 not surely enough, E5 by White.
+    # A1 and B1 by their average; E1 not surely enough; E5 is White's.
     owners = owners_of(A1=0.7, B1=1.0, E1=0.79, C3=1.0, C2=1.0, E5=-0.9)
     (dead, alive, score), asked = statuses(owners, PLAYS)
     assert dead == "E5\nA1 B1"

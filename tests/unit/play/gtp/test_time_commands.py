@@ -1,4 +1,4 @@
-"""Commands that set the clock, in every form that front ends send."""
+"""Commands that set the clock, in all forms that front ends send."""
 
 import math
 
@@ -10,7 +10,7 @@ from tengen.play.session.clock import Clock, TimeSettings
 
 def test_a_clock_limits_a_search(converse):
     conversation = converse(simulations=None)
-    # Without it a search would go on for a million simulations and more.
+    # Without the clock, the search would run for a million simulations or more.
     answers = conversation.ask("kgs-time_settings byoyomi 0 0.3 5", "genmove b")
     assert answers[1].startswith("= ")
 
@@ -21,9 +21,9 @@ def test_time_that_is_left_counts_before_any_settings(converse, left):
     clock = conversation.engine.clock
     assert clock.budget_s(0, 0, 25) is None
     assert conversation.ask(left) == ["="]
-    for player in (0, 1):  # until the other side's is told
+    for player in (0, 1):  # until the other side's time is sent
         assert 0 < clock.budget_s(player, 0, 25) < 5
-    # Settings that say that there is no limit are believed.
+    # Settings without a limit take precedence.
     again = converse(simulations=None)
     assert again.ask("time_settings 0 1 0", left) == ["=", "="]
     assert again.engine.clock.budget_s(0, 0, 25) is None

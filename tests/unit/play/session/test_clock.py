@@ -1,4 +1,4 @@
-"""Time settings, and searches that keep within them."""
+"""Time settings, and searches that stay within them."""
 
 import pytest
 
@@ -17,8 +17,8 @@ def test_no_clock_is_no_limit():
     assert clock.budget_s(0, 0, 81) is None
 
 
-# 0.8 of 81 points are 64.8 moves, half of them a side's, and at least 20 are left;
-# 600 s less a tenth and 0.15.
+# 0.8 of 81 points are 64.8 moves, half of them per side, with a minimum of 20 left; 600
+# s minus a tenth and 0.15 s.
 @pytest.mark.parametrize(
     ("settings", "ply", "budget_s"),
     [
@@ -43,14 +43,14 @@ def test_worked_budgets(settings, ply, budget_s):
 
 def test_time_is_spent():
     clock = Clock(settings_of("canadian", 10, 100, 4))
-    # Each move is 0.02 s longer than its search.
+    # Each move takes 0.02 s longer than its search.
     clock.spend(0, 7.98)
     clock.spend(0, 4.98)  # 3 s into the first period
     assert clock.budget_s(0, 0, 81) == pytest.approx((97 * 0.9 - 0.15) / 3)
     for _ in range(3):
         clock.spend(0, 1)
     assert clock.budget_s(0, 0, 81) == pytest.approx((90 - 0.15) / 4)
-    # White's clock has not run.
+    # White's clock has not been running.
     assert clock.budget_s(1, 80, 81) == pytest.approx((90 - 0.15) / 4)
     clock.set_left(1, 20, 2)
     assert clock.budget_s(1, 0, 81) == pytest.approx((18 - 0.15) / 2)
@@ -64,13 +64,13 @@ def test_a_move_adds_to_the_main_time_up_to_a_limit():
     assert clock.budget_s(0, 0, 81) == pytest.approx((102 * 0.9 - 0.15) / 32.4 + 9)
     clock.spend(0, 0.98)
     assert clock.budget_s(0, 0, 81) == pytest.approx((105 * 0.9 - 0.15) / 32.4 + 9)
-    # What a controller says is main time, whatever number of stones it adds.
+    # The controller's time is main time, whatever number of stones it sends.
     clock.set_left(0, 3, 1)
     assert clock.budget_s(0, 0, 81) == pytest.approx(2.7 - 0.15)
 
 
 class RefereeClock:
-    """What a server's clock does, on its own: raises when time is lost."""
+    """An independent server clock, with assertions that fail if time is lost."""
 
     def __init__(self, kind, main_s, period_s, count):
         self.kind, self.main_s = kind, main_s
@@ -100,7 +100,7 @@ class RefereeClock:
 
 
 class FakeSearch:
-    """A search on a machine of its own speed."""
+    """A search on a machine with a given speed."""
 
     is_proven = False
 
@@ -115,14 +115,14 @@ class FakeSearch:
         self.machine[0] += num_simulations * self.seconds
 
     def contest(self):
-        """Two moves have all visits, and the share of the better one never changes."""
+        """Two moves share all visits, in a constant ratio."""
         most = round(self.share * self.num_simulations)
         second = self.num_simulations - most
         return Contest(most, second, self.is_best, has_best_value=True)
 
 
 def warmed(simulation_s, num_simulations=1000):
-    """A machine, and a thinker that knows how fast it is."""
+    """Returns a machine, and a thinker that has measured its speed."""
     machine = [0.0]
     thinker = Thinker(now=lambda: machine[0])
     think(thinker, machine, simulation_s, Limits(num_simulations))
@@ -165,9 +165,9 @@ def test_no_game_is_lost_on_time(settings, simulation_s, is_hard):
         )
         _, seconds = think(thinker, machine, simulation_s, limits)
         clock.spend(0, seconds)
-        referee.spend(seconds + 0.01)  # the way to the server and back
+        referee.spend(seconds + 0.01)  # the round trip to the server
         used.append(seconds)
-    # And the time that there is, is used: in overtime most of every period.
+    # The available time is used: in overtime, most of every period.
     if settings[0] == "byoyomi" and simulation_s < 0.01:
         assert used[-1] > 0.5 * settings[2]
     if settings == ("absolute", 300, 0, 0) and simulation_s < 0.01:
@@ -186,11 +186,11 @@ def test_limits_of_simulations_are_met():
 @pytest.mark.parametrize(
     ("share", "is_best", "seconds"),
     [
-        (0.9, True, 10 / 1.8),  # 0.8 of what was made exceeds what is to come
-        (0.6, True, 10 / 1.2),  # 0.2 of it does, somewhat later
-        (0.55, True, 25 / 1.1),  # not clear: the same, of the time of a hard move
-        (0.5, True, 25.0),  # both moves are as good: as long as may be
-        (0.9, False, 25.0),  # the most visited is not what would be played
+        (0.9, True, 10 / 1.8),  # the lead of 0.8 n exceeds the simulations to come
+        (0.6, True, 10 / 1.2),  # so does the lead of 0.2 n, somewhat later
+        (0.55, True, 25 / 1.1),  # unclear: the same, of the time for a hard move
+        (0.5, True, 25.0),  # both moves are equally good: the maximum time
+        (0.9, False, 25.0),  # the most visited move is not the one to be played
     ],
 )
 def test_hard_moves_get_more_time_and_clear_ones_less(share, is_best, seconds):
@@ -208,7 +208,7 @@ def test_a_search_ends_where_simulations_cannot_change_the_move(share):
     search = FakeSearch(machine, 0.0001, share)
     limits = Limits(100_000, may_end_early=True)
     thinker.think(search, limits, machine[0], lambda: False)
-    # The lead is (2 share - 1) n, and 100,000 - n are to come.
+    # The lead is (2 share - 1) n, and 100,000 - n simulations remain.
     assert search.num_simulations == pytest.approx(100_000 / (2 * share), rel=0.02)
     whole = FakeSearch(machine, 0.0001, share)
     thinker.think(whole, Limits(100_000), machine[0], lambda: False)
@@ -235,7 +235,7 @@ def test_a_machine_that_grows_slow_is_noticed():
 
 
 class CachedSearch(FakeSearch):
-    """Every third slice takes no time, for a cache knows its positions."""
+    """Every third slice takes no time, because its positions are cached."""
 
     num_slices = 0
 
