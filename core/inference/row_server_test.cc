@@ -1,6 +1,3 @@
-// Sessions of several threads, for sanitizers. tests/unit/inference/central checks batches and
-// waits.
-
 #include "inference/row_server.h"
 
 #include <sys/mman.h>
@@ -12,7 +9,9 @@
 #include <atomic>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -23,13 +22,13 @@ using namespace tengen;
 
 namespace {
 
-// A network with two inputs. It accumulates the first input in its state, and outputs multiples of
-// the sum and the second input.
-RowColumns columns() {
+// Two inputs. The network accumulates the first in its state, and outputs the sum and the second
+// input, times a factor.
+RowColumns columns(size_t output_numbers = 2) {
   return RowColumns({{RowPart::kFirst, 1},
                      {RowPart::kInput, 8},
                      {RowPart::kInput, 3},
-                     {RowPart::kOutput, 16},
+                     {RowPart::kOutput, output_numbers * 8},
                      {RowPart::kState, 8}});
 }
 constexpr size_t kNumber = 1, kBytes = 2, kAnswer = 3, kState = 4;
@@ -46,8 +45,8 @@ int unnamed(size_t num_bytes) {
 // The actor's side of a session.
 class Actor {
  public:
-  Actor(RowServer& server, size_t num_rows, bool is_shared)
-      : columns_(columns()), is_shared_(is_shared) {
+  Actor(RowServer& server, size_t num_rows, bool is_shared, size_t output_numbers = 2)
+      : columns_(columns(output_numbers)), is_shared_(is_shared) {
     int ends[2];
     TENGEN_CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
     socket_ = ends[0];
@@ -83,7 +82,7 @@ class Actor {
       send(rows_->column(i), sums_.size() * columns_[i].row_bytes);
     }
   }
-  // Receives the reply and checks it.
+  // Receives the answer and checks it.
   void check_answer(int64_t version) {
     RowReply reply;
     take(&reply, sizeof reply);
@@ -143,8 +142,8 @@ class Actor {
 
 // A server and the thread that drives it.
 struct Bench {
-  explicit Bench(const RowServerSettings& settings)
-      : server(columns(), settings), max_rows(settings.max_rows) {
+  explicit Bench(const RowServerSettings& settings, size_t output_numbers = 2)
+      : server(columns(output_numbers), settings), max_rows(settings.max_rows) {
     thread = std::thread([this] {
       while (const size_t num_rows = server.next()) evaluate(num_rows);
       server.close();
@@ -157,6 +156,7 @@ struct Bench {
 
   void evaluate(size_t num_rows) {
     TENGEN_CHECK(num_rows <= max_rows);
+    while (is_held) std::this_thread::yield();
     const auto column = [&](size_t i) {
       return server.alone() ? server.alone()->column(i) : server.batch().column(i);
     };
@@ -175,6 +175,7 @@ struct Bench {
         std::memcpy(column(kAnswer) + bytes * row + 8 * i, &answer, 8);
       }
     }
+    sizes.push_back(num_rows);
     server.done(version, version + 1);
   }
   void wait_for_lost(uint64_t num_lost) const {
@@ -184,7 +185,9 @@ struct Bench {
   RowServer server;
   size_t max_rows;
   std::atomic<int64_t> version{3};
+  std::atomic<bool> is_held{false};
   std::atomic<size_t> num_alone{0};
+  std::vector<size_t> sizes;  // owned by the driver until it has ended
   std::thread thread;
 };
 
@@ -192,7 +195,7 @@ RowServerSettings settings(size_t max_rows, size_t min_rows = 1, double max_wait
   return {max_rows, min_rows, max_wait_s, 8 * max_rows, 0};
 }
 
-// Each actor receives the outputs for its own rows and keeps its own state in shared batches.
+// Each actor gets its own answers and keeps its own state, whatever else is in its batches.
 void check_answers(RowServerSettings with, size_t num_actors) {
   Bench bench(with);
   bench.server.start();
@@ -213,6 +216,44 @@ void check_answers(RowServerSettings with, size_t num_actors) {
   const RowStats stats = bench.server.stats();
   TENGEN_CHECK(stats.num_rows == num_rows && bench.server.num_sessions() == 0);
   TENGEN_CHECK(num_actors > 1 || (bench.num_alone == stats.num_batches) == (with.least_bytes == 0));
+}
+
+// A batch starts when it is full, when min_rows wait, or when the oldest request has waited long
+// enough. All rows that are waiting when the device becomes idle form one batch, up to its
+// capacity.
+void check_batches() {
+  Bench bench(settings(8));
+  std::vector<std::unique_ptr<Actor>> actors;
+  for (size_t i = 0; i < 5; ++i) {
+    actors.push_back(std::make_unique<Actor>(bench.server, 3, i % 2 == 0));
+  }
+  bench.is_held = true;
+  bench.server.start();
+  Actor first(bench.server, 1, false);
+  first.ask(0, false);
+  while (bench.server.stats().wait_s == 0) std::this_thread::yield();
+  for (size_t i = 0; i < 5; ++i) actors[i]->ask(i, false);
+  bench.is_held = false;
+  first.check_answer(3);
+  for (const auto& actor : actors) actor->check_answer(3);
+  bench.server.stop();
+  bench.thread.join();
+  TENGEN_CHECK(*std::max_element(bench.sizes.begin(), bench.sizes.end()) <= 7);
+  bench.thread = std::thread([] {});
+}
+
+// Fewer than min_rows rows wait at most max_wait_s, also after other sessions have ended.
+void check_few_rows() {
+  Bench bench(settings(64, 64, 0.002));
+  bench.server.start();
+  Actor actor(bench.server, 2, true);
+  auto other = std::make_unique<Actor>(bench.server, 4, false);
+  other->ask(1, false);
+  other.reset();
+  for (uint64_t step = 0; step < 20; ++step) {
+    actor.ask(step, false);
+    actor.check_answer(3);
+  }
 }
 
 // An invalid request, or the death of an actor during a request, ends only that session.
@@ -239,6 +280,23 @@ void check_lost() {
   TENGEN_CHECK(bench.server.num_sessions() == 1 && bench.server.stats().num_rows == 2);
 }
 
+// An answer larger than the socket buffer waits, and delays nobody else.
+void check_slow_actor() {
+  constexpr size_t kNumbers = 100000;
+  Bench bench(settings(64), kNumbers);
+  bench.server.start();
+  Actor slow(bench.server, 8, false, kNumbers);
+  Actor quick(bench.server, 1, true, kNumbers);
+  slow.ask(0, true);
+  for (uint64_t step = 0; step < 5; ++step) {
+    quick.ask(step, false);
+    quick.check_answer(3);
+  }
+  slow.check_answer(3);
+  slow.ask(1, false);
+  slow.check_answer(3);
+}
+
 void check_limits() {
   RowServer server(columns(), settings(4));
   const auto add = [&](size_t num_rows) {
@@ -258,6 +316,23 @@ void check_limits() {
   TENGEN_CHECK(throws([&] { add(1); }));
 }
 
+void check_refusal() {
+  RowServer server(columns(), settings(4));
+  Actor actor(server, 2, false);
+  actor.ask(0, false);
+  server.start();
+  TENGEN_CHECK(server.next() == 2);
+  TENGEN_CHECK(throws([&] { server.next(); }));
+  server.refuse("the device has gone");
+  server.close();
+  RowReply reply;
+  actor.take(&reply, sizeof reply);
+  std::string reason(reply.num_bytes, ' ');
+  actor.take(reason.data(), reason.size());
+  TENGEN_CHECK(reply.kind == 2 && reply.number == 1 && reason == "the device has gone");
+  TENGEN_CHECK(actor.has_ended());
+}
+
 }  // namespace
 
 int main() {
@@ -270,7 +345,11 @@ int main() {
     check_answers(settings(6), num_actors);
     check_answers(settings(64, 10, 0.002), num_actors);
   }
+  check_batches();
+  check_few_rows();
   check_lost();
+  check_slow_actor();
   check_limits();
+  check_refusal();
   return 0;
 }

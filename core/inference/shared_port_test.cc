@@ -19,16 +19,16 @@ constexpr std::array<size_t, 3> kShape = {2, 4, 4};
 constexpr size_t kNumActions = 5;
 constexpr RowLayout kLayout{kShape, true};
 
-// Returns an output of the mock network for `planes`.
+// The "network's" answer to planes.
 float answer(const float* planes, size_t action) {
   uint64_t hash = action;
   for (size_t i = 0; i < kLayout.num_entries(); ++i) hash = hash * 31 + (planes[i] != 0.0f);
   return static_cast<float>(mix64(hash) >> 40);
 }
 
-constexpr int kMaxRows = 8;  // rows per port
+constexpr int kMaxRows = 8;  // rows of a port
 
-// Requests batches of given sizes. Checks that each of its rows receives its own outputs.
+// Requests batches of given sizes with distinct rows, and checks that each row gets its own answer.
 class AskingPort final : public Port {
  public:
   AskingPort(uint64_t id, std::vector<int> sizes) : id_(id), sizes_(std::move(sizes)) {}
@@ -69,7 +69,7 @@ class AskingPort final : public Port {
   uint64_t id_;
   std::vector<int> sizes_;
   size_t num_asked_ = 0;
-  BatchBuffers buffers_{kMaxRows, kShape, kNumActions, id_ % 3 != 0};  // most ports request scores
+  BatchBuffers buffers_{kMaxRows, kShape, kNumActions, id_ % 3 != 0};  // most ports ask for scores
   uint64_t num_draws_ = 0;
   int num_rows_ = 0;
   uint64_t num_answered_ = 0;
@@ -91,7 +91,7 @@ struct Setup {
   size_t capacity = 16;
 };
 
-// Workers with their ports, and lanes.
+// Workers and lanes, and what the test observed.
 struct Bench {
   explicit Bench(const Setup& with)
       : setup(with),
@@ -111,14 +111,14 @@ struct Bench {
     }
   }
 
-  // Creates the ports of all workers; port i requests batches of sizes(i).
+  // Makes the ports of every worker; port i requests batches of sizes(i).
   void fill(const std::function<std::vector<int>(size_t)>& sizes) {
     while (ports.size() < setup.num_workers * setup.ports_per_worker) {
       ports.push_back(std::make_unique<AskingPort>(ports.size(), sizes(ports.size())));
     }
   }
 
-  // Serves every lane until the workers have left; `drive(lane, num_rows)` evaluates a batch.
+  // Drives every lane with `drive(lane, num_rows)`, which evaluates, until the workers have left.
   void run(const std::function<void(size_t, size_t)>& drive) {
     std::vector<std::thread> threads;
     for (size_t worker = 0; worker < setup.num_workers; ++worker) {
@@ -145,7 +145,7 @@ struct Bench {
   std::vector<std::unique_ptr<AskingPort>> ports;
 };
 
-// Every row receives its own outputs exactly once, whichever rows share its batch.
+// Every row is answered exactly once and with its own answer, whatever shares the lanes.
 void check_answers(const Setup& setup) {
   Bench bench(setup);
   bench.fill([](size_t port) { return random_sizes(port, 150); });
@@ -160,8 +160,8 @@ void check_answers(const Setup& setup) {
   TENGEN_CHECK(stats.num_batches >= num_answered / setup.capacity);
 }
 
-// A slow device completes a batch only after the next one was handed over. So two batches must
-// always be in flight: workers must fill the second without waiting for the first.
+// A slow device answers a batch only after the next one was handed over. So two batches must always
+// be in flight: workers must fill the second without waiting for the first.
 void check_two_under_way() {
   Setup setup;
   setup.num_workers = 3;
@@ -176,7 +176,7 @@ void check_two_under_way() {
     std::unique_lock lock(mutex);
     const int mine = ++num_handed_over;
     handed_over.notify_all();
-    // The last batches may have no successor.
+    // At the end no other batch may follow.
     if (mine <= 20) handed_over.wait(lock, [&] { return num_handed_over > mine; });
     lock.unlock();
     bench.evaluate(lane, num_rows);
@@ -184,8 +184,8 @@ void check_two_under_way() {
   TENGEN_CHECK(num_handed_over > 20);
 }
 
-// Checks the sizes of the batches, in ascending order, that a single worker's rows form on a device
-// that completes no batch before the next one has arrived.
+// Checks which batches a single worker's rows form on a device that answers no batch before the
+// next has arrived; smallest first.
 void check_batches(const std::vector<std::vector<int>>& sizes,
                    const std::vector<size_t>& expected) {
   Setup setup;
@@ -202,7 +202,7 @@ void check_batches(const std::vector<std::vector<int>>& sizes,
     std::unique_lock lock(mutex);
     batches.push_back(num_rows);
     handed_over.notify_all();
-    // Lanes are filled in order, but their drivers may arrive in any order.
+    // Lanes are filled in order, while two drivers may arrive in any order.
     const size_t next = std::min(lane + 2, expected.size());
     handed_over.wait(lock, [&] { return batches.size() >= next; });
     lock.unlock();
@@ -211,6 +211,16 @@ void check_batches(const std::vector<std::vector<int>>& sizes,
   // Drivers of two lanes that became due at the same time may arrive in either order.
   std::sort(batches.begin(), batches.end());
   TENGEN_CHECK(batches == expected);
+}
+
+// One worker with one port: nobody else can add a row, so its batch starts immediately.
+void check_lone_worker() {
+  Setup setup;
+  setup.num_workers = 1;
+  setup.ports_per_worker = 1;
+  setup.num_lanes = 1;
+  setup.capacity = 64;
+  check_answers(setup);
 }
 
 class FailingPort final : public Port {
@@ -223,7 +233,7 @@ class FailingPort final : public Port {
   BatchBuffers buffers_{1, kShape, kNumActions};
 };
 
-// An exception in a port propagates from its work(), and ends the other workers and the drivers.
+// An exception in a port leaves its work(), and ends the other workers and the drivers.
 void check_failure() {
   Setup setup;
   setup.num_workers = 3;
@@ -261,7 +271,7 @@ void check_failure() {
   TENGEN_CHECK(was_thrown && bench.shared.next(0) == 0);
 }
 
-// If a device fails, stop() releases workers that wait for its outputs.
+// If a device fails, stop() releases workers that wait for its answers.
 void check_stop_while_waiting() {
   Setup setup;
   setup.num_workers = 2;
@@ -309,12 +319,13 @@ int main() {
   two_devices.num_devices = 2;
   two_devices.ports_per_worker = 4;
   check_answers(two_devices);
+  check_lone_worker();
   check_two_under_way();
-  // While the worker can add rows, an idle device waits for at least a quarter of a batch.
+  // An idle device gets a quarter of a batch, but no less while the worker is still working.
   check_batches({{1}, {1}, {8}}, {2, 8});
-  // A device with one batch gets the remaining rows when the worker can add none.
+  // A device with one batch gets the rest when the worker can add nothing.
   check_batches({{8}, {2}, {2}}, {4, 8});
-  // A device with two batches gets a third one only when that batch is full.
+  // A device with two batches gets no third one before it is full.
   check_batches({{8, 6}, {8}, {2}}, {8, 8, 8});
   check_failure();
   check_stop_while_waiting();

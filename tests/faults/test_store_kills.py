@@ -193,9 +193,9 @@ def test_a_client_of_a_killed_store_is_told(tmp_path):
         )
     server.send_signal(signal.SIGKILL)
     server.wait()
-    with refused(UsageError, "store ("):
+    with refused(UsageError, "store (", "has ended"):
         sampler.sample(timeout_s=300.0)
-    with refused(RunError, "store ("):
+    with refused(RunError, "store (", "does not answer"):
         Store.connect(directory, patience_s=0.0)
 
 

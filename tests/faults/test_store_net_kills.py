@@ -105,9 +105,9 @@ def test_clients_of_a_killed_server_are_told(start):
         writer.flush(timeout_s=300.0)
 
     for _ in range(2):
-        with refused(UsageError, "store ("):
+        with refused(UsageError, "store (", "has ended"):
             write()
-    with refused(RunError, "store (tcp://"):
+    with refused(RunError, "store (tcp://", "does not answer"):
         Store.connect(server.address)
 
 

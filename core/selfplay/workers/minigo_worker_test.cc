@@ -30,13 +30,13 @@ SelfplaySettings make_settings() {
   return settings;
 }
 
-// Checks that the record is a legal game and its targets match its positions. Returns the number of
-// full plies with additional simulations.
+// The record is a legal game and its targets match its positions. Returns how many full plies made
+// additional simulations.
 template <Game G>
 int check_record(const G& game, const SelfplaySettings& settings, const GameRecord& record) {
   auto state = game.initial_state();
   for (const uint16_t action : record.opening) game.apply(state, action);
-  const int most = settings.search.minigo_virtual_losses - 1;  // simulations beyond the budget
+  const int most = settings.search.minigo_virtual_losses - 1;  // beyond the requested number
   int most_kept = 0;                                           // visits of the root before a search
   int num_made_up = 0;
   bool is_first = true;
@@ -50,7 +50,7 @@ int check_record(const G& game, const SelfplaySettings& settings, const GameReco
     }
     const int budget = is_full ? settings.full_simulations : settings.cheap_simulations;
     const int made = static_cast<int>(ply.num_simulations);
-    // A full ply without a tree makes up for the visits that a reused tree would have had.
+    // A full ply without a tree makes up for the visits; the previous root had one more.
     const bool makes_up = is_full && settings.full_probability < 1.0f;
     TENGEN_CHECK(made >= budget && made <= budget + most + (makes_up ? most_kept : 0));
     num_made_up += made > budget + most;
@@ -64,17 +64,19 @@ int check_record(const G& game, const SelfplaySettings& settings, const GameReco
 
 // Threads, slots, batches and the cache do not affect a game.
 template <Game G>
-void check_games(const G& game, const SelfplaySettings& settings, uint32_t num_games) {
+void check_same_games(const G& game, const SelfplaySettings& settings, uint32_t num_games) {
   const std::vector<GameRecord> expected = play(game, settings, Setup{}, num_games);
   TENGEN_CHECK(expected.size() == num_games);
   int num_made_up = 0;
   for (const GameRecord& record : expected) num_made_up += check_record(game, settings, record);
   TENGEN_CHECK((num_made_up > 0) == (settings.full_probability < 1.0f));
   TENGEN_CHECK(expected[0].plies != expected[1].plies);
-  check_same_games(game, settings, Setup{}, expected);
+  const Setup setups[] = {{1, 1, 1 << 20, {}}, {2, 3, 1 << 14, {}}, {3, 8, 0, {}}};
+  for (const Setup& setup : setups)
+    TENGEN_CHECK(play(game, settings, setup, num_games) == expected);
 }
 
-// A batch contains several leaves of each game, and each leaf is counted once.
+// A batch has several leaves of each game, and each is counted once.
 void check_counts() {
   SelfplaySettings settings = make_settings();
   settings.num_slots = 3;
@@ -85,7 +87,7 @@ void check_counts() {
   TENGEN_CHECK(worker->buffers().capacity == 12);
   int most_rows = 0;
   uint64_t num_rows = 0;
-  TENGEN_CHECK(worker->next() == 3);  // the roots of three games
+  TENGEN_CHECK(worker->next() == 3);  // roots
   TENGEN_CHECK(throws([&] { worker->next(); }));
   for (int rows = 3; rows > 0; rows = worker->next()) {
     most_rows = std::max(most_rows, rows);
@@ -111,17 +113,181 @@ void check_counts() {
   TENGEN_CHECK(stats.num_simulations >= num_simulations);
 }
 
+// If passing is not allowed, a pass is played only if nothing else is legal.
+void check_may_not_pass() {
+  const Go game = go_game("go/3/nosuicide");
+  SelfplaySettings settings = make_settings();
+  settings.full_probability = 1.0f;
+  settings.resign_from = 1.0f;
+  settings.soft_pick_plies = 0;
+  int num_passes[2] = {0, 0};
+  for (const bool may_pass : {false, true}) {
+    settings.may_pass = may_pass;
+    for (const GameRecord& record : play(game, settings, Setup{}, 6)) {
+      auto state = game.initial_state();
+      for (const PlyRecord& ply : record.plies) {
+        uint16_t legal[10];
+        const bool has_other = game.legal_actions(state, legal) > 1;
+        num_passes[may_pass] += ply.action == 9 && has_other;
+        game.apply(state, ply.action);
+      }
+    }
+  }
+  TENGEN_CHECK(num_passes[0] == 0 && num_passes[1] > 0);
+}
+
+// A side resigns if its root value is below the game's threshold, and then loses.
+void check_resignation() {
+  SelfplaySettings settings = make_settings();
+  settings.resign_from = 0.0f;
+  int num_resigned = 0;
+  for (const GameRecord& record : play(Gomoku(7), settings, Setup{}, 12)) {
+    const Gomoku game(7);
+    auto state = game.initial_state();
+    const float bound =
+        resignation_value(settings, Rng(7, 3, record.game_index, 0, Purpose::kResignation));
+    for (const PlyRecord& ply : record.plies) {
+      TENGEN_CHECK(ply.root_value >= bound);
+      game.apply(state, ply.action);
+    }
+    if (game.outcome(state) != Outcome::kOngoing) continue;
+    ++num_resigned;
+    TENGEN_CHECK(value_to_first(record.outcome) == (game.to_play(state) == 0 ? -1.0f : 1.0f));
+  }
+  TENGEN_CHECK(num_resigned > 0);
+}
+
+// Interruptions do not affect a game, whether its root had visits or not.
+template <Game G>
+void check_interrupted(const G& game, const SelfplaySettings& settings) {
+  Generation generation{7, 3, 2, 8, {}, false, {}, {}};
+  const auto part = [&](int num_batches) {
+    const auto queue = std::make_shared<GameQueue>(generation);
+    const auto sink = std::make_shared<MemorySink>();
+    const auto worker = make_selfplay_worker(game, settings, queue, sink);
+    while (num_batches-- != 0) {
+      const int num_rows = worker->next();
+      if (num_rows == 0) break;
+      for (int row = 0; row < num_rows; ++row) evaluate_row(worker->buffers(), row);
+      worker->done();
+    }
+    worker->keep_unfinished();
+    generation.unfinished = queue->unfinished();
+    return sink->sorted();
+  };
+  const std::vector<GameRecord> expected = part(-1);
+  TENGEN_CHECK(expected.size() == 8);
+  std::vector<GameRecord> found;
+  size_t num_gone_on_with = 0;
+  size_t num_with_extra = 0;
+  // Repeated until there is a full ply with many visits to make up for.
+  for (int round = 0; found.size() < 8; ++round) {
+    TENGEN_CHECK(round < 400);
+    for (const GameRecord& record : part(round % 4 == 3 ? 70 : 12)) {
+      found.push_back(record);
+      generation.finished.push_back(record.game_index);
+    }
+    for (const std::string& bytes : generation.unfinished) {
+      const UnfinishedGame begun = decode_unfinished_game(bytes);
+      TENGEN_CHECK(encode(begun) == bytes);
+      num_with_extra += begun.num_extra_simulations > 0;
+      ++num_gone_on_with;
+    }
+  }
+  TENGEN_CHECK(num_gone_on_with > 8 && num_with_extra > 8);
+  std::sort(found.begin(), found.end(),
+            [](const auto& a, const auto& b) { return a.game_index < b.game_index; });
+  TENGEN_CHECK(found == expected);
+}
+
+// A newer model that continues a game is recorded.
+void check_switches() {
+  const Connect4 game;
+  const SelfplaySettings settings = make_settings();
+  Generation generation{7, 3, 2, 4, {}, false, {}, {}};
+  const auto queue = std::make_shared<GameQueue>(generation);
+  const auto worker = make_selfplay_worker(game, settings, queue, std::make_shared<MemorySink>());
+  for (int batch = 0; batch < 60; ++batch) {
+    const int num_rows = worker->next();
+    for (int row = 0; row < num_rows; ++row) evaluate_row(worker->buffers(), row);
+    worker->done();
+  }
+  worker->keep_unfinished();
+  generation.unfinished = queue->unfinished();
+  TENGEN_CHECK(!generation.unfinished.empty());
+  generation.model = 5;
+  for (const GameRecord& record : play_by(game, settings, generation, evaluate_row)) {
+    const UnfinishedGame* begun = GameQueue(generation).begun(record.game_index);
+    if (begun == nullptr) {
+      TENGEN_CHECK(record.model == 5 && record.switches.empty());
+      continue;
+    }
+    TENGEN_CHECK(record.model == 2 && record.switches.size() == 1);
+    TENGEN_CHECK(record.switches[0].model == 5);
+  }
+}
+
+// A target without pruning has every visit; the games do not change.
+void check_pruning() {
+  SelfplaySettings settings = make_settings();
+  settings.full_probability = 1.0f;
+  settings.soft_pick_plies = 0;
+  const std::vector<GameRecord> pruned = play(Gomoku(7), settings, Setup{}, 4);
+  settings.prunes_target = false;
+  const std::vector<GameRecord> whole = play(Gomoku(7), settings, Setup{}, 4);
+  size_t num_more = 0;
+  for (size_t game = 0; game < 4; ++game) {
+    TENGEN_CHECK(pruned[game].plies.size() == whole[game].plies.size());
+    for (size_t ply = 0; ply < whole[game].plies.size(); ++ply) {
+      TENGEN_CHECK(pruned[game].plies[ply].action == whole[game].plies[ply].action);
+      TENGEN_CHECK(pruned[game].plies[ply].policy.size() <= whole[game].plies[ply].policy.size());
+      num_more += pruned[game].plies[ply].policy.size() < whole[game].plies[ply].policy.size();
+    }
+  }
+  TENGEN_CHECK(num_more > 10);
+}
+
+void check_bad_extras() {
+  UnfinishedGame game;
+  game.record.plies.resize(1);
+  game.notes.resize(1);
+  game.num_extra_simulations = 7;
+  const std::string bytes = encode(game);
+  TENGEN_CHECK(decode_unfinished_game(bytes).num_extra_simulations == 7);
+  game.num_extra_simulations = 0;
+  const std::string without = encode(game);
+  TENGEN_CHECK(decode_unfinished_game(without).num_extra_simulations == 0);
+  TENGEN_CHECK(bytes.substr(6) == without);
+  for (const uint32_t num : {0u, kMaxSimulations + 1u, UINT32_MAX}) {
+    std::string bad = bytes;
+    std::memcpy(bad.data() + 2, &num, sizeof(num));
+    TENGEN_CHECK(throws([&] { decode_unfinished_game(bad); }));
+  }
+  TENGEN_CHECK(throws([&] { decode_unfinished_game(bytes.substr(0, 5)); }));
+  // Two of them; and the earlier format, with a root's value.
+  TENGEN_CHECK(throws([&] { decode_unfinished_game(bytes.substr(0, 6) + bytes); }));
+  const std::string former = std::string("\xff\xff\3\0\0\0\0\0\0\0", 10) + without;
+  TENGEN_CHECK(throws([&] { decode_unfinished_game(former); }));
+}
+
 }  // namespace
 
 int main() {
   SelfplaySettings settings = make_settings();
-  check_games(TicTacToe(), settings, 12);
-  check_games(Gomoku(7), settings, 6);
+  check_same_games(TicTacToe(), settings, 12);
+  check_same_games(Gomoku(7), settings, 6);
   settings.max_opening_plies = 3;
-  check_games(go_game("go/5/nosuicide"), settings, 6);
+  check_same_games(go_game("go/5/nosuicide"), settings, 6);
   settings.full_probability = 1.0f;
   settings.search.minigo_virtual_losses = 1;
-  check_games(Connect4(), settings, 6);
+  check_same_games(Connect4(), settings, 6);
   check_counts();
+  check_may_not_pass();
+  check_resignation();
+  check_interrupted(Connect4(), make_settings());
+  check_interrupted(go_game("go/4/nosuicide"), make_settings());
+  check_switches();
+  check_pruning();
+  check_bad_extras();
   return 0;
 }

@@ -284,6 +284,21 @@ def _load_mpi() -> Any:
     return mpi
 
 
+def _packed(message: Mapping[str, Any]) -> bytes:
+    """Returns a message as ``_MOST_BYTES`` of JSON.
+
+    Raises:
+        RunError: The message is longer.
+    """
+    data = json.dumps(message).encode()
+    if len(data) > _MOST_BYTES:
+        raise RunError(
+            f"message ({len(data)} bytes) must have at most {_MOST_BYTES}; give the "
+            "rank fewer GPUs with CUDA_VISIBLE_DEVICES"
+        )
+    return data.ljust(_MOST_BYTES)
+
+
 def _gathered(mpi: Any, info: RankInfo) -> list[RankInfo]:
     """Returns the info of all ranks in the first rank, and [] in other ranks. Blocks.
 
@@ -292,7 +307,7 @@ def _gathered(mpi: Any, info: RankInfo) -> list[RankInfo]:
     """
     comm = mpi.COMM_WORLD
     found = None if info.rank else bytearray(_MOST_BYTES * comm.Get_size())
-    own = json.dumps(vars(info)).encode().ljust(_MOST_BYTES)
+    own = _packed(vars(info))
     _wait(comm.Igather([own, mpi.BYTE], found and [found, mpi.BYTE]), info.rank == 0)
     names = {field.name for field in dataclasses.fields(RankInfo)}
     infos = []
@@ -305,7 +320,7 @@ def _gathered(mpi: Any, info: RankInfo) -> list[RankInfo]:
 
 def _scatter(mpi: Any, messages: Sequence[Mapping[str, str]] = ()) -> dict[str, str]:
     """Sends one message from the first rank to each rank; returns one's own. Blocks."""
-    sent = b"".join(json.dumps(one).encode().ljust(_MOST_BYTES) for one in messages)
+    sent = b"".join(map(_packed, messages))
     own = bytearray(_MOST_BYTES)
     send = [sent, mpi.BYTE] if sent else None
     _wait(mpi.COMM_WORLD.Iscatter(send, [own, mpi.BYTE]), False)

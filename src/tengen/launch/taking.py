@@ -83,7 +83,7 @@ class TurnTaker:
         self._begun: set[str] = set()
         self._last_s: dict[str, float] = {}
         self._rated_s = 0.0
-        num_acting = sum(one.roles == (schedule.acting,) for one in crew.workers)
+        num_acting = sum(schedule.acting in one.roles for one in crew.workers)
         serves = at_once and bool(schedule.serving)
         self._acting = Actors() if serves else Players(num_acting)
         # Actors may send dozens of reports per second, so not every report is logged.

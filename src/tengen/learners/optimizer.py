@@ -161,11 +161,17 @@ class Optimizer:
         Args:
             tensors: The result of ``state``.
             num_steps: The value of ``num_steps`` when ``state`` was called.
+
+        Raises:
+            RunError: A moment is missing or has a wrong shape; nothing was changed.
         """
         first = 0
+        found = []
         for group in self._groups:
-            group.load(tensors, first)
+            found.append(group.loaded(tensors, first))
             first += len(group.parameters)
+        for group, moments in zip(self._groups, found, strict=True):
+            group.moments = moments
         self.num_steps = num_steps
 
 
@@ -227,15 +233,15 @@ class _Group:
             maximize=False,
         )
 
-    def load(self, tensors: dict[str, Tensor], first: int) -> None:
-        """Copies the group's moments from ``tensors``.
+    def loaded(self, tensors: dict[str, Tensor], first: int) -> dict[str, list[Any]]:
+        """Returns copies of the group's moments in ``tensors``.
 
         Args:
             tensors: The moments of all groups, named ``INDEX.NAME``.
             first: The index of the group's first parameter.
 
         Raises:
-            RunError: A moment is missing or has a wrong shape; nothing was changed.
+            RunError: A moment is missing or has a wrong shape.
         """
         found: dict[str, list[Any]] = {}
         names = sorted({n.partition(".")[2] for n in tensors})
@@ -252,7 +258,7 @@ class _Group:
                     )
                 copied = moment.to(parameter.device, copy=True)
                 found.setdefault(name, []).append(copied)
-        self.moments = found
+        return found
 
 
 def _groups(

@@ -91,7 +91,8 @@ def run_open_because(run: RunDirectory) -> list[str]:
 
 def has_history(run: RunDirectory) -> bool:
     """Returns whether the published history includes the newest model."""
-    return TargetFiles(run).history_model() == run.models.latest()
+    number = TargetFiles(run).history_model()
+    return number is not None and number == run.models.latest()
 
 
 def publish_history(run: RunDirectory) -> None:

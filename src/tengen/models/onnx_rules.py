@@ -233,6 +233,10 @@ def _slice(graph: GraphBuilder, x: Value, axis: int, part: slice) -> Value:
     return graph.emit("Slice", x, *bounds)
 
 
+def _select(graph: GraphBuilder, x: Value, dim: int, index: int) -> Value:
+    return graph.emit("Gather", x, graph.constant(np.array(index)), axis=dim)
+
+
 def _squeeze(graph: GraphBuilder, x: Value, dim: int) -> Value:
     return graph.emit("Squeeze", x, graph.axes(dim))
 
@@ -266,13 +270,15 @@ def _silu(graph: GraphBuilder, x: Value) -> Value:
     return graph.emit("Mul", x, graph.emit("Sigmoid", x))
 
 
-def _full_like(graph: GraphBuilder, x: Value, number: float, **_: Any) -> Value:
+def _full_like(graph: GraphBuilder, x: Value, number: float) -> Value:
     kind = np.dtype(x.dtype.removeprefix("torch."))
     value = onnx.numpy_helper.from_array(np.array([number], kind))
     return graph.emit("ConstantOfShape", graph.emit("Shape", x), value=value)
 
 
-def _arange(graph: GraphBuilder, start: float, end: float, **_: Any) -> Value:
+def _arange(
+    graph: GraphBuilder, start: float, end: float, *, device: Any = None
+) -> Value:
     return graph.constant(np.arange(start, end, dtype=np.float32))
 
 
@@ -296,6 +302,7 @@ RULES: dict[str, Rule] = {
     "mish": _unary("Mish"),
     "mul": _binary("Mul"),
     "relu": _unary("Relu"),
+    "select": _select,
     "silu": _silu,
     "softmax": _softmax,
     "softplus": _unary("Softplus"),

@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib.util
 import logging
 import warnings
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,6 +38,17 @@ __all__ = ["trace"]
 _PREFIX = "net."
 # Arguments of functions that do not affect the result.
 _NO_MATTER = ("inplace", "memory_format", "momentum", "_stacklevel")
+# Names of the first arguments of torch's functions, in order, and synonyms of names.
+_FIRST_NAMES = ("input", "tensors", "other")
+_SAME_NAMES = {"axis": "dim"}
+# The properties of tensors that a network may read.
+_SHAPE = "torch.Tensor.shape.__get__"
+_PROPERTIES = (
+    _SHAPE,
+    "torch.Tensor.device.__get__",
+    "torch.Tensor.dtype.__get__",
+    "torch.Tensor.ndim.__get__",
+)
 
 _Axes = list[str | int]
 
@@ -62,10 +73,14 @@ def trace(head: InferenceHead, signature: Signature) -> onnx.ModelProto:
     board = signature.board
     any_size = board is not None and board.policy_layout != "flat" and not is_fixed
     try:
-        graph, again = (_followed(head, signature, any_size, n) for n in (2, 3))
+        runs = [_followed(head, signature, any_size, num_rows) for num_rows in (2, 3)]
+        if any(reads_sizes for _, reads_sizes in runs):
+            # A network may branch on a size.
+            runs.append(_followed(head, signature, any_size, 64))
     except NoRuleError as error:
         return _export_by_torch(head, signature, any_size, str(error))
-    if graph != again:
+    graph = runs[0][0]
+    if any(other != graph for other, _ in runs):
         reason = "network (its operations) depends on the size of its inputs"
         return _export_by_torch(head, signature, any_size, reason)
     return graph
@@ -73,11 +88,14 @@ def trace(head: InferenceHead, signature: Signature) -> onnx.ModelProto:
 
 def _followed(
     head: InferenceHead, signature: Signature, any_size: bool, num_rows: int
-) -> onnx.ModelProto:
-    """Returns the graph of the operations that a network calls for ``num_rows`` rows.
+) -> tuple[onnx.ModelProto, bool]:
+    """Follows the operations that a network calls for ``num_rows`` rows.
+
+    Returns:
+        The graph, and whether the network reads the size of a tensor.
 
     Raises:
-        NoRuleError: An operation has no rule, or the network refuses the rows.
+        NoRuleError: An operation has no rule, or the network rejects the rows.
         RunError: The network uses a tensor that is not in its state.
     """
     examples = {
@@ -85,9 +103,10 @@ def _followed(
         for name, spec in signature.inputs.items()
     }
     if any_size:
-        # The size of the board varies with the number of rows.
+        # Boards of another size for each number of rows.
+        more = num_rows.bit_length() - 1
         examples["planes"] = functional.pad(
-            examples["planes"], (0, num_rows - 2, 0, 2 * (num_rows - 2))
+            examples["planes"], (0, more, 0, 2 * more + num_rows % 2)
         )
     followed = _Followed(head.net, examples)
     try:
@@ -97,7 +116,7 @@ def _followed(
         raise
     except Exception as error:
         raise NoRuleError(f"network ({type(head.net).__name__}) fails") from error
-    return followed.model(signature, outputs, any_size)
+    return followed.model(signature, outputs, any_size), followed.reads_sizes
 
 
 class _Followed(TorchFunctionMode):
@@ -105,6 +124,7 @@ class _Followed(TorchFunctionMode):
 
     def __init__(self, net: Net, inputs: Mapping[str, Tensor]) -> None:
         super().__init__()
+        self.reads_sizes = False
         self._graph = GraphBuilder()
         self._net = net
         self._state = net.state_dict(keep_vars=True)
@@ -123,29 +143,37 @@ class _Followed(TorchFunctionMode):
     ) -> Any:
         """Calls a function, and adds the equivalent nodes."""
         kwargs = kwargs or {}
-        given = [t for t in (*args, *kwargs.values()) if isinstance(t, Tensor)]
+        given = list(_tensors((args, *kwargs.values())))
         versions = [tensor._version for tensor in given]
         result = func(*args, **kwargs)
+        name = _name(func)
         if versions != [tensor._version for tensor in given]:
-            raise NoRuleError(f"operation ({_name(func)}, in place) has no ONNX rule")
-        # A result that is not a tensor, such as a dtype, is a constant of the graph.
-        is_new = isinstance(result, Tensor) and id(result) not in self._values
-        if is_new and id(result) not in self._weights:
-            self._add(func, args, kwargs, result)
+            raise NoRuleError(f"operation ({name}, in place) has no ONNX rule")
+        if not isinstance(result, Tensor):
+            # Any other number would be a constant of the graph that depends on data.
+            if name not in _PROPERTIES:
+                raise NoRuleError(f"operation ({name}) has no ONNX rule")
+            self.reads_sizes |= name == _SHAPE
+        elif id(result) not in self._values and id(result) not in self._weights:
+            self._add(name, args, kwargs, result)
         return result
 
     def _add(
         self,
-        func: Callable[..., Any],
+        name: str,
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
         result: Tensor,
     ) -> None:
-        name = _name(func)
         rule = RULES.get(name.rpartition(".")[2])
         if rule is None:
             raise NoRuleError(f"operation ({name}) has no ONNX rule")
-        words = {key: word for key, word in kwargs.items() if key not in _NO_MATTER}
+        words = {
+            _SAME_NAMES.get(key, key): word
+            for key, word in kwargs.items()
+            if key not in _NO_MATTER and word is not None
+        }
+        args = (*args, *(words.pop(key) for key in _FIRST_NAMES if key in words))
         try:
             value = rule(self._graph, *self._of(args), **self._of(words))
         except TypeError as error:
@@ -233,6 +261,15 @@ class _Followed(TorchFunctionMode):
         return onnx.helper.make_model(
             graph, opset_imports=[opset], ir_version=8, producer_name="tengen"
         )
+
+
+def _tensors(argument: Any) -> Iterator[Tensor]:
+    """Yields the tensors in an argument, also in nested tuples and lists."""
+    if isinstance(argument, Tensor):
+        yield argument
+    elif isinstance(argument, tuple | list):
+        for one in argument:
+            yield from _tensors(one)
 
 
 def _name(func: Callable[..., Any]) -> str:

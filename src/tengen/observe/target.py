@@ -53,7 +53,7 @@ class TargetResult:
     """Number of models that were evaluated."""
     clock_at: float | None
     """Start of training in Unix seconds; None if it was not recorded."""
-    iterations: int = 0
+    iterations: int
     """Number of models that the run was configured to train."""
     passed: int | None
     """The first model that reached ``win_rate``; None if no model has reached it."""

@@ -223,11 +223,13 @@ def make_role(
     run = with_games(config, run)
     module, _, attribute = ROLES[name].partition(":")
     # Garbage collection would take a tenth of the time that importing torch takes.
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         role = getattr(importlib.import_module(module), attribute)
     finally:
-        gc.enable()
+        if was_enabled:
+            gc.enable()
     made: Role = role(config, run, context)
     return made
 

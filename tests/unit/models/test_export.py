@@ -266,6 +266,25 @@ def test_tensors_have_the_names_and_types_of_the_signature():
 
 
 @pytest.mark.parametrize(
+    "operation",
+    [
+        lambda x: torch.cat(tensors=[x, x], axis=1)[:, :3],
+        lambda x: x - x.sum(axis=1, keepdim=True),
+        lambda x: torch.add(input=x, other=x),
+        lambda x: 1.0 - functional.softmax(x, dim=1),
+        lambda x: x * x.select(1, 0).unsqueeze(1),
+    ],
+)
+def test_arguments_have_any_of_their_names(operation, without_onnxscript):
+    torch.manual_seed(0)
+    net = OneOperation(operation)
+    rows = pixels(5)
+    found = ReferenceEvaluator(traced(net)).run(None, {"pixels/near": rows})
+    for got, wanted in zip(found, answers(net, rows), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
     ("operation", "reason"),
     [
         (torch.erfinv, "operation (torch.erfinv)"),
@@ -276,12 +295,28 @@ def test_tensors_have_the_names_and_types_of_the_signature():
         (lambda x: x.__setitem__(0, 1.0) or x, "__setitem__, in place"),
         (lambda x: x * CONSTANT, "constant tensor ([3])"),
         (lambda x: x * (x.shape[0] / 2), "the size of its inputs"),
+        (lambda x: [torch._foreach_add_([x], 1.0), x][1], "in place"),
     ],
 )
 def test_what_has_no_rule_is_refused_by_name_without_torchs_exporter(
     operation, reason, without_onnxscript
 ):
     with refused(RunError, reason, "onnxscript", "inference.backend=torch"):
+        traced(OneOperation(operation))
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        lambda x: x if x.shape[0] < 8 else x * 2,
+        lambda x: x if len(x) < 8 else x * 2,
+        lambda x: x / x[0, 0].item(),
+        lambda x: x if x[0, 0] else x * 2,
+        lambda x: x * float(x.detach().numpy().sum()),
+    ],
+)
+def test_no_graph_depends_on_the_examples(operation, without_onnxscript):
+    with refused(RunError, "inference.backend=torch"):
         traced(OneOperation(operation))
 
 

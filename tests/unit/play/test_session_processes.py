@@ -10,8 +10,8 @@ import pytest
 
 from tengen import cli, games
 from tengen.errors import RunError
-from tengen.evaluation.engines.gomocup import GomocupEngine
 from tengen.evaluation.engines.process import EngineRefusal
+from tengen.evaluation.engines.protocols import GomocupEngine
 from tests.refusals import refused
 
 # Debian installs games in a folder outside root's PATH.

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from contextvars import ContextVar
 
 import torch
 
 __all__ = ["exporting", "is_exporting"]
 
-_is_exporting = False
+_is_exporting = ContextVar("is_exporting", default=False)
 
 
 @contextlib.contextmanager
 def exporting() -> Iterator[None]:
-    """Restricts networks to operations that an export can trace. Not thread-safe."""
-    global _is_exporting
-    _is_exporting = True
+    """Restricts the networks of this thread to operations that an export can trace."""
+    before = _is_exporting.set(True)
     try:
         yield
     finally:
-        _is_exporting = False
+        _is_exporting.reset(before)
 
 
 def is_exporting() -> bool:
     """Returns whether operations are traced, for an export or by torch's compiler."""
-    return _is_exporting or torch.compiler.is_compiling()
+    return _is_exporting.get() or torch.compiler.is_compiling()
