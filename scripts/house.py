@@ -45,7 +45,7 @@ def is_native_test(path: Path) -> bool:
 
 @cache
 def native_files(tests: bool) -> list[Path]:
-    """Returns the files of the core that are tests, or those that are not."""
+    """Returns the core's test files, or all of its other files."""
     found = files_of("core", suffixes=(".cc", ".h"))
     return [path for path in found if is_native_test(path) == tests]
 

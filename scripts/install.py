@@ -95,7 +95,7 @@ def main(part: str = "") -> int:
 
 
 def remove_old_name() -> None:
-    """Uninstalls the package's former name, tengen, which would own the same files."""
+    """Uninstalls the package under its former name, which would own the same files."""
     if any(ENVIRONMENT.glob("lib/python*/site-packages/tengen-*.dist-info")):
         run([*PIP, "uninstall", "--yes", "tengen"])
 

@@ -78,7 +78,7 @@ def refuse(reason: str) -> int:
 
 
 def environment_of(kind: str) -> dict[str, str]:
-    """Returns the environment in which a process sees an older processor.
+    """Returns an environment in which a process sees an older processor.
 
     Args:
         kind: A key of ``SWITCHES``.
@@ -137,7 +137,7 @@ def sites(path: Path) -> list[int]:
 
 
 def digest(text: str) -> str:
-    """Returns a name for a text: the first 16 digits of its SHA-256."""
+    """Returns a text's short hash: the first 16 digits of its SHA-256."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -43,7 +43,7 @@ Entered = set[tuple[str, str]]
 
 
 class Trace:
-    """Records the tengen functions that this process enters, in all threads."""
+    """A trace of the tengen functions that this process enters, in all threads."""
 
     def __init__(self) -> None:
         self.found: Entered = set()

@@ -49,7 +49,7 @@ class ThroughLanes:
 
 
 class LanesRunner:
-    """Cuts rows into batches of the sizes ``BATCHES``, and uses the lanes in turn."""
+    """A runner that cuts rows into ``BATCHES`` and uses the lanes in turn."""
 
     def __init__(
         self,

@@ -78,7 +78,7 @@ def _text(content: Object, head: str = "") -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes scripts as literal blocks, indents lists, and uses no YAML anchors."""
+    """A YAML dumper with literal blocks, indented lists and no anchors."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

@@ -81,7 +81,7 @@ def container(
         name: Its name.
         resources: As returned by ``sized``.
         mounts: Names of volumes.
-        image: A key of ``table.TAGS``.
+        image: ``table.IMAGE`` or ``table.CUDA_IMAGE``.
         ports: Names of ports.
         **fields: Other Kubernetes fields, such as ``args``.
     """

@@ -11,7 +11,7 @@ __all__ = ["AsMarkdown"]
 
 
 class AsMarkdown(griffe.Extension):
-    """Changes "::" before an indented block to ":", which is enough in Markdown."""
+    """An extension that changes "::" before an indented block to ":"."""
 
     def on_object(self, *, obj: griffe.Object, **kwargs: Any) -> None:
         """Changes an object's docstring."""

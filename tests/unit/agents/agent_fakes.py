@@ -30,7 +30,7 @@ ONE_CHOICE = ActionSpec(num_choices=(3,))
 
 
 class TableNet(Net):
-    """Returns outputs from tables: row i for the observation i.
+    """A network whose outputs are rows of tables: row i for the observation i.
 
     Each row is a parameter, so its gradient shows which observations were learned from.
     """
@@ -141,7 +141,7 @@ def item(**columns: Sequence[float]) -> dict[str, Tensor]:
 
 
 class NetRunner:
-    """Evaluates a network in this process."""
+    """A runner that evaluates a network in this process."""
 
     def __init__(self, net: Net, port: EnvironmentPort) -> None:
         self._net, self._port = net, port

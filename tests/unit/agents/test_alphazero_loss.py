@@ -1,4 +1,4 @@
-"""The self-play loss of a worked batch."""
+"""The self-play loss of batches computed by hand."""
 
 from __future__ import annotations
 

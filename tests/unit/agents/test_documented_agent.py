@@ -36,7 +36,7 @@ def block_of(page: str) -> str:
 
 @pytest.fixture
 def kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Registers the page's agent, so that it is found by its kind alone."""
+    """Installs the page's agent as a module, so that its kind finds it."""
     text = (PAGES / "own_agent.md").read_text()
     (name,) = re.findall(r"`src/tengen/agents/(\w+)\.py`\. A test runs it", text)
     (tmp_path / f"{name}.py").write_text(block_of("own_agent.md"))

@@ -110,7 +110,7 @@ def test_minibatches_are_made_on_one_intra_op_thread(num_threads: int) -> None:
     assert found == [1, 1]
     assert learner.num_steps == 2
     assert learner.num_samples == 4
-    assert metrics["loss"] < 14 / 3  # the mean of two steps
+    assert metrics["loss"] < 14 / 3  # mean of two steps; the first loss is 14 / 3
 
 
 class WithTarget(QLoss, TargetUpdate):

@@ -21,7 +21,7 @@ NUM_STEPS = NUM_ITEMS + 1
 
 
 class NumberedUpdate(Update):
-    """Gives each item the priority 1 + its first observation."""
+    """An update that gives each item the priority 1 + its first observation."""
 
     def __init__(self, importance_exponent: float | None) -> None:
         self.importance_exponent = importance_exponent

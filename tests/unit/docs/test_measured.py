@@ -32,7 +32,7 @@ def test_every_figure_has_a_quotation() -> None:
 
 
 def is_near(number: str, others: list[str]) -> bool:
-    """Returns whether a number is one of ``others``, rounded, over 1, 1e3 or 1e6."""
+    """Returns whether another number, over 1, 1e3 or 1e6, rounds to ``number``."""
     value = float(number.replace(",", ""))
     digits = len(number.partition(".")[2])
     found = [float(other.replace(",", "")) for other in others]

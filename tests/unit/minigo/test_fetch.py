@@ -18,7 +18,7 @@ LARGE = "checkpoint.tar.gz"
 
 
 class Server(ThreadingHTTPServer):
-    """Serves the files; can ignore ranges, lack a file, or cut off a response."""
+    """A file server that can ignore ranges, lack a file, or cut off a response."""
 
     knows_ranges = True
     lacks = ""

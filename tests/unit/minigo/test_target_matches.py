@@ -71,7 +71,7 @@ def run(tmp_path):
 
 
 class Matches(TargetMatches):
-    """Plays hash networks in place of the run's models.
+    """Matches that play hash networks in place of the run's models.
 
     Attributes:
         change: Maps a part's report and number to the report to use.

@@ -98,7 +98,7 @@ def test_an_int8_model_answers_as_integers_do(made, weights, planes, monkeypatch
 
 
 def test_equal_weights_do_not_saturate_without_vnni(made, weights, planes, monkeypatch):
-    """Weights of equal magnitude make each sum of two products as large as possible."""
+    """Equal weights in a channel make each sum of two products as large as possible."""
     monkeypatch.setattr(
         "tengen.inference.openvino_backend.float_precision", lambda: "fp32"
     )
