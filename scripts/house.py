@@ -212,7 +212,7 @@ def words_of_users() -> Counter[str]:
 
 
 def definitions() -> Iterator[tuple[str, ast.AST, str]]:
-    """Yields each public name of the package as (module, node, name)."""
+    """Yields functions, classes and module constants as (module, node, name)."""
     for module, tree in trees().items():
         for node in nodes()[module]:
             if isinstance(node, Function | ast.ClassDef):

@@ -128,7 +128,7 @@ def score(out: Path) -> float:
 
 
 def main() -> int:
-    """Returns 1 if the killed run differs from the undisturbed runs."""
+    """Returns 1 if the killed run's score is too far below the undisturbed runs'."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--task", default="atari/Pong/classic")

@@ -122,7 +122,7 @@ def _run(args: argparse.Namespace, name: str, seed: int) -> None:
 
 
 def _budget_left(run: Path, budget: tuple[str, str]) -> tuple[str, str]:
-    """Returns the rest of an interrupted run's budget, as ``tengen train`` counts anew.
+    """Returns an interrupted run's remaining budget, because budgets are per command.
 
     The CPU-seconds in the result exclude the earlier commands; see the run's events.
     """

@@ -58,7 +58,7 @@ class Side:
         now: Callable[[], float],
         ends_early: bool = False,
     ) -> None:
-        """Loads the model and searches once, to measure its speed."""
+        """Loads the model and makes three moves, to measure its speed."""
         model = resolve_model(word)
         scores = "score" in model.meta.signature.outputs
         opened = open_model(model, word, num_threads=threads, play=play, scores=scores)

@@ -29,7 +29,7 @@ from benchmarks.harness import report_of, tengen
 
 _ROOT = Path(__file__).resolve().parent
 # Settings of all variants, stated explicitly so that later changes of recipes do not
-# affect them. Only games and learning run; the precision is that of the experiment.
+# affect them. Ratings are off, so that only games and learning take time.
 COMMON = (
     "agent.rating.time_share=0",
     "agent.rating.final_games=0",

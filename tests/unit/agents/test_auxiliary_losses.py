@@ -1,4 +1,4 @@
-"""The auxiliary losses as parts of the loss of self-play."""
+"""The auxiliary losses within the self-play loss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract of every kind of agent, including agents of plug-ins."""
+"""The contract that every kind of agent fulfils."""
 
 from __future__ import annotations
 

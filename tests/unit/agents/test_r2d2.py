@@ -16,7 +16,7 @@ from tests.unit.losses.episodes import Array, Rows, random_rows
 
 PRIORITIZED = ReplayConfig(sampler="prioritized", max_items=10, importance_exponent=0.6)
 LEAST = 1e-6
-# Learned steps per sequence, after 7 steps of burn-in.
+# Steps of burn-in before the learned sequence, and steps of the n-step returns.
 BURN_IN, NUM_STEPS = 7, 3
 
 Tensors = dict[str, Tensor]

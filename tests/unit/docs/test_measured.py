@@ -47,7 +47,7 @@ def is_near(number: str, others: list[str]) -> bool:
 def test_the_file_has_the_quotation_and_that_the_figure(
     row: tuple[str, str, str, str],
 ) -> None:
-    """At least one number agrees, rounded as on the page; won games as per cent."""
+    """At least one of a row's numbers agrees, rounded; won games in per cent."""
     _, value, link, quotation = row
     assert squeezed(quotation) in squeezed((PAGE.parent / link).resolve().read_text())
     told = NUMBER.findall(quotation)

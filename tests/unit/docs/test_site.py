@@ -47,7 +47,7 @@ OF_PLAYERS = {"Level", "Manifest", "RatedLevel"}
 
 def build(out: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", out]
-    # Otherwise a plug-in prints a coloured notice about later programs.
+    # Otherwise mkdocs-material prints a coloured notice about MkDocs 2.
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     return subprocess.run(
         command,

@@ -176,7 +176,7 @@ def test_judge(hash_player):
     ],
 )
 def test_the_verdict_is_one_of_seed_and_players_alone(gate, hash_player):
-    """The same holds for other numbers of threads, and after an interruption."""
+    """Neither the number of threads nor an interruption changes the verdict."""
     game = games.make("connect4")
     other = hash_player("connect4")
     verdicts = []
@@ -214,7 +214,7 @@ def test_a_stop_leaves_the_candidate_undecided(hash_player):
 
 
 def test_games_beyond_a_shorter_match_do_not_count(hash_player):
-    """For example, if ``num_games`` was lowered between two calls."""
+    """A match is shorter, for example, if ``num_games`` is lowered between calls."""
     game = games.make("tictactoe")
     players = [hash_player("tictactoe"), hash_player("tictactoe")]
     gate, kept = MatchGate(num_games=20, num_simulations=4, min_score=0.6), []

@@ -249,7 +249,7 @@ def stops_at(number):
 
 
 def test_a_match_is_stopped_while_a_move_is_thought_about():
-    """The calling thread stops it; playing threads may be deep in a search."""
+    """The calling thread stops the match; the others may be deep in a search."""
     stop, callers = stops_at(3)
     slow = MctsPlayer(100_000)
     with pytest.raises(MatchStopped):

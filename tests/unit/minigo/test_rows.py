@@ -197,7 +197,7 @@ def test_any_damaged_byte_of_examples_is_refused(tmp_path: Path) -> None:
 
 
 def test_inner_damage_is_found_by_checksums_and_bounds(tmp_path: Path) -> None:
-    """Damage inside the compressed data, which zlib's checksum would not show."""
+    """Damages the data before compression, so that zlib's checksum is correct."""
     path, data = tmp_path / "x.zz", zlib.decompress(GAME.read_bytes())
     for place in range(0, len(data), 3):
         path.write_bytes(zlib.compress(flipped(data, place)))

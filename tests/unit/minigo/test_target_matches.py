@@ -381,7 +381,7 @@ def test_an_opponent_that_was_replaced_makes_no_record(run):
     role.turn()
     path = run.eval / "target" / "terms.json"
     publish_json(path, {**json.loads(path.read_text()), "digest": "another"})
-    # The same holds if the opponent is replaced while a process plays.
+    # A replacement while a process plays makes no record either.
     for turns in (lambda: make_role(run), lambda: list(iter(role.turn, None))):
         with refused(UsageError, "agent.target.opponent (mcts:2)"):
             turns()
@@ -394,7 +394,7 @@ def test_a_program_that_was_not_typed_is_not_started(run, tmp_path):
     for typed, why in (
         (None, "--opponent"),
         ("mcts:2", "opponent (mcts:2)"),
-        (evil.opponent, "connect4"),  # given on the command line, it starts
+        (evil.opponent, "connect4"),  # accepted, but gomocup plays no connect4
     ):
         role = make_role(run, evil, opponent=typed)
         with refused(UsageError, why):

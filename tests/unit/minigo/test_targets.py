@@ -166,7 +166,7 @@ def test_the_smoothed_crossing_is_that_of_the_curve_behind_the_games() -> None:
 
 
 def test_the_smoothed_crossing_of_a_steep_rise_is_the_likeliest() -> None:
-    """Compared with a grid search, because full Newton steps overshoot here."""
+    """The reference is a grid search; full Newton steps overshoot here."""
     wins = [0] * 23 + [1, 6, 68, 232]
     records = [record(m, won, 256) for m, won in enumerate(wins, 1)]
     made = np.array([one.made_at for one in records])

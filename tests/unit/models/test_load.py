@@ -218,7 +218,7 @@ def test_a_wrong_meta_is_refused_by_field(publish, changes, message):
 
 @pytest.mark.parametrize("name", ["meta.json", "weights.safetensors"])
 def test_damage_anywhere_is_one_line(publish, name):
-    """The same holds if the damaged file's sha256 is correct."""
+    """Damage is a one-line error, even if the file's sha256 is correct."""
     path = publish(1).path
     whole = {file.name: file.read_bytes() for file in path.iterdir()}
     rng = random.Random(name)

@@ -153,7 +153,7 @@ def test_episodes_are_given_out_before_the_first_step() -> None:
 
 
 def test_an_episode_that_never_ends_is_cut() -> None:
-    """Its copy plays no further episode; the other copy's episodes are complete."""
+    """The cut copy plays no further episode; the other copy's are complete."""
     env = ScriptedEnv([[10**9], [3, 4, 3]], one_a_step)
     report = play_episodes(env, FirstLogit(), Counting(), 6, model="m", max_steps=20)
     # Copy 0 has episodes 0, 2 and 4, and copy 1 has 1, 3 and 5; 2 and 4 never begin.
@@ -183,7 +183,7 @@ def test_the_mean_and_its_interval() -> None:
     report = play_episodes(env, FirstLogit(), Counting(), 3, model="m")
     assert report.returns == (1.0, 2.0, 3.0)
     assert report.interval is not None
-    # The standard deviation is 1; Student's t for two degrees of freedom is 4.30265.
+    # The standard deviation is 1; the t quantile for 2 degrees of freedom is 4.30265.
     half = 4.30265 / 3**0.5
     assert report.interval == pytest.approx((2 - half, 2 + half), abs=1e-4)
     assert report.to_json() == {
@@ -217,7 +217,7 @@ def test_memory_begins_anew_with_each_episode() -> None:
 
 
 def test_a_network_is_shown_what_it_was_trained_with() -> None:
-    """All inputs equal an actor's, also the state, last action and last reward."""
+    """The inputs equal an actor's, also the state, last action and last reward."""
     lengths = [[3, 1, 2], [2, 2, 4]]
     last = {"last_action": TensorSpec(shape=(3,)), "last_reward": TensorSpec()}
 
