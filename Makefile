@@ -1,39 +1,39 @@
 # make train   trains gomoku/9 for ten minutes
 # make test    the default test suite
-# make setup   the environment alone
-# make help    the rest
+# make setup   only the environment
+# make help    all targets
 
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/installed
 TESTED := .venv/test-packages
-# What the installed package is made from: a change installs it again.
+# Inputs of the installed package: a change of these files reinstalls it.
 SOURCES := $(shell find core src -type f ! -name '*.so' ! -name '*.pyc' ! -name '_core.pyi') \
   CMakeLists.txt pyproject.toml constraints.txt README.md LICENSE
 CXX_FILES := $(shell find core -name '*.cc' -o -name '*.h')
 
-# Test processes at a time: one more than processors, as many tests wait for others.
+# Parallel test processes: one more than cores, because many tests wait for other processes.
 JOBS ?= $(shell expr $$(nproc) + 1)
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
-# Native tests: which sanitizers (address,undefined or thread) and which tests (a regular expression).
+# Native tests: SANITIZE selects sanitizers (address,undefined or thread), TESTS tests (a regex).
 SANITIZE ?= address,undefined
 TESTS ?= .
 comma := ,
 NATIVE := build/native-$(subst $(comma),-,$(SANITIZE))
-# Sources that are compiled as one file. The more there are, the less CPU time all take together,
-# but each processor needs a file to compile.
+# Sources per unity build file. Larger files take less total CPU time, but each core needs a file
+# to compile.
 TOGETHER := $(shell n=$$((84 / $$(nproc))); echo $$((n > 12 ? n : 12)))
 
-# Seconds that make fuzz gives each target of the core (FUZZ names some), and how many times the
-# usual cases the tests in tests/fuzz make.
+# make fuzz: seconds per fuzz target of the core, targets (all if empty), and the factor for the
+# number of cases in tests/fuzz.
 FUZZ_S ?= 60
 FUZZ ?=
 FUZZ_TIMES ?= 20
 CLANG ?= $(firstword $(shell command -v clang++ clang++-20 clang++-19 clang++-18 clang++-16 \
   clang++-14))
 
-# Many containers set it, and then every process compiles torch and tengen again.
+# Many containers set it; without bytecode every process would compile torch and tengen again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup train test slow-tests older-tests native-tests lint format docs docs-serve web wheels soak fuzz clean
@@ -61,8 +61,8 @@ $(INSTALLED): $(SOURCES) scripts/preflight.py scripts/install.py
 	@$(PYTHON) scripts/preflight.py
 	@$(PYTHON) scripts/install.py
 
-# What tests, checks and pages need besides. A change of the sources alone installs tengen again
-# and leaves these packages; both stamps are up to date afterwards.
+# Additional packages of tests, checks and pages. After a change of only the sources, tengen is
+# installed again and these packages stay; then both stamps are up to date.
 $(TESTED): pyproject.toml constraints.txt | $(INSTALLED)
 	@$(PYTHON) scripts/preflight.py test
 	@$(PYTHON) scripts/install.py test
@@ -73,13 +73,13 @@ train: $(INSTALLED)
 test: $(TESTED)
 	@$(PYTEST) -m 'not slow and not soak'
 
-# Of the files that have some: pytest would take a while to read the others. It exits 5 when no
-# test has the mark.
+# Only files with the mark are passed, because pytest would take a while to read the others. It
+# exits with 5 if no test has the mark.
 slow-tests: $(TESTED)
 	@$(PYTEST) -m 'slow and not soak' $$(grep -rl 'mark\.slow' tests --include='test_*.py') \
 	  || test $$? -eq 5
 
-# As if the processor had AVX2 and nothing newer: no AVX-512, VNNI and bf16.
+# Emulates a processor with AVX2 and nothing newer: no AVX-512, VNNI or bf16.
 older-tests: $(TESTED)
 	@$(BIN)/python scripts/older_processor.py $(PYTEST) -m 'precision and not soak' \
 	  $$(grep -rl 'mark\.precision' tests --include='test_*.py')
@@ -107,7 +107,7 @@ fuzz: $(TESTED)
 	@scripts/fuzz.sh build/fuzz/fuzz $(FUZZ_S) $(FUZZ)
 	@TENGEN_FUZZ_TIMES=$(FUZZ_TIMES) $(PYTEST) tests/fuzz
 
-# The types of the core are generated when it is built.
+# The core's type stubs are generated when the core is built.
 lint: $(TESTED)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -121,18 +121,18 @@ format: $(TESTED)
 	@$(BIN)/ruff format .
 	@$(BIN)/clang-format -i $(CXX_FILES)
 
-# A link, an anchor or a page that is not there is an error: mkdocs.yml.
+# A missing link, anchor or page is an error; see mkdocs.yml.
 docs: $(TESTED)
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 docs-serve: $(TESTED)
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve
 
-# What it makes is committed, so that nobody else needs Node.
+# The output is committed, so that only changes of the page need Node.
 web:
 	@cd web && npm ci --silent --no-fund --no-audit && npm run --silent check && npm run --silent build
 
-# Each Python that is found builds or tries one; PYTHONS names folders of more.
+# Uses every Python found on this machine; PYTHONS names folders with more.
 wheels:
 	@$(PYTHON) scripts/build_wheels.py $(addprefix --python ,$(PYTHONS))
 

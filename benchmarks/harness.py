@@ -1,4 +1,4 @@
-"""What the scripts of benchmarks/ share: commands, their CPU-seconds, and processes."""
+"""Helpers shared by benchmarks/: commands, CPU-seconds and processes."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 def tengen(*words: object, settings: dict[str, Any] | None = None) -> list[str]:
-    """Returns the command line of tengen with these words, then ``--set`` for each."""
+    """Returns a tengen command line: ``words``, then ``--set`` for each setting."""
     pairs = [f"--set={name}={value}" for name, value in (settings or {}).items()]
     return [*TENGEN, *map(str, words), *pairs]
 
 
 def run_command(command: list[str], log: Path | None = None) -> float:
-    """Runs a command to its end and returns its CPU-seconds, children included.
+    """Runs a command to completion and returns its CPU-seconds, children included.
 
     Args:
-        command: Its words.
-        log: Where its output is appended; None: nowhere.
+        command: The program and its arguments.
+        log: File to which the output is appended; None discards the output.
 
     Raises:
-        CalledProcessError: It failed.
+        CalledProcessError: The command failed.
     """
     before_s = children_cpu_s()
     with (log or Path(os.devnull)).open("ab") as out:
@@ -38,7 +38,7 @@ def run_command(command: list[str], log: Path | None = None) -> float:
 
 
 def report_of(*words: object) -> dict[str, Any]:
-    """Returns what a command of tengen reports with ``--json``."""
+    """Returns the report that a tengen command prints with ``--json``."""
     done = subprocess.run(
         tengen(*words, "--json"), check=True, stdout=subprocess.PIPE, text=True
     )
@@ -46,17 +46,17 @@ def report_of(*words: object) -> dict[str, Any]:
 
 
 def children_cpu_s() -> float:
-    """Returns the CPU-seconds of the children that have ended, and of theirs."""
+    """Returns the CPU-seconds of ended children, including their own children."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 
 
 class Process(NamedTuple):
-    """A living process, as ``/proc`` shows it."""
+    """A living process, with data from ``/proc``."""
 
     parent: int
     started: int
-    """Ticks since the machine started; with the id it names the process for good."""
+    """Clock ticks from boot to the process's start; unique together with its ID."""
     cpu_s: float
     name: str
     words: list[str]
@@ -71,7 +71,7 @@ def processes() -> dict[int, Process]:
             name = (folder / "comm").read_text().strip()
             words = (folder / "cmdline").read_text(errors="replace").split("\0")
         except OSError:
-            continue  # it has just ended
+            continue  # the process has just ended
         cpu_s = (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
         found[int(folder.name)] = Process(
             int(fields[1]), int(fields[19]), cpu_s, name, words
@@ -80,7 +80,7 @@ def processes() -> dict[int, Process]:
 
 
 def memory_mib(process: int, *fields: str) -> float:
-    """Returns the sum of fields of ``smaps_rollup`` in MiB; 0 of an ended process."""
+    """Returns the sum of fields of ``smaps_rollup`` in MiB; 0 if the process ended."""
     try:
         lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
     except OSError:

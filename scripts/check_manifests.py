@@ -4,11 +4,11 @@
 ::
 
     python scripts/check_manifests.py                  all files and renders
-    python scripts/check_manifests.py --write          the files, from the table
-    python scripts/check_manifests.py --crds FOLDER    by the projects' own CRDs
+    python scripts/check_manifests.py --write          writes the files from the table
+    python scripts/check_manifests.py --crds FOLDER    uses the projects' own CRDs
 
-It needs the packages of the tests, and no cluster. Without kubectl no overlay is
-rendered. Exit codes: 0 all is well, 1 errors were found, 2 bad usage.
+Needs the test packages, and no cluster. Without kubectl no overlay is rendered.
+Exit codes: 0 success, 1 errors were found, 2 bad usage.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from scripts.manifests.table import ROOT
 
 
 def file_problems() -> Iterator[str]:
-    """Yields a line for each file that is not what the table says."""
+    """Yields a line for each file that differs from the table."""
     for path, text in file_texts().items():
         if not path.exists() or path.read_text() != text:
             shown = os.path.relpath(path, ROOT)
@@ -41,7 +41,7 @@ def file_problems() -> Iterator[str]:
 def render_problems(
     name: str, components: Sequence[str], schemas: Schemas
 ) -> Iterator[str]:
-    """Yields a line for each error in an overlay with components, and in its file."""
+    """Yields a line for each error in a rendered overlay and its single file."""
     objects = list(yaml.safe_load_all(render(name, components)))
     for one in objects:
         for line in problems(one, schemas):

@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
-"""Fetches published networks of KataGo's that tengen plays.
+"""Downloads published KataGo networks that tengen can play.
 
-Which they are: docs/howto/train/katago_networks.md.
+The networks are described in docs/howto/train/katago_networks.md.
 
 ::
 
     python scripts/fetch_katago.py FOLDER [NAME ...]
 
-NAME is one of those below, b6c96 where none is given; ``--list`` says them all. A file
-is kept only where its sha256 is the one below, and one that is there is checked and not
-fetched again. It needs a network; the tests do not. Exit codes: 0 all are there, 1 some
-are missing, 2 bad usage.
+NAME is a network of this script's table, by default b6c96; ``--list`` prints all names.
+A file is stored only if its sha256 matches the table; an existing file is verified and
+not downloaded again. Exit codes: 0 all files exist, 1 some are missing, 2 bad usage.
 """
 
 from __future__ import annotations
@@ -37,13 +36,13 @@ class Network:
     """One published file."""
 
     url: str
-    """Where it is."""
+    """Where to download the file."""
     sha256: str
-    """Of the file, lower-case hexadecimal."""
+    """Digest of the file, in lower-case hexadecimal."""
 
     @property
     def file(self) -> str:
-        """Its name."""
+        """The file's name."""
         return self.url.rpartition("/")[2]
 
 
@@ -78,14 +77,14 @@ class _Parser(argparse.ArgumentParser):
 
 
 def fetch(network: Network, path: Path) -> str:
-    """Makes a file be there, whole. Blocks; for 60 s at most without an answer.
+    """Downloads a file unless it exists. Blocks; times out after 60 s without data.
 
     Args:
-        network: What to fetch.
-        path: Where it goes.
+        network: The network to download.
+        path: The destination.
 
     Returns:
-        What is wrong, one line; empty: nothing.
+        A one-line error message, or "".
     """
     part = path.with_name(f"{path.name}.part")
     try:

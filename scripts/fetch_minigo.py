@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Fetches what the MLPerf benchmark minigo begins with and is measured by.
+"""Downloads the initial checkpoint and the target model of MLPerf's minigo.
 
 ::
 
     python scripts/fetch_minigo.py FOLDER [--from URL]
 
-That is a checkpoint with the self-play of its last generations, and the target model
-(docs/howto/train/mlperf_data.md). What came before it was cut off stays, and the same
-command goes on from there. A file that is whole is not fetched again. It needs a
-network; the tests do not. Exit codes: 0 all are there, 1 some are missing, 2 bad usage.
+The checkpoint includes the self-play games of its last generations
+(docs/howto/train/mlperf_data.md). After an interruption, the same command resumes the
+download; complete files are skipped. Exit codes: 0 all files exist, 1 some are missing,
+2 bad usage.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ NAMES = (
 
 _TIMEOUT_S = 60
 _CHUNK_BYTES = 1 << 20
-# HTTP's answer to who asks for what is behind the end.
+# HTTP status for a range beyond the end of the file.
 _BEYOND = 416
-# What the disk says, and no network does.
+# Errors of the disk, which the network cannot cause.
 _OF_DISK = {
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS),
     *(errno.EACCES, errno.EISDIR, errno.EIO),
 }
-# All that an unreachable or failing server makes urllib raise.
+# All exceptions that urllib raises for an unreachable or failing server.
 _FAILURES = (OSError, http.client.HTTPException)
 
 NEXT = """\
@@ -67,14 +67,14 @@ class _Parser(argparse.ArgumentParser):
 
 
 def fetch(url: str, path: Path) -> str:
-    """Makes a file be there, whole. Blocks; for 60 s at most without an answer.
+    """Downloads a file unless it exists. Blocks; times out after 60 s without data.
 
     Args:
-        url: Where it is.
-        path: Where it goes; what has come so far is in a file beside it, ``.part``.
+        url: The source.
+        path: The destination; an incomplete download has ``.part`` added to its name.
 
     Returns:
-        What is wrong, one line; empty: nothing.
+        A one-line error message, or "".
     """
     if path.exists():
         return ""
@@ -88,7 +88,7 @@ def fetch(url: str, path: Path) -> str:
                 f"file ({path}) is missing, {part} was longer than {url}; run this "
                 f"again, it begins anew"
             )
-        # What the network says comes as an error of urllib's, or has another number.
+        # A network error is a URLError or has an errno that is not in _OF_DISK.
         is_of_url = isinstance(error, urllib.error.URLError)
         if not is_of_url and getattr(error, "errno", None) in _OF_DISK:
             return (
@@ -110,9 +110,9 @@ def fetch(url: str, path: Path) -> str:
 
 
 def _fetch_rest(url: str, part: Path) -> int:
-    """Adds what is missing to a file, as far as it comes; returns the whole size."""
+    """Downloads the rest of a file; returns the complete size."""
     begun = part.stat().st_size if part.exists() else 0
-    # From its last byte on, as nothing follows a file that is whole.
+    # Requests the last byte again: an empty range would be an error.
     first = max(begun - 1, 0)
     request = urllib.request.Request(url, headers={"Range": f"bytes={first}-"})
     with (
@@ -126,7 +126,7 @@ def _fetch_rest(url: str, part: Path) -> int:
             size = int(told[2])
             file.seek(first)
         else:
-            # A server that knows no ranges sends the whole.
+            # A server without support for ranges sends the complete file.
             size = int(answer.headers.get("Content-Length", "-1"))
             if size < 0:
                 raise http.client.HTTPException("no size is told")
@@ -143,7 +143,7 @@ def _reason(error: Exception) -> str:
         return f"the server answers {error.code}"
     inner = error.reason if isinstance(error, urllib.error.URLError) else error
     if isinstance(inner, OSError) and inner.strerror:
-        # The line has the path already, and no number helps.
+        # The message names the path already, and an errno does not help the user.
         inner = inner.strerror
     return " ".join(str(inner).split()) or type(inner).__name__
 
@@ -151,7 +151,7 @@ def _reason(error: Exception) -> str:
 def _is_url(text: str) -> bool:
     try:
         parts = urllib.parse.urlsplit(text)
-        # A port that is no number is found only when the port is read.
+        # urlsplit checks the port only when ``port`` is read.
         is_named = bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Fuzzes the core's targets one after the other: PROGRAM SECONDS [TARGET...], all targets where
-# none is named. Inputs that reach something new are kept in build/fuzz/corpus, those that find
-# a fault in build/fuzz/found; the end is non-zero where there are some.
+# Runs the core's fuzz targets in turn: PROGRAM SECONDS [TARGET...], by default all targets.
+# Inputs that reach new code are stored in build/fuzz/corpus, and inputs that find a fault in
+# build/fuzz/found; the exit code is non-zero if there are any faults.
 set -euo pipefail
 program=$1 seconds=$2
 shift 2

@@ -1,9 +1,9 @@
-"""Counts what may only fall: lines, modules with one importer, circles, dead options.
+"""Counts measures that must not grow: lines, modules with one importer, dead options.
 
     python scripts/house.py [COUNT]
 
-Without a name it prints every count; with one it lists what is counted, one a line.
-``tests/test_house.py`` holds each count to a limit.
+Without COUNT it prints every count; with COUNT it lists the counted items, one per
+line. ``tests/test_house.py`` holds each count to a limit.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def files_of(*folders: str, suffixes: Iterable[str] = (".py",)) -> list[Path]:
 
 
 def lines_of(paths: Iterable[Path]) -> list[str]:
-    """Returns all lines of files, with the file's name before each."""
+    """Returns all lines of files, each prefixed with its file's name."""
     return [
         f"{name}: {line}"
         for path in paths
@@ -45,7 +45,7 @@ def is_native_test(path: Path) -> bool:
 
 @cache
 def native_files(tests: bool) -> list[Path]:
-    """Returns the files of the core that are tests, or those that are not."""
+    """Returns the core's test files, or all of its other files."""
     found = files_of("core", suffixes=(".cc", ".h"))
     return [path for path in found if is_native_test(path) == tests]
 
@@ -61,7 +61,7 @@ def lines_of_tools() -> list[str]:
 
 
 def last_name(node: ast.AST | None) -> str:
-    """Returns the name of an expression's last attribute, "" where it has none."""
+    """Returns the last name of a dotted expression, or "" for other expressions."""
     if isinstance(node, ast.Name):
         return node.id
     return node.attr if isinstance(node, ast.Attribute) else ""
@@ -80,12 +80,12 @@ def trees() -> dict[str, ast.Module]:
 
 @cache
 def nodes() -> dict[str, list[ast.AST]]:
-    """Returns the nodes of every module's syntax tree, the outer ones first."""
+    """Returns the nodes of every module's syntax tree, outer nodes first."""
     return {name: list(ast.walk(tree)) for name, tree in trees().items()}
 
 
 def nodes_for_types(found: list[ast.AST]) -> set[int]:
-    """Returns the identities of the nodes that only a type checker reads."""
+    """Returns the identities of the nodes below ``if TYPE_CHECKING``."""
     return {
         id(node)
         for block in found
@@ -97,7 +97,7 @@ def nodes_for_types(found: list[ast.AST]) -> set[int]:
 
 @cache
 def imports(for_types: bool = True) -> dict[str, set[str]]:
-    """Returns the modules that each module imports, in functions too.
+    """Returns the modules that each module imports, also inside functions.
 
     Args:
         for_types: Whether imports below ``if TYPE_CHECKING`` count.
@@ -132,7 +132,7 @@ def packages() -> list[str]:
 
 
 def import_ranks() -> dict[str, int]:
-    """Returns the place of each part of the package in the import order, low first."""
+    """Returns the rank of each part of the package in the import order, low first."""
     page = (ROOT / "docs" / "architecture.md").read_text()
     block = page.split("## Import order")[1].split("```")[1]
     lines = block.strip().splitlines()
@@ -140,7 +140,7 @@ def import_ranks() -> dict[str, int]:
 
 
 def imports_up(for_types: bool = True) -> list[str]:
-    """Returns the imports that go up in the order; ``for_types`` as in ``imports``."""
+    """Returns imports of a higher part by a lower; ``for_types`` as in ``imports``."""
     ranks = import_ranks()
     parts = {name: [*name.split("."), ""][1] for name in trees()}
     return sorted(
@@ -152,7 +152,7 @@ def imports_up(for_types: bool = True) -> list[str]:
 
 
 def circles() -> list[str]:
-    """Returns the sets of modules that import each other, for types included.
+    """Returns the import cycles, as sets of modules; imports for types count.
 
     Imports of and by the ``__init__`` of a package do not count, because it imports
     nearly every module below it.
@@ -202,7 +202,7 @@ def components(graph: dict[str, list[str]]) -> list[list[str]]:
 
 @cache
 def words_of_users() -> Counter[str]:
-    """Returns how often each name occurs outside the tests, definitions included."""
+    """Returns the number of uses of each name outside the tests, with definitions."""
     found: Counter[str] = Counter()
     paths = files_of("src", "benchmarks", "scripts", "examples")
     paths += [*files_of("docs", suffixes=(".md", ".ipynb")), ROOT / "README.md"]
@@ -212,7 +212,7 @@ def words_of_users() -> Counter[str]:
 
 
 def definitions() -> Iterator[tuple[str, ast.AST, str]]:
-    """Yields each public name of the package: the module, its node and the name."""
+    """Yields functions, classes and module constants as (module, node, name)."""
     for module, tree in trees().items():
         for node in nodes()[module]:
             if isinstance(node, Function | ast.ClassDef):
@@ -260,12 +260,12 @@ def enum_values_without_reader() -> list[str]:
 
 
 class Calls:
-    """The arguments that calls give to each name, by position and by keyword."""
+    """The arguments that calls pass to each function name, by position and keyword."""
 
     def __init__(self) -> None:
         self.positions: Counter[str] = Counter()
         self.keywords: defaultdict[str, set[str]] = defaultdict(set)
-        # Passed on as a value, or called with ``*`` or ``**``.
+        # Functions that are passed as values, or called with ``*`` or ``**``.
         self.open: set[str] = set()
         for path in files_of("benchmarks", "scripts", "examples"):
             self.read(list(ast.walk(ast.parse(path.read_text()))))
@@ -273,7 +273,7 @@ class Calls:
             self.read(found)
 
     def read(self, found: list[ast.AST]) -> None:
-        """Takes the nodes of a module, a call before its parts."""
+        """Records the calls in a module; ``found`` lists parents before children."""
         called = {id(node.func) for node in found if isinstance(node, ast.Call)}
         for node in found:
             name = last_name(node)
@@ -283,7 +283,7 @@ class Calls:
                 self.read_call(last_name(node.func), node)
 
     def read_call(self, name: str, node: ast.Call) -> None:
-        """Takes the arguments of one call of ``name``."""
+        """Records the arguments of one call of ``name``."""
         self.positions[name] = max(self.positions[name], len(node.args))
         self.keywords[name] |= {word.arg for word in node.keywords if word.arg}
         if any(isinstance(value, ast.Starred) for value in node.args) or any(
@@ -322,7 +322,7 @@ def options_without_caller() -> list[str]:
 
 
 def functions(found: list[ast.AST]) -> Iterator[tuple[str, Function]]:
-    """Yields a module's functions, each with its class's name or an empty one."""
+    """Yields a module's functions, each with its class's name or ""."""
     for node in found:
         if isinstance(node, ast.Module | ast.ClassDef | Function):
             for child in node.body:
@@ -331,7 +331,7 @@ def functions(found: list[ast.AST]) -> Iterator[tuple[str, Function]]:
 
 
 def options(node: Function, is_method: bool) -> Iterator[tuple[int | None, str]]:
-    """Yields the parameters with a default: the place in a call, None by name only."""
+    """Yields parameters with a default and their positions; None if keyword-only."""
     decorators = {last_name(line) for line in node.decorator_list}
     skipped = 1 if is_method and "staticmethod" not in decorators else 0
     places = [*node.args.posonlyargs, *node.args.args][skipped:]
@@ -357,7 +357,7 @@ def nodes_of_tests() -> list[tuple[Path, ast.AST]]:
 
 
 def tests_of_prose() -> list[str]:
-    """Returns the tests that match the words of an error."""
+    """Returns the tests that match an error message's wording."""
     return [
         f"{path}:{node.lineno} {node.name}"
         for path, node in nodes_of_tests()
@@ -382,7 +382,7 @@ def monkeypatches() -> list[str]:
 
 
 def private_attributes() -> list[str]:
-    """Returns where a test reads an attribute that is private to another object."""
+    """Returns the places where a test reads another object's private attribute."""
     return [
         f"{path}:{node.lineno} {ast.unparse(node)}"
         for path, node in nodes_of_tests()
@@ -412,7 +412,7 @@ COUNTS: dict[str, Callable[[], list[str]]] = {
 
 
 def main(arguments: list[str]) -> int:
-    """Prints the counts, or what one of them counts; returns the exit code."""
+    """Prints every count, or the items of the given counts; returns the exit code."""
     if arguments and arguments[0] not in COUNTS:
         print(
             f"COUNT ({arguments[0]}) must be one of {', '.join(COUNTS)}",

@@ -1,15 +1,15 @@
-"""Installs this checkout into .venv, and says in one line why when it cannot.
+"""Installs this checkout into .venv, or prints the reason for a failure in one line.
 
 ::
 
-    python scripts/install.py         tengen, and what README's commands need
-    python scripts/install.py test    the packages of the tests, beside it
+    python scripts/install.py         tengen, and the packages for README's commands
+    python scripts/install.py test    also the packages of the tests
 
-Runs on the Python that preflight.py accepted, with the standard library alone. pip's
-own configuration is respected. One index is added, for one package: where no GPU is
-seen and pip is configured for no index, torch comes from PyTorch's index of CPU builds,
-because PyPI's torch needs 2.5 GB more of CUDA. TORCH=default takes pip's own choice,
-at the first set-up: a torch that is installed stays.
+Runs on the Python that preflight.py accepted, with only the standard library. pip's own
+configuration is respected, with one exception: if there is no GPU and pip has no index
+configured, torch comes from PyTorch's index of CPU builds, because PyPI's torch needs
+another 2.5 GB of CUDA libraries. TORCH=default keeps pip's own choice, but only at the
+first set-up, because an installed torch is not replaced.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from preflight import has_gpu
 ENVIRONMENT = Path(".venv")
 PYTHON = ENVIRONMENT / "bin" / "python"
 PIP = [str(PYTHON), "-m", "pip", "--disable-pip-version-check"]
-# pip would compile all files of all packages, half a minute and 180 MB; Python compiles
-# a file when it is first imported. PIP_NO_COMPILE=1 means the opposite of what it says.
+# pip would compile all files of all packages (30 s and 180 MB), but Python compiles a
+# file on its first import. PIP_NO_COMPILE=1 would have the opposite effect.
 INSTALL = [*PIP, "install", "--no-compile", "-c", "constraints.txt"]
-# By the word of the command line: the stamp, and what is installed. tengen itself comes
-# with all that README and the tutorials do; the packages of the tests are those that
-# the tengen in .venv names, so that it is not built again.
+# Stamp file and pip requirement by command-line argument. tengen is installed with all
+# extras that README and the tutorials use. The tests' packages are an extra of the
+# tengen in .venv, so that tengen is not built again.
 PARTS = {
     "": (ENVIRONMENT / "installed", ".[envs,serve]"),
     "test": (ENVIRONMENT / "test-packages", "tengen-rl[test]"),
@@ -40,7 +40,7 @@ PARTS = {
 CPU_TORCH = "https://download.pytorch.org/whl/cpu"
 OWN_INDEX = re.compile(r"\.(index-url|extra-index-url|find-links|no-index)=")
 
-# What pip prints for each cause, most telling first, and what to do about it.
+# pip's output for each cause, most specific cause first, and the advice to print.
 CAUSES = (
     (
         ("No space left on device",),
@@ -71,7 +71,7 @@ CAUSES = (
 
 
 def main(part: str = "") -> int:
-    """Makes the environment, installs a part, and returns the exit code."""
+    """Creates the environment, installs a part, and returns the exit code."""
     stamp, wanted = PARTS[part]
     if not PYTHON.exists():
         say("making .venv")
@@ -95,13 +95,13 @@ def main(part: str = "") -> int:
 
 
 def remove_old_name() -> None:
-    """Removes a tengen of its first name, which would own the same files."""
+    """Uninstalls the package under its former name, which would own the same files."""
     if any(ENVIRONMENT.glob("lib/python*/site-packages/tengen-*.dist-info")):
         run([*PIP, "uninstall", "--yes", "tengen"])
 
 
 def wants_cpu_torch() -> bool:
-    """Returns whether torch must still come, and should be the CPU build."""
+    """Returns whether torch is missing and should be the CPU build."""
     (pin,) = re.findall(r"^torch==(\S+)$", Path("constraints.txt").read_text(), re.M)
     is_there = any(
         ENVIRONMENT.glob(f"lib/python*/site-packages/torch-{pin}*.dist-info")
@@ -115,7 +115,7 @@ def wants_cpu_torch() -> bool:
 
 
 def install_cpu_torch() -> None:
-    """Installs torch alone from the index of CPU builds, if that can be reached."""
+    """Installs torch from the index of CPU builds, if the index is reachable."""
     say(f"no GPU is seen, so torch is the CPU build of {CPU_TORCH}")
     say("make clean, then make setup TORCH=default, takes the build of pip's own index")
     source = ["--no-deps", "--index-url", CPU_TORCH, "--retries", "1"]
@@ -130,9 +130,9 @@ def say(text: str) -> None:
 
 
 def run(command: list[str]) -> tuple[int, str]:
-    """Runs a command, shows its output as it comes, and returns it too."""
+    """Runs a command, prints its output immediately, and returns code and output."""
     environment = {
-        # Ninja would start two jobs more than cores, and each takes about a gigabyte.
+        # Ninja's default is two jobs more than cores, and each job needs about 1 GB.
         "CMAKE_BUILD_PARALLEL_LEVEL": str(num_cores()),
         **os.environ,
     }
@@ -155,7 +155,7 @@ def run(command: list[str]) -> tuple[int, str]:
 
 
 def num_cores() -> int:
-    """Returns the cores this process may use, which may be fewer than the host's."""
+    """Returns the number of cores that this process may use, at most the host's."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -1,11 +1,11 @@
-/* An auditing library of the dynamic loader (man 7 rtld-audit) that hides instructions of this
- * processor from the libraries that a file names.
+/* An audit library for the dynamic loader (man 7 rtld-audit) that hides instructions of this
+ * processor from the given libraries.
  *
- * A program asks for a processor's instructions with CPUID, which an unprivileged process can
- * not intercept. So each CPUID of a named library becomes UD2, which is as long, and the
- * handler of the signal that UD2 raises answers in its place, without the hidden bits.
- * older_processor.py says which libraries and where, one line each: the hexadecimal offset
- * from the library's load address, a blank, and the library's path.
+ * A program queries a processor's instructions with CPUID, which an unprivileged process cannot
+ * intercept. So each CPUID of these libraries is replaced by UD2, which has the same length. UD2
+ * raises SIGILL, and the signal handler emulates CPUID without the hidden bits.
+ * older_processor.py writes the list of libraries and positions, one per line: the hexadecimal
+ * offset from the library's load address, a blank, and the library's path.
  */
 #define _GNU_SOURCE
 #include <cpuid.h>
@@ -41,7 +41,7 @@ static uint32_t without(uint32_t word, const int *bits, int num_bits) {
   (word) = without((word), (const int[]){__VA_ARGS__},                           \
                    sizeof((int[]){__VA_ARGS__}) / sizeof(int))
 
-/* Answers as CPUID does, without AVX-512, VNNI, bf16 and AMX, and as asked without AVX too. */
+/* Emulates CPUID without AVX-512, VNNI, bf16 and AMX, and without AVX if hides_avx is set. */
 static void answer(uint32_t leaf, uint32_t part, uint32_t *a, uint32_t *b, uint32_t *c,
                    uint32_t *d) {
   __cpuid_count(leaf, part, *a, *b, *c, *d);
@@ -77,7 +77,7 @@ static void on_illegal(int signal_number, siginfo_t *info, void *context) {
     registers[REG_RIP] += 2;
     return;
   }
-  signal(signal_number, SIG_DFL); /* A real one: the instruction runs again and ends us. */
+  signal(signal_number, SIG_DFL); /* A real illegal instruction, which runs again and is fatal. */
 }
 
 static void fail(const char *why, const char *what) {
@@ -114,7 +114,7 @@ unsigned int la_objopen(struct link_map *map, Lmid_t space, uintptr_t *cookie) {
   (void)space;
   (void)cookie;
   int found = 0;
-  char name[PATH_MAX]; /* The loader's name may lead through other folders and links. */
+  char name[PATH_MAX]; /* The loader's name may contain other folders and symbolic links. */
   if (realpath(map->l_name, name) == NULL) return 0;
   for (int i = 0; i < num_sites; ++i) {
     if (strcmp(name, sites[i].path) != 0) continue;
@@ -122,7 +122,7 @@ unsigned int la_objopen(struct link_map *map, Lmid_t space, uintptr_t *cookie) {
     found = 1;
   }
   if (found) {
-    /* Set again for each library: Python's faulthandler may have taken the signal. */
+    /* Installed again for each library, because Python's faulthandler may replace the handler. */
     struct sigaction action = {.sa_sigaction = on_illegal, .sa_flags = SA_SIGINFO | SA_NODEFER};
     sigaction(SIGILL, &action, NULL);
   }

@@ -1,12 +1,13 @@
 """Runs a command as if the processor had no AVX-512, VNNI, bf16 and AMX.
 
-``python scripts/older_processor.py [--kind avx2|v2] COMMAND...``: ``avx2`` leaves what
-most processors of 2013 to 2021 have, ``v2`` takes AVX and FMA away too (x86-64-v2).
-Everything that is left runs at full speed, so figures of speed are figures of such a
-processor with this one's clock and caches.
+``python scripts/older_processor.py [--kind avx2|v2] COMMAND...``: ``avx2`` keeps the
+instructions of most processors from 2013 to 2021; ``v2`` also removes AVX and FMA
+(x86-64-v2). The other instructions run at full speed, so measured speeds are those of
+an older instruction set with this processor's clock and caches.
 
 PyTorch's own switches hide instructions from PyTorch. OpenVINO and tengen's core have
-none: older_processor.c answers their CPUID. Needs Linux on x86-64, cc and objdump.
+no such switches, so older_processor.c emulates their CPUID. Needs Linux on x86-64, cc
+and objdump.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from pathlib import Path
 BUILD = Path("build") / "older_processor"
 SOURCE = Path(__file__).with_suffix(".c")
 
-# Packages whose libraries ask the processor themselves, and where they have them.
+# Packages whose libraries execute CPUID themselves, and the paths of those libraries.
 LIBRARIES = {"openvino": "libs/*.so*", "tengen": "_core*.so"}
 
-# Of PyTorch, of its MKL and oneDNN, and of NumPy.
+# Environment variables of PyTorch, its MKL and oneDNN, and NumPy.
 SWITCHES = {
     "avx2": {
         "ATEN_CPU_CAPABILITY": "avx2",
@@ -46,7 +47,7 @@ SWITCHES = {
 
 
 def main() -> int:
-    """Runs the command in place of this process; returns only where it cannot."""
+    """Replaces this process by the command; returns only on an error."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--kind", choices=sorted(SWITCHES), default="avx2")
     parser.add_argument("command", nargs=argparse.REMAINDER)
@@ -60,7 +61,7 @@ def main() -> int:
         return refuse(
             f"machine (no {', '.join(missing)}) cannot hide instructions; install them"
         )
-    # Else the command would see an older processor in PyTorch alone.
+    # Otherwise only PyTorch would see an older processor.
     if missing := [name for name in LIBRARIES if not importlib.util.find_spec(name)]:
         return refuse(
             f"python ({sys.executable}) must have {' and '.join(missing)}; run this "
@@ -71,13 +72,13 @@ def main() -> int:
 
 
 def refuse(reason: str) -> int:
-    """Says on stderr why nothing is run, and returns the exit code."""
+    """Prints the reason for an error to stderr, and returns the exit code."""
     print(f"older_processor: {reason}", file=sys.stderr)
     return 2
 
 
 def environment_of(kind: str) -> dict[str, str]:
-    """Returns the environment in which a process sees an older processor.
+    """Returns an environment in which a process sees an older processor.
 
     Args:
         kind: A key of ``SWITCHES``.
@@ -105,7 +106,7 @@ def environment_of(kind: str) -> dict[str, str]:
 
 
 def libraries() -> list[Path]:
-    """Returns the libraries whose CPUID is answered, as the loader names them."""
+    """Returns the libraries whose CPUID is emulated, by the loader's names."""
     found = []
     for package, pattern in LIBRARIES.items():
         spec = importlib.util.find_spec(package)
@@ -113,12 +114,12 @@ def libraries() -> list[Path]:
             continue
         for folder in spec.submodule_search_locations:
             found += sorted(Path(folder).glob(pattern))
-    # Those of other devices are never loaded.
+    # Plug-ins for other devices are never loaded.
     return [path for path in found if not re.search("_gpu_|_npu_", path.name)]
 
 
 def sites(path: Path) -> list[int]:
-    """Returns where a library has CPUID, as offsets from its load address."""
+    """Returns the positions of CPUID in a library, as offsets from its load address."""
     if b"\x0f\xa2" not in path.read_bytes():
         return []
     stat = path.stat()
@@ -136,12 +137,12 @@ def sites(path: Path) -> list[int]:
 
 
 def digest(text: str) -> str:
-    """Returns a name for a text: the first 16 digits of its SHA-256."""
+    """Returns a text's short hash: the first 16 digits of its SHA-256."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def publish(path: Path, text: str) -> None:
-    """Writes a file whole, as another command may read it meanwhile."""
+    """Writes a file atomically, because another command may read it meanwhile."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}")
     temporary.write_text(text)
     temporary.replace(path)

@@ -1,8 +1,8 @@
-"""Says what a machine lacks before anything is downloaded or built.
+"""Reports missing requirements before anything is downloaded or built.
 
-``preflight.py`` is for tengen, ``preflight.py test`` for the packages of the tests.
-Runs on any Python 3 with the standard library alone, so it uses no newer syntax. Prints
-one line for each thing that is missing and exits 1, or nothing and exits 0.
+``preflight.py`` checks for tengen, ``preflight.py test`` for the tests' packages. Runs
+on any Python 3 with only the standard library, so it uses no newer syntax. Prints one
+line per missing requirement and exits with 1, or prints nothing and exits with 0.
 """
 
 import glob
@@ -16,12 +16,12 @@ import tempfile
 
 MIN_PYTHON = (3, 11)
 MIN_MEMORY_GB = 2
-# What is installed leaves its stamp, and how many GB must be free before: twice what it
-# takes, as pip keeps downloads and unpacks wheels.
+# Free GB required before an installation, by its stamp file: twice the installed size,
+# because pip stores downloads and unpacked wheels.
 MIN_DISK_GB = {"installed": 3, "test-packages": 3}
 MIN_DISK_CUDA_GB = 12
 
-# What the core needs from the compiler and its library.
+# Tests the compiler and library features that the core needs.
 PROGRAM = """
 #include <bit>
 #include <concepts>
@@ -33,7 +33,7 @@ int main() { int values[2] = {7, 1}; return width(std::span(values)[0]) - 3; }
 
 
 def problem_of_python():
-    """Returns what is wrong with this Python, or None."""
+    """Returns an error message about this Python, or None."""
     if sys.version_info >= MIN_PYTHON:
         return None
     newer = [
@@ -48,7 +48,7 @@ def problem_of_python():
 
 
 def problem_of_venv():
-    """Returns what venv lacks, or None. Debian packs ensurepip apart."""
+    """Returns an error message if venv or ensurepip (separate on Debian) is missing."""
     try:
         import ensurepip  # noqa: F401
         import venv  # noqa: F401
@@ -60,7 +60,7 @@ def problem_of_venv():
 
 
 def problem_of_headers():
-    """Returns whether Python.h is absent, or None."""
+    """Returns an error message if Python.h is missing, or None."""
     header = os.path.join(sysconfig.get_paths()["include"], "Python.h")
     if os.path.exists(header):
         return None
@@ -70,7 +70,7 @@ def problem_of_headers():
 
 
 def problem_of_compiler():
-    """Returns what the C++ compiler lacks, or None."""
+    """Returns an error message about the C++ compiler, or None."""
     names = [os.environ.get("CXX", ""), "c++", "g++", "clang++"]
     found = [name for name in names if name and shutil.which(name.split()[0])]
     if not found:
@@ -96,17 +96,17 @@ def problem_of_compiler():
 
 
 def has_gpu():
-    """Returns whether there is a driver of NVIDIA's, for which torch has a build."""
+    """Returns whether NVIDIA's driver is installed, the only one torch is built for."""
     return bool(glob.glob("/dev/nvidia*") or shutil.which("nvidia-smi"))
 
 
 def problem_of_disk(stamp):
-    """Returns whether the disk is too full for what will be installed, or None."""
+    """Returns an error message if the disk has too little free space, or None."""
     free_gb = shutil.disk_usage(".").free / 1e9
     min_gb = MIN_DISK_GB[stamp]
     if stamp == "installed" and has_gpu():
         min_gb = MIN_DISK_CUDA_GB
-    # pip leaves alone what is installed already.
+    # A finished installation needs no more space.
     if free_gb >= min_gb or os.path.exists(os.path.join(".venv", stamp)):
         return None
     return "disk ({:.1f} GB free in {}) must have {} GB free; free some".format(
@@ -115,13 +115,13 @@ def problem_of_disk(stamp):
 
 
 def problem_of_memory():
-    """Returns whether memory is too small to build and train, or None."""
+    """Returns an error message if memory is too small to build and train, or None."""
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for path in ("memory.max", "memory/memory.limit_in_bytes"):
         try:
             with open(os.path.join("/sys/fs/cgroup", path)) as file:
                 limits.append(int(file.read()))
-        except (OSError, ValueError):  # absent, or "max"
+        except (OSError, ValueError):  # the file is absent or contains "max"
             pass
     if min(limits) >= MIN_MEMORY_GB * 0.95e9:
         return None
@@ -133,7 +133,7 @@ def problem_of_memory():
 def main():
     """Prints every problem and returns the exit code."""
     found = [problem_of_python()]
-    if found[0] is None:  # the rest asks this very Python
+    if found[0] is None:  # the other checks need this Python
         found += [
             problem_of_venv(),
             problem_of_headers(),

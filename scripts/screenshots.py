@@ -1,10 +1,9 @@
-"""Makes the pictures of the web page that the docs show, by a real browser.
+"""Takes the documentation's screenshots of the web page with a real browser.
 
     python scripts/screenshots.py runs --go go/9 --game tictactoe --out docs/images
 
-Serves the runs below a folder on this machine alone and looks at them with the Chromium
-that the tests use. Pictures are WebP files of at most 60 KB each; one that is larger
-ends the command.
+Serves a folder of runs on this machine only, and opens the pages in the Chromium that
+the tests use. Screenshots are WebP files of at most 60 KB; a larger one is an error.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ IS_TURN = "/^Your turn/.test(document.querySelector('.turn')?.innerText)"
 
 
 def main() -> None:
-    """Makes all pictures."""
+    """Takes all screenshots."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="of the runs, called runs")
     parser.add_argument("--go", required=True, help="a run of Go below it")
@@ -38,7 +37,7 @@ def main() -> None:
     program = find_chromium()
     if program is None:
         raise SystemExit("chromium (none) is needed; apt-get install chromium")
-    # Where it is called without a run it shows those below runs/, by short names.
+    # Without arguments, tengen serve lists the runs below runs/ by short names.
     folder = args.folder.resolve()
     if folder.name != "runs" or not folder.is_dir():
         raise SystemExit(f"folder ({args.folder}) must be one called runs; name it")
@@ -62,7 +61,7 @@ def main() -> None:
 
 
 def take(browser: Chromium, url: str, args: argparse.Namespace) -> None:
-    """Looks at each page and keeps what it shows."""
+    """Opens each page and takes its screenshot."""
     ids = {name: find(browser, url, name) for name in (args.go, args.game)}
 
     page = browser.page(1100, 760)
@@ -75,7 +74,7 @@ def take(browser: Chromium, url: str, args: argparse.Namespace) -> None:
     page.wait("document.querySelectorAll('canvas').length >= 4")
     keep(page, args.out / "serve-run.webp")
     page.resize(1100, 760)
-    # Of games of self-play the policy is kept too.
+    # Stored self-play games include the policy.
     games = page.run(
         f"fetch('/api/runs/{ids[args.game]}/games').then(r => r.json()).then(all =>"
         " all.find(one => one.title.startsWith('self-play')).id)"
@@ -100,7 +99,7 @@ def take(browser: Chromium, url: str, args: argparse.Namespace) -> None:
 
 
 def find(browser: Chromium, url: str, name: str) -> str:
-    """Returns the id of a run."""
+    """Returns the ID of a run by its name."""
     page = browser.page()
     page.open(url)
     ids = page.run(
@@ -113,14 +112,14 @@ def find(browser: Chromium, url: str, name: str) -> str:
 
 
 def show(page: Page, url: str, ready: str) -> None:
-    """Opens a page and waits until it is drawn."""
+    """Opens a page and waits until it has been drawn."""
     page.open(url)
     page.wait(f"{READY} && {ready}")
     page.run("document.fonts.ready.then(() => true)")
 
 
 def play(page: Page, url: str) -> None:
-    """Plays some moves of a game, with what the model thinks."""
+    """Plays some moves of a game, with the model's analysis shown."""
     show(page, url, f"{IS_TURN} && true")
     page.click(".check input")
     for x, y in ((0.3, 0.3), (0.7, 0.3), (0.3, 0.7), (0.5, 0.6)):
@@ -139,7 +138,7 @@ def play(page: Page, url: str) -> None:
 
 
 def keep(page: Page, path: Path) -> None:
-    """Writes what is seen, as well as its size allows."""
+    """Writes a screenshot with the highest quality that fits the size limit."""
     data = b""
     for quality in QUALITIES:
         found = page.call("Page.captureScreenshot", format="webp", quality=quality)

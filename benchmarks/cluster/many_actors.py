@@ -1,22 +1,21 @@
-"""How hundreds of real actor processes live on one host, and what a tenth's death does.
+"""Measures hundreds of actor processes on one host, and the effect of killing a tenth.
 
     python benchmarks/cluster/many_actors.py [--actors 300] [--step-ms 16]
         [--seconds 30]
 
-``tengen train`` on this host: so many actor processes of one copy each, one inference
-server, one learner with its table. A step of the environment sleeps, as an actor does
-whose simulator has a core of its own, and shows 7,056 bytes (``timed_env.py``, which
-notes when each step was made). In the middle a tenth of the actors is killed by SIGKILL
-and started again by the runner.
+Runs ``tengen train`` on this host with ``--actors`` actor processes of one copy, one
+inference server, and one learner with its table. A step of the environment
+(``timed_env.py``) sleeps, like an actor whose simulator has its own core, returns an
+observation of 7,056 bytes and records its time. Halfway through, a tenth of the actors
+is killed with SIGKILL, and the runner restarts them.
 
-Told are steps a second beside the most that the environments alone would make
-(actors / step), what lies between two steps of an actor (the answer, the draw, the
-write, and the wait for a core: p50, p99), the longest time in which no actor of all
-began a step, before the kill and from then on, private memory of the actors
-(``Private_*`` of ``smaps_rollup``: pages that no other process has) and the processor
-seconds of each role. Linux alone.
+Reports steps per second and the maximum that the environments alone would reach
+(actors / step time); the time between two steps of an actor (inference, sampling,
+writing and waiting for a core: p50, p99); the longest time in which no actor began a
+step, before and after the kill; private memory of the actors (``Private_*`` of
+``smaps_rollup``: pages that no other process maps); CPU-seconds per role. Linux only.
 
-Prints a table, and the last line as JSON (``--json``: alone).
+Prints a table, and JSON on the last line (``--json``: only JSON).
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ FORKS = "tengen.launch.fork_server"
 
 
 def processes_of(run: Path) -> dict[int, str]:
-    """Returns the processes of a run: number to role, ``fork server`` for that."""
+    """Returns a run's process IDs with their roles, or ``fork server``."""
     found = {}
     for number, process in processes().items():
         if str(run) not in process.words:
@@ -68,7 +67,7 @@ def processes_of(run: Path) -> dict[int, str]:
 
 
 def cpu_s(known: dict[int, str]) -> dict[int, float]:
-    """Returns CPU-seconds so far of those that live."""
+    """Returns the CPU-seconds used so far by the living processes of ``known``."""
     return {
         number: process.cpu_s
         for number, process in processes().items()
@@ -77,14 +76,14 @@ def cpu_s(known: dict[int, str]) -> dict[int, float]:
 
 
 def machine_busy_s() -> float:
-    """Returns CPU-seconds of all processes of the machine so far."""
+    """Returns the CPU-seconds used so far by all processes of the machine."""
     fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
     idle = int(fields[3]) + int(fields[4])
     return (sum(map(int, fields[:8])) - idle) / TICKS_PER_S
 
 
 def notes_of(folder: Path) -> Iterator[NDArray[np.int64]]:
-    """Yields ``[steps, 2]`` of each actor process; see ``timed_env.NOTE``."""
+    """Yields each actor process's notes, ``[steps, 2]``; see ``timed_env.NOTE``."""
     for path in folder.iterdir():
         content = path.read_bytes()
         whole = len(content) // NOTE.size * NOTE.size
@@ -92,7 +91,7 @@ def notes_of(folder: Path) -> Iterator[NDArray[np.int64]]:
 
 
 def window(notes: NDArray[np.int64], begin_ns: int, end_ns: int) -> dict[str, float]:
-    """Returns what was done between two instants."""
+    """Returns statistics of the steps between two points in time."""
     begun = notes[:, 0]
     inside = notes[(begun >= begin_ns) & (begun < end_ns)]
     times = np.sort(inside[:, 0])
@@ -107,13 +106,13 @@ def window(notes: NDArray[np.int64], begin_ns: int, end_ns: int) -> dict[str, fl
 
 
 class Training:
-    """A run of the benchmark, in a process of its own."""
+    """A training run of the benchmark, in its own process."""
 
     def __init__(self, args: argparse.Namespace, folder: Path) -> None:
         self.out = folder / "run"
         self.notes = folder / "notes"
         self.notes.mkdir()
-        # Room for some items of each, as ``tengen bench actors`` has.
+        # Capacity for some items per actor, as in ``tengen bench actors``.
         room = f"store.max_items={max(64, 4 * args.actors)}"
         settings = ["agent.actor.num_envs=1", room, *args.set]
         words = [*TENGEN, "train", "timed_env:Timed"]
@@ -135,7 +134,7 @@ class Training:
             )
 
     def wait_for(self, num_actors: int) -> float:
-        """Waits until so many actors have made steps; returns for how many seconds."""
+        """Waits until ``num_actors`` have made steps; returns the seconds waited."""
         begun_s = time.monotonic()
         while sum(1 for _ in self.notes.iterdir()) < num_actors:
             if self.process.poll() is not None or time.monotonic() > begun_s + START_S:
@@ -153,7 +152,7 @@ class Training:
 
 
 def measure(args: argparse.Namespace) -> dict[str, Any]:
-    """Returns the report."""
+    """Runs the benchmark and returns its report."""
     with tempfile.TemporaryDirectory() as name:
         training = Training(args, Path(name).resolve())
         try:
@@ -169,7 +168,7 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
         told = [one for path in paths for one in read_events(path)]
         events = [one for one in told if one["kind"] == "death"]
         report["deaths"] = [f"{one['role']}: {one['how']}" for one in events]
-        # The view's last state: what limited the run, or why it ended.
+        # The end of the log says what limited the run, or why it ended.
         report["said"] = training.log.read_text(errors="replace")[-600:].splitlines()
     report["exit_code"] = code
     report["started_s"] = started_s
@@ -178,7 +177,7 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def watch(args: argparse.Namespace, training: Training) -> dict[str, Any]:
-    """Returns what a run that is under way does, before a kill and from then on."""
+    """Returns the measurements of a running training, before and after a kill."""
     known = processes_of(training.out)
     used, machine_s = cpu_s(known), machine_busy_s()
     begin_ns = time.monotonic_ns()

@@ -1,17 +1,17 @@
-"""How many files and functions a reader passes through, counted by a trace of a call.
+"""Counts the files and functions that a call enters, from a trace.
 
     python benchmarks/code/modules_entered.py [--only WALK ...] [--json]
 
-Each walk runs in a process of its own. Only functions of tengen's Python count, without
-those that run while a module is imported; files of the core are no part of it. What is
-entered once, when things are made, is left out of the walks of experience:
+Each walk runs in its own process. Only tengen's Python functions count, except those
+that run while a module is imported; files of the core do not. The walks of experience
+leave out functions that run only once, during construction:
 
 - ``train_to_child``: ``tengen.train("CartPole-v1", agent="ppo", launch="local")`` until
   it starts the first process of a role.
 - ``train_to_step``: the same with ``launch="inline"`` until the first optimizer step.
-- ``frame_to_loss``: a turn of the actor and one of the learner, Pong with V-trace.
-- ``leaf_to_loss``: a generation of go/5, and a turn of the learner.
-- ``remote_insert``: an insert and a flush of a client of a store behind TCP.
+- ``frame_to_loss``: one turn of the actor and one of the learner, Pong with V-trace.
+- ``leaf_to_loss``: one generation of go/5, and one turn of the learner.
+- ``remote_insert``: an insert and a flush by a client of a store over TCP.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from tengen.store import Column, Store, StoreConfig, TableConfig
 
 PACKAGE = str(Path(tengen.__file__).parent)
 Entered = set[tuple[str, str]]
-"""File and name of each function."""
+"""File and name of each entered function."""
 
 
 class Trace:
-    """The functions of tengen that this process enters, in all threads."""
+    """A trace of the tengen functions that this process enters, in all threads."""
 
     def __init__(self) -> None:
         self.found: Entered = set()
@@ -53,14 +53,14 @@ class Trace:
         sys.setprofile(self._take)
 
     def end(self) -> Entered:
-        """Ends the trace and returns what it found."""
+        """Ends the trace and returns the functions entered."""
         sys.setprofile(None)
         threading.setprofile(None)
         return set(self.found)
 
     def tell_and_exit(self) -> NoReturn:
-        """Prints what was found and ends the process, whatever it has begun."""
-        self._telling.acquire()  # two threads may start a process at once
+        """Prints the trace and exits immediately, without cleanup."""
+        self._telling.acquire()  # two threads may start a process at the same time
         print(json.dumps(sorted(self.end())), flush=True)
         os._exit(0)
 
@@ -78,7 +78,7 @@ class Trace:
 
 def train_to_child(folder: Path) -> Entered:
     def stop(event: str, arguments: tuple[Any, ...]) -> None:
-        # Libraries start processes too, to ask the system for something.
+        # Libraries also start processes, for example to query the system.
         is_child = event == "subprocess.Popen" and any(
             str(word).startswith("tengen.") for word in arguments[1]
         )
@@ -92,7 +92,7 @@ def train_to_child(folder: Path) -> Entered:
 
 
 def train_to_step(folder: Path) -> Entered:
-    # The learner is in a child; what Python imports first in each process traces it.
+    # The learner runs in a child: sitecustomize.py starts the trace in each process.
     (folder / "sitecustomize.py").write_text(
         "import runpy, sys\n"
         "if 'tengen.launch.child' in sys.orig_argv:\n"
@@ -122,7 +122,7 @@ def trace_learner(folder: str) -> None:
         part = Path(folder, "part.json")
         part.write_text(json.dumps(sorted(trace.end())))
         part.rename(Path(folder, "told.json"))
-        os._exit(0)  # the parent process ends as well
+        os._exit(0)  # ends the parent process too
 
     trace = Trace()
     threading.Thread(target=wait, daemon=True).start()
@@ -151,7 +151,7 @@ def leaf_to_loss(folder: Path) -> Entered:
 def turns(
     folder: Path, task: str, agent: str | None, acting: str, settings: list[str]
 ) -> Entered:
-    """Traces a turn of the role that acts, and a turn of the learner with a step."""
+    """Traces one turn of the acting role, and one learner turn with a step."""
     run = RunDirectory.create_or_resume(folder / "run")
     config = override(make_config(task, agent, None), settings)
     write_config(run, config)

@@ -1,19 +1,19 @@
-"""Whether a run learns through kills as one that nobody disturbs.
+"""Tests that a run learns equally well if its processes are killed repeatedly.
 
     python benchmarks/faults/kill_storm.py --out FOLDER --minutes 10
     python benchmarks/faults/kill_storm.py --out FOLDER --task minatar/Breakout \\
         --agent dqn --actors 0
 
-The command of tengen runs for the minutes. Every half minute or so one of its
-processes, drawn at random (an actor, the inference, the learner; with ``--actors 0``
-the one that is all of them), gets SIGKILL; half way the whole command gets SIGINT and
-is given again, and at three quarters SIGKILL reaches all of its processes at once. Then
-undisturbed runs of other seeds make as many frames, and the last models of all are
-played. Returns in training stand beside it: those of the killed run lack the episodes
-that a kill cut short, which are the longest.
+Trains for ``--minutes``. About every half minute a random process of the run (an actor,
+the inference server or the learner; with ``--actors 0`` the single process) gets
+SIGKILL; halfway the command gets SIGINT and is run again, and at three quarters all of
+its processes get SIGKILL. Then undisturbed runs with other seeds train for as many
+frames, and the last models of all runs are evaluated. Training returns are reported
+too, but those of the killed run lack the episodes that a kill cut short, which are the
+longest.
 
-It fails where a call ends by itself, where memory is left in /dev/shm, and where the
-killed run's score is further below the least of the others than these are apart.
+Fails if a command exits unexpectedly, if memory is left in /dev/shm, or if the killed
+run's score is below the lowest other score by more than the other scores differ.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def start(
 ) -> subprocess.Popen[bytes]:
     words = ["train", args.task, "--agent", args.agent, "--threads", 2, "--out", out]
     words += ["--actors", args.actors] if args.actors else []
-    # The rate is to be the same whatever a call asks for.
+    # A cooldown would make the learning rate depend on a command's budget.
     settings = {"learner.optimizer.cooldown": 0}
     command = tengen(*words, "--seed", seed, "--frames", frames, settings=settings)
     with open(out.with_suffix(".log"), "ab") as log:
@@ -52,14 +52,14 @@ def start(
 
 
 def stop(run: subprocess.Popen[bytes]) -> int:
-    """Ends a run, which else goes on in its own session; returns its exit code."""
+    """Interrupts a run, which has its own session; returns its exit code."""
     if run.poll() is None:
         run.send_signal(signal.SIGINT)
     return run.wait(120)
 
 
 def children(out: Path) -> list[int]:
-    """Returns the processes of roles of the run."""
+    """Returns the IDs of the run's role processes."""
     programs = {"tengen.launch.child", "tengen.launch.fork_server"}
     return [
         number
@@ -69,7 +69,7 @@ def children(out: Path) -> list[int]:
 
 
 def storm(out: Path, args: argparse.Namespace) -> dict[str, Any]:
-    """Runs for the minutes, under kills; returns what was done to it."""
+    """Trains for ``--minutes`` under kills; returns the kills and the result."""
     draws = random.Random(args.seed)
     until = time.monotonic() + 60 * args.minutes
     half_s, last_s = until - 30 * args.minutes, until - 15 * args.minutes
@@ -102,7 +102,7 @@ def storm(out: Path, args: argparse.Namespace) -> dict[str, Any]:
 def curve(out: Path) -> tuple[list[tuple[int, float]], int]:
     """Returns agent steps and mean returns, in order, and the run's last agent step.
 
-    The last one may be later: after a kill no return is told until episodes have ended.
+    The last step may be later: after a kill, returns are missing until episodes end.
     """
     path = out.with_suffix(".csv")
     run_command(tengen("curves", out, path))
@@ -117,18 +117,18 @@ def curve(out: Path) -> tuple[list[tuple[int, float]], int]:
 
 
 def at(points: list[tuple[int, float]], frames: int) -> str:
-    """Returns the return that was told last by so many frames."""
+    """Returns the last return reported up to ``frames``."""
     before = [value for steps, value in points if steps <= frames]
     return f"{before[-1]:.1f}" if before else "-"
 
 
 def score(out: Path) -> float:
-    """Returns what the last model reaches in thirty episodes."""
+    """Returns the mean return of the last model in thirty episodes."""
     return float(report_of("eval", out, "--episodes", 30)["mean_return"])
 
 
 def main() -> int:
-    """Returns 1 where the killed run is not as the others."""
+    """Returns 1 if the killed run's score is too far below the undisturbed runs'."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--task", default="atari/Pong/classic")
@@ -140,7 +140,7 @@ def main() -> int:
     parser.add_argument("--undisturbed", type=int, default=2, help="runs beside it")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
-    # SIGTERM, as Ctrl-C, is to end the run too.
+    # SIGTERM must end the run too, like Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     killed = args.out / "killed"
     counts = storm(killed, args)

@@ -1,9 +1,9 @@
-"""Builds, checks and measures on a GPU, a stage at a time; see gpu.sh.
+"""Builds, checks and measures on a GPU in stages; see gpu.sh.
 
     python benchmarks/gpu/gpu.py --devices cuda:0 --seconds 540
 
-The standard library alone, so that it reports whatever else is missing. Stages run as
-processes of their own, are killed when their time is over, and each prints a line
+Uses only the standard library, so that it can report any missing package. Each stage
+runs in its own process, is killed when its time limit expires, and prints one line:
 ``{"stage", "ok", "seconds", "report" or "error"}``.
 """
 
@@ -27,13 +27,13 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-# What a build and a run import, and what pip calls it.
+# Module names that a build and a run import.
 MODULES = ("numpy", "torch", "safetensors", "onnx", "rich", "nanobind")
-# Most wanted first: what the time does not suffice for is left out. The first two are
-# compared with the CPU too.
+# In order of importance, because the last cases are skipped if time runs out. The first
+# two are also compared with the CPU.
 MINIGO = "go/19/nosuicide/planes=minigo:minigo:6x64"
 CASES = f"{MINIGO} gomoku/15:6x96 gomoku/19:10x128 gomoku/15:10x128 gomoku/19:15x192"
-# The searches of MLPerf's benchmark, for its network.
+# Search settings of MLPerf's benchmark, for its network.
 MINIGO_SEARCH = (
     "--policy minigo --simulations 800 --cheap-simulations 80 --full-share 0.25"
 )
@@ -49,7 +49,7 @@ TRAIN_SETTINGS = (
 
 
 def sources_sha256() -> str:
-    """Returns the hash of all that the core is built from."""
+    """Returns a hash of all sources that the core is built from."""
     digest = hashlib.sha256((ROOT / "CMakeLists.txt").read_bytes())
     for path in sorted((ROOT / "core").rglob("*")):
         if path.is_file():
@@ -59,11 +59,11 @@ def sources_sha256() -> str:
 
 
 class StageError(Exception):
-    """Why a stage failed, for its line."""
+    """The reason why a stage failed, for its output line."""
 
 
 class Bench:
-    """The stages, their time and where they work."""
+    """The stages, their time limits and their folders."""
 
     def __init__(self, args: argparse.Namespace, folder: Path) -> None:
         self.args = args
@@ -75,7 +75,7 @@ class Bench:
     def stage(
         self, name: str, least_s: float, do: Callable[[], dict[str, object]]
     ) -> bool:
-        """Does a stage if at least so much time is left, and prints its line."""
+        """Runs a stage if enough time is left, and prints its line."""
         line: dict[str, Any] = {"stage": name}
         start_s = time.monotonic()
         if self.left_s() < least_s:
@@ -95,7 +95,7 @@ class Bench:
         return float(self.end_s - time.monotonic())
 
     def run(self, command: list[str], limit_s: float, **variables: str) -> str:
-        """Returns what a command prints; kills its whole group after ``limit_s``."""
+        """Returns a command's output; kills its process group after ``limit_s``."""
         child = self.start(command, **variables)
         try:
             out, err = child.communicate(timeout=min(limit_s, max(1.0, self.left_s())))
@@ -148,7 +148,7 @@ class Bench:
             return f"unknown: {error}"
 
     def build(self) -> dict[str, object]:
-        """Builds the core, or takes one of the same sources from ``--core``."""
+        """Builds the core, or copies a build of the same sources from ``--core``."""
         sources = sources_sha256()
         kept = None if self.args.core is None else Path(self.args.core) / sources
         missing = [name for name in MODULES if not importlib.util.find_spec(name)]
@@ -174,7 +174,7 @@ class Bench:
         return {"installed": missing, "core": self.run_core()}
 
     def built(self, cmake: str | None) -> Path:
-        """Returns the folder that the core was built in."""
+        """Returns the folder in which the core was built."""
         build, ninja = self.folder / "build", tool("ninja")
         configure = [cmake or "cmake", "-S", str(ROOT), "-B", str(build), "-Wno-dev"]
         configure += [f"-DPython_EXECUTABLE={sys.executable}"]
@@ -221,7 +221,7 @@ class Bench:
         return self.run_json(command, 40 + 12 * self.args.round_s)
 
     def learner(self) -> dict[str, object]:
-        """Makes steps of MLPerf's benchmark."""
+        """Runs learner steps of MLPerf's benchmark."""
         game, net = MINIGO.split(":", 1)
         command = [sys.executable, "-m", "tengen", "bench", "learner", "--json"]
         command += ["--game", game, "--net", net, "--device", self.args.devices]
@@ -229,7 +229,7 @@ class Bench:
         return self.run_json(command, 90)
 
     def environments(self) -> dict[str, object]:
-        """Trains on Pong for half a minute; its simulators are on processors."""
+        """Trains on Pong for half a minute; the simulators run on the CPU."""
         if not importlib.util.find_spec("ale_py"):
             raise StageError("ale_py is not installed, so Pong was not tried")
         out, spare = self.folder / "pong", len(os.sched_getaffinity(0)) - 4
@@ -239,9 +239,9 @@ class Bench:
         return self.run_json([*command, "--minutes", "0.5"], 120)
 
     def train(self) -> dict[str, object]:
-        """Trains, kills all of it, and goes on.
+        """Trains, kills all processes of the run, and resumes it.
 
-        The kill comes once steps were made, at the latest after twice ``--train-s``.
+        The kill follows some learner steps, at the latest after twice ``--train-s``.
         """
         out = self.folder / "run"
         command = [sys.executable, "-m", "tengen", "train", "gomoku/9", "--json"]
@@ -279,7 +279,7 @@ class Bench:
 
 
 def progress(run: Path) -> dict[str, int]:
-    """What of a run is on the disk."""
+    """Returns counts of the run's files on disk."""
     states = sorted(run.glob("checkpoints/*/state.json"))
     return {
         "generations": len(list(run.glob("experience/*/*/*.npz"))),
@@ -289,21 +289,21 @@ def progress(run: Path) -> dict[str, int]:
 
 
 def summed_up(lines: list[dict[str, Any]]) -> dict[str, object]:
-    """The last line: whether all is well, and the shares against the target."""
+    """Returns the last line: whether all stages passed, and their shares."""
     shares = {
         line["stage"].removeprefix("share "): line["report"]["share_of_backend"]
         for line in lines
         if line["stage"].startswith("share ") and line["ok"]
     }
     ok = all(line["ok"] for line in lines)
-    # Nothing measured is nothing reached.
+    # A run without measurements does not reach the target.
     reached = bool(shares) and min(shares.values()) >= TARGET_SHARE
     report = {"shares": shares, "target": TARGET_SHARE, "reached": reached}
     return {"stage": "summary", "ok": ok, "report": report}
 
 
 def tool(name: str) -> str | None:
-    """A program beside the interpreter or on the path."""
+    """Returns the path of a program beside the interpreter or on PATH, or None."""
     beside = shutil.which(name, path=str(Path(sys.executable).parent))
     return beside or shutil.which(name)
 
@@ -317,7 +317,7 @@ def tail(text: str) -> str:
 
 
 def main() -> int:
-    """Runs the stages; 0 where all are well."""
+    """Runs the stages; returns 0 if all pass."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--devices", default="cuda:0", help="(cuda:0)")
     parser.add_argument("--seconds", type=float, default=530.0, help="in all (530)")

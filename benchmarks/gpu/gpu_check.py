@@ -1,8 +1,8 @@
-"""Compares what a device answers with torch on the CPU, over lanes as self-play does.
+"""Compares a device's outputs with torch on the CPU, through lanes as in self-play.
 
     python benchmarks/gpu/gpu_check.py --devices cuda:0 --cases "gomoku/15:6x96"
 
-The last line is one JSON object; ``errors`` names the differences that the precision
+The last line is one JSON object; ``errors`` lists the differences that the precision
 does not explain.
 """
 
@@ -26,12 +26,12 @@ from tengen.models import check_export
 from tengen.nets import board_of
 
 MAX_ROWS = 64
-# So that every prepared size is used, full and not.
+# Sizes that use every prepared batch size, both full and partly filled.
 BATCHES = (1, 8, 9, 20, 40, 64)
 
 
 class ThroughLanes:
-    """A backend whose rows go the way of self-play: packed, by each lane in turn."""
+    """A backend that takes packed rows through its lanes in turn, as self-play does."""
 
     def __init__(self, backend: DeviceBackend, layout: RowLayout) -> None:
         self.name = backend.name
@@ -49,7 +49,7 @@ class ThroughLanes:
 
 
 class LanesRunner:
-    """Cuts rows into ``BATCHES``, a lane each in turn."""
+    """A runner that cuts rows into ``BATCHES`` and uses the lanes in turn."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ def main() -> None:
 
 
 def short_of_memory(backend: DeviceBackend, layout: RowLayout) -> dict[str, object]:
-    """What lanes shrink to where the process may have a fiftieth of the memory."""
+    """Returns the lanes' sizes if the process may use a fiftieth of the memory."""
     torch.cuda.empty_cache()
     torch.cuda.set_per_process_memory_fraction(0.02)
     backend.max_rows = 1 << 20

@@ -4,11 +4,11 @@
         --group dqn runs/d --at 50k,100k --png curves.png
 
 A seed is a run directory or a file of ``tengen curves``. The table is Markdown on
-stdout; the plot needs matplotlib, which nothing else here does.
+stdout; only the plot needs matplotlib.
 
 Source: Agarwal et al. 2021, "Deep Reinforcement Learning at the Edge of the Statistical
-Precipice" (arXiv:2108.13264), section 4.3, of the interquartile mean. Differs from it:
-no bootstrap; the least and the greatest seed stand beside the mean.
+Precipice" (arXiv:2108.13264), section 4.3, of the interquartile mean. Differs from the
+paper: no bootstrap; the minimum and maximum over seeds are shown beside the mean.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from tengen.run import RunDirectory
 
 Curve = tuple[NDArray[np.float64], NDArray[np.float64]]
 
-# A budget ends with a turn, perhaps just before the step that is asked for.
+# A run may end just before the requested step, because a budget ends with a turn.
 _SHORT = 0.02
 _NUM_POINTS = 200
 
 
 def interquartile_mean(values: ArrayLike) -> NDArray[np.float64]:
-    """Returns the mean over the first axis without its least and greatest quarter.
+    """Returns the mean over the first axis without its lowest and highest quarter.
 
-    Of n values floor(n / 4) are left out on either side: none of up to three.
+    Of n values, floor(n / 4) are left out at either end, so none if n is at most 3.
 
     Args:
-        values: ``[num_seeds, ...]``; NaN is a seed that has none, and does not count.
+        values: ``[num_seeds, ...]``; NaN marks a missing seed, which does not count.
 
     Returns:
-        ``[...]``, NaN where no seed has a value.
+        ``[...]``, NaN if no seed has a value.
     """
-    ordered = np.sort(np.asarray(values, np.float64), axis=0)  # NaN comes last
+    ordered = np.sort(np.asarray(values, np.float64), axis=0)  # sort puts NaN last
     num_known = (~np.isnan(ordered)).sum(axis=0)
     num_cut = num_known // 4
     rank = np.arange(len(ordered)).reshape(-1, *[1] * (ordered.ndim - 1))
@@ -56,11 +56,11 @@ def interquartile_mean(values: ArrayLike) -> NDArray[np.float64]:
 
 
 def values_at(curve: Curve, at: ArrayLike) -> NDArray[np.float64]:
-    """Returns what a curve had last reached, NaN before it begins and after it ends.
+    """Returns a curve's latest values; NaN before the curve begins and after it ends.
 
     Args:
-        curve: x and y ``[N]``, x in order.
-        at: ``[M]`` of x.
+        curve: x and y ``[N]``, x in ascending order.
+        at: ``[M]``, values of x.
     """
     x, y = curve
     wanted = np.asarray(at, np.float64)
@@ -72,10 +72,10 @@ def values_at(curve: Curve, at: ArrayLike) -> NDArray[np.float64]:
 
 
 def read_seed(path: Path, x: str, y: str) -> Curve:
-    """Returns one seed's curve; rows that lack one of the two are left out.
+    """Returns one seed's curve; rows without a value for ``x`` or ``y`` are left out.
 
     Raises:
-        UsageError: It is neither a run nor a file of ``tengen curves``.
+        UsageError: ``path`` is neither a run nor a file of ``tengen curves``.
     """
     if path.is_dir():
         rows = [(row[x], row[y]) for row in read_curve(RunDirectory.open(path))]
@@ -99,7 +99,7 @@ def read_seed(path: Path, x: str, y: str) -> Curve:
 
 
 def table(groups: Mapping[str, Sequence[Curve]], at: Sequence[float], x: str) -> str:
-    """Returns Markdown: a row a group, a column for each of ``at``."""
+    """Returns Markdown: a row per group, a column for each of ``at``."""
     lines = [
         f"| {x} | {' | '.join(f'{each:,.0f}' for each in at)} |",
         "|---" * (len(at) + 1) + "|",
@@ -112,7 +112,7 @@ def table(groups: Mapping[str, Sequence[Curve]], at: Sequence[float], x: str) ->
 
 
 def plot(groups: Mapping[str, Sequence[Curve]], x: str, y: str, path: Path) -> None:
-    """Draws every seed thinly, and the interquartile mean of a group over them."""
+    """Draws each seed as a thin line, and each group's interquartile mean."""
     try:
         import matplotlib
     except ModuleNotFoundError:
@@ -186,7 +186,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             name: [read_seed(path, args.x, args.y) for path in paths]
             for name, paths in _groups(args.group).items()
         }
-        # Where all seeds still are.
+        # The last x that all seeds reach.
         end = min(curve[0][-1] for curves in groups.values() for curve in curves)
         at = [float(end)] if args.at is None else _steps(args.at)
         print(table(groups, at, args.x))

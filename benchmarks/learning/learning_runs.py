@@ -1,15 +1,15 @@
-"""Whether agents learn the tasks that they are judged by: training, then evaluation.
+"""Tests whether agents reach their target returns: training, then evaluation.
 
-A row trains a task with the settings that its row names, three seeds one after the
-other, plays the last model by ``tengen eval``, and keeps the curve as one CSV a seed. A
-run that was stopped goes on where it was. One that has its result is not made again.
+For each row, trains a task with the row's settings and three seeds in sequence,
+evaluates the last model with ``tengen eval``, and writes each seed's curve as CSV. An
+interrupted run resumes; a seed that has a result is skipped.
 
     python benchmarks/learning/learning_runs.py --out FOLDER
     python benchmarks/learning/learning_runs.py --out FOLDER --only pong-ppo --seeds 1
     python benchmarks/learning/learning_runs.py --out FOLDER --table
 
-The first makes all rows, for hours; the last shows what is there. A row's curves are
-drawn by ``python benchmarks/learning/curves.py --group NAME FOLDER/NAME-*.csv``.
+The first command runs all rows and takes hours; the last prints the existing results.
+``python benchmarks/learning/curves.py --group NAME FOLDER/NAME-*.csv`` plots a row.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MINUTES, FRAMES = "--minutes", "--frames"
 
 
 class Row(NamedTuple):
-    """A task, and what is asked of an agent there."""
+    """A task with an agent, its settings and its target return."""
 
     task: str
     agent: str
@@ -40,13 +40,13 @@ class Row(NamedTuple):
     settings: tuple[str, ...] = ()
 
 
-# Frames here are steps of the environment: of Atari four of the emulator's each.
+# Frames here are environment steps; an Atari step is four frames of the emulator.
 ROWS = {
     "pong-ppo": Row("atari/Pong/classic", "ppo", (FRAMES, "1500000"), 15.0),
     "pong-vtrace": Row("atari/Pong/classic", "vtrace", (FRAMES, "2500000"), 0.0),
     "pong-r2d2": Row("atari/Pong/r2d2", "r2d2", (FRAMES, "1000000"), 0.0),
-    # There is no reward before a chicken has crossed the road by chance. PPO met none
-    # in 250,000 steps. A copy that follows random Q values may walk straight on.
+    # The first reward comes only if a chicken crosses the road by chance. PPO found
+    # none in 250,000 steps; a copy that follows random Q values may walk straight on.
     "freeway-dqn": Row("atari/Freeway/classic", "dqn", (FRAMES, "500000"), 20.0),
     "breakout-ppo": Row("atari/Breakout/classic", "ppo", (FRAMES, "1200000"), 30.0),
     "football-vtrace": Row(
@@ -72,13 +72,13 @@ ROWS = {
         (MINUTES, "15"),
         0.5,
     ),
-    # Who remembers nothing is right one time in four: -0.5 is the most without memory.
+    # Without memory an agent is right one time in four, so its best return is -0.5.
     "repeat-dqn": Row("popgym/RepeatPreviousEasy", "dqn", (MINUTES, "15"), -0.6),
 }
 
 
 def main() -> int:
-    """Runs what is asked for; returns 1 where a target was missed."""
+    """Runs the selected rows; returns 1 if a target was missed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True, help="a folder, for all")
     parser.add_argument("--only", action="append", choices=sorted(ROWS), default=[])
@@ -105,7 +105,7 @@ def _run(args: argparse.Namespace, name: str, seed: int) -> None:
     if result.exists():
         if json.loads(result.read_text()).get("asked") == asked:
             return
-        # Of a row as it was: its run is another one.
+        # The old run does not fit the row's changed settings.
         shutil.rmtree(run, ignore_errors=True)
     words = [*_budget_left(run, row.budget), "--seed", seed, "--threads", 1]
     words += [word for one in chosen for word in ("--set", one)]
@@ -122,9 +122,9 @@ def _run(args: argparse.Namespace, name: str, seed: int) -> None:
 
 
 def _budget_left(run: Path, budget: tuple[str, str]) -> tuple[str, str]:
-    """Returns what a run that was stopped has still to do: a call's budget is its own.
+    """Returns an interrupted run's remaining budget, because budgets are per command.
 
-    What it cost before is in its events, and not in the CPU-seconds of the result.
+    The CPU-seconds in the result exclude the earlier commands; see the run's events.
     """
     num_rows, elapsed_s = 0, 0.0
     for path in sorted(run.glob("events/train-*.jsonl")):
@@ -140,7 +140,7 @@ def _budget_left(run: Path, budget: tuple[str, str]) -> tuple[str, str]:
 
 
 def _show(folder: Path, names: list[str]) -> int:
-    """Prints a row a result; returns 1 where one is below its target."""
+    """Prints a line per result; returns 1 if one is below its target."""
     is_missed = False
     print(
         "| row | task | agent | budget | target | seed | mean (interval) "
@@ -166,9 +166,9 @@ def _show(folder: Path, names: list[str]) -> int:
 
 
 def _last_return(curve: Path) -> str:
-    """Returns the mean of the last hundred episodes of training, as the curve has it.
+    """Returns the mean return of the last hundred training episodes, from the curve.
 
-    With the actions that explore, and by weights that still changed.
+    Those episodes include exploration, and the weights changed between them.
     """
     with curve.open() as file:
         found = [row["return_mean"] for row in csv.DictReader(file)]

@@ -1,29 +1,29 @@
-"""The result of the minigo benchmark: several runs, scored as MLPerf scores them.
+"""Runs the minigo benchmark several times and scores the runs as MLPerf does.
 
     python benchmarks/learning/mlperf_runs.py --out FOLDER --target TARGET
     python benchmarks/learning/mlperf_runs.py --out FOLDER --target TARGET --runs 1 \\
         --restart-one
     python benchmarks/learning/mlperf_runs.py --out FOLDER --table
 
-A run a seed, one after the other, by ``tengen train TASK --recipe RECIPE``. TARGET is
-the player that a model must win half of its games against. The result of a run is the
-time of the clock until the first model that does so was made, as its
-``eval/target/result.json`` says.
+Trains one run per seed, in sequence, with ``tengen train TASK --recipe RECIPE``. TARGET
+is the player against which a model must win half of its games. A run's result is the
+wall-clock time until the first model that passes was created, from its
+``eval/target/result.json``.
 
-Of ten runs the fastest and the slowest are left out, and the score is the mean of the
-rest (MLPerf training rules v2.1). One run that no model passed in is the slowest; with
-two of them there is no score. With fewer runs the same mean is printed, and is no score
-of MLPerf's.
+Of ten runs, the score drops the fastest and the slowest and averages the rest (MLPerf
+training rules v2.1). A run without a passing model counts as the slowest; with two of
+them there is no score. With fewer than ten runs the same mean is printed, but is not an
+MLPerf score.
 
-The same command goes on: a run that has its result is not made again, and one that was
-stopped goes on by its own files. What it stood still is in its time, as its clock runs.
-``cpu_seconds`` are those of all calls of a run, evaluation included;
-``cpu_seconds_to_pass`` are those until the model that passed was made, with the
-evaluation of an earlier call, where the run was trained on after one.
-``--restart-one`` kills the first run, all its processes by SIGKILL, some seconds after
-its third model was published, and gives the same command again. ``FOLDER/runs.csv`` has
-the table. The exit code is 1 where a run failed, and where more did not pass than a
-score may leave out.
+Repeating the command resumes: finished runs are skipped, and an interrupted run resumes
+from its files. Its time includes the interruption, because its clock keeps running.
+``cpu_seconds`` covers all commands of a run, evaluation included;
+``cpu_seconds_to_pass`` ends when the passing model was created, and includes the
+evaluation of earlier commands if the run was trained further after one.
+``--restart-one`` kills all processes of the first run with SIGKILL some seconds after
+its third model was published, and repeats the command. The table is also in
+``FOLDER/runs.csv``. The exit code is 1 if a run failed, or if more runs did not pass
+than a score may leave out.
 """
 
 from __future__ import annotations
@@ -69,19 +69,19 @@ COLUMNS = (
 
 
 class Call(NamedTuple):
-    """How one call of tengen ended."""
+    """The result of one tengen command."""
 
     exit_code: int
     cpu_s: float
     cpu_s_of_models: dict[int, float]
-    """CPU-seconds of the call until each model that it published was seen."""
+    """CPU-seconds of the command until each model that it published was noticed."""
     was_killed: bool
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Makes what is asked for; returns 1 where a run failed or too few passed.
+    """Runs the benchmark; returns 1 if a run failed or too few passed.
 
-    One of three runs and more need not pass, as the score leaves the slowest out.
+    With three or more runs, one may fail to pass, because the score drops the slowest.
     """
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True, help="a folder, for all")
@@ -94,7 +94,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--restart-one", action="store_true")
     parser.add_argument("--table", action="store_true", help="run nothing")
     args = parser.parse_args(argv)
-    # SIGTERM, as Ctrl-C, is handed on to the run; else the run would go on alone.
+    # Forwards SIGTERM to the run like Ctrl-C; otherwise the run would continue alone.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         args.out.mkdir(parents=True, exist_ok=True)
@@ -121,7 +121,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def make(args: argparse.Namespace, seed: int, *, is_killed: bool) -> str:
-    """Makes a run to its result, or goes on with it; returns what went wrong."""
+    """Trains a run until its result, or resumes it; returns the error message."""
     run, path = args.out / f"seed-{seed}", args.out / f"seed-{seed}.json"
     settings = [f"agent.target.opponent={args.target}", *args.settings]
     asked = [args.task, "--recipe", args.recipe, "--seed", str(seed)]
@@ -160,10 +160,10 @@ def make(args: argparse.Namespace, seed: int, *, is_killed: bool) -> str:
 
 
 def call(command: Sequence[str], run: Path, *, must_kill: bool) -> Call:
-    """Calls tengen in a process group of its own, and perhaps kills the group.
+    """Runs tengen in its own process group, and kills the group if ``must_kill``.
 
-    The processor seconds of a call that ends by itself are those of all processes that
-    were waited for; of one that is killed those that its processes had used until then.
+    The CPU-seconds of a command that exits cover all processes that were waited for;
+    those of a killed command cover all its processes until the kill.
     """
     models, kill_at_s = NumberedFolder(run / "models"), math.inf
     known, seen = models.latest() or 0, dict[int, float]()
@@ -191,7 +191,7 @@ def call(command: Sequence[str], run: Path, *, must_kill: bool) -> Call:
                     return Call(process.returncode, cpu_s, seen, was_killed=True)
                 time.sleep(LOOK_S)
         except KeyboardInterrupt:
-            # The signal reaches this process alone; the run is to save its work too.
+            # The signal reached only this process; the run must save its work too.
             process.send_signal(signal.SIGINT)
             process.wait()
     cpu_s = children_cpu_s() - before_s
@@ -200,13 +200,13 @@ def call(command: Sequence[str], run: Path, *, must_kill: bool) -> Call:
 
 
 def score(times: Sequence[float | None]) -> float | None:
-    """Returns the mean of all but the fastest and the slowest, in seconds.
+    """Returns the mean time without the fastest and the slowest run, in seconds.
 
     Args:
-        times: Of each run; None where no model passed, which is slower than any.
+        times: One per run; None if no model passed, which counts as the slowest.
 
     Returns:
-        None of fewer than three runs, and where two or more did not pass.
+        None with fewer than three runs, or if two or more did not pass.
     """
     slowest_last = sorted(math.inf if time is None else time for time in times)
     kept = slowest_last[1:-1]
@@ -220,7 +220,7 @@ def too_few_passed(times: Sequence[float | None]) -> bool:
 
 
 def verdict(times: Sequence[float | None]) -> list[str]:
-    """Returns the lines that say the score, and how far the runs are apart."""
+    """Returns lines that state the score and the spread of the runs."""
     known = [time for time in times if time is not None]
     lines = [f"{len(known)} of {len(times)} runs passed"]
     if known:
@@ -242,7 +242,7 @@ def verdict(times: Sequence[float | None]) -> list[str]:
 
 
 def read_row(folder: Path, seed: int) -> dict[str, Any] | None:
-    """Returns the row of a run; None where it has no result yet."""
+    """Returns the row of a run; None if the run has no result yet."""
     told = folder / f"seed-{seed}" / "eval" / "target"
     if not (told / "result.json").exists():
         return None
@@ -270,7 +270,7 @@ def read_row(folder: Path, seed: int) -> dict[str, Any] | None:
 
 
 def table(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Returns the rows as a table of Markdown; a dash is what is not known."""
+    """Returns the rows as a Markdown table; a dash marks an unknown value."""
     lines = ["| " + " | ".join(COLUMNS).replace("_", " ") + " |"]
     lines.append("|---" * len(COLUMNS) + "|")
     for row in rows:

@@ -1,14 +1,14 @@
-"""From a wheel to the first move against a player in a browser, step by step.
+"""Times each step from a wheel to the first move against a player in a browser.
 
     make wheels
     python benchmarks/serve/first_move.py dist/tengen_rl-*-cp311-*.whl
     python benchmarks/serve/first_move.py WHEEL --find-links FOLDER   wheels on disk
 
-A bare environment, then the three commands that a person types: ``pip install
-'WHEEL[serve]'``, ``tengen serve``, and the browser's address. There the first bundled
-player's page is opened by its link, a move is clicked and its answer waited for. Where
-the packages come from, a network or pip's cache, decides most of the first step, so its
-time is told by itself. Prints one JSON object, times in seconds.
+Starts with an empty environment and takes a user's three steps: ``pip install
+'WHEEL[serve]'``, ``tengen serve``, and opening the address in a browser. There it opens
+the page of the first bundled player, clicks a move and waits for the reply. The source
+of the packages, a network or pip's cache, dominates the first step, whose time is
+therefore reported separately. Prints one JSON object, times in seconds.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from tengen.run import machine_line
 from tests.unit.serve.chromium import Chromium, find_chromium
 
 PLAYER = "connect4"
-# Its move and the answer, in the list of the game.
+# True when the game's list of moves shows both the user's move and the reply.
 ANSWERED = "document.querySelectorAll('.moves li').length === 2"
 
 
 def main() -> None:
-    """Measures and prints."""
+    """Measures and prints the times."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("wheel", type=Path)
     parser.add_argument("--find-links", type=Path, help="a folder of wheels for pip")
@@ -51,7 +51,7 @@ def main() -> None:
 def measure(
     folder: Path, wheel: Path, links: Path | None, program: str
 ) -> dict[str, float]:
-    """Returns the seconds of each step, in order, and of all that a person does."""
+    """Returns the seconds of each step, in order, and the total of a user's steps."""
     venv = folder / "venv"
     subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
     told = {}

@@ -1,11 +1,11 @@
-"""How soon a page of `tengen serve` is painted in a real browser, and what it loads.
+"""Measures how fast a browser paints the pages of `tengen serve`, and their sizes.
 
     python benchmarks/serve/serve_paint.py RUN... --loads 9
 
-Each load has a browser context of its own, that is an empty cache. Times are the
-browser's, in ms since it began to load: the first paint with something in it, and when
-the list of runs, a run with its curves and a board to play on were drawn. Bytes are
-what came over the connection, headers included. Prints one JSON object.
+Each load uses a new browser context, so its cache is empty. Times come from the
+browser, in ms from the start of loading: the first contentful paint, and the drawing of
+the list of runs, of a run with its curves, and of a board to play on. Bytes are those
+received on the connection, headers included. Prints one JSON object.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SEEN = (
 
 
 def main() -> None:
-    """Measures and prints."""
+    """Measures and prints the times and sizes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("runs", nargs="+", metavar="RUN")
     parser.add_argument("--loads", type=int, default=9)
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def measure(browser: Chromium, url: str, loads: int) -> dict[str, object]:
-    """Returns the medians of each page; the first load of all is not counted."""
+    """Returns the medians for each page, without the very first load."""
     page = browser.page()
     page.open(url)
     ids = page.run("fetch('/api/runs').then(r => r.json()).then(l => l.map(r => r.id))")

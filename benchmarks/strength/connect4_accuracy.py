@@ -1,13 +1,13 @@
-"""How often a player's move is one that an exact solver calls optimal.
+"""Measures how often a player's move is optimal according to an exact solver.
 
     python benchmarks/strength/connect4_accuracy.py runs/connect4 --simulations 1 64 \\
         --json
     python benchmarks/strength/connect4_accuracy.py mcts:1000 mcts:10000
 
-Positions are random ones of 8 to 30 plies in which some legal move is not optimal. A
-move is optimal if it keeps the game's value: a win stays won, a draw drawn. The
-positions of ``--seed 0`` are those that recipes were tuned on (``recipe_sweep.py``), so
-reports use another seed.
+Positions are random, of 8 to 30 plies, with at least one legal move that is not
+optimal. A move is optimal if it preserves the game's value: a win stays won, a draw
+stays drawn. Recipes were tuned on the positions of ``--seed 0`` (``recipe_sweep.py``),
+so reports use another seed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Choose = Callable[[list[int]], int]
 
 
 def chooser(word: str, simulations: int) -> Choose:
-    """Returns the function from a position's moves to the player's move."""
+    """Returns a function from a position's moves to the player's move."""
     if word == "random":
         rng = random.Random(0)
         game = __import__("tengen").games.make("connect4")
@@ -59,7 +59,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
-    # The solver takes longer than any player.
+    # Solved once for all players, because the solver takes longer than any player.
     positions = [
         (list(moves), optimal_moves(list(moves)))
         for moves in random_positions(args.positions, 8, 30, args.seed)

@@ -1,12 +1,12 @@
-"""Measures the ladder of anchors of a game, neighbour against neighbour.
+"""Measures a game's ladder of anchors, each against its neighbours.
 
     python benchmarks/strength/measure_anchors.py gomoku/9 connect4 --games 200
 
-prints each result and replaces its row of
+Prints each result and replaces its row in
 ``src/tengen/evaluation/ratings/anchors.json``:
-``[a, b, wins_a, draws, wins_b]``. ``--anchors`` measures a part of the ladder, where
-the stronger ones are too slow for as many games. The results are a function of the
-command line and the core alone.
+``[a, b, wins_a, draws, wins_b]``. ``--anchors`` measures a part of the ladder if
+stronger anchors are too slow for as many games. The results depend only on the command
+line and the core.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def strength(name: str) -> int:
 
 
 def write(table: dict[str, list[list[object]]]) -> None:
-    """Writes one row a line, games in order."""
+    """Writes one row per line, games in order."""
     blocks = []
     for task in sorted(table):
         rows = ",\n    ".join(json.dumps(row) for row in table[task])

@@ -1,20 +1,21 @@
-"""Two ways to play with one network, at equal time a move: which one is stronger.
+"""Compares the strength of two ways to play with one network at equal time per move.
 
     python benchmarks/strength/play_strength.py RUN --seconds 0.1 --games 200 \
         --a search.lcb_stdevs=5 --a precision=int8
     python benchmarks/strength/play_strength.py RUN --clock wall --a-threads 2 \
         --a-keeps-tree
 
-Both sides begin with how players played before runs had ``agent.play``: PUCT in fp32,
-one thread, one leaf after the other, no tree kept; ``--a`` and ``--b`` change that, and
-``--recipe`` lets A play as its model says, ``--a-ends-early`` ends decided moves before
-their time and gives hard ones more, at the same mean. Games come in pairs, of an
-opening that both sides begin once: of ``--book``, or random. ``--clock cpu`` counts the
-CPU-seconds of the whole process, which is fair on a machine that others use too;
-``wall`` is what people see, and wants an idle machine where sides have several threads.
+By default both sides use the settings from before ``agent.play`` existed: PUCT in fp32,
+one thread, one leaf at a time, no tree reuse. ``--a`` and ``--b`` change settings,
+``--recipe`` makes A play with its model's settings, and ``--a-ends-early`` stops the
+search of decided moves early and extends hard ones, at the same mean time. The two
+games of a pair start from one opening, random or from ``--book``, with sides exchanged.
+``--clock cpu`` counts the CPU-seconds of the process, which is fair on a shared
+machine; ``wall`` is the time that users see, and needs an idle machine if a side has
+several threads.
 
-The match ends at ``--games``, or by the sequential test on pairs of games that gates
-use (``--elo0``, ``--elo1``; errors of 5 %). Prints one JSON object.
+The match ends after ``--games``, or by the gate's sequential test on pairs of games
+(``--elo0``, ``--elo1``; errors of 5 %). Prints one JSON object.
 """
 
 from __future__ import annotations
@@ -39,14 +40,14 @@ from tengen.play.session.searches import Limits, Thinker
 from tengen.search import MAX_SIMULATIONS, PlayConfig
 
 CLOCKS = {"cpu": time.process_time, "wall": time.monotonic}
-# Of a move's time, for one that is not clear; as ``tengen gtp`` does by a clock.
+# Maximum share of the time per move for an unclear move, as in ``tengen gtp``.
 _MOST_SHARES = 2.5
-# Of a search; how many there will be is not known before.
+# Simulations per search; the true number is not known in advance.
 EXPECTED = 400
 
 
 class Side:
-    """One way to play."""
+    """One way to play, with its model and time."""
 
     def __init__(
         self,
@@ -57,7 +58,7 @@ class Side:
         now: Callable[[], float],
         ends_early: bool = False,
     ) -> None:
-        """Reads the model and searches once, so that its speed is known."""
+        """Loads the model and makes three moves, to measure its speed."""
         model = resolve_model(word)
         scores = "score" in model.meta.signature.outputs
         opened = open_model(model, word, num_threads=threads, play=play, scores=scores)
@@ -72,9 +73,9 @@ class Side:
         self.num_moves, self.num_simulations, self.spent_s = 0, 0, 0.0
 
     def move(self, moves: list[int]) -> int:
-        """Returns the move after a time of thinking."""
+        """Searches for the time of a move and returns the move."""
         begun_s = self._now()
-        # A search ends somewhat before or after its time: the next ones make up for it.
+        # Searches end slightly before or after their time; later searches compensate.
         due_s = self.seconds * (self.num_moves + 1) - self.spent_s
         seconds = min(max(due_s, 0.5 * self.seconds), 1.5 * self.seconds)
         most = _MOST_SHARES * seconds if self.ends_early else None
@@ -90,7 +91,7 @@ class Side:
 
 
 def opening(game: Game, rng: np.random.Generator, num_plies: int) -> list[int]:
-    """Returns random moves after which the game goes on."""
+    """Returns random moves after which the game has not ended."""
     while True:
         state = game.new_state()
         moves: list[int] = []
@@ -114,7 +115,7 @@ def play_game(game: Game, sides: tuple[Side, Side], moves: list[int]) -> float:
 
 
 def main() -> None:
-    """Plays and prints."""
+    """Plays the match and prints the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model")
     parser.add_argument("--seconds", type=float, default=0.1)

@@ -1,13 +1,13 @@
-"""Measures a bundled player, and writes what it scores into its ``player.json``.
+"""Measures a bundled player's strength and writes it into ``player.json``.
 
     python benchmarks/strength/player_strength.py strength connect4
     python benchmarks/strength/player_strength.py strength go/9 --games 100
     python benchmarks/strength/player_strength.py levels connect4 --games 100
 
-``strength`` is a figure a game: the share of optimal moves, that of lines that are not
-lost, or the score of a match. ``levels`` plays each level against the one below and
-against players that never change, and rates all together; ``random`` has 0. Both are
-functions of the command line and the core, but for the games of GNU Go.
+``strength`` is a measure per game: the share of optimal moves, the share of lines that
+are not lost, or the score of a match. ``levels`` plays each level against the next
+lower level and against fixed players, and rates all together; ``random`` has rating 0.
+Results depend only on the command line and the core, except games of GNU Go.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ GNU_GO = (
     "--positional-superko --allow-suicide"
 )
 LEVELS = {
-    # Of gomoku alone, where random playouts are weak.
+    # Only for gomoku, where random playouts are weak.
     "starter": Level(temperature=20.0),
     "beginner": Level(temperature=4.0),
     "novice": Level(temperature=2.0),
@@ -56,8 +56,8 @@ LEVELS = {
 }
 WEAK = ("beginner", "novice", "casual", "club")
 ALL = (*WEAK, "strong", "expert", "master", "champion")
-# Tic-tac-toe is drawn by whoever searches at all. Others end where the last level was
-# not measured.
+# In tic-tac-toe any player that searches draws. The other ladders end at the last level
+# that was measured.
 LADDERS = {
     "tictactoe": (*WEAK, "expert"),
     "gomoku/9": ("starter", *ALL[:-1]),
@@ -65,7 +65,7 @@ LADDERS = {
     "go/7": ALL[:-1],
     "go/9": ALL[:-2],
 }
-# Whom a level meets besides the one below it.
+# A level's opponents besides the next lower level.
 ANCHORS = {
     "starter": ("random", "mcts:30", "mcts:100"),
     "beginner": ("random", "mcts:30"),
@@ -99,7 +99,7 @@ def main() -> None:
         )
         for level in manifest.levels:
             print(level)
-    # Of what others have written in the meantime nothing is lost.
+    # Reads the file again, so that changes written in the meantime are not lost.
     now = bundled.read_manifest(args.name)
     changed = ("strength",) if args.part == "strength" else ("levels", "levels_command")
     values = {name: getattr(manifest, name) for name in changed}
@@ -110,7 +110,7 @@ def main() -> None:
 
 
 def measured(task: str, games: int, threads: int) -> tuple[bundled.Strength, ...]:
-    """Returns what a player scores."""
+    """Returns a player's measured strength."""
     again = (
         f"python benchmarks/strength/player_strength.py strength {task} --games {games}"
     )
@@ -146,7 +146,7 @@ def measured(task: str, games: int, threads: int) -> tuple[bundled.Strength, ...
 
 
 def figure(what: str, tally: Tally, command: str) -> bundled.Strength:
-    """Returns a score as a figure."""
+    """Returns a score as an entry of ``player.json``."""
     low, high = tally.score_interval
     return bundled.Strength(
         what=what,
@@ -159,9 +159,9 @@ def figure(what: str, tally: Tally, command: str) -> bundled.Strength:
 
 
 def lines_lost() -> tuple[int, int]:
-    """Returns how many lines of tic-tac-toe the player loses, and of how many.
+    """Returns the number of tic-tac-toe lines that the player loses, and the total.
 
-    It plays both sides in turn, and the other side every legal move.
+    The player plays each side in turn, and the opponent tries every legal move.
     """
     game = open_game("tictactoe")
     with load("bundled:tictactoe") as player:
@@ -185,7 +185,7 @@ def lines_lost() -> tuple[int, int]:
 
 
 def rated(task: str, games: int, threads: int) -> tuple[bundled.RatedLevel, ...]:
-    """Returns the levels of a player with their ratings, by matches."""
+    """Returns the levels of a player with their ratings, measured in matches."""
     game = open_game(task)
     model = open_player(f"bundled:{task}", num_threads=threads)
     assert isinstance(model, ModelPlayer)

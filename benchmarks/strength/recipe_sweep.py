@@ -5,12 +5,11 @@
         --variant rows-8 store.limiter.samples_per_row=8
     python benchmarks/strength/recipe_sweep.py judge --task gomoku/9 --out DIR
 
-``train`` makes one run of one core for each variant, a name and its settings:
-``--jobs`` of them side by side, so that all share what the machine gives. ``judge``
-prints a line for each run: in Connect Four the share of moves that the solver calls
-optimal, of the bare policy and of 64 simulations; on other boards the score of the
-final network against that of ``base``, of every seed, or of whatever ``--against``
-names.
+``train`` trains one single-core run per variant, which is a name and its settings;
+``--jobs`` runs are parallel, so that all share the machine equally. ``judge`` prints a
+line per run: for Connect Four the share of moves that the solver calls optimal, with
+the raw policy and with 64 simulations; for other games the score of the final network
+against ``--against``: a variant with each of its seeds (default ``base``), or a player.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benchmarks.harness import report_of, tengen
 
 _ROOT = Path(__file__).resolve().parent
-# What all variants share, said in full so that it stays when recipes change. Nothing
-# but learning and games; the precision is that of the trial.
+# Settings of all variants, stated explicitly so that later changes of recipes do not
+# affect them. Ratings are off, so that only games and learning take time.
 COMMON = (
     "agent.rating.time_share=0",
     "agent.rating.final_games=0",
@@ -87,7 +86,7 @@ def judge(args: argparse.Namespace) -> None:
 def _accuracies(runs: list[Path], positions: int) -> dict[str, dict[str, float]]:
     """Returns each run's share of optimal moves by simulations."""
     words = [sys.executable, str(_ROOT / "connect4_accuracy.py"), *map(str, runs)]
-    # Not the positions of reports, which are those of the usual seed.
+    # Uses other positions than reports, which have the default seed.
     words += ["--simulations", "1", "64", "--positions", str(positions), "--json"]
     words += ["--seed", "0"]
     found: dict[str, dict[str, float]] = {}

@@ -1,22 +1,22 @@
-"""What launchers cost: rows per CPU-second and the time to the first row with each.
+"""Measures launchers: rows per CPU-second and the time to the first row.
 
 In each round every launcher trains a new run to the same budget, with the same
-processes and the same threads each, in an order that alternates. A process of the run
-is one of its roles (``tengen.launch.child``, the server that actors are forked from,
-and what these start), of tengen beside them (the runner, and the other ranks of
-``mpirun``), or the launcher's (``mpirun``; daemons and workers of Ray). Their processor
-time is read from ``/proc`` ten times a second, so that the last tenth of a second of
-each is not seen; their memory once a second, as ``Pss`` of ``smaps_rollup``, where a
-page that several processes share counts in parts.
+processes and threads, in alternating order. A run's processes belong to its roles
+(``tengen.launch.child``, the server that forks actors, and their children), to the rest
+of tengen (the runner, and the other ranks of ``mpirun``), or to the launcher
+(``mpirun``; Ray's daemons and workers). Their CPU time is read from ``/proc`` ten times
+a second, so up to the last tenth of a second of a process is missed. Their memory is
+read once a second, as ``Pss`` of ``smaps_rollup``, which divides a shared page among
+the processes that map it.
 
     python benchmarks/training/launchers.py --launchers local,mpi --rounds 5
     python benchmarks/training/launchers.py --launchers local,ray --tasks frames
 
-``own`` is rows by the CPU-seconds of all processes of tengen, ``roles`` by those of the
-roles alone, ``all`` by those of the launcher too. Ratios are of the same round, to the
-first launcher that is named, and their median is what counts. ``first_row_s`` is the
-time from the command to the first durable game, or to the first frame of an actor.
-Memory is the most that all processes of a kind had together.
+``own`` is rows divided by the CPU-seconds of all tengen processes, ``roles`` divided by
+those of the roles only, ``all`` also by those of the launcher. Ratios are relative to
+the first launcher of the same round; their median is the result. ``first_row_s`` is the
+time from the command to the first durable game, or to an actor's first frame. Memory is
+the maximum total of all processes of a kind.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from tengen.run import RunDirectory
 from tengen.run.actor_counts import read_actor_counts
 
 _LOOK_S = 0.1
-# To read a process's pages takes milliseconds.
+# Seconds between memory samples, because reading a process's pages takes milliseconds.
 _WEIGH_S = 1.0
 _KINDS = ("roles", "tengen", "launcher")
 _SELFPLAY = (
@@ -67,22 +67,22 @@ _FRAMES = (
 
 
 Alive = tuple[int, int]
-"""Its id, and when it started: ids come again."""
+"""A process ID and its start time, because IDs are reused."""
 Seen = dict[Alive, tuple[str, float]]
 
 
 class Work(NamedTuple):
-    """What each launcher does once a round."""
+    """The training that each launcher runs once per round."""
 
     task: str
     budget: tuple[str, str]
     settings: tuple[str, ...]
     num_ranks: int
-    """With one for each process that acts."""
+    """Includes one rank for each process that acts."""
 
 
 class Spent(NamedTuple):
-    """What one run did, and took; memory by kind of process, at most."""
+    """The rows and costs of one run; memory is the maximum by kind of process."""
 
     rows: int
     first_row_s: float
@@ -94,7 +94,7 @@ class Spent(NamedTuple):
 
     @property
     def rates(self) -> dict[str, float]:
-        """Rows per CPU-second: of roles, of all of tengen, of all."""
+        """Rows per CPU-second of the roles, of tengen, and of all processes."""
         own_s = self.roles_s + self.tengen_s
         return {
             "own": self.rows / own_s,
@@ -104,7 +104,7 @@ class Spent(NamedTuple):
 
 
 def main() -> int:
-    """Prints a line a run and the ratios; with ``--json`` one object at the end."""
+    """Prints a line per run and the ratios; with ``--json`` one object at the end."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--launchers", default="local,mpi", help="the first is 1.0")
     parser.add_argument("--tasks", default="rows,frames", help="rows, frames or both")
@@ -144,7 +144,7 @@ def _run(work: Work, launcher: str) -> Spent:
     for setting in work.settings:
         command += ["--set", setting]
     if launcher == "ray":
-        # A cluster for the call, so that all that Ray takes is seen.
+        # Starts a cluster for this command, so that all of Ray's costs are counted.
         command += ["--set", "launch.address=local"]
     if launcher == "mpi":
         mpirun = ["mpirun", "--oversubscribe", "--bind-to", "none"]
@@ -188,7 +188,7 @@ def _run(work: Work, launcher: str) -> Spent:
 
 
 def _has_rows(out: Path) -> bool:
-    """Returns whether a game of the run is durable, or an actor has made a frame."""
+    """Returns whether the run has a durable game, or an actor has made a frame."""
     run = RunDirectory(out)
     games = experience_files(run.experience, "journal")
     games += experience_files(run.experience, "npz")
@@ -198,14 +198,14 @@ def _has_rows(out: Path) -> bool:
 
 
 def _look(root: int, seen: Seen) -> list[Alive]:
-    """Takes the processor time of each process of a tree, so far.
+    """Updates the CPU time of each process in a tree.
 
     Args:
         root: The process that was started.
-        seen: By process and its start: its kind, and its seconds.
+        seen: Kind and CPU-seconds by process and its start time; updated.
 
     Returns:
-        Those that are there now.
+        The processes that are alive now.
     """
     alive: list[Alive] = []
     table = processes()
@@ -218,11 +218,11 @@ def _look(root: int, seen: Seen) -> list[Alive]:
         if at != root:
             continue
         kinds.append(_kind(table[root].words) if root in table else "")
-        # The nearest that is known: what a role starts is the role's.
+        # The nearest known ancestor decides: a child of a role belongs to the role.
         kind = next((one for one in kinds if one), "launcher")
         key = process, found.started
         if key in seen and not kinds[0]:
-            kind = seen[key][0]  # it has ended, and has no words any more
+            kind = seen[key][0]  # the process has ended and lost its command line
         seen[key] = (kind, found.cpu_s)
         alive.append(key)
     return alive
@@ -237,7 +237,7 @@ def _weigh(alive: list[Alive], seen: Seen) -> dict[str, float]:
 
 
 def _kind(words: list[str]) -> str:
-    # Forked actors have the words of the server that forked them.
+    # A forked actor has the command line of the server that forked it.
     if {"tengen.launch.child", "tengen.launch.fork_server"} & set(words):
         return "roles"
     if words[0] == "mpirun" or "raylet" in words[0] or "ray::" in words[0]:

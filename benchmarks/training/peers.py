@@ -1,4 +1,4 @@
-"""Steps a CPU-second of PPO, APPO and SAC: tengen's beside those of other libraries.
+"""Compares steps per CPU-second of PPO, APPO and SAC with those of other libraries.
 
     pip install stable-baselines3==2.9.2 opencv-python-headless mujoco
     python benchmarks/training/peers.py ppo --rounds 3 [--peer-python PYTHON]
@@ -10,12 +10,12 @@
     SF/bin/pip install opencv-python-headless
     python benchmarks/training/peers.py appo --rounds 2 --peer-python SF/bin/python
 
-``ppo``: Pong on one thread, beside stable-baselines3. ``sac``: Hopper on one thread,
-one gradient step for each agent step, beside stable-baselines3. ``appo``: Pong with two
-actor processes, beside Sample Factory. Both sides have the same network, copies of the
-environment, unroll lengths, epochs and batches; tengen runs in float32, as the others
-do, and in bfloat16. A program is run for a few steps and for many, and the difference
-counts, so imports do not. CPU-seconds are of all its processes.
+``ppo``: Pong on one thread, against stable-baselines3. ``sac``: Hopper on one thread,
+one gradient step per agent step, against stable-baselines3. ``appo``: Pong with two
+actor processes, against Sample Factory. Both sides have the same network, environment
+copies, unroll lengths, epochs and batches; tengen runs in float32, as the others do,
+and in bfloat16. Each program has a short and a long run, and the difference counts,
+which excludes imports. CPU-seconds cover all processes of a program.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ UNROLL, EPOCHS, BATCH, NUM_ENVS = 128, 4, 256, 8
 
 
 class Comparison(ABC):
-    """An agent of tengen, and the same one of another library.
+    """An agent of tengen, and the same agent in another library.
 
     Attributes:
         peer_name: The other library.
@@ -57,14 +57,14 @@ class Comparison(ABC):
 
     @abstractmethod
     def ours(self, num_steps: int) -> tuple[tuple[object, ...], dict[str, Any]]:
-        """Returns the words and the settings of ``tengen train``."""
+        """Returns the arguments and settings of ``tengen train``."""
 
     def peer_steps(self, num_steps: int, log: str) -> float:
-        """Returns the steps that the other library made."""
+        """Returns the number of steps that the other library made."""
         return float(num_steps)
 
     def measured(self, name: str, python: str, num_steps: int) -> tuple[float, float]:
-        """Returns the agent steps that a run made, and its CPU-seconds."""
+        """Returns a run's agent steps and its CPU-seconds."""
         with tempfile.TemporaryDirectory() as place:
             folder = Path(place)
             log = folder / "log"
@@ -78,7 +78,7 @@ class Comparison(ABC):
             settings["inference.precision"] = "fp32" if name == "float32" else "bf16"
             words = ("train", *words, "--frames", num_steps, "--out", folder / "run")
             cpu_s = run_command(tengen(*words, settings=settings), log)
-            # Without processes of actors a run makes what it was asked for.
+            # Without actor processes a run makes exactly the requested number of steps.
             counts = read_actor_counts(RunDirectory(folder / "run"))
             made = counts.get("num_rows", num_steps)
             return float(made), cpu_s
@@ -126,7 +126,7 @@ class Appo(Comparison):
     frames_per_step = 4
 
     def peer(self, python: str, num_steps: int, folder: Path) -> list[str]:
-        script = folder / "run.py"  # its workers import it
+        script = folder / "run.py"  # a file, because the workers import it
         script.write_text(
             "import sys, ale_py\n"
             'if __name__ == "__main__":\n'
@@ -162,7 +162,7 @@ class Appo(Comparison):
 
 
 class Sac(Comparison):
-    """SAC on Hopper, on one thread: a gradient step for each agent step."""
+    """SAC on Hopper, on one thread: one gradient step per agent step."""
 
     peer_name = "stable-baselines3"
     few, many = 2_000, 8_000
@@ -184,7 +184,7 @@ SAC("MlpPolicy", "Hopper-v5", batch_size={BATCH}, learning_starts={self.first}, 
 
 
 def ppo_settings(num_actors: int) -> dict[str, Any]:
-    """Returns tengen's settings of PPO with so many actor processes."""
+    """Returns tengen's settings for PPO with ``num_actors`` actor processes."""
     num_copies = num_actors * NUM_ENVS
     return {
         "agent.actor.num_envs": NUM_ENVS,

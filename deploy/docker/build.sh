@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Builds an image of tengen: checks what goes in, which needs no Docker, and then builds.
+# Builds a tengen image: checks its inputs, which needs no Docker, and then builds it.
 #
-#   deploy/docker/build.sh              the image for processors
-#   deploy/docker/build.sh --cuda       for NVIDIA GPUs (has never run)
-#   deploy/docker/build.sh --dry-run    checks, and prints the command that would build
-#   deploy/docker/build.sh --pin        writes the digest of the base into base_image
+#   deploy/docker/build.sh              the CPU image
+#   deploy/docker/build.sh --cuda       the image for NVIDIA GPUs (has never run)
+#   deploy/docker/build.sh --dry-run    checks, and prints the build command
+#   deploy/docker/build.sh --pin        writes the base image's digest into base_image
 #
-# REPOSITORY=registry.example.com/tengen names the image. Exit codes: 0 done, 1 failed,
-# 2 bad usage or an input that is refused.
+# REPOSITORY=registry.example.com/tengen names the image. Exit codes: 0 success, 1 failure,
+# 2 bad usage or a refused input.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -44,7 +44,7 @@ base=$(<$here/base_image)
 if ((pin)); then
   needs_docker
   tag=${base%@*}
-  # Asks the registry; no daemon is needed.
+  # This command asks the registry and needs no daemon.
   digest=$(docker buildx imagetools inspect "$tag" --format '{{.Manifest.Digest}}') ||
     refuse "digest (of $tag) must come from its registry; check the network" 1
   [[ $digest =~ ^sha256:[0-9a-f]{64}$ ]] || refuse "digest ($digest) must be sha256:...; try again" 1

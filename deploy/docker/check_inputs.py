@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Checks what a build of an image takes in; needs no Docker and no package.
+"""Checks the inputs of an image build; needs neither Docker nor packages.
 
 ::
 
     python3 deploy/docker/check_inputs.py deploy/docker/Dockerfile
     python3 deploy/docker/check_inputs.py --tag     prints the tag of an image
 
-An error is one line. Exit codes: 0 all is well, 2 something is refused.
+Each error is one line. Exit codes: 0 success, 2 an input is refused.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 HERE = ROOT / "deploy" / "docker"
 
-# What the images have besides tengen's own dependencies.
+# Extras of tengen that the images contain.
 _EXTRAS = ("envs", "atari", "mpi", "ray")
 
 
 def problems(path: Path, root: Path = ROOT) -> Iterator[str]:
-    """Yields what is wrong with what a Dockerfile takes in.
+    """Yields the problems of a Dockerfile's inputs.
 
     Args:
         path: The Dockerfile.
-        root: The folder that is sent to the build.
+        root: The build context.
     """
     text = path.read_text()
     base = (root / "deploy" / "docker" / "base_image").read_text().strip()
@@ -47,7 +47,7 @@ def problems(path: Path, root: Path = ROOT) -> Iterator[str]:
 
 
 def _is_ignored(source: str, root: Path) -> bool:
-    """Returns whether .dockerignore keeps a path out: its last pattern that fits."""
+    """Returns whether .dockerignore excludes a path; its last matching line decides."""
     is_ignored = False
     folders = [source, *map(str, Path(source).parents)]
     for pattern in (root / ".dockerignore").read_text().split("\n"):
@@ -57,7 +57,7 @@ def _is_ignored(source: str, root: Path) -> bool:
 
 
 def _packages(sources: list[str], root: Path) -> Iterator[str]:
-    """Yields packages that are not pinned, and lacking ones: pip takes no others."""
+    """Yields unpinned and missing packages, because pip may not install any others."""
     pins, names = _pins(root), set()
     for source in sources:
         for line in (root / source).read_text().split():
@@ -85,7 +85,7 @@ def _normal(name: str) -> str:
 
 
 def tag(root: Path = ROOT) -> str:
-    """Returns the tag of an image for processors."""
+    """Returns the tag of the CPU image."""
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
     return f"{project['version']}-ray{_pins(root)['ray']}"
 

@@ -1,6 +1,6 @@
-"""What scripts/check_manifests.py is made of.
+"""The modules of scripts/check_manifests.py.
 
-``table`` has every name, port, image and size; ``pods``, ``jobs``, ``mpi`` and
-``ray`` make the objects, ``files`` their files. ``renders`` has kubectl render the
-overlays, and ``schemas`` validates each object.
+``table`` contains every name, port, image and size; ``pods``, ``jobs``, ``mpi`` and
+``ray`` build the objects, ``files`` their files. ``renders`` renders the overlays with
+kubectl, and ``schemas`` validates each object.
 """

@@ -1,4 +1,4 @@
-"""The files of deploy/k8s that are made of the table, and their text."""
+"""The files of deploy/k8s that are generated from the table, and their text."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _text(content: Object, head: str = "") -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes scripts as they are, lists below their keys, and nothing by reference."""
+    """A YAML dumper with literal blocks, indented lists and no anchors."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""Plain Jobs: Go 9x9 with roles as containers, and minigo's data."""
+"""Plain Jobs: Go 9x9 with one container per role, and minigo's data."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _role(name: str, *args: str, names: tuple[str, ...] = _WORKS) -> Object:
 
 
 def learner() -> Object:
-    """Returns the Job that makes the run and has all roles but self-play."""
+    """Returns the Job that creates the run and has all roles except self-play."""
     words = ("train", "go/9", "--out", GO9, "--games", "0")
     makes = _role(
         "make-run", *words, "--minutes", str(table.MINUTES), names=("runs", "scratch")
@@ -68,7 +68,7 @@ def learner() -> Object:
 
 
 def selfplay() -> Object:
-    """Returns the Job that plays, on as many pods as one likes."""
+    """Returns the self-play Job, which can have any number of pods."""
 
     def on_exit(action: str, code: int) -> Object:
         codes = {"containerName": "selfplay", "operator": "In", "values": [code]}
@@ -76,10 +76,10 @@ def selfplay() -> Object:
 
     drained = {"type": "DisruptionTarget", "status": "True"}
     rules = [
-        # Neither a drained pod nor one that was asked to end is a failure.
+        # A drained pod and a pod that was asked to end are no failures.
         {"action": "Ignore", "onPodConditions": [drained]},
         on_exit("Ignore", 130),
-        # What was typed or configured is refused: the next pod would refuse it too.
+        # Exit code 2 is a usage or configuration error, which a new pod would repeat.
         on_exit("FailJob", 2),
     ]
     waits = container(
@@ -107,7 +107,7 @@ def selfplay() -> Object:
 
 
 def data() -> Object:
-    """Returns the Job that brings the benchmark's data."""
+    """Returns the Job that downloads the benchmark's data."""
     names = (*_WORKS, "data-scripts")
     size = SIZES["minigo-data"]
     box = container(

@@ -1,9 +1,9 @@
-"""The MPIJobs of MLPerf minigo: one rank a worker, and a launcher that is mpirun.
+"""The MPIJobs of MLPerf minigo: one rank per worker, and a launcher that runs mpirun.
 
-Ranks have the roles of the table in docs/howto/machines/launch_mpi.md. Rank 0, on
-worker 0, is the runner, and has the learner that leads, export and gate. Nobody asks
-for GPUs, so each process sees the one GPU of its pod; export needs it too, as it
-compares a model with the learner's weights on the device that it is to play on.
+The ranks' roles are in the table of docs/howto/machines/launch_mpi.md. Rank 0, on
+worker 0, is the runner and has the leading learner, export and gate. No process
+requests a GPU, so each sees the one GPU of its pod. Export needs the GPU too, because
+it compares a model with the learner's weights on the device on which the model plays.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from scripts.manifests.table import DATA, MINIGO, MOUNTS, PORTS, SIZES
 
 _SOURCES = {"mpi": "minigo-mpi", "data-scripts": "minigo-data", "tls": "minigo-tls"}
 _LEARN_CORES = 3 * int(SIZES["minigo-worker"].cpu) // 4
-"""More than half of a worker's: so no two learners share a worker and its GPU.
+"""More than half of a worker's cores, so that learners do not share a worker's GPU.
 
-A worker that learns does not play: on the cores that are left the games, as many as
-fill a GPU, would outlive the models that they began with.
+A learning worker does not play: on its remaining cores, the many games that fill a
+GPU would last longer than the models with which they began.
 """
 
 
 def job(num_workers: int) -> Object:
-    """Returns an MPIJob of so many workers; half of them learn."""
+    """Returns an MPIJob with ``num_workers`` workers; half of them learn."""
     policy = {
         "# Workers go when the launcher has ended; what matters is on the disk.": None,
         "cleanPodPolicy": "Running",
@@ -96,7 +96,7 @@ def _launcher(num_workers: int) -> Object:
         names,
         command=[*TINI, "bash", f"{MOUNTS['mpi']}/launcher.sh"],
         args=mpirun + train,
-        # launcher.sh keeps there what the ranks print.
+        # launcher.sh writes the ranks' output there.
         env=[{"name": "LOGS_FOLDER", "value": f"{MINIGO}-mpirun"}],
     )
     pod_volumes = volumes((*names, "data-scripts"), size, _SOURCES)
@@ -119,8 +119,8 @@ def _worker() -> Object:
         command=[*TINI, "bash", f"{MOUNTS['mpi']}/worker.sh"],
         readinessProbe=probe,
     )
-    # MiB, as NVIDIA's GPU feature discovery names them. Where it does not run, any node
-    # with a GPU is as good.
+    # In MiB, a label of NVIDIA's GPU feature discovery. Only a preference, so that any
+    # node with a GPU is accepted if the discovery does not run.
     memory = {"key": "nvidia.com/gpu.memory", "operator": "Gt", "values": ["19000"]}
     prefers = {"weight": 100, "preference": {"matchExpressions": [memory]}}
     nodes = {"preferredDuringSchedulingIgnoredDuringExecution": [prefers]}

@@ -1,4 +1,4 @@
-"""Pods as every manifest has them: restricted, with the disk of the runs.
+"""Pod templates for every manifest: restricted, with the volume of the runs.
 
 A key that begins with ``#`` is a comment; ``files.text`` writes it as one.
 """
@@ -14,7 +14,7 @@ from scripts.manifests.table import MOUNTS, PORTS, Size
 Object = dict[str, Any]
 
 TINI = ("/usr/bin/tini", "--")
-"""As the images' ENTRYPOINT: it hands signals on."""
+"""Like the images' ENTRYPOINT: tini forwards signals."""
 RESTRICTED = {
     "allowPrivilegeEscalation": False,
     "readOnlyRootFilesystem": True,
@@ -23,7 +23,7 @@ RESTRICTED = {
 
 
 def made(kind: str, name: str, api_version: str = "v1", **fields: Any) -> Object:
-    """Returns an object with its names and label."""
+    """Returns an object with its name and label."""
     metadata = {"name": name, "labels": {"app.kubernetes.io/part-of": table.PART_OF}}
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **fields}
 
@@ -37,7 +37,7 @@ def labels(component: str) -> Object:
 
 
 def sized(size: Size) -> Object:
-    """Returns resources whose requests are their limits."""
+    """Returns resources with requests equal to limits."""
     found: Object = {"cpu": size.cpu, "memory": size.memory}
     if size.gpus:
         found["nvidia.com/gpu"] = size.gpus
@@ -45,7 +45,7 @@ def sized(size: Size) -> Object:
 
 
 def bursting(asked: tuple[str, str], most: tuple[str, str]) -> Object:
-    """Returns resources of cpu and memory that may be more than what is asked."""
+    """Returns cpu and memory resources with requests ``asked`` and limits ``most``."""
     names = ("cpu", "memory")
     return {
         "requests": dict(zip(names, asked, strict=True)),
@@ -54,12 +54,12 @@ def bursting(asked: tuple[str, str], most: tuple[str, str]) -> Object:
 
 
 def settings(values: Mapping[str, object]) -> list[str]:
-    """Returns the words of --set."""
+    """Returns the ``--set`` arguments for settings."""
     return [word for key, one in values.items() for word in ("--set", f"{key}={one}")]
 
 
 def mount(name: str, *, read_only: bool = False) -> Object:
-    """Returns where a container has a volume."""
+    """Returns a container's mount of the volume ``name``."""
     found: Object = {"name": name, "mountPath": MOUNTS[name]}
     if read_only or MOUNTS[name].startswith("/etc/"):
         found["readOnly"] = True
@@ -79,11 +79,11 @@ def container(
 
     Args:
         name: Its name.
-        resources: As ``sized`` makes them.
+        resources: As returned by ``sized``.
         mounts: Names of volumes.
-        image: One of ``table.TAGS``.
+        image: ``table.IMAGE`` or ``table.CUDA_IMAGE``.
         ports: Names of ports.
-        **fields: Others of Kubernetes, as ``args``.
+        **fields: Other Kubernetes fields, such as ``args``.
     """
     found: Object = {"name": name, "image": image, **fields}
     if ports:
@@ -103,8 +103,8 @@ def volumes(
 
     Args:
         names: Keys of ``table.MOUNTS``.
-        size: Of the pod, with the sizes of its scratch and shared memory.
-        sources: The map or secret that a volume in /etc is made of.
+        size: The pod's size, with its scratch and shared memory.
+        sources: ConfigMap or secret of each volume that is mounted in /etc.
     """
     known: dict[str, Object] = {
         "runs": {"persistentVolumeClaim": {"claimName": table.CLAIM}},
@@ -114,7 +114,7 @@ def volumes(
         },
     }
     for name, source in sources.items():
-        # 0440 of a secret: of root and of the pod's group.
+        # Mode 0440: a secret is readable by root and by the pod's group.
         known[name] = (
             {"secret": {"secretName": source, "defaultMode": 0o440}}
             if name == "tls"
@@ -136,11 +136,11 @@ def template(
 
     Args:
         component: Its label.
-        containers: Those that work.
-        pod_volumes: As ``volumes`` makes them.
-        account: The service account, whose token only the autoscaler has.
-        saves: Whether roles work in it, which save when they are asked to end.
-        **fields: Others of Kubernetes, as ``initContainers``.
+        containers: The main containers.
+        pod_volumes: As returned by ``volumes``.
+        account: The service account; only the autoscaler's token is mounted.
+        saves: Whether the pod has roles, which need time to save before it ends.
+        **fields: Other Kubernetes fields, such as ``initContainers``.
     """
     user: Object = {
         "runAsNonRoot": True,
@@ -148,7 +148,7 @@ def template(
         "runAsGroup": table.USER,
     }
     if any("persistentVolumeClaim" in one for one in pod_volumes):
-        # Otherwise a new volume is root's, and the images' user cannot write there.
+        # Without fsGroup, root owns a new volume and the images' user cannot write.
         user |= {"fsGroup": table.USER, "fsGroupChangePolicy": "OnRootMismatch"}
     spec: Object = {
         "serviceAccountName": account,
@@ -164,7 +164,7 @@ def template(
 
 
 def waits_for_data() -> Object:
-    """Returns the container that waits until the benchmark's data is on the disk."""
+    """Returns the container that waits for the benchmark's data on the volume."""
     return container(
         "wait-for-data",
         sized(table.WAITS),

@@ -1,4 +1,4 @@
-"""Clusters of Ray: the RayJobs of Go 9x9 and minigo, the RayCluster of Atari."""
+"""Ray clusters: the RayJobs of Go 9x9 and minigo, and the RayCluster of Atari."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from scripts.manifests.table import MOUNTS, PORTS, SIZES, Size
 
 _WORKS = ("runs", "scratch", "shared-memory")
 _STORE_BYTES = "200000000"
-"""Of Ray's object store: what tengen sends through Ray is small."""
+"""Size of Ray's object store; tengen sends only little data through Ray."""
 
 
 class Folded(str):
-    """A long command, which YAML folds to one line."""
+    """A long command, written as a folded YAML block."""
 
 
 def _entrypoint(*words: str, **values: object) -> Folded:
-    """Returns a command of tengen; a setting's points are written as ``__``."""
+    """Returns a tengen command; ``__`` in the names of settings stands for a dot."""
     named = {key.replace("__", "."): value for key, value in values.items()}
     return Folded(" ".join([*words, *settings(named)]))
 
@@ -71,14 +71,14 @@ def _head(component: str, **fields: Any) -> Object:
 def _group(
     component: str, pod: Object, *, least: int = 1, most: int = 1, gpus: int = 0
 ) -> Object:
-    """Returns a group of workers that declares the cores of its pods to Ray.
+    """Returns a worker group that declares its pods' cores to Ray.
 
     Args:
         component: ``RUN-GROUP``.
-        pod: Its template.
-        least: Pods at the start and later.
-        most: Pods.
-        gpus: Declared: names by which Ray keeps places, or devices.
+        pod: The pod template.
+        least: Minimum number of pods, and the number at the start.
+        most: Maximum number of pods.
+        gpus: Declared GPUs: real devices, or a resource that only reserves a place.
     """
     params = {"num-cpus": SIZES[component].cpu}
     if gpus:
@@ -123,8 +123,8 @@ def _cluster(head: Object, *groups: Object) -> Object:
 
 def go9() -> Object:
     """Returns the RayJob of Go 9x9."""
-    # Every role names its cores: it has as many threads, and Ray keeps them for it.
-    # Wherever the small roles begin, self-play finds its 16 cores.
+    # Every role sets num_cpus, which Ray reserves and which is its number of threads.
+    # Self-play finds its 16 cores free wherever Ray places the small roles.
     entrypoint = _entrypoint(
         f"tengen train go/9 --launch ray --out {table.GO9} --minutes {table.MINUTES}",
         launch__roles__selfplay__num_cpus=16,
@@ -145,9 +145,9 @@ def go9() -> Object:
     }
     cluster = _cluster(
         _head("go9-head"),
-        # The learner asks for the one "GPU" of its group, a word and no device.
+        # The learner requests the one "GPU" of its group, a resource without a device.
         _group("go9-learner", _pod("go9-learner"), gpus=1),
-        # One process of self-play, which uses all of its cores.
+        # One self-play process, which uses all of its cores.
         _group("go9-selfplay", _pod("go9-selfplay")),
     )
     return _job("go9", entrypoint, spec, {"rayClusterSpec": cluster})
@@ -155,9 +155,9 @@ def go9() -> Object:
 
 def minigo() -> Object:
     """Returns the RayJob of MLPerf minigo."""
-    # On Ray export has no GPU, and it compares a model on the devices that it is to
-    # play on: so one pod learns on its GPU, and the others play on processors. What the
-    # learner leaves of its pod is too little for a process that plays.
+    # On Ray, export has no GPU but compares a model on the devices on which it plays.
+    # So one pod learns on its GPU, and the others play on CPUs. The learner leaves too
+    # few cores in its pod for a self-play process.
     entrypoint = _entrypoint(
         "tengen train go/19 --recipe mlperf_minigo --launch ray --out",
         table.MINIGO,
@@ -181,7 +181,7 @@ def minigo() -> Object:
         "backoffLimit": 2,
     }
     cluster = _cluster(
-        # The cluster is ready when its head is, and the head when the data is there.
+        # The cluster is ready when its head is, and the head waits for the data.
         _head("minigo-head", initContainers=[waits_for_data()]),
         _group("minigo-learner", _pod("minigo-learner"), gpus=1),
         _group("minigo-selfplay", _pod("minigo-selfplay"), least=4, most=4),
@@ -190,9 +190,9 @@ def minigo() -> Object:
 
 
 def atari_job() -> Object:
-    """Returns the RayJob of Pong, on the cluster that stays."""
-    # 32 actors of a core each: four pods of eight, which come as the actors wait for
-    # them; by launch.grows tengen waits too.
+    """Returns the RayJob of Pong, on the permanent cluster."""
+    # 32 actors with one core each, in four pods of eight that the autoscaler adds while
+    # actors wait; launch.grows makes tengen wait too.
     entrypoint = _entrypoint(
         "tengen train atari/Pong --agent vtrace --launch ray --out",
         table.PONG,
@@ -212,7 +212,7 @@ def atari_job() -> Object:
 
 
 def atari_cluster() -> Object:
-    """Returns the RayCluster whose group of actors scales itself."""
+    """Returns the RayCluster with an autoscaling group of actors."""
     scaling = {
         "enableInTreeAutoscaling": True,
         "autoscalerOptions": {
@@ -227,7 +227,7 @@ def atari_cluster() -> Object:
     learner = _pod("atari-learner", (*_WORKS, "tls"), ports=ports)
     cluster = _cluster(
         _head("atari-head", account=table.AUTOSCALER),
-        # Learner and inference side by side: each asks for one of the two "GPUs".
+        # Learner and inference share a pod: each requests one of the two "GPUs".
         _group("atari-learner", learner, gpus=2),
         _group("atari-actor", _pod("atari-actor"), most=6),
     )
@@ -235,7 +235,7 @@ def atari_cluster() -> Object:
 
 
 def atari_service() -> Object:
-    """Returns the Service at whose name the learner's table and inference listen."""
+    """Returns the Service for the learner's table and for inference."""
     names = ("table", "inference")
     spec = {
         "# No address of its own: its name is its pod's, where roles listen.": None,

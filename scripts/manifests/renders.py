@@ -18,7 +18,7 @@ __all__ = ["OVERLAYS", "RENDERS", "SINGLE", "render", "single_text"]
 
 OVERLAYS = sorted(path.name for path in (K8S / "overlays").iterdir())
 
-# Mirrors change what gpu and the queues change, in either order.
+# Mirrors patch the same fields as gpu and the queues, so both orders are rendered.
 _OF_JOBS: list[tuple[str, ...]] = [
     *(("gpu",), ("network",), ("mirrors",), ("gpu", "mirrors"), ("mirrors", "gpu")),
     ("mirrors", "network", "queue-volcano"),
@@ -27,13 +27,13 @@ _OF_JOBS: list[tuple[str, ...]] = [
 
 def _sets(name: str) -> list[tuple[str, ...]]:
     found: list[tuple[str, ...]] = [(), ("queue-volcano",)]
-    if name != "raycluster-atari":  # Kueue admits no cluster that scales itself
+    if name != "raycluster-atari":  # Kueue admits no autoscaling cluster
         found.append(("queue-kueue",))
     return [*found, *(_OF_JOBS if name == "jobs-selfplay" else ())]
 
 
 RENDERS = [(name, components) for name in OVERLAYS for components in _sets(name)]
-"""Each overlay, alone and with the components that fit it."""
+"""Each overlay, alone and with every compatible set of components."""
 
 
 SINGLE = {
@@ -41,11 +41,11 @@ SINGLE = {
     for name in OVERLAYS
     if name.startswith("mpijob-")
 }
-"""Overlays that are there as one file too, for ``kubectl apply -f``."""
+"""Overlays that also exist as one file, for ``kubectl apply -f``."""
 
 
 def single_text(name: str) -> str:
-    """Returns an overlay as one file; raises as ``render``."""
+    """Returns an overlay as one file; raises the same errors as ``render``."""
     head = f"# Overlay {name}, rendered by scripts/check_manifests.py --write.\n"
     return head + render(name)
 
@@ -54,17 +54,17 @@ def render(name: str, components: Sequence[str] = ()) -> str:
     """Returns the objects that ``kubectl apply -k`` would apply, in YAML.
 
     Args:
-        name: Of the overlay.
-        components: That are added to it.
+        name: The overlay.
+        components: The components to add.
 
     Raises:
-        UsageError: kubectl refuses it.
+        UsageError: kubectl refuses the overlay.
         FileNotFoundError: kubectl is not installed.
     """
     with tempfile.TemporaryDirectory() as temporary:
         # Resolved: kustomize does not follow links out of a folder.
         folder = Path(temporary).resolve()
-        # The images are named last.
+        # "images" must come last.
         added = [*components, "images"] if components else []
         content = {
             "resources": [os.path.relpath(K8S / "overlays" / name, folder)],

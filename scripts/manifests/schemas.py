@@ -1,7 +1,7 @@
-"""Validates one object at a time, with every object closed to unknown fields.
+"""Validates objects against schemas that refuse unknown fields.
 
-Kubernetes' own kinds go by the strict schemas of the package kubernetes-validate, the
-others by those of deploy/k8s/schemas, whose README tells what they are.
+Kubernetes' own kinds use the strict schemas of the package kubernetes-validate; other
+kinds use those of deploy/k8s/schemas, which its README describes.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _CORE = "https://kubernetes.io/api/_definitions.json"
 def strict(schema: Any) -> Any:
     """Returns a schema that refuses every field that it does not name.
 
-    Also of a CustomResourceDefinition, whose ``x-kubernetes-int-or-string`` and
-    ``nullable`` JSON schema does not know.
+    Also converts ``x-kubernetes-int-or-string`` and ``nullable`` of a
+    CustomResourceDefinition, which are not part of JSON schema.
 
     Args:
         schema: A JSON schema, or an ``openAPIV3Schema``.
@@ -42,7 +42,7 @@ def strict(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     closed = {
-        # Below these, keys are names and no words of the schema.
+        # The keys of these objects are field names, not schema keywords.
         key: {name: strict(one) for name, one in value.items()}
         if key in ("properties", "$defs", "patternProperties")
         else strict(value)
@@ -84,11 +84,11 @@ def read_crds(folder: Path) -> Schemas:
 
 
 def problems(document: Mapping[str, Any], schemas: Schemas) -> Iterator[str]:
-    """Yields what is wrong with an object, a line each.
+    """Yields the problems of an object, one line per problem.
 
     Args:
-        document: With apiVersion, kind and metadata.
-        schemas: Of all kinds that are not Kubernetes' own.
+        document: An object with apiVersion, kind and metadata.
+        schemas: Schemas of all kinds that are not Kubernetes' own.
     """
     key = document["apiVersion"], document["kind"]
     shown = f"{key[1]}/{document['metadata']['name']}"
@@ -125,7 +125,7 @@ def _registry() -> Any:
 
 def _core_schema(api_version: str, kind: str) -> dict[str, Any] | None:
     group, _, version = api_version.rpartition("/")
-    # apps, batch, core, or the first word of networking.k8s.io
+    # apps, batch, core, or the first component of networking.k8s.io
     part = group.split(".")[0] or "core"
     ending = f".{part}.{version}.{kind}"
     names = [name for name in _core_definitions()["$defs"] if name.endswith(ending)]

@@ -1,6 +1,6 @@
-"""The table of names, ports, images and sizes: each stands here once.
+"""The only table of names, ports, images and sizes of the manifests.
 
-Change a value, then run ``scripts/check_manifests.py --write``.
+After a change, run ``scripts/check_manifests.py --write``.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ K8S = ROOT / "deploy" / "k8s"
 _CONSTRAINTS = (ROOT / "constraints.txt").read_text()
 RAY_VERSION = re.findall(r"^ray==(\S+)$", _CONSTRAINTS, re.M)[0]
 IMAGE, CUDA_IMAGE = "tengen", "tengen-cuda"
-"""To which components/images gives a registry and a tag."""
+"""Names to which components/images adds a registry and a tag."""
 USER = 10001
-"""Of the images; the files of a run belong to it."""
+"""User ID of the images' user, who owns the files of a run."""
 
 PART_OF = "tengen"
 ACCOUNT, AUTOSCALER = "tengen", "tengen-autoscaler"
@@ -33,7 +33,7 @@ PORTS = {
     "gcs": 6379,
     "client": 10001,
 }
-"""By name; ``table`` is the port of launch.listen, which tengen counts on from."""
+"""Ports by name; tengen counts on from ``table``, the port of launch.listen."""
 
 MOUNTS = {
     "runs": "/runs",
@@ -43,27 +43,27 @@ MOUNTS = {
     "mpi": "/etc/tengen/mpi",
     "tls": "/etc/tengen/tls",
 }
-"""Where a volume is mounted, by its name; those in /etc are read-only."""
+"""Mount paths of volumes by name; those in /etc are read-only."""
 
 GO9, PONG, MINIGO = "/runs/go9", "/runs/pong", "/runs/minigo"
 DATA = "/runs/minigo-data"
 DATA_WAIT_S = 21600
 MINUTES = 600
-"""Of the runs of Go 9x9."""
+"""Training time of the runs of Go 9x9."""
 SAVE_S = 90
-"""From SIGTERM to SIGKILL: a role saves, which may take long on a shared disk."""
+"""Seconds from SIGTERM to SIGKILL; saving may take long on a shared disk."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """What a pod may use; it asks for the same."""
+    """A pod's resources; requests equal limits."""
 
     cpu: str
     memory: str
     shared_memory: str = ""
-    """/dev/shm, which counts as memory and so is less."""
+    """Size of /dev/shm, which counts as memory and so must be smaller."""
     scratch: str = "20Gi"
-    """/tmp."""
+    """Size of /tmp."""
     gpus: int = 0
 
 
@@ -87,7 +87,7 @@ SIZES = {
     "job-gate": Size("2", "4Gi", "1Gi"),
     "job-selfplay": Size("4", "6Gi", "1Gi", "4Gi"),
 }
-"""Of a pod by its component, or of a container of the plain Jobs."""
+"""Pod sizes by component, or container sizes of the plain Jobs."""
 
 MPI_WORKERS = {"mpijob-4gpu-64cpu": 4, "mpijob-8gpu-128cpu": 8}
-"""Workers of each overlay of MPI; half of them learn."""
+"""Number of workers of each MPI overlay; half of them learn."""

@@ -1,4 +1,4 @@
-"""What the site of docs/ is made of beside its pages: mkdocs.yml and ``make docs``.
+"""Generated pages of the documentation site, for mkdocs.yml and ``make docs``.
 
-``hooks`` is what MkDocs calls; each of the others makes pages of one thing, or links.
+MkDocs calls ``hooks``; every other module generates one kind of page, or links.
 """

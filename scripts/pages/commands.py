@@ -1,4 +1,4 @@
-"""The reference of commands, made of the parsers that read them."""
+"""The reference of commands, generated from their argument parsers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _section(command: Command) -> str:
 def _with_choices(
     parser: argparse.ArgumentParser,
 ) -> Iterator[argparse.ArgumentParser]:
-    """Yields a parser, and those of what can be chosen below it."""
+    """Yields a parser and all of its subparsers."""
     yield parser
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
@@ -47,7 +47,7 @@ def _with_choices(
 
 
 def _help(parser: argparse.ArgumentParser) -> str:
-    # As wide everywhere, whatever terminal builds the page, and without colours.
+    # The same width on every terminal, and no colours.
     parser.formatter_class = functools.partial(argparse.HelpFormatter, width=_WIDTH)  # type: ignore[assignment]
     parser.color = False  # type: ignore[attr-defined,unused-ignore]
     return parser.format_help()

@@ -1,4 +1,4 @@
-"""The reference of settings, made of the configs that hold and check them."""
+"""The reference of settings, generated from the config classes."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tengen.store import StoreConfig
 __all__ = ["FOLDER", "config_pages", "documented_configs"]
 
 FOLDER = "reference/config"
-"""Where the pages are, in the site."""
+"""Folder of the pages in the site."""
 
-# The parts of a run's config, a page each, and what else has settings.
+# The parts of a run's config, one page per part, and other settings.
 _TITLES = {
     "run": "The run as a whole",
     "agent": "Agents",
@@ -63,12 +63,12 @@ def config_pages() -> dict[str, str]:
 
 
 def documented_configs() -> set[type]:
-    """Returns every config that a page has."""
+    """Returns every config that is on a page."""
     return {config for found in _parts().values() for config in found}
 
 
 def _parts() -> dict[str, dict[type, list[str]]]:
-    """Returns the configs of each page, with the paths that lead to them."""
+    """Returns the configs of each page, with their setting paths."""
     parts: dict[str, dict[type, list[str]]] = {part: {} for part in _TITLES}
     for config, path in _below(RunConfig, ""):
         part = path.split(".")[0].split("[")[0] or "run"
@@ -81,16 +81,16 @@ def _parts() -> dict[str, dict[type, list[str]]]:
 def _below(
     config: type, path: str, above: tuple[type, ...] = ()
 ) -> Iterator[tuple[type, str]]:
-    """Yields a config and all that are in it, with their paths."""
+    """Yields a config and all nested configs, with their paths."""
     if config in above:
-        return  # blocks that hold blocks
+        return  # a recursive type, such as a block of blocks
     yield config, path
     for name, kind in field_types(config).items():
         family = family_of(kind)
         if family is None:
             configs = _configs_of(kind)
         else:
-            # Further down a family is named only: its kinds have their own page.
+            # A nested family is only named, because its kinds have their own page.
             configs = [] if path else [(each, "") for each in family.kinds().values()]
         for found, suffix in configs:
             inner = (f"{path}." if path else "") + name + suffix
@@ -98,7 +98,7 @@ def _below(
 
 
 def _configs_of(kind: Any) -> list[tuple[type, str]]:
-    """Returns what configs a field may hold, and what follows the field's name."""
+    """Returns the configs that a field may hold, and the suffix after its name."""
     if dataclasses.is_dataclass(kind):
         return [(typing.cast(type, kind), "")]
     args = get_args(kind)

@@ -1,4 +1,4 @@
-"""Docstrings as Markdown, for griffe, which mkdocstrings reads them by."""
+"""An extension of griffe, with which mkdocstrings reads docstrings as Markdown."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["AsMarkdown"]
 
 
 class AsMarkdown(griffe.Extension):
-    """Two colons before a block are one in Markdown, where indenting makes a block."""
+    """An extension that changes "::" before an indented block to ":"."""
 
     def on_object(self, *, obj: griffe.Object, **kwargs: Any) -> None:
-        """Changes the docstring of what was read."""
+        """Changes an object's docstring."""
         if obj.docstring is not None:
             obj.docstring.value = re.sub(r"::\n\n", ":\n\n", obj.docstring.value)

@@ -1,6 +1,7 @@
-"""What MkDocs calls when it builds the site: adds what is made of code and results.
+"""MkDocs hooks that add pages generated from code and results.
 
-``python -m mkdocs build`` from the root of the checkout, which finds this package so.
+Run ``python -m mkdocs build`` from the root of the checkout, so that Python finds this
+package.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from scripts.pages.commands import commands_page
 
 _ROOT = Path(__file__).resolve().parents[2]
 
-# Pages that lie elsewhere in the checkout.
+# Pages outside docs/.
 _ELSEWHERE = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "core/README.md")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Adds the pages that are made, and those that lie outside docs/."""
+    """Adds the generated pages, and the pages outside docs/."""
     for place, content in _pages():
         files.append(File.generated(config, place, content=content))
     for path in sorted((_ROOT / "benchmarks" / "results").rglob("*.png")):
@@ -34,7 +35,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(
     markdown: str, page: Page, config: MkDocsConfig, files: Files
 ) -> str:
-    """Links the names of pages, and what docs/ links to outside of it."""
+    """Turns page names into links, and rewrites links to files outside docs/."""
     place = page.file.src_uri
     if page.file.generated_by is None:
         markdown = links.moved_links(markdown, f"docs/{place}", place)

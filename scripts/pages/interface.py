@@ -1,6 +1,6 @@
-"""The reference of the Python interface: which names, and on which page.
+"""The reference of the Python interface: its names, and their pages.
 
-mkdocstrings writes what their docstrings say.
+mkdocstrings adds the docstrings.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from dataclasses import dataclass
 __all__ = ["FOLDER", "INTERFACE", "interface_pages"]
 
 FOLDER = "reference/python"
-"""Where the pages are, in the site."""
+"""Folder of the pages in the site."""
 
 
 @dataclass(frozen=True)
 class Module:
-    """A module of the interface."""
+    """A public module."""
 
     name: str
-    """As it is imported."""
+    """Import path."""
     title: str
-    """Of its page."""
+    """Title of its page."""
     names: tuple[str, ...]
-    """What it has of the interface, in the order of the page."""
+    """The module's public names, in the order of the page."""
 
 
 INTERFACE = (
@@ -115,7 +115,7 @@ def _page(module: Module) -> str:
 
 
 def _place(module: str, name: str) -> str:
-    """Returns where a name is defined, which may be deeper than it is imported from."""
+    """Returns the path of a name's definition, which may be in a submodule."""
     found = getattr(importlib.import_module(module), name)
     where = getattr(found, "__module__", module)
     return f"{where}.{getattr(found, '__qualname__', name)}"

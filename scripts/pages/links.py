@@ -1,8 +1,8 @@
-"""Links of the checkout's pages, turned to links of the site's.
+"""Links between files of the checkout, converted to links of the site.
 
-Pages name files of the checkout by their path, ``docs/reference/store.md`` in
-backticks, which can be read everywhere. In the site such a name is a link, where the
-file is a page.
+Pages name files of the checkout by their path in backticks, such as
+``docs/reference/store.md``, which is readable everywhere. On the site that name becomes
+a link if the file is a page.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 __all__ = ["linked_page", "moved_links", "page_of"]
 
-# Files of the checkout that are pages of the site under another name.
+# Files of the checkout that have another path in the site.
 _MOVED = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
@@ -24,13 +24,13 @@ _MOVED = {
 _FOLDERS = {"docs/": "", "benchmarks/results/": "results/"}
 
 _FENCE = re.compile(r"(?ms)^(```.*?^```[^\n]*$)")
-# A name in backticks alone, not the text of a link.
+# A file name in backticks that is not the text of a link.
 _NAMED = re.compile(r"(?<!\[)`([\w./]+/[\w.]+\.md|[A-Z]+\.md)`(?!\])")
 _LINK = re.compile(r"(?<=\]\()([^)#\s:]+)(?=[)#])")
 
 
 def page_of(path: str) -> str | None:
-    """Returns where a file of the checkout is in the site; None where it is not."""
+    """Returns the path of a checkout file in the site, or None if it is no page."""
     if path in _MOVED:
         return _MOVED[path]
     for folder, place in _FOLDERS.items():
@@ -40,11 +40,11 @@ def page_of(path: str) -> str | None:
 
 
 def linked_page(markdown: str, page: str) -> str:
-    """Returns a page whose names of other pages are links.
+    """Returns a page in which names of other pages are links.
 
     Args:
         markdown: The page.
-        page: Where it is in the site.
+        page: The page's path in the site.
     """
 
     def link(match: re.Match[str]) -> str:
@@ -57,12 +57,12 @@ def linked_page(markdown: str, page: str) -> str:
 
 
 def moved_links(markdown: str, source: str, page: str) -> str:
-    """Returns a page that was moved, with links that go where they went.
+    """Returns a moved page with links adjusted to its new path.
 
     Args:
-        markdown: The page, with links from its place in the checkout.
-        source: Its place in the checkout.
-        page: Its place in the site.
+        markdown: The page, with links relative to its path in the checkout.
+        source: The page's path in the checkout.
+        page: The page's path in the site.
     """
 
     def link(match: re.Match[str]) -> str:

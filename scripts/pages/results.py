@@ -1,4 +1,4 @@
-"""The pages of measured figures: benchmarks/results, a page a file, and their list."""
+"""Pages of measured results: one per file of benchmarks/results, and a list."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 __all__ = ["FOLDER", "result_pages"]
 
 FOLDER = "results"
-"""Where the pages are, in the site."""
+"""Folder of the pages in the site."""
 
 _HEAD = """# All results
 
@@ -26,7 +26,7 @@ def result_pages(root: Path) -> dict[str, str]:
     """Returns the pages in Markdown, by their file names.
 
     Args:
-        root: Of the checkout.
+        root: Root folder of the checkout.
     """
     files = sorted((root / "benchmarks" / "results").glob("*.md"))
     pages = {path.name: path.read_text() for path in files}

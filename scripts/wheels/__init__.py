@@ -1,6 +1,6 @@
-"""What makes the wheels and the sdist, and checks them.
+"""The modules that build the wheels and the sdist, and check them.
 
 - ``contents``: the tag, the size and the files of a wheel.
-- ``machine_code``: the instructions and the libraries that its extension needs.
-- ``interpreters``: the Pythons of this machine, and environments of theirs.
+- ``machine_code``: the instructions and libraries that a wheel's extension needs.
+- ``interpreters``: this machine's Pythons, and virtual environments.
 """

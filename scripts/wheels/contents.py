@@ -1,4 +1,4 @@
-"""Checks of a wheel by its name and its list of files, and of an sdist."""
+"""Checks of a wheel's name and list of files, and of an sdist."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__ = ["MAX_WHEEL_BYTES", "package_files", "sdist_problems", "wheel_problems
 MAX_WHEEL_BYTES = 8_000_000
 
 PACKAGE = "tengen/"
-# The interface of the interpreter, and what the extension of such a wheel is called.
+# File name of the extension, by Python tag and ABI tag of the wheel.
 EXTENSIONS = {
     ("cp311", "cp311"): r"_core\.cpython-311-[\w-]+\.so",
     ("cp312", "abi3"): r"_core\.abi3\.so",
 }
 PLATFORM = re.compile(r"manylinux_2_\d+_(x86_64|aarch64)")
-# Beside what is in the source, by which the list is checked whole: a source that lost
-# one of these would agree with its wheel.
+# Files that a wheel must contain even if the source lacks them. Comparing the wheel
+# with the source alone would miss a file that both lack.
 NEEDED = (
     "tengen/py.typed",
     "tengen/bundled/players/connect4/weights.safetensors",
@@ -33,7 +33,7 @@ NEEDED = (
     "tengen/tests/test_installed.py",
 )
 BUILT = "tengen/_core.pyi"
-# Of an sdist: what the core is built from, and what the package's page is.
+# Files of an sdist from which the core and the package's page are built.
 SOURCES = (
     "CMakeLists.txt",
     "LICENSE",
@@ -49,7 +49,7 @@ LEFT_OVER = re.compile(
 
 
 def package_files(sdist: Path) -> frozenset[str]:
-    """Returns the files of the package in an sdist, as a wheel of it names them."""
+    """Returns an sdist's package files, with their paths in a wheel."""
     return frozenset(
         name.removeprefix("src/")
         for name in _sdist_names(sdist)
@@ -60,12 +60,12 @@ def package_files(sdist: Path) -> frozenset[str]:
 def wheel_problems(
     wheel: Path, expected: Collection[str], max_bytes: int = MAX_WHEEL_BYTES
 ) -> list[str]:
-    """Returns what is wrong with a wheel, a line each.
+    """Returns the problems of a wheel, one line per problem.
 
     Args:
         wheel: The file.
-        expected: The files of the package in the source, as ``package_files``.
-        max_bytes: What the file may be large.
+        expected: The source's package files, from ``package_files``.
+        max_bytes: Maximum size of the file.
     """
     found = []
     num_bytes = wheel.stat().st_size
@@ -99,7 +99,7 @@ def wheel_problems(
 
 
 def sdist_problems(sdist: Path) -> list[str]:
-    """Returns what is wrong with an sdist, a line each."""
+    """Returns the problems of an sdist, one line per problem."""
     names = _sdist_names(sdist)
     wanted = {*SOURCES, *(f"src/{name}" for name in NEEDED)}
     found = [f"file ({name}) is missing" for name in sorted(wanted - names)]
@@ -112,7 +112,7 @@ def sdist_problems(sdist: Path) -> list[str]:
 
 
 def _sdist_names(sdist: Path) -> set[str]:
-    """Returns the files of an sdist, without its one folder."""
+    """Returns an sdist's files, without its top folder."""
     with tarfile.open(sdist) as archive:
         return {
             one.name.partition("/")[2] for one in archive.getmembers() if one.isfile()

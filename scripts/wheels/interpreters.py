@@ -1,4 +1,4 @@
-"""The Pythons of this machine that a wheel is for, and environments of theirs."""
+"""This machine's Pythons that can use a wheel, and virtual environments."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 __all__ = ["MINORS", "Interpreter", "find_interpreters", "make_environment"]
 
 MINORS = (11, 12, 13, 14)
-"""Those of Python 3 that wheels are for; the stable ABI is that of 12."""
+"""Minor versions of Python 3 that wheels support; the stable ABI is that of 3.12."""
 
 _ASK = (
     "import json, os, sys, sysconfig, venv, ensurepip;"
@@ -23,24 +23,24 @@ _ASK = (
 
 @dataclass(frozen=True)
 class Interpreter:
-    """One Python."""
+    """A Python installation."""
 
     minor: int
-    """The 11 of Python 3.11."""
+    """Minor version, such as 11 for Python 3.11."""
     path: Path
-    """Its program."""
+    """Path of the executable."""
     has_headers: bool
-    """Whether an extension can be built for it."""
+    """Whether an extension can be built for this Python."""
 
 
 def find_interpreters(
     words: Iterable[str] = (), minors: Iterable[int] = MINORS
 ) -> dict[int, Interpreter]:
-    """Returns a Python by its minor version, those that are named before others.
+    """Returns one Python per minor version; those in ``words`` come first.
 
     Args:
-        words: Programs, or folders that have bin/python below them.
-        minors: Which are looked for.
+        words: Executables, or folders that contain bin/python below them.
+        minors: Minor versions to look for.
     """
     programs = [
         str(path)
@@ -63,12 +63,12 @@ def find_interpreters(
 def make_environment(
     interpreter: Interpreter, folder: Path, packages: Sequence[str]
 ) -> Path:
-    """Makes an environment with packages in it and returns its Python; blocks.
+    """Creates an environment with packages and returns its Python; blocks.
 
-    One that cannot be finished leaves nothing, so that who finds it can use it.
+    A failure leaves no environment, so an existing environment is complete.
 
     Raises:
-        CalledProcessError: Python or pip refuses; both say why.
+        CalledProcessError: Python or pip failed; both print the reason.
     """
     shutil.rmtree(folder, ignore_errors=True)
     python = folder / "bin" / "python"
@@ -83,11 +83,11 @@ def make_environment(
 
 
 def _ask(program: str) -> Interpreter | None:
-    """Returns what a program is, or None where it is no Python 3 with venv."""
+    """Returns a program's version and paths, or None if it is no Python 3 with venv."""
     if shutil.which(program) is None:
         return None
     done = subprocess.run([program, "-c", _ASK], capture_output=True, text=True)
-    if done.returncode:  # such as a stand-in for a version that is not chosen
+    if done.returncode:  # such as a pyenv shim of a version that is not selected
         return None
     (major, minor), path, has_headers = json.loads(done.stdout)
     return Interpreter(minor, Path(path), has_headers) if major == 3 else None

@@ -1,7 +1,7 @@
-"""Checks of an extension by what binutils show: its instructions and its libraries.
+"""Checks an extension's instructions and libraries with binutils.
 
-A wheel runs on every x86-64-v2 processor. Only the vector kernels, which are chosen
-when the module loads, may use more.
+A wheel runs on every x86-64-v2 processor. Only the vector kernels, which are selected
+at run time, may use newer instructions.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from pathlib import Path
 
 __all__ = ["glibc_needed", "instruction_problems", "library_problems"]
 
-# As the compiler writes the namespaces of core/simd's kernels into names.
+# The mangled namespaces of core/simd's kernels.
 KERNELS = re.compile(r"6tengen4simd(4avx2|6avx512)")
-# What comes with every Linux, and manylinux counts on.
+# Libraries of every Linux system, on which manylinux relies.
 SYSTEM_LIBRARIES = {
     "ld-linux-x86-64.so.2",
     "libc.so.6",
@@ -24,8 +24,8 @@ SYSTEM_LIBRARIES = {
     "libpthread.so.0",
 }
 FUNCTION = re.compile(r"^[0-9a-f]+ <(.+)>:$")
-# Of an instruction, with its address before it: VEX and EVEX have names with a v, but
-# for those of BMI, which have a list; verr and verw are old.
+# A disassembled instruction above x86-64-v2: VEX and EVEX names begin with v (except
+# the older verr and verw); BMI instructions are listed.
 ADVANCED = re.compile(
     r"^\s+[0-9a-f]+:\s+(?:[{]\w+[}] )?"
     r"(v(?!err\b|erw\b)\w+|andn|bextr|blsi|blsr|blsmsk|bzhi|mulx|pdep|pext|rorx|sarx"
@@ -35,10 +35,10 @@ MOST_SHOWN = 5
 
 
 def instruction_problems(extension: Path) -> list[str]:
-    """Returns the functions outside the kernels that need more than x86-64-v2.
+    """Returns functions outside the kernels with instructions above x86-64-v2.
 
     Args:
-        extension: A shared library that has its symbols still.
+        extension: A shared library with symbols.
     """
     lines = _shown("objdump", "-d", "--no-show-raw-insn", str(extension))
     found = functions_above_baseline(lines)
@@ -57,10 +57,10 @@ def instruction_problems(extension: Path) -> list[str]:
 
 
 def functions_above_baseline(lines: Iterable[str]) -> dict[str, str]:
-    """Returns the functions of a disassembly with a newer instruction, and the first.
+    """Returns functions with newer instructions, and each one's first instruction.
 
     Args:
-        lines: As ``objdump -d --no-show-raw-insn`` prints them.
+        lines: Output of ``objdump -d --no-show-raw-insn``.
     """
     found: dict[str, str] = {}
     function = "?"
@@ -73,7 +73,7 @@ def functions_above_baseline(lines: Iterable[str]) -> dict[str, str]:
 
 
 def library_problems(extension: Path) -> list[str]:
-    """Returns the libraries that an extension needs and a system may lack."""
+    """Returns the required libraries that a system may lack."""
     lines = _shown("readelf", "-d", str(extension))
     needed = re.findall(r"\(NEEDED\).*\[(.+)\]", "\n".join(lines))
     return [
@@ -83,7 +83,7 @@ def library_problems(extension: Path) -> list[str]:
 
 
 def glibc_needed(extension: Path) -> dict[str, str]:
-    """Returns the symbols that ask for the newest C library, and its version of each.
+    """Returns the symbols that need the newest glibc, with their versions.
 
     Args:
         extension: A shared library.
@@ -101,7 +101,7 @@ def _version(text: str) -> tuple[int, ...]:
 
 
 def _shown(*command: str) -> Iterator[str]:
-    """Yields the lines that a program prints; it may be too much to hold."""
+    """Yields a program's output lines, which may be too many to hold in memory."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
         for line in child.stdout:

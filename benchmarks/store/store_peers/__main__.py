@@ -1,14 +1,14 @@
-"""Other stores beside tengen's, on the same work, in one run.
+"""Compares tengen's store with other stores on the same workloads.
 
     python benchmarks/store/store_peers setup --dir DIR --python python3.11
     python benchmarks/store/store_peers run --dir DIR --out rows.jsonl
     python benchmarks/store/store_peers learn --dir DIR --out learn.jsonl
     python benchmarks/store/store_peers table rows.jsonl
 
-``setup`` makes an environment a peer, apart from tengen's. ``run`` measures sampling
-and inserting, ``learn`` the steps of a learner that a store feeds; each store in a
-process of its own, one after another, and that several times. ``table`` prints the
-medians. A figure counts the CPU seconds of the client and of all that the store runs.
+``setup`` creates a virtual environment per peer, separate from tengen's. ``run``
+measures sampling and inserting, ``learn`` the steps of a learner fed by a store. Each
+store has its own process; the stores run in turn, several times. ``table`` prints the
+medians. Results count the CPU-seconds of the client and of all processes of the store.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def learn(args: argparse.Namespace) -> None:
 def child(
     directory: Path, environment: str, words: list[str]
 ) -> Iterator[dict[str, Any]]:
-    """Yields the rows of a child, or one that says why there are none."""
+    """Yields a child's result rows, or one row with the reason for a failure."""
     python = python_of(directory, environment)
     if python is None:
         yield {"error": "not installed"}

@@ -1,7 +1,7 @@
-"""One store on one workload, in a process and an environment of its own.
+"""Measures one store on one workload, in its own process and environment.
 
-Prints a line of JSON a figure: sampling, inserting, and what copying as many bytes by
-numpy costs in the same process.
+Prints one line of JSON per result: sampling, inserting, and the cost of copying the
+same number of bytes with numpy in this process.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from measure import measure
 from peer import Drawn, Peer
 from workloads import WORKLOADS, Workload
 
-# So that the table is full and its memory was used before.
+# Fills the table beyond its capacity, so that removal starts and its memory is in use.
 _FILL = 1.25
 _BLOCK_BYTES = 8 << 20
 
@@ -78,7 +78,7 @@ def inserts(
 
 
 def copies(workload: Workload, cpu_seconds: float) -> dict[str, float]:
-    """Copies random items of an array of the table's size into one batch."""
+    """Measures numpy's copy of random items of a table-sized array to one batch."""
     size, count = workload.batch_size, workload.num_items
     source = np.ones((count, workload.item_bytes), np.uint8)
     batch = np.empty((size, workload.item_bytes), np.uint8)

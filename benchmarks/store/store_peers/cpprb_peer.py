@@ -1,8 +1,8 @@
-"""cpprb: its prioritized buffer in one process, and the one that processes share.
+"""cpprb: its prioritized buffer in one process, and its multiprocess variant.
 
-Used as its manual says: blocks by one ``add``, one ``sample`` and one
-``update_priorities`` a batch. `Shared` keeps data and trees in shared memory; the
-learner draws in its own process. A batch is a fresh array each time.
+Used as its manual advises: one ``add`` per block, and one ``sample`` and one
+``update_priorities`` per batch. `Shared` stores data and trees in shared memory, and
+the learner samples in its own process. Each batch is a new array.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["InProcess", "Shared"]
 
 
 class InProcess:
-    """``PrioritizedReplayBuffer``, or ``ReplayBuffer`` where draws are even."""
+    """``PrioritizedReplayBuffer``, or ``ReplayBuffer`` for uniform sampling."""
 
     _prioritized = cpprb.PrioritizedReplayBuffer
     _uniform = cpprb.ReplayBuffer
@@ -60,7 +60,7 @@ class InProcess:
 
 
 class Shared(InProcess):
-    """``MPPrioritizedReplayBuffer``: any process adds, one learner draws."""
+    """``MPPrioritizedReplayBuffer``: any process can add, one learner samples."""
 
     _prioritized = cpprb.MPPrioritizedReplayBuffer
     _uniform = cpprb.MPReplayBuffer

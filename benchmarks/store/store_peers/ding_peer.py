@@ -1,8 +1,8 @@
 """DI-engine: its buffer, with its middleware for priorities, in one process.
 
-A batch is a list of items; it is stacked into arrays, as the framework's own collate
-does. Its actors send whole batches to the buffer's process by a message queue, which
-is left out here and can only add to this.
+A batch is a list of items, which is stacked into arrays like the framework's own
+collate function does. DI-engine's actors send batches to the buffer's process through a
+message queue, which is omitted here and would only add to the cost.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["InProcess"]
 
 
 class InProcess:
-    """``DequeBuffer``, with ``PriorityExperienceReplay`` where it is asked for."""
+    """``DequeBuffer``, with ``PriorityExperienceReplay`` if prioritized."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -31,7 +31,7 @@ class InProcess:
                     IS_weight=True,
                     priority_power_factor=PRIORITY_EXPONENT,
                     IS_weight_power_factor=IMPORTANCE_EXPONENT,
-                    # Of the schedule that raises the last; far from its end.
+                    # A large value keeps the exponent near the start of its schedule.
                     IS_weight_anneal_train_iter=int(1e9),
                 )
             )

@@ -1,4 +1,4 @@
-"""The environments that the peers run in, each its own, and none of tengen's."""
+"""The virtual environments of the peers, one per peer and separate from tengen's."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from pathlib import Path
 
 __all__ = ["ENVIRONMENTS", "FEEDS", "STORES", "Environment", "python_of", "setup"]
 
-# tengen's own store is measured by whatever runs this.
+# tengen's own store is measured with the Python that runs this script.
 OWN = "tengen"
 
 
 @dataclass(frozen=True)
 class Environment:
-    """What is installed together.
+    """Packages that are installed together.
 
     Attributes:
-        packages: As pip takes them.
-        shown: The packages whose versions belong to a figure.
+        packages: Arguments of ``pip install``.
+        shown: Packages whose versions are reported with a result.
     """
 
     packages: tuple[str, ...]
@@ -28,7 +28,7 @@ class Environment:
 
 ENVIRONMENTS = {
     "reverb": Environment(
-        # Its wheels end at Python 3.11 and bind to one TensorFlow.
+        # dm-reverb's last wheels are for Python 3.11 and one TensorFlow version.
         ("dm-reverb[tensorflow]==0.14.0", "torch==2.13.0", "numpy<2"),
         ("dm-reverb", "tensorflow", "torch", "numpy"),
     ),
@@ -43,7 +43,7 @@ ENVIRONMENTS = {
         ("torchrl==0.14.1", "torch==2.15.0"), ("torchrl", "torch", "numpy")
     ),
 }
-# Name in the tables, environment, and module:class.
+# Each store's name in the tables, its environment and its module:class.
 STORES = {
     "tengen": (OWN, "tengen_peer:AcrossProcesses"),
     "Reverb": ("reverb", "reverb_peer:AcrossProcesses"),
@@ -55,12 +55,12 @@ STORES = {
     "TorchRL, one process": ("torchrl", "torchrl_peer:InProcess"),
     "DI-engine, one process": ("ding", "ding_peer:InProcess"),
 }
-# Those whose environments have torch.
+# The stores whose environments include torch.
 FEEDS = ("tengen", "Reverb", "DI-engine, one process", "TorchRL, one process")
 
 
 def python_of(directory: Path, environment: str) -> str | None:
-    """Returns an environment's Python; None: it was not made."""
+    """Returns an environment's Python; None if the environment does not exist."""
     if environment == OWN:
         return sys.executable
     path = directory / environment / "bin" / "python"
@@ -68,7 +68,7 @@ def python_of(directory: Path, environment: str) -> str | None:
 
 
 def versions_of(directory: Path, environment: str) -> str:
-    """Returns the packages of an environment that matter, with their versions."""
+    """Returns the versions of an environment's ``shown`` packages."""
     code = (
         "import sys; from importlib.metadata import version; "
         "print(', '.join(f'{name} {version(name)}' for name in sys.argv[1:]))"
@@ -79,7 +79,7 @@ def versions_of(directory: Path, environment: str) -> str:
 
 
 def setup(directory: Path, python: str) -> None:
-    """Makes every environment, and says of each that fails why."""
+    """Creates every environment, and prints the reason if one fails."""
     directory.mkdir(parents=True, exist_ok=True)
     for name, environment in ENVIRONMENTS.items():
         folder = directory / name

@@ -1,11 +1,11 @@
-"""DQN's learner on the CPU, fed by one store: its steps, and its waits for data.
+"""A DQN learner on the CPU, fed by one store: its steps, and its waits for data.
 
-The network of Mnih et al. 2015 over stacks of four frames of 84 x 84, batches of 32,
-the double-Q loss of n-step returns weighted for draws by priority, and the errors sent
-back as priorities. The learner is the same for every store: it sees a `Peer`, and is on
-one thread of torch, so that a core is left to the store's process. ``--accelerator-ms``
-sleeps instead of learning, as one does whose network is on another device, and so shows
-what a store gives to a learner that is fast. Prints a line of JSON.
+The network of Mnih et al. 2015 on stacks of four frames of 84 x 84, batches of 32, the
+double-Q loss of n-step returns with importance weights, and TD errors sent back as
+priorities. The learner is the same for every store: it uses a `Peer`, and one thread of
+torch, which leaves a core to the store's process. ``--accelerator-ms`` sleeps instead
+of learning, like a learner whose network runs on another device, and so measures a
+store's throughput for a fast learner. Prints one line of JSON.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _TABLE = Table(
         "next_observation": ("uint8", _FRAMES),
         "action": ("int64", ()),
         "reward": ("float32", ()),
-        # Of the value at the end: gamma ** n, 0 where the episode ended.
+        # Discount of the bootstrap value: gamma ** n, 0 if the episode ended.
         "discount": ("float32", ()),
     },
     num_items=20_000,
@@ -70,7 +70,7 @@ def main() -> None:
 
 
 def learn(peer: Peer, learner_step: Step, num_steps: int) -> dict[str, Any]:
-    """Makes learner steps, and says where their time went."""
+    """Runs learner steps, and returns how their time was spent."""
     draw_s = update_s = 0.0
     for step in range(_WARM_STEPS + num_steps):
         if step == _WARM_STEPS:
@@ -105,9 +105,9 @@ class Learner:
         self._num_steps = 0
 
     def step(self, columns: Any, weights: Any) -> NDArray[np.float64]:
-        """Makes one step, and returns the size of each error."""
+        """Runs one learner step, and returns the absolute TD errors."""
         batch = {name: torch.as_tensor(columns[name]) for name in _TABLE.columns}
-        # Numbers are [B] or [B, 1], as stores like it.
+        # Stores return scalar columns as [B] or [B, 1].
         reward, discount, action = (
             batch[name].reshape(-1, 1) for name in ("reward", "discount", "action")
         )
@@ -131,7 +131,7 @@ class Learner:
 
 
 def sleeper(seconds: float) -> Step:
-    """Returns a step that is made elsewhere."""
+    """Returns a step that sleeps, in place of work on an accelerator."""
     rows = cycle(np.random.default_rng(0).random((64, _TABLE.batch_size)))
 
     def step(columns: Any, weights: Any) -> NDArray[np.float64]:
@@ -142,7 +142,7 @@ def sleeper(seconds: float) -> Step:
 
 
 def transitions(seed: int) -> dict[str, NDArray[Any]]:
-    """Returns made-up transitions: flat grounds with some blocks that move."""
+    """Returns synthetic transitions: uniform backgrounds with a few moving blocks."""
     rng = np.random.default_rng(seed)
     shape = (_BLOCK, *_FRAMES)
     columns: dict[str, NDArray[Any]] = {}

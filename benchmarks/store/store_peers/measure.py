@@ -1,4 +1,4 @@
-"""What a step costs: CPU seconds of this process and of all that it started."""
+"""Measures the CPU-seconds of a step, in this process and its descendants."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _LOOK_S = 0.25
 
 
 def tree_cpu_seconds() -> float:
-    """Returns the CPU seconds of this process and its descendants, all threads.
+    """Returns the CPU-seconds of this process and its descendants, all threads.
 
-    Of descendants that ended it counts those whose parent waited for them.
+    Ended descendants count if their parent waited for them.
     """
     ticks: dict[int, int] = {}
     children = defaultdict(list)
@@ -27,8 +27,8 @@ def tree_cpu_seconds() -> float:
         try:
             line = (folder / "stat").read_text()
         except OSError:
-            continue  # It ended meanwhile.
-        # From the state on; the name before it may have spaces.
+            continue  # The process has ended.
+        # Splits after the name, which may contain spaces.
         fields = line.rpartition(")")[2].split()
         process = int(folder.name)
         children[int(fields[1])].append(process)
@@ -48,14 +48,14 @@ def measure(
     cpu_seconds: float,
     finish: Callable[[], object] = lambda: None,
 ) -> dict[str, float]:
-    """Repeats a step, and returns items, seconds and CPU seconds.
+    """Repeats a step, and returns items, seconds and CPU-seconds.
 
     Args:
-        step: What is measured.
-        num_items: Items that it moves.
-        cpu_seconds: Of the measurement, after half as much to warm up; on a machine
-            that others use, seconds would be of no known worth.
-        finish: Waits until all that was measured has taken effect; measured too.
+        step: The step to measure.
+        num_items: Items that one step processes.
+        cpu_seconds: Length of the measurement, after half as long a warm-up; CPU time,
+            because other users of the machine distort wall-clock time.
+        finish: Waits until all steps have taken effect; included in the measurement.
     """
     _repeat(step, cpu_seconds / 2)
     start, start_cpu = time.perf_counter(), tree_cpu_seconds()
@@ -69,7 +69,7 @@ def measure(
 
 
 def _repeat(step: Callable[[], object], cpu_seconds: float) -> int:
-    """Repeats until so much CPU was used, looked at now and then; returns how often."""
+    """Repeats until ``cpu_seconds`` are used; returns the number of repetitions."""
     count = 0
     end_cpu = tree_cpu_seconds() + cpu_seconds
     while tree_cpu_seconds() < end_cpu:

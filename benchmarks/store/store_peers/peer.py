@@ -1,4 +1,4 @@
-"""What a store is to the measurement."""
+"""The interface that a store implements for the measurement."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Columns = Mapping[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class Table:
-    """What a store is to hold.
+    """The contents of a store.
 
     Attributes:
         columns: The dtype and shape of each array of an item.
-        num_items: That it holds when it is full; the oldest leaves.
-        batch_size: Items a sample.
-        is_prioritized: Drawn by ``priority ** PRIORITY_EXPONENT``, else evenly.
+        num_items: Capacity; the oldest item is removed from a full table.
+        batch_size: Items per sample.
+        is_prioritized: Sampled by ``priority ** PRIORITY_EXPONENT``, else uniformly.
     """
 
     columns: Mapping[str, tuple[str, tuple[int, ...]]]
@@ -35,7 +35,7 @@ class Table:
 
     @property
     def item_bytes(self) -> int:
-        """Bytes of an item."""
+        """Bytes per item."""
         return sum(
             np.dtype(dtype).itemsize * int(np.prod(shape, dtype=np.int64))
             for dtype, shape in self.columns.values()
@@ -49,12 +49,12 @@ class Table:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A batch.
+    """A sampled batch.
 
     Attributes:
-        columns: ``[batch_size, ...]`` each, gathered.
-        weights: ``[batch_size]``, what corrects the loss for draws by priority, by
-            ``IMPORTANCE_EXPONENT``, the greatest 1; None where draws are even.
+        columns: Arrays of shape ``[batch_size, ...]``, gathered from the items.
+        weights: ``[batch_size]``, importance weights with ``IMPORTANCE_EXPONENT``,
+            scaled to a maximum of 1; None if sampling is uniform.
         update: Sends new priorities back, ``[batch_size] float64``, or None.
     """
 
@@ -64,10 +64,10 @@ class Drawn:
 
 
 class Peer(Protocol):
-    """A store with one table, used as its makers advise; made from a `Table`."""
+    """A store with one table, used as its authors advise; created from a `Table`."""
 
     def insert(self, columns: Columns) -> None:
-        """Adds items, ``[N, ...]`` each."""
+        """Adds N items, given as arrays of shape ``[N, ...]``."""
         ...
 
     def flush(self) -> None:
@@ -75,7 +75,7 @@ class Peer(Protocol):
         ...
 
     def sample(self) -> Drawn:
-        """Draws a batch."""
+        """Samples a batch."""
         ...
 
     def close(self) -> None:

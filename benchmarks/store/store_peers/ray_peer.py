@@ -1,10 +1,9 @@
-"""Ray: its object store, and a replay actor over it.
+"""Ray: its object store, and a replay actor on top of it.
 
-Ray draws nothing itself. `Objects` puts each item into the object store; the learner
-draws by cpprb's trees over the references, and stacks what it gets. `ReplayActor` is
-the usual pattern, one actor that holds the buffer (cpprb's here, of C++) and answers
-with whole batches, which come back through the object store without another copy; some
-calls are kept in flight.
+Ray has no sampler. `Objects` puts each item into the object store; the learner samples
+references with cpprb's trees, and stacks the items. `ReplayActor` is the usual pattern:
+one actor holds the buffer (here cpprb's, in C++) and returns complete batches, which
+come back through the object store without another copy; a few calls are kept in flight.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _ADDS_IN_FLIGHT = 64
 
 
 class Objects:
-    """An object an item; drawn by the learner."""
+    """One Ray object per item; the learner samples."""
 
     def __init__(self, table: Table) -> None:
         _start(table)
@@ -62,7 +61,7 @@ class Objects:
 
 
 class ReplayActor:
-    """An actor that holds a buffer."""
+    """A Ray actor that holds a buffer."""
 
     def __init__(self, table: Table) -> None:
         _start(table)

@@ -1,9 +1,9 @@
-"""Reverb: a server in a process of its own, a trajectory writer, a data set.
+"""Reverb: a server in its own process, a trajectory writer and a data set.
 
-Used as its manual says is fast: ``TrajectoryWriter`` flushed so that some items stay in
-flight, ``TrajectoryDataset`` with its own choice of workers and with samples in flight
-for two batches, batched and prefetched by ``tf.data``, and one ``mutate_priorities`` a
-batch. The server compresses always.
+Configured for speed as its manual advises: ``TrajectoryWriter`` flushed so that some
+items stay in flight; ``TrajectoryDataset`` with its default number of workers and
+samples for two batches in flight, batched and prefetched by ``tf.data``; and one
+``mutate_priorities`` per batch. The server always compresses.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ITEMS_IN_FLIGHT = 64
 
 
 class AcrossProcesses:
-    """The server in a process of its own; writer and data set are its clients."""
+    """The server in its own process; writer and data set are its clients."""
 
     def __init__(self, table: Table) -> None:
         import reverb

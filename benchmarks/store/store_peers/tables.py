@@ -1,4 +1,4 @@
-"""The medians of what was measured, as tables of Markdown."""
+"""The medians of the measurements, as Markdown tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["print_tables"]
 
 
 def print_tables(path: Path) -> None:
-    """Prints what a file of rows has: items a CPU second, and learners."""
+    """Prints the results in a file: items per CPU-second, and learner steps."""
     rates: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(dict)
     learners: dict[tuple[str, float], list[dict[str, Any]]] = defaultdict(list)
     for line in path.read_text().splitlines():
@@ -32,7 +32,7 @@ def print_tables(path: Path) -> None:
 
 
 def print_rates(rates: dict[tuple[str, str], dict[str, list[float]]]) -> None:
-    """A line a store: the median of each figure, with its least and greatest."""
+    """Prints a line per store: each result's median, minimum and maximum."""
     stores = list(dict.fromkeys(store for one in rates.values() for store in one))
     for kind in ("sample", "insert"):
         figures = [figure for figure in rates if figure[1].startswith(kind)]
@@ -40,7 +40,7 @@ def print_rates(rates: dict[tuple[str, str], dict[str, list[float]]]) -> None:
         print(f"| store | {' | '.join(names)} |")
         print("|---" * (len(names) + 1) + "|")
         if kind == "sample":
-            # What numpy copies, over all children.
+            # numpy's copy rate, over all child processes.
             every = [rates[workload, "copy"].values() for workload, _ in figures]
             copies = [
                 spread([rate for one in child for rate in one]) for child in every
@@ -53,7 +53,7 @@ def print_rates(rates: dict[tuple[str, str], dict[str, list[float]]]) -> None:
 
 
 def print_learners(learners: dict[tuple[str, float], list[dict[str, Any]]]) -> None:
-    """A line a store: steps a second, and the share of time that data took."""
+    """Prints a line per store: steps per second, and the share of time waiting."""
     print("| fed from | learner | steps/s | waits | sends priorities | CPU-s a step |")
     print("|---" * 6 + "|")
     for (store, accelerator_ms), rows in learners.items():

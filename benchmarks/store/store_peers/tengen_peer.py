@@ -1,4 +1,4 @@
-"""tengen's own store: between processes, or in one."""
+"""tengen's own store: across processes, or in one process."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class InProcess:
 
 
 class AcrossProcesses(InProcess):
-    """The store in a process of its own; writer and sampler are its clients."""
+    """The store in its own process; writer and sampler are its clients."""
 
     def __init__(self, table: Table) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="store-peers-", dir="/dev/shm"))
@@ -84,7 +84,7 @@ def _config(table: Table, directory: str | None = None) -> StoreConfig:
         else Selector(),
         max_items=table.num_items,
     )
-    # A quarter more, for chunks that are being filled and batches on loan.
+    # A quarter more, for unfinished chunks and batches on loan.
     memory_bytes = table.num_bytes * 5 // 4 + (64 << 20)
     return StoreConfig.of([one], memory_bytes=memory_bytes, directory=directory)
 

@@ -1,7 +1,8 @@
-"""TorchRL: its buffer of tensors, in one process.
+"""TorchRL: its tensor buffer, in one process.
 
-Contiguous storage made at once (``LazyTensorStorage``), the C++ trees of
-``PrioritizedSampler``, blocks by ``extend``. A batch is a fresh tensor each time.
+Storage is allocated contiguously up front (``LazyTensorStorage``), sampling uses the
+C++ trees of ``PrioritizedSampler``, and ``extend`` adds blocks. Each batch is a new
+tensor.
 """
 
 from __future__ import annotations

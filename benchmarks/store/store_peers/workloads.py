@@ -1,4 +1,4 @@
-"""What every store is measured with: items of bytes, and what a learner asks."""
+"""The workloads of the measurement: item sizes and batches."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _MB = 1024 * _KB
 
 @dataclass(frozen=True)
 class Workload:
-    """Items of one size, some hundred megabytes of them, and batches of them.
+    """Items of one size, some hundred megabytes in total, and the batches sampled.
 
     Attributes:
-        item_bytes: Of each.
-        num_items: That the table holds when it is full.
-        batch_size: Items a sample.
+        item_bytes: Bytes per item.
+        num_items: Capacity of the table.
+        batch_size: Items per sample.
         is_prioritized: Whether a batch's priorities are sent back.
-        insert_sizes: Items that the writer has at hand at once, a figure each.
+        insert_sizes: Items per call of the writer; one result for each size.
     """
 
     item_bytes: int
@@ -34,15 +34,15 @@ class Workload:
 
     @property
     def table(self) -> Table:
-        """What the store is to hold."""
+        """Returns the table that a store creates."""
         columns = {"data": ("uint8", (self.item_bytes,))}
         return Table(columns, self.num_items, self.batch_size, self.is_prioritized)
 
     def items(self, count: int) -> NDArray[np.uint8]:
-        """Returns ``[count, item_bytes] uint8`` of noise, the same in every store.
+        """Returns ``[count, item_bytes] uint8`` of noise, the same for every store.
 
-        Noise, so that a store that always compresses has nothing to gain, and nothing
-        to lose but the attempt.
+        Noise does not compress, so a store that always compresses gains nothing, and
+        loses only the time of the attempt.
         """
         rng = np.random.default_rng(0)
         return rng.integers(0, 256, (count, self.item_bytes), np.uint8)

@@ -1,4 +1,4 @@
-"""Networks whose answers are known, items made by hand, and an environment that counts.
+"""Networks with known outputs, handmade items, and an environment that counts steps.
 
 Legend: T time, B items, A actions, S states.
 """
@@ -26,13 +26,13 @@ from tests.unit.losses.episodes import Rows
 Tensors = dict[str, Tensor]
 
 ONE_CHOICE = ActionSpec(num_choices=(3,))
-"""One choice among three."""
+"""A single action with three choices."""
 
 
 class TableNet(Net):
-    """Answers from tables: row i where the observation is the number i.
+    """A network whose outputs are rows of tables: row i for the observation i.
 
-    Each row is a parameter, so a gradient tells which observations were learned from.
+    Each row is a parameter, so its gradient shows which observations were learned from.
     """
 
     def __init__(self, **tables: object) -> None:
@@ -50,13 +50,13 @@ class TableNet(Net):
 
 
 class LeakyNet(Net):
-    """A network with memory: state = leak * state + seen[i], q = state + table[i].
+    """A recurrent network: state = leak * state + seen[i], q = state + table[i].
 
     With leak 1 and seen 1 the state counts the observations of an episode.
 
     Attributes:
-        unrolls: The state that each call of ``unroll`` was given, whether it had
-            gradients, and the observations.
+        unrolls: For each call of ``unroll``: the initial state, whether gradients were
+            enabled, and the first observations.
     """
 
     def __init__(self, leak: float, seen: object, q: object) -> None:
@@ -95,13 +95,13 @@ class LeakyNet(Net):
 def items_of(
     rows: Rows, *, num_actions: int = 3, seed: int = 0
 ) -> tuple[dict[str, Tensor], NDArray[np.int64]]:
-    """Returns items ``[B, T + 1]`` of made-up rows; no two have the same observation.
+    """Returns items ``[B, T + 1]`` of random rows; no two have the same observation.
 
-    The rows that reset have rewards and actions too, which must not matter.
+    Reset rows also have rewards and actions, which must not affect results.
 
     Returns:
-        The columns as a batch has them, and the observations ``[T + 1, B]``: the number
-        of a row's state.
+        The columns of a batch, and the observations ``[T + 1, B]``, which are the
+        numbers of the rows' states.
     """
     rng = np.random.default_rng(seed)
     shape = rows.is_reset.shape
@@ -125,7 +125,7 @@ def items_of(
 
 
 def item(**columns: Sequence[float]) -> dict[str, Tensor]:
-    """Returns one item ``[1, T]`` of columns as they are written; others are zero."""
+    """Returns one item ``[1, T]`` with the given columns; other columns are zero."""
     length = len(next(iter(columns.values())))
     dtypes = {"observation": torch.int64, "action": torch.int64}
     flags = ("terminated", "truncated", "is_reset")
@@ -141,7 +141,7 @@ def item(**columns: Sequence[float]) -> dict[str, Tensor]:
 
 
 class NetRunner:
-    """Answers of a network in this process."""
+    """A runner that evaluates a network in this process."""
 
     def __init__(self, net: Net, port: EnvironmentPort) -> None:
         self._net, self._port = net, port
@@ -159,10 +159,10 @@ class NetRunner:
 
 
 class CountingEnv:
-    """N copies whose observation is how many steps their episode has lasted.
+    """N copies that observe the number of steps so far in their episode.
 
     Episode e of copy i lasts ``lengths[(e + i) % len(lengths)]`` steps; it terminates
-    where that sum is even and is truncated where it is odd. A step gives 1.
+    if e + i is even and is truncated if e + i is odd. Each step's reward is 1.
     """
 
     def __init__(self, num_envs: int, lengths: Sequence[int]) -> None:
@@ -211,7 +211,7 @@ def table_of(
     batch_size: int = 3_000,
     **options: Any,
 ) -> StepTable:
-    """Returns an agent's table of the steps of counting environments; a queue."""
+    """Returns an agent's table for the steps of counting environments; a queue."""
     columns = agent.columns(CountingEnv(1, [1]).spec)
     return StepTable(
         folder / "steps",
@@ -228,7 +228,7 @@ def table_of(
 def port_of(
     agent: EnvironmentAgent, net: Net, env: CountingEnv, steps: StepTable | StepClient
 ) -> EnvironmentPort:
-    """Returns a port through which an agent's steps in copies go into a table."""
+    """Returns a port that writes an agent's steps in vectorized copies to a table."""
     first = agent.first_priorities(env.spec.actions)
     return EnvironmentPort(
         env,

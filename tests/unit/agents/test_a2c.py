@@ -1,4 +1,4 @@
-"""A2C's update against a worked unroll, and against V-trace's on policy."""
+"""A2C's update against a worked unroll, and against V-trace's update on policy."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ LIVE = (0, 1, 3)
 
 
 def test_the_loss_of_a_worked_unroll_of_two_episodes() -> None:
-    # Discount 1/2. Row 1 terminates: its return is its reward, 3. Row 0: 1 + 3/2. Row 3
-    # is cut: 1 + 16/2. Rows 2 and 4 reset.
+    # Discount 1/2. Row 1 terminates, so its return is its reward, 3. Row 0: 1 + 3/2.
+    # Row 3 is truncated: 1 + 16/2. Rows 2 and 4 are resets.
     agent = A2c(discount=0.5, baseline_cost=0.25, entropy_cost=0.1)
     update = A2cUpdate(agent, CHOICE)
     net = doubling_net()
@@ -42,7 +42,7 @@ def test_the_loss_of_a_worked_unroll_of_two_episodes() -> None:
     assert policy is not None
     reached = policy.abs().sum(1).numpy() > 0
     np.testing.assert_array_equal(reached.nonzero()[0], LIVE)
-    # Actions that were better than expected become likelier: a step is downhill.
+    # The advantages are positive, so gradient descent raises these actions' logits.
     assert bool((policy[torch.tensor(LIVE), 1] < 0).all())
 
 

@@ -1,4 +1,4 @@
-"""From acting to an agent's update: the items that arrive, and their stored states."""
+"""From acting to an agent's update: the items written, and their stored states."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.unit.agents.agent_fakes import (
 )
 
 NUM_ENVS = 3
-# Of episodes, some shorter than an item and some longer.
+# Episode lengths, some shorter and some longer than an item.
 LENGTHS = (3, 11, 1, 6)
 NUM_STATES = max(LENGTHS) + 1
 
@@ -37,7 +37,7 @@ NUM_STATES = max(LENGTHS) + 1
 def items_of_turns(
     agent: EnvironmentAgent, net: Net, folder: Path, num_turns: int
 ) -> tuple[EnvironmentPort, dict[str, Any]]:
-    """Returns a port that acted for some turns, and the columns of all its items."""
+    """Returns a port after some turns of acting, and the columns of all its items."""
     table = table_of(agent, agent.layout(net.signature.state), folder, NUM_ENVS)
     env = CountingEnv(NUM_ENVS, LENGTHS)
     port = port_of(agent, net, env, table)
@@ -68,16 +68,16 @@ def test_the_memory_of_r2d2_is_the_one_that_acted(
         period=period,
         actor=EnvironmentActorConfig(num_envs=NUM_ENVS, turn_steps=40),
     )
-    # Its memory is the number of observations of the episode so far.
+    # The network's memory is the number of observations in the episode so far.
     net = LeakyNet(1.0, np.ones(NUM_STATES), np.eye(NUM_STATES, 3))
     port, columns = items_of_turns(agent, net, tmp_path, num_turns=4)
     assert port.stats.num_items > 20
     tensors = {name: torch.from_numpy(column) for name, column in columns.items()}
     first = tensors["observation"][:, 0]
-    # Before an episode's first observation, which is 0, the memory is 0, and so on.
+    # The observation counts from 0, so it equals the memory before the observation.
     assert torch.equal(tensors["state/memory"], first.float())
     assert len(first.unique()) > 3
-    # After the burn-in it is again as acting had it, across ends of episodes too.
+    # After the burn-in the memory equals that of acting, also across episode ends.
     net.unrolls.clear()
     update = R2d2Update(agent, net, ReplayConfig(sampler="uniform", max_items=1))
     update.loss(net, tensors)
@@ -97,12 +97,12 @@ def test_every_item_of_r2d2_begins_a_period_after_the_last(tmp_path: Path) -> No
     )
     net = LeakyNet(1.0, np.ones(NUM_STATES), np.eye(NUM_STATES, 3))
     port, _ = items_of_turns(agent, net, tmp_path, num_turns=2)
-    # 80 steps of each copy, and 11 steps an item.
+    # Each copy makes 80 steps, and an item has 11.
     assert port.stats.num_items == NUM_ENVS * ((80 - 11) // 5 + 1)
 
 
 class PolicyOfMemory(LeakyNet):
-    """A network with memory that answers an even policy and a value."""
+    """A recurrent network with a uniform policy and a value."""
 
     def __init__(self) -> None:
         super().__init__(1.0, np.ones(NUM_STATES), np.zeros((NUM_STATES, 3)))
@@ -135,7 +135,7 @@ def test_every_transition_is_in_one_unroll(
     assert observation.shape == (num_items, unroll_length + 1)
     is_reset = columns["is_reset"][:, :-1] != 0
     assert (~is_reset).sum() == port.stats.num_frames
-    # A step leads to the next number, or from the final one to 0.
+    # A step increments the observation; a reset sets it to 0.
     before, after = observation[:, :-1], observation[:, 1:]
     assert (after == np.where(is_reset, 0, before + 1)).all()
     if has_memory:
@@ -155,6 +155,6 @@ def test_items_of_dqn_begin_with_a_transition(tmp_path: Path) -> None:
     assert not is_reset[:, 0].any()
     reached = np.where(is_reset[:, :-1], 0, observation[:, :-1] + 1)
     assert (observation[:, 1:] == reached).all()
-    # Every transition has an item but those of the last 3 of 60 steps.
+    # Every transition starts an item except those in the last 3 of 60 steps.
     stats = port.stats
     assert stats.num_frames - 3 * NUM_ENVS <= stats.num_items < stats.num_frames

@@ -1,7 +1,7 @@
-"""The pages of ``docs/agents`` say what the code has: every setting and its default.
+"""The pages of ``docs/agents`` agree with the code: every setting and its default.
 
-A page's table of settings has a column a task: what ``tengen train TASK --agent KIND``
-sets there, or ``-`` where the task's network has no such setting.
+A page's table of settings has a column per task: the value that ``tengen train TASK
+--agent KIND`` sets, or ``-`` if the task's network has no such setting.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Row:
 
 @cache
 def settings_of(kind: str) -> dict[str, Row]:
-    """Returns a page's table, by the settings' names as ``--set`` takes them."""
+    """Returns a page's table, keyed by setting names as ``--set`` takes them."""
     lines = (PAGES / f"{kind}.md").read_text().splitlines()
     (start,) = (i for i, line in enumerate(lines) if line.startswith("| setting |"))
     _, *tasks, last = cells(lines[start])
@@ -92,13 +92,13 @@ def read(cell: str) -> Any:
 
 
 def told(part: Any, path: str, *, whole: bool) -> list[str]:
-    """Returns the settings of a part that a page must have.
+    """Returns the settings of ``part`` that a page must list.
 
     Args:
         part: A config.
-        path: Its name.
-        whole: Whether all must be there; else those that are not the part's own
-            defaults.
+        path: The config's name, a prefix of its settings.
+        whole: Whether all settings are listed, or only those that differ from the
+            defaults of ``part``'s class.
     """
     names = []
     for field in dataclasses.fields(part):

@@ -1,4 +1,4 @@
-"""The self-play loss of a worked batch."""
+"""The self-play loss of batches computed by hand."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tengen.agents.alphazero_loss import AlphaZeroLossConfig, AlphaZeroUpdate
 
 
 class _Fixed(torch.nn.Module):
-    """Answers what it was given, whatever the planes."""
+    """A network that returns fixed outputs for any planes."""
 
     def __init__(self, policy: torch.Tensor, value: torch.Tensor) -> None:
         super().__init__()
@@ -38,8 +38,8 @@ def test_loss_weighs_rows_and_divides_by_their_number() -> None:
     policy, value = math.log(4.0) / 2, 3 * math.log(3.0) / 2
     assert math.isclose(metrics["policy_loss"].item(), policy, rel_tol=1e-6)
     assert math.isclose(metrics["value_loss"].item(), value, rel_tol=1e-6)
-    # Of the row that counts the first action is taken for the best, and is; of three
-    # counts of results one is right.
+    # Only the first row has policy weight, and its best action is predicted. The value
+    # weights are 1 and 2, and only the outcome with weight 1 is predicted.
     assert metrics["policy_accuracy"].item() == 1.0
     assert metrics["value_accuracy"].item() == pytest.approx(1 / 3)
     assert math.isclose(loss.item(), policy + 0.5 * value, rel_tol=1e-6)
@@ -47,7 +47,7 @@ def test_loss_weighs_rows_and_divides_by_their_number() -> None:
 
 
 def test_the_losses_of_the_config_are_taken() -> None:
-    # Two actions of four are legal; the value is 0 and the games were won and lost.
+    # Two of four actions are legal; the value is 0; one game was won, the other lost.
     net = _Fixed(torch.zeros(2, 4), torch.tensor([[0.0, -128.0, 0.0]] * 2))
     columns = {
         "planes": torch.zeros(2, 1, 2, 2),

@@ -1,4 +1,4 @@
-"""The auxiliary losses as parts of the loss of self-play."""
+"""The auxiliary losses within the self-play loss."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_the_loss_is_the_weighted_sum_of_its_parts(asks_for_lead: bool) -> None:
     total = sum(cost * metrics[name] for name, cost in costs.items())
     torch.testing.assert_close(loss, total)
     assert all(metrics[name] > 0 for name in costs)
-    # A row without weights costs nothing.
+    # A row with zero weights adds no loss.
     for name in columns:
         if name.endswith("_weight"):
             columns[name] = torch.zeros(6)

@@ -1,4 +1,4 @@
-"""What every kind of agent keeps to, whoever wrote it."""
+"""The contract that every kind of agent fulfils."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ each_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 def task_of(kind: str) -> str:
-    """Returns the smallest task that an agent can train; skips where it has none."""
+    """Returns the smallest task that an agent can train, or skips if there is none."""
     pytest.importorskip("gymnasium")
     for task in (GAME, ENVIRONMENT):
         if not KINDS[kind].refusal(task):
@@ -40,7 +40,7 @@ def task_of(kind: str) -> str:
 
 
 def config_of(kind: str) -> RunConfig:
-    """Returns the config of a run of an agent's smallest task."""
+    """Returns the config of a run on an agent's smallest task."""
     return make_config(task_of(kind), kind, None)
 
 
@@ -55,7 +55,7 @@ def test_a_kind_is_a_file_and_a_frozen_dataclass_of_that_name(kind: str) -> None
 
 
 def undocumented(agent: type[Any]) -> list[str]:
-    """Returns the fields of a class of its own that no docstring follows."""
+    """Returns the fields that a class declares without a docstring after them."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(agent)))
     body = tree.body[0].body  # type: ignore[attr-defined]
     missing = []
@@ -63,7 +63,7 @@ def undocumented(agent: type[Any]) -> list[str]:
         if not isinstance(node, ast.AnnAssign):
             continue
         if "ClassVar" in ast.unparse(node.annotation):
-            continue  # no setting
+            continue  # not a setting
         follows = body[place + 1] if place + 1 < len(body) else None
         is_told = isinstance(follows, ast.Expr) and isinstance(
             follows.value, ast.Constant
@@ -143,7 +143,7 @@ def test_what_an_update_keeps_is_taken_back(kind: str) -> None:
     assert again.state().keys() == state.keys()
     for name, tensor in again.state().items():
         assert torch.equal(tensor, state[name]), name
-    # What is kept is kept apart from the network in training.
+    # The update's own tensors must be independent of the network in training.
     with torch.no_grad():
         for parameter in one.parameters():
             parameter.add_(1.0)
@@ -197,7 +197,7 @@ def test_acting_needs_what_is_asked_for_and_stores_what_is_said(kind: str) -> No
     for name, spec in tensors.items():
         assert chosen[name].shape == (5, *spec.shape), name
         assert np.can_cast(chosen[name].dtype, spec.dtype), name
-    # A pure function of what it is given.
+    # ``act`` must be a pure function, so a second call returns the same.
     for name, array in agent.act(outputs, actions, uniforms, slots).items():
         assert (array == chosen[name]).all(), name
     best = agent.act_greedily(outputs, actions)["action"]

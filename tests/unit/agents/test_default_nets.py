@@ -1,4 +1,4 @@
-"""Networks that nobody chose: by what is observed, and by what the task asks."""
+"""Default networks, chosen by the observation and by the task."""
 
 from __future__ import annotations
 

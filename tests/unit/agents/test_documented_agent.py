@@ -28,7 +28,7 @@ TASK = "corridor:limited"
 
 
 def block_of(page: str) -> str:
-    """Returns the page's only block of Python."""
+    """Returns the only Python block of a page."""
     text = (PAGES / page).read_text()
     (block,) = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
     return str(block)
@@ -36,7 +36,7 @@ def block_of(page: str) -> str:
 
 @pytest.fixture
 def kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The page's agent, found by its kind alone."""
+    """Installs the page's agent as a module, so that its kind finds it."""
     text = (PAGES / "own_agent.md").read_text()
     (name,) = re.findall(r"`src/tengen/agents/(\w+)\.py`\. A test runs it", text)
     (tmp_path / f"{name}.py").write_text(block_of("own_agent.md"))
@@ -48,7 +48,7 @@ def kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 @pytest.fixture
 def corridor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The environment of docs/tutorials/own_environment.md, typed."""
+    """Makes the environment of docs/tutorials/own_environment.md importable."""
     folder = tmp_path / "environment"
     folder.mkdir()
     (folder / "corridor.py").write_text(block_of("own_environment.md"))
@@ -67,8 +67,8 @@ def test_it_is_found_by_its_kind(kind: str) -> None:
 
 
 def test_the_loss_of_a_worked_item(kind: str) -> None:
-    # Discount 1/2. Targets are 1 + 2/2, 3 (terminates) and 1 + 16/2 (is cut short): one
-    # more than the value each. Rows 2 and 4 reset.
+    # Discount 1/2. Targets are 1 + 2/2, 3 (terminates) and 1 + 16/2 (truncated); each
+    # is the value plus one. Rows 2 and 4 are resets.
     config = override(make_config("CartPole-v1", kind, None), ["agent.discount=0.5"])
     columns = item(
         observation=[0, 1, 2, 3, 4, 5],
@@ -102,7 +102,7 @@ def test_it_learns_to_walk_to_the_end(kind: str, corridor: str, tmp_path: Path) 
         num_frames += report["num_rows"]
     for role in roles.values():
         role.close()
-    # The best mean is 0.8; steps at random have about -0.7. Four seeds had 0.77 to
-    # 0.81 after 10,000 frames.
+    # The best possible mean is 0.8; random actions reach about -0.7. Four seeds reached
+    # 0.77 to 0.81 after 10,000 frames.
     assert report is not None
     assert report["mean_return"] > 0.6

@@ -1,4 +1,4 @@
-"""DQN's update against worked items and a slow readable reference."""
+"""DQN's update against worked items and a slow, readable reference."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.unit.agents.agent_fakes import TableNet, item, items_of
 from tests.unit.losses.episodes import random_rows
 
 PRIORITIZED = ReplayConfig(sampler="prioritized", max_items=10)
-# What is added to an error, so that its item may be drawn again.
+# Added to each TD error, so that every item can be sampled again.
 LEAST = 1e-6
 
 
@@ -34,8 +34,8 @@ def update_of(net: TableNet, target: object = None, **settings: Any) -> DqnUpdat
 def target_of(columns: dict[str, Any], num_steps: int = 3) -> float:
     """Returns the target of an item's first action, whose value is 0.
 
-    The online network likes action i % 2 in state i, which the target network values
-    with 100 * (i + 1); the other action would have 7.
+    The online network prefers action i % 2 in state i. The target network's value is
+    100 * (i + 1) for that action, and 7 for the other.
     """
     online, target = np.zeros((8, 2)), np.full((8, 2), 7.0)
     for i in range(1, 8):
@@ -74,7 +74,7 @@ def test_a_cut_episode_has_the_value_of_its_final_observation(
 
 
 def test_an_end_at_the_row_that_bootstraps_changes_nothing() -> None:
-    # The action of the last row, and what it led to, are no part of the target.
+    # The target includes neither the last row's action nor its result.
     flags = {"terminated": [0, 0, 0, 1]}
     assert target_of(STEPS | flags) == pytest.approx(1 + 2 / 2 + 4 / 4 + 400 / 8)
 
@@ -95,7 +95,7 @@ def test_two_ends_in_an_item_are_told_apart() -> None:
 def test_loss_and_priorities_are_the_slow_reference_s(
     seed: int, num_steps: int
 ) -> None:
-    # The row that bootstraps is row n, so the item of t is the rows t to t + n.
+    # The bootstrap row of transition t is t + n, so its item is rows t to t + n.
     rows = random_rows(seed)
     columns, places = items_of(rows, seed=seed)
     rng = np.random.default_rng([seed, 2])
@@ -134,7 +134,7 @@ def test_loss_and_priorities_are_the_slow_reference_s(
     np.testing.assert_allclose(
         found.priorities.detach().numpy(), sizes + LEAST, rtol=1e-3, atol=1e-5
     )
-    # Only the first observations are learned from.
+    # Only the first observations of items have gradients.
     (gradient,) = torch.autograd.grad(found.loss, [net.tables["q"]])
     learned = {int(place) for place in gradient.abs().sum(1).nonzero()}
     assert learned <= {int(places[t, b]) for b, t in items}
@@ -146,7 +146,7 @@ def test_weights_are_asked_for_where_draws_are_uneven_alone() -> None:
     assert update_of(net).importance_exponent == 0.4
     even = ReplayConfig(sampler="uniform", max_items=10)
     assert DqnUpdate(Dqn(), net, even).importance_exponent is None
-    # Without them all weigh the same.
+    # Without importance weights, all items have equal weight.
     columns = {name: column.expand(2, -1) for name, column in item(**STEPS).items()}
     net = TableNet(q=np.zeros((4, 2)))
     found = update_of(net).loss(net, columns)

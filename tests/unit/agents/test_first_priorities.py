@@ -1,6 +1,7 @@
-"""New items get the priority that the learner would give them, from acting alone.
+"""Actors give new items the priorities that the learner would compute.
 
-The learner's is that of the network that acted, both as online and as target network.
+The reference is the learner's update with the acting network as both online and target
+network.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from tests.unit.agents.agent_fakes import (
 )
 
 NUM_ENVS = 3
-# Shorter than an item and longer; every second one is truncated.
+# Some shorter and some longer than an item; every second episode is truncated.
 LENGTHS = (3, 11, 1, 6)
 NUM_STATES = max(LENGTHS) + 1
 STORE = ReplayConfig(
@@ -59,7 +60,7 @@ def dqn(is_duelling: bool) -> tuple[QAgent, Net, TargetUpdate]:
 
 
 def iqn() -> tuple[QAgent, Net, TargetUpdate]:
-    # The table answers the same quantiles whatever fractions are asked for.
+    # The table returns the same quantiles for any requested fractions.
     agent = Iqn(num_quantiles=5, num_steps=2, discount=0.9, actor=ACTOR)
     net = TableNet(**{QUANTILES: rng.normal(size=(NUM_STATES, 5, 3))})
     return agent, net, IqnUpdate(agent, net, STORE)
@@ -89,7 +90,7 @@ def memory() -> Iterator[Path]:
 
 
 def of_learner(update: TargetUpdate, net: Net, columns: dict[str, Any]) -> np.ndarray:
-    """Returns ``[B]``, what the learner gives the items of a batch."""
+    """Returns ``[B]``, the priorities that the learner computes for a batch."""
     tensors = {name: torch.from_numpy(c.copy()) for name, c in columns.items()}
     tensors[FRACTIONS] = torch.rand(len(tensors["action"]), 2, 5)
     found = update.loss(net, tensors).priorities
@@ -125,7 +126,7 @@ def test_new_items_have_the_learner_s_priority(
     assert all(flags)
     assert columns["is_reset"][:, 1:].any()
     expected = of_learner(update, net, columns)
-    # Each is of a different size, and none is what it was by chance.
+    # The priorities differ, so that no match is accidental.
     assert len(set(expected.round(4).tolist())) > 8
     chance = batch.probabilities
     total = 1 / chance.max() * expected.max()

@@ -1,4 +1,4 @@
-"""IQN: fractions, its update against a slow reference, and how it acts."""
+"""IQN: fractions, its update against a slow reference, and its action selection."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_fractions_are_drawn_anew_for_each_batch() -> None:
         next(update.minibatches(net, columns))[FRACTIONS] for _ in range(2)
     )
     assert first.shape == (BATCH, 2, 8)
-    # One in each eighth.
+    # One fraction in each eighth.
     assert bool(((8 * first).floor() == torch.arange(8.0)).all())
     assert bool((8 * first % 1).std() > 0.2)
     assert not torch.equal(first, second)

@@ -1,6 +1,6 @@
-"""Bugs of other projects that no other test fails on.
+"""Known bugs of other projects that no other test covers.
 
-docs/explanation/known_bugs.md has all.
+docs/explanation/known_bugs.md lists all of them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_the_first_sequence_burns_in_over_steps_that_were_made(tmp_path: Path) -> None:
-    """SEED RL's first unroll of a copy burns in over zeros, which nobody played."""
+    """SEED RL's first unroll of each copy burns in over zeros instead of real steps."""
     agent = R2d2(
         is_duelling=False,
         sees_last_step=False,
@@ -49,10 +49,10 @@ def test_the_first_sequence_burns_in_over_steps_that_were_made(tmp_path: Path) -
     drive(port, NetRunner(net, port))
     batch = table.sample(port.stats.num_items)
     columns = dict(batch.columns)
-    # The model of every step is 7, and a step gives 1: a step of zeros has neither.
+    # Every real step has model version 7 and reward 1; a padding step has zeros.
     assert (columns["model_version"] == 7).all()
     assert (columns["reward"] == 1).all()
-    # The first item of each copy begins with the first step, from an empty memory.
+    # The first item of each copy begins with the first step and a zero state.
     begins = columns["observation"][:, 0]
     assert sorted(begins.tolist())[:2] == [0, 0]
     assert (columns["state/memory"][begins == 0] == 0).all()
@@ -62,7 +62,7 @@ def test_the_first_sequence_burns_in_over_steps_that_were_made(tmp_path: Path) -
 
 
 def test_r2d2_burns_in_from_a_stored_state_unless_it_is_told_otherwise() -> None:
-    """RLlib's R2D2 began with zeros and burnt nothing in by default."""
+    """RLlib's R2D2 by default began with a zero state and had no burn-in."""
     agent = R2d2()
     state = {"lstm/hidden": TensorSpec(shape=(8,))}
     layout = agent.layout(state)
@@ -76,7 +76,7 @@ KINDS = [k for k, agent in Agent.kinds().items() if issubclass(agent, Environmen
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_agent_lets_actors_run_ahead_for_ever(kind: str) -> None:
-    """RLlib's learner had no way to hold actors up, and its memory grew."""
+    """RLlib's learner could not make actors wait, so its memory grew."""
     pytest.importorskip("gymnasium")
     config = make_config("CartPole-v1", kind, None)
     agent = config.agent
@@ -89,7 +89,7 @@ def test_no_agent_lets_actors_run_ahead_for_ever(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_agent_of_a_queue_learns_from_nothing_of_long_ago(kind: str) -> None:
-    """Sample Factory's models did not reach the actors, and lag grew for ever."""
+    """Sample Factory's models did not reach the actors, so policy lag kept growing."""
     pytest.importorskip("gymnasium")
     config = make_config("CartPole-v1", kind, None)
     agent, store = config.agent, config.store
@@ -98,7 +98,7 @@ def test_an_agent_of_a_queue_learns_from_nothing_of_long_ago(kind: str) -> None:
     net = config.net.build(agent.signature(config.task))
     bound = agent.make_update(config.task, net, config.store).max_lag
     if not store.is_queue:
-        assert bound is None  # a replay is old by intent
+        assert bound is None  # a replay buffer contains old steps by design
         return
     assert bound == 1000
     fewer = dataclasses.replace(agent, max_lag=7)  # type: ignore[call-arg]
@@ -106,7 +106,7 @@ def test_an_agent_of_a_queue_learns_from_nothing_of_long_ago(kind: str) -> None:
 
 
 def test_nothing_that_comes_over_a_wire_or_from_a_file_is_unpickled() -> None:
-    """SEED RL's learner sends its flags pickled, and torch.load unpickles."""
+    """SEED RL's learner sends its flags pickled, and ``torch.load`` unpickles."""
     banned = {"pickle", "cPickle", "cloudpickle", "dill", "marshal", "shelve"}
     wrong = []
     for path in (ROOT / "src").rglob("*.py"):
@@ -128,7 +128,7 @@ def test_nothing_that_comes_over_a_wire_or_from_a_file_is_unpickled() -> None:
 
 
 def listed() -> list[tuple[str, str]]:
-    """Returns file and name of every test that the page names."""
+    """Returns file and name of every test that the page lists."""
     page = (ROOT / "docs" / "explanation" / "known_bugs.md").read_text()
     return re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page)
 

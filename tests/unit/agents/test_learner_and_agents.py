@@ -1,4 +1,4 @@
-"""What the learner promises the updates of agents: order, threads, device, state."""
+"""The learner's guarantees to an agent's update: order, threads, device, state."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.unit.agents.agent_fakes import TableNet, Tensors
 
 
 class QLoss:
-    """The sum of squared answers, of an update that has a loss like it."""
+    """A mixin for updates: the mean of squared network outputs as the loss."""
 
     def loss(self, net: Net, columns: Tensors) -> LossParts:
         q = net.answer({"observation": columns["observation"]}, {})[0]["q"]
@@ -33,7 +33,7 @@ class QLoss:
 
 
 class LateTable:
-    """Gives each batch only after the one before is acknowledged, or after a while."""
+    """A table that delays a batch until the first is acknowledged, at most 0.2 s."""
 
     config = None
 
@@ -70,7 +70,7 @@ def learner_of(
 
 
 class Plain(QLoss, Update):
-    """One loss, nothing kept."""
+    """An update with one loss and no state."""
 
 
 def test_the_next_batch_is_drawn_before_this_one_changes_priorities() -> None:
@@ -110,11 +110,11 @@ def test_minibatches_are_made_on_one_intra_op_thread(num_threads: int) -> None:
     assert found == [1, 1]
     assert learner.num_steps == 2
     assert learner.num_samples == 4
-    assert metrics["loss"] < 14 / 3  # the mean of two steps
+    assert metrics["loss"] < 14 / 3  # mean of two steps; the first loss is 14 / 3
 
 
 class WithTarget(QLoss, TargetUpdate):
-    """Has a target network, which a checkpoint must have."""
+    """An update with a target network, which a checkpoint must contain."""
 
     def __init__(self) -> None:
         super().__init__(TableNet(q=[[1.0, 2.0, 3.0]]), 2)
@@ -130,11 +130,11 @@ def test_a_target_goes_through_a_checkpoint() -> None:
     other.load_state(
         state._replace(tensors={n: t.clone() for n, t in state.tensors.items()})
     )
-    # Copied after the second step, and not after the third.
+    # The target was copied after the second step, but not after the third.
     q = again.target.tables["q"]
     assert torch.equal(q, update.target.tables["q"])
     assert not torch.equal(q, other.net.tables["q"])
-    # And it follows where it would have followed.
+    # The next copy comes at the same step as without the checkpoint.
     other.step()
     assert torch.equal(again.target.tables["q"], other.net.tables["q"])
     for each in (learner, other):

@@ -1,4 +1,4 @@
-"""PPO's update: what a batch becomes, and the clipped losses, by slow references."""
+"""PPO's update against slow references: its minibatches and its clipped losses."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def update_of(**settings: Any) -> PpoUpdate:
 
 
 def rows_of(seed: int) -> Rows:
-    """Returns random rows whose returns are too small to be scaled."""
+    """Returns random rows with small returns, which are not scaled."""
     rows = random_rows(seed)
     return dataclasses.replace(rows, reward=0.1 * rows.reward)
 
@@ -48,7 +48,7 @@ def net_of(rows: Rows) -> TableNet:
 
 
 class MemoryNet(LeakyNet):
-    """A policy with memory, whose items are learned from whole."""
+    """A recurrent policy, which learns from complete items."""
 
     def __init__(self, rows: Rows) -> None:
         size = rows.v.size
@@ -143,7 +143,7 @@ def test_the_unit_of_large_rewards_does_not_matter() -> None:
     for unit in (100.0, 4000.0):
         update = update_of(num_epochs=1)
         scaled = {**columns, "reward": unit * columns["reward"]}
-        # A unit is followed within batches; the first ones then hardly count.
+        # The scale is a running estimate; after 100 batches its start hardly matters.
         for _ in range(100):
             torch.manual_seed(3)
             last = list(update.minibatches(net_of(rows), scaled))
@@ -198,11 +198,11 @@ def test_nothing_of_a_row_that_resets_is_learnt_with_memory() -> None:
     update = update_of(num_epochs=1, num_minibatches=1)
 
     def gradients(net: MemoryNet, columns: Tensors) -> list[Tensor]:
-        torch.manual_seed(0)  # sums in another order are rounded otherwise
+        torch.manual_seed(0)  # the order of rows affects rounding
         (minibatch,) = update.minibatches(net, columns)
         order = minibatch["state/memory"].argsort()
         minibatch = {name: column[order] for name, column in minibatch.items()}
-        with torch.no_grad():  # as an earlier minibatch's step changes it
+        with torch.no_grad():  # as after the optimizer step of an earlier minibatch
             net.table.add_(torch.tensor([0.3, 0.0, -0.3]))
         loss = update.loss(net, minibatch).loss
         return list(torch.autograd.grad(loss, [net.seen, net.table]))
@@ -210,20 +210,20 @@ def test_nothing_of_a_row_that_resets_is_learnt_with_memory() -> None:
     before = gradients(MemoryNet(rows), columns)
     assert before[0].abs().sum() > 0
     is_reset = columns["is_reset"].bool()
-    is_reset[:, -1] = True  # which only bootstraps
+    is_reset[:, -1] = True  # the last row is used only for bootstrapping
     other = {name: column.clone() for name, column in columns.items()}
     other["reward"][is_reset] = -50.0
     other["action"][is_reset] = 0
     other["behaviour_log_prob"][is_reset] = -90.0
     after = gradients(MemoryNet(rows), other)
     assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
-    # The memory of an episode before plays no part, nor do observations of resets.
+    # Neither observations of resets nor the previous episode's state get gradients.
     resets = places[:-1][rows.is_reset[:-1]]
     assert before[0][torch.from_numpy(resets)].abs().max() == 0
 
 
 def worked_minibatch(**columns: list[float]) -> Tensors:
-    """Transitions ``[rows, 1]`` as ``minibatches`` yields them."""
+    """Returns transitions ``[rows, 1]`` in the format of ``minibatches``."""
     dtypes = {"observation": torch.int64, "action": torch.int64}
     length = len(columns["action"])
     given = {
@@ -284,7 +284,7 @@ def test_the_clipped_loss_of_a_worked_transition(
 
 
 def slow_returns(rows: Rows, ratio: Array) -> Array:
-    """V-trace's targets for every transition, by the paper's sum; NaN elsewhere."""
+    """V-trace targets for every transition, by the paper's sum; NaN elsewhere."""
     returns = np.full_like(rows.reward, np.nan)
     weight = np.minimum(1.0, ratio)
     for b in range(rows.reward.shape[1]):
@@ -302,7 +302,7 @@ def slow_returns(rows: Rows, ratio: Array) -> Array:
 
 
 def slow_advantages_of_ratios(rows: Rows, returns: Array) -> Array:
-    """What an action led to, mixed by lambda of what the targets say follows."""
+    """Advantages that bootstrap from a lambda mix of value and V-trace target."""
     advantages = np.full_like(rows.reward, np.nan)
     for b in range(rows.reward.shape[1]):
         for piece in rows.pieces(b):
@@ -342,7 +342,7 @@ def test_v_trace_corrects_for_the_policy_that_acted() -> None:
     np.testing.assert_allclose(
         minibatch["advantage"].flatten(), expected, rtol=1e-3, atol=1e-4
     )
-    # The clip is around the policy that acted.
+    # The ratio of the clipped loss is relative to the policy that acted.
     assert minibatch["behaviour_log_prob"].flatten().tolist() == pytest.approx(
         acted.flatten()[chosen].tolist()
     )
@@ -381,7 +381,7 @@ def test_the_bound_on_lag_is_of_25_batches_unless_it_is_set() -> None:
 
 @pytest.mark.parametrize(("value", "loss"), [(4.9, 0.5 * 2.1**2), (6.0, 0.5 * 2.0**2)])
 def test_values_may_be_clipped_too(value: float, loss: float) -> None:
-    # Beyond 4.5 + 0.5 the greater of the two errors counts.
+    # The value exceeds 4.5 + 0.5, so the larger of the two losses counts.
     net = TableNet(policy=[[0.0, 0.0, 0.0]], value=[value])
     minibatch = worked_minibatch(
         action=[0],

@@ -1,4 +1,4 @@
-"""Priorities on their way from an update to the table, and weights on theirs back."""
+"""Priorities from an update to the table, and importance weights from the table."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tengen.store import Column
 from tests.unit.agents.agent_fakes import TableNet, Tensors
 
 NUM_ITEMS = 60
-# Two steps an item, so that the last step begins none.
+# An item has two steps, so the last step begins no item.
 NUM_STEPS = NUM_ITEMS + 1
 
 
 class NumberedUpdate(Update):
-    """Gives each item the priority 1 + the observation it begins with."""
+    """An update that gives each item the priority 1 + its first observation."""
 
     def __init__(self, importance_exponent: float | None) -> None:
         self.importance_exponent = importance_exponent
@@ -34,7 +34,7 @@ class NumberedUpdate(Update):
         return LossParts(q.square().mean(), {}, 1.0 + first.float())
 
     def priorities(self) -> dict[int, float]:
-        """Returns what it gave the items, by first observation; 1 to the rest."""
+        """Returns each item's priority by first observation; 1 if never updated."""
         given = dict.fromkeys(range(NUM_ITEMS), 1.0)
         for part in self.parts:
             for first in part["observation"][:, 0].tolist():
@@ -102,7 +102,7 @@ def learn(table: StepTable, update: Update, num_shards: int, num_steps: int) -> 
 
 
 def chances(table: StepTable) -> dict[int, float]:
-    """Returns the chance of each item that is drawn often enough to be seen."""
+    """Returns the sampling probabilities of the items found in 2,000 samples."""
     found: dict[int, float] = {}
     for _ in range(10):
         batch = table.sample(200)
@@ -138,7 +138,7 @@ def test_new_items_have_the_greatest_priority_so_far(
     assert table.max_priority == max(expected.values()) == NUM_ITEMS
     write(table, "another", 2)
     total = sum(expected.values()) + NUM_ITEMS
-    # The new item begins with 0, as does the oldest, whose priority is 1.
+    # The new item begins with 0, like the oldest item, whose priority is 1.
     drawn = set()
     for _ in range(10):
         batch = table.sample(200)
@@ -173,9 +173,9 @@ def test_weights_are_of_the_whole_batch_whatever_its_parts(table: StepTable) -> 
     seen = [part["importance_weight"].numpy() for part in update.parts]
     batches = [np.concatenate(seen[at : at + 3]) for at in range(0, len(seen), 3)]
     assert {float(weights.max()) for weights in batches} == {1.0}
-    # A weight is (least priority of the batch / its own) ** 0.5.
+    # Importance weight = (minimum priority of the batch / item's priority) ** 0.5.
     last = np.concatenate([p["observation"][:, 0].numpy() for p in update.parts[-3:]])
-    update.parts = update.parts[:-6]  # the batch before was in flight at the same time
+    update.parts = update.parts[:-6]  # the previous batch was also in flight
     given = update.priorities()
     priorities = np.array([given[first] for first in last.tolist()])
     expected = (priorities.min() / priorities) ** 0.5

@@ -1,4 +1,4 @@
-"""How agents with values of actions act, and how a target network follows."""
+"""Action selection of Q agents, and the updates of the target network."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ ALL = Slots(0, 8, 8)
 
 @pytest.mark.parametrize("agent", [Dqn(), R2d2()])
 def test_the_epsilons_of_eight_copies(agent: QAgent) -> None:
-    # 0.4 ** (1 + 7 i / 7), the ladder of Horgan et al. 2018.
+    # 0.4 ** (1 + 7 i / 7), the exploration rates of Horgan et al. 2018.
     expected = [0.4, 0.16, 0.064, 0.0256, 0.01024, 0.004096, 0.0016384, 0.00065536]
     assert agent.epsilons(ALL) == pytest.approx(expected)
-    # The copies of an actor are some of all.
+    # An actor's copies have a slice of the exploration rates of all copies.
     assert agent.epsilons(Slots(2, 3, 8)) == pytest.approx(expected[2:5])
 
 
@@ -49,18 +49,18 @@ def test_the_best_action_is_taken_unless_a_uniform_number_is_below_epsilon(
     assert agent.num_uniforms(ONE_CHOICE) == 2
     greedy = agent.act_greedily(outputs, ONE_CHOICE)["action"]
     assert greedy.tolist() == [1, 0, 2, 0]
-    # 0.4 ** (1, 10 / 3, 17 / 3, 8): only the first copy explores at 0.1.
+    # Rates: 0.4 ** (1, 10 / 3, 17 / 3, 8). At 0.1 only the first copy explores.
     uniforms = np.array([[0.1, 0.99], [0.1, 0.4], [0.1, 0.7], [0.1, 0.0]])
     chosen = agent.act(outputs, ONE_CHOICE, uniforms, Slots(0, 4, 4))
     assert list(chosen) == ["action", "q_taken", "q_best"]
-    # Of duelling heads the mean over the actions is the state's value, -50.
+    # The mean over the actions of a dueling head is the state's value, -50.
     shift = -50 - values.mean(1) if is_duelling else np.zeros(4)
     taken = values[np.arange(4), chosen["action"]] + shift
     assert chosen["q_taken"] == pytest.approx(taken)
     assert chosen["q_best"] == pytest.approx(values.max(1) + shift)
     assert chosen["action"].tolist() == [2, 0, 2, 0]
     assert chosen["action"].dtype == np.int64
-    # At 0.4 exactly nobody does.
+    # A uniform number equal to the rate 0.4 does not explore.
     uniforms[:, 0] = 0.4
     chosen = agent.act(outputs, ONE_CHOICE, uniforms, Slots(0, 4, 4))
     assert chosen["action"].tolist() == greedy.tolist()

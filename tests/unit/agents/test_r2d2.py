@@ -1,4 +1,4 @@
-"""R2D2's update against a slow readable reference, and where its memory comes from."""
+"""R2D2's update against a slow, readable reference, and its initial states."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tests.unit.losses.episodes import Array, Rows, random_rows
 
 PRIORITIZED = ReplayConfig(sampler="prioritized", max_items=10, importance_exponent=0.6)
 LEAST = 1e-6
-# Of a sequence: before it 7 steps of burn-in.
+# Steps of burn-in before the learned sequence, and steps of the n-step returns.
 BURN_IN, NUM_STEPS = 7, 3
 
 Tensors = dict[str, Tensor]
 
 
 def nets_of(rows: Rows, seed: int) -> tuple[LeakyNet, LeakyNet]:
-    """An online and a target network, which differ."""
+    """Returns an online network and a different target network."""
     rng = np.random.default_rng([seed, 3])
     size = rows.v.size
     one, other = (
@@ -62,7 +62,7 @@ def batch_of(rows: Rows, seed: int) -> tuple[Tensors, Array]:
 
 
 def slow_q(net: LeakyNet, rows: Rows, columns: Tensors, places: Array) -> Array:
-    """``[T + 1, B, A]``, step by step as an actor would have it."""
+    """Returns ``[T + 1, B, A]``, computed step by step like an actor."""
     leak = net.leak.item()
     seen, table = net.seen.detach().numpy(), net.table.detach().numpy()
     q = np.zeros((*places.shape, table.shape[1]))
@@ -86,7 +86,7 @@ def scaled_back(y: float) -> float:
 
 
 def slow_errors(rows: Rows, columns: Tensors, q: Array, q_target: Array) -> Array:
-    """``[T, B]`` errors of the sequence behind the burn-in; NaN where nothing is."""
+    """Returns ``[T, B]`` TD errors after the burn-in; NaN without a transition."""
     num_steps = len(rows.reward)
     errors = np.full(rows.reward.shape, np.nan)
     for b in range(rows.reward.shape[1]):
@@ -166,7 +166,7 @@ def test_an_episode_before_plays_no_part_in_the_memory() -> None:
 
 
 def test_a_target_is_of_the_next_step_and_not_of_its_own() -> None:
-    # One step: reward 1, then a value; no burn-in and no rescaling to speak of.
+    # One step: reward 1, then the bootstrap value; no burn-in.
     net = LeakyNet(0.0, np.zeros(3), [[5.0, 0], [0.0, 8.0], [0.0, 0.0]])
     agent = R2d2(
         is_duelling=False,

@@ -1,4 +1,4 @@
-"""The scale of returns: worked batches, the average over them, and V-trace's use."""
+"""The scale of returns: worked batches, its running average, and use in V-trace."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.unit.agents.agent_fakes import TableNet, item
 REWARD = torch.tensor([[8.0, 16, 99, 4], [2, 4, 8, 16]])
 GOES_ON = torch.zeros(2, 4, dtype=torch.uint8)
 IS_RESET = torch.tensor([[0, 0, 1, 0], [0, 0, 0, 0]], dtype=torch.uint8)
-# Discount 1/2. In the first row an episode ends with 16: 8 + 16 / 2, 16, and 4 of the
-# next one. In the second 16, 8 + 16 / 2, 4 + 16 / 2, 2 + 12 / 2.
+# Discount 1/2. In the first row an episode ends with reward 16: 8 + 16 / 2, 16, and 4
+# of the next episode. In the second row: 2 + 12 / 2, 4 + 16 / 2, 8 + 16 / 2, 16.
 RETURNS = [16.0, 16, 4, 8, 12, 16, 16]
 
 
@@ -96,7 +96,7 @@ def test_steps_that_all_reset_say_nothing_of_returns() -> None:
 
 
 def test_vtrace_learns_of_rewards_in_units_of_returns_and_keeps_the_scale() -> None:
-    # Two steps of 6, then the closing step, whose reward is none: returns of 9 and 6.
+    # Two steps with reward 6; the closing step's reward is ignored: returns of 9 and 6.
     columns = item(
         observation=[0, 1, 2],
         action=[0, 1, 0],

@@ -1,4 +1,4 @@
-"""Statistics of observations count each row of a batch once, however it is used."""
+"""Observation statistics count each row of a batch once, even if it is reused."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TASK = "tests.environments:Reach"
 
 
 class Rows:
-    """An experience of one random batch."""
+    """An experience that returns one random batch."""
 
     config = None
 
@@ -72,16 +72,16 @@ def test_a_row_counts_once(kind: str, num_shards: int) -> None:
         for _ in learner.steps(1):
             pass
         (standard,) = (one for one in net.modules() if isinstance(one, Standard))
-        # An item of SAC is one transition, and the state reached is another's first.
+        # An item of SAC is one transition; its next state is the first of another item.
         seen = 1 if kind == "sac" else num_steps
-        # The mean over the copies of the parts, each of which counts its own rows.
+        # The count is the mean over the shards, which each count their own rows.
         share = 1 if kind == "ppo" else num_shards
         batch_size = config.learner.batch_size
         assert standard.num_rows.item() == seen * batch_size / share
 
 
 class Four:
-    """A group of four learners that have the same items."""
+    """A group of four learners with identical items."""
 
     size = 4
 

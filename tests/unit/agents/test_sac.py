@@ -1,4 +1,4 @@
-"""SAC's update: whose weights a gradient reaches, worked targets, and what is kept."""
+"""SAC's update: gradients of each part, worked targets, and stored state."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BATCH = 8
 
 
 def made(actions: ActionSpec, **settings: Any) -> tuple[Net, SacUpdate]:
-    """Returns a small network and an update of it."""
+    """Returns a small network and its update."""
     torch.manual_seed(1)
     agent = Sac(discount=0.5, **settings)
     wanted = Signature(
@@ -34,7 +34,7 @@ def made(actions: ActionSpec, **settings: Any) -> tuple[Net, SacUpdate]:
     )
     net = MlpConfig(num_units=16).build(wanted)
     with torch.no_grad():
-        # Last layers begin near 0; whatever is to be seen must not be.
+        # Random weights, because last layers start near 0 and would hide differences.
         for parameter in net.parameters():
             parameter.normal_(0, 0.5)
     update = SacUpdate(agent, net, actions)
@@ -65,7 +65,7 @@ def batch(actions: ActionSpec) -> dict[str, torch.Tensor]:
 def value_of(
     net: Net, update: SacUpdate, critics: Any, observation: Any, noise: Any
 ) -> torch.Tensor:
-    """Returns soft values, row by row as the papers write them."""
+    """Returns soft values, computed row by row as in the papers."""
     outputs = net.answer({"observation": observation}, {})[0]["policy"]
     temperature = update.log_temperature.exp()
     if noise is None:
@@ -202,7 +202,7 @@ def test_a_number_that_cannot_change_is_no_matter() -> None:
     weights = [*net.parameters(), *update.parameters()]
     gradients = [one.grad for one in weights if one.grad is not None]
     assert all(bool(torch.isfinite(gradient).all()) for gradient in gradients)
-    # Critics see 0 where it stands still, of actions taken and drawn alike.
+    # Critics see 0 for a dimension that cannot move, in stored and sampled actions.
     taken = torch.tensor([[1.0, 0.5]])
     seen = {"observation": torch.zeros(1, 3)}
     shown = update.critics(seen, {}, torch.tensor([[0.5, -0.7]]))
@@ -229,7 +229,7 @@ def test_critics_see_pictures_less_the_mean_that_the_actor_knows() -> None:
         assert not torch.allclose(found, before)
         for critic in critics.nets:
             assert torch.equal(critic.get_buffer("torso.centres.0.total"), mean)
-        # Looking at other pictures does not move it.
+        # Evaluating other images must not change the mean.
         critics(shifted, {}, None)
         assert torch.equal(critics(seen, {}, None), found)
 
@@ -243,7 +243,7 @@ def test_critics_see_numbers_in_the_actors_units_and_the_action_as_it_is() -> No
     net = MlpConfig(num_units=16, standardizes=True).build(wanted)
     update = SacUpdate(agent, net, NUMBERS)
     action = torch.rand(BATCH, 2) * 2 - 1
-    # Far from 0 and wide, so that units make a difference.
+    # Far from 0 and with a large spread, so that standardization has an effect.
     seen = 50 + 20 * torch.randn(BATCH, 3)
     net.answer({"observation": seen}, {})
     update.stepped(net, 1, {})

@@ -16,8 +16,8 @@ from tengen.tensors import TensorSpec
 from tests.unit.agents.agent_fakes import TableNet, item, items_of
 from tests.unit.losses.episodes import Piece, Rows, random_rows
 
-# Values 1 2 4 8 16 32, where states 2 and 4 are the final observations of episodes of
-# which the first terminates and the second is cut short.
+# Values 1 2 4 8 16 32; states 2 and 4 are final observations: the first episode
+# terminates and the second is truncated.
 WORKED = {
     "observation": [0, 1, 2, 3, 4, 5],
     "action": [1, 1, 1, 1, 1, 0],
@@ -38,8 +38,8 @@ def update_of(num_actions: int = 2, **settings: Any) -> VtraceUpdate:
 
 
 def test_the_loss_of_a_worked_unroll_of_two_episodes() -> None:
-    # Discount 1/2, on policy. Row 1 terminates: its target is its reward, 3. Row 0:
-    # 1 + 3/2. Row 3 is cut: 1 + 16/2. Rows 2 and 4 reset.
+    # Discount 1/2, on policy. Row 1 terminates, so its target is its reward, 3. Row 0:
+    # 1 + 3/2. Row 3 is truncated: 1 + 16/2. Rows 2 and 4 are resets.
     errors = [2.5 - 1, 3 - 2, 9 - 8]
     advantages = [1 + 3 / 2 - 1, 3 - 2, 1 + 16 / 2 - 8]
     log_two = math.log(2.0)
@@ -93,7 +93,7 @@ def test_rows_that_reset_and_the_last_row_have_no_gradient() -> None:
 
 
 class Trace:
-    """One episode's part of an item, by equation (1) of the paper as it stands."""
+    """One episode's part of an item, by equation (1) of the paper."""
 
     def __init__(self, rows: Rows, piece: Piece, column: int, discount: float) -> None:
         steps = range(piece.start, piece.stop)
@@ -177,7 +177,7 @@ def test_advantages_are_divided_by_how_large_they_were() -> None:
     first = update.loss(net, item(**WORKED)).metrics
     assert update.advantage_scale == 1.0
     square = first["advantage_square"].item()
-    # Rows that reset have none: 5 rows, of which 3 are transitions.
+    # Reset rows have no advantage: 5 rows, 3 of them transitions.
     assert square == pytest.approx((1.5**2 + 1 + 1) / 5)
     update.stepped(net, 1, {"advantage_square": 4.0})
     assert update.advantage_scale == pytest.approx(2.0)
@@ -186,7 +186,7 @@ def test_advantages_are_divided_by_how_large_they_were() -> None:
         first["policy_loss"].item() / 2
     )
     assert scaled["baseline_loss"] == first["baseline_loss"]
-    # Of what was seen first, whatever a checkpoint is between; and never of nothing.
+    # A checkpoint preserves the running estimate; the scale's lower bound is 0.01.
     other = update_of(discount=0.5)
     other.load_state(update.state())
     for one in (update, other):
@@ -215,7 +215,7 @@ def test_the_loss_is_a_mean_over_items() -> None:
 
 @pytest.mark.parametrize("end", ["terminated", "truncated"])
 def test_a_truncated_episode_depends_on_its_final_observation(end: str) -> None:
-    # Row 2 has the final observation of an episode that ends with row 1.
+    # Row 2 is the final observation of the episode that ends with row 1.
     columns = item(
         observation=[0, 1, 2, 3],
         action=[0, 1, 0, 1],

@@ -15,7 +15,7 @@ from tengen.errors import RunError, TengenWarning, UsageError
 
 @pytest.fixture
 def command(monkeypatch):
-    """Makes `tengen fake` run a function."""
+    """Returns a function that makes `tengen fake` run a given function."""
 
     def make(function, **fields):
         module = types.ModuleType("fake_command")
@@ -231,7 +231,7 @@ def test_every_command_has_json_and_quiet(row):
 
 
 def test_what_answers_at_once_imports_little(tmp_path):
-    """A command that needs no network must not wait for what only networks want."""
+    """A command without a network must not wait for imports that only networks need."""
     slow = ["torch", "openvino", "onnx", "numpy", "rich", "tengen._core", "tensorboard"]
     for words, allowed in ((["--help"], 0), (["status", str(tmp_path)], 2)):
         code = (

@@ -1,4 +1,4 @@
-"""The scripts of ``tengen completion``, run by the shells that they are for."""
+"""The scripts of ``tengen completion``, run in their shells."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 from tengen.cli import COMMANDS, main
 from tengen.cli.completion import TASK, completions
 
-# What is typed, its last word unfinished, and some of what must be offered; what must
-# not stands behind a !.
+# Typed text with its unfinished last word, and words that must be offered, or must not
+# be offered if prefixed with "!".
 CASES = [
     ("tengen tra", ["train", "!match"]),
     ("tengen ", ["doctor", "game", "--version"]),
@@ -49,7 +49,7 @@ _tengen
 # As readline shows them: it ends folders with a stroke.
 for word in "${COMPREPLY[@]}"; do [[ -d $word ]] && echo "$word/" || echo "$word"; done
 """
-# Completion begins at a key; what it would offer is what compadd is given.
+# zsh completes only on a key press; this compadd prints the candidates instead.
 ZSH = """
 compdef() { }
 source "$1"
@@ -70,7 +70,7 @@ FISH = "source $argv[1]; complete -C $argv[2]"
 
 @pytest.fixture(scope="module")
 def scripts(tmp_path_factory):
-    """The scripts, made by one process that must not have imported torch."""
+    """The scripts, created by one process that must not import torch."""
     folder = tmp_path_factory.mktemp("completion")
     (folder / "runs" / "one").mkdir(parents=True)
     (folder / "my runs").mkdir()
@@ -123,7 +123,7 @@ def test_every_command_and_option_is_in_the_table(capsys):
         assert not second or second in table[f"{first} +"]
         assert {"--json", "--quiet", "--help"} <= set(table[command.name])
     assert "go/9" in table[TASK]
-    # Words that a shell would take apart, or for a pattern, are none of ours.
+    # No word contains a character that is special to a shell.
     words = {word for words in table.values() for word in words}
     assert not [word for word in words if set(word) & set(" '\"$`\\*?[]")]
 

@@ -1,4 +1,4 @@
-"""What ``tengen doctor`` says of machines that lack something."""
+"""The report of ``tengen doctor`` on machines that lack something."""
 
 import argparse
 import importlib
@@ -17,13 +17,13 @@ from tengen.inference import openvino_backend
 
 ROOT = Path(__file__).resolve().parents[3]
 Usage = namedtuple("Usage", "total used free")
-# Of benchmarks, tests and the site, which no user needs.
+# Extras for benchmarks, tests and the site, which users do not need.
 NOT_TOLD = {"docs", "plots", "test"}
 
 
 @pytest.fixture
 def answers(monkeypatch):
-    """Has functions of a module answer as they would on another machine."""
+    """Returns a function that replaces functions of a module."""
 
     def answer(module, **functions):
         for name, function in functions.items():

@@ -1,4 +1,4 @@
-"""What ``game new`` and ``env new`` write works, and every command that they name."""
+"""The files of ``game new`` and ``env new`` work, and so do the commands they name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 from tengen import cli
 from tests.integration.runs import SMALL
 
-# In place of the budgets of the named commands, which are minutes of training.
+# Replacements for the named commands' budgets, which are minutes of training.
 BRIEF = {
     "--minutes 2": " ".join(
         ["--games 8"]
@@ -37,7 +37,7 @@ BRIEF = {
 def written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], *words: str
 ) -> tuple[dict[str, Any], list[str]]:
-    """Runs a command twice, for its report and for what it prints."""
+    """Runs a command twice; returns its JSON report and its printed lines."""
     assert cli.main([*words, "--out", str(tmp_path / "a b"), "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert cli.main([*words, "--out", str(tmp_path / "other")]) == 0
@@ -48,7 +48,7 @@ def written(
 def run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[[str, Path], str]:
-    """Runs a named command as a user would, and returns what it printed."""
+    """Returns a function that runs a command line and returns its output."""
 
     def run_tengen(command: str, cwd: Path) -> str:
         program, *words = shlex.split(command)
@@ -94,7 +94,7 @@ def test_both_files_are_written_and_pass_their_own_tests(
         f"  cd {other}",
         *(f"  {command}" for command in report["commands"][1:]),
     ]
-    # The ones that take seconds; the others are run by the next test.
+    # Runs only the fast commands; the next test runs the others.
     cd, check, test, train, _ = report["commands"]
     assert shlex.split(cd) == ["cd", str(folder)]
     assert train.startswith(f"tengen train {name}:{made} ")
@@ -128,7 +128,7 @@ def test_every_command_that_is_named_works(
     train, last = report["commands"][-2:]
     assert any(long in train for long in BRIEF)
     printed = run(brief(train), tmp_path / "a b")
-    # The training's last line names the same command as the first one did.
+    # Training ends by naming the last command of ``new``'s report.
     assert last in printed
     printed = run(brief(last), tmp_path / "a b")
     assert ("you are X" if kind == "game" else "10 episodes") in printed

@@ -1,4 +1,4 @@
-"""What a build of an image takes in is whole and pinned; no build is made."""
+"""The inputs of an image build are complete and pinned; no image is built."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HERE = "deploy/docker"
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A copy of what a build takes in, but for the sources."""
+    """A copy of the inputs of an image build, with empty source folders."""
     for name in (
         "constraints.txt",
         "pyproject.toml",
@@ -100,7 +100,7 @@ def test_pins_are_within_what_the_project_takes() -> None:
 
 
 def test_packages_have_what_they_need_themselves() -> None:
-    """Of those that are installed here; a build has pip check say it of all."""
+    """Checks the installed packages; an image build runs pip check on all."""
     names = set()
     for file in ("packages.txt", "packages-cuda.txt"):
         lines = (ROOT / HERE / file).read_text().split()
@@ -119,7 +119,7 @@ def test_packages_have_what_they_need_themselves() -> None:
 
 
 def run(root: Path, *words: str, docker: str = "") -> subprocess.CompletedProcess[str]:
-    """Runs build.sh where docker is a script."""
+    """Runs build.sh with a shell script as docker."""
     folder = root / "bin"
     folder.mkdir(exist_ok=True)
     (folder / "docker").write_text(f"#!/bin/sh\n{docker or 'exit 1'}\n")
@@ -183,6 +183,6 @@ def test_a_pin_is_the_registrys_digest(root: Path) -> None:
     assert done.returncode == 0, done.stderr
     base = (root / HERE / "base_image").read_text()
     assert base == f"python:3.11.14-slim-bookworm@{digest}\n"
-    # A build then uses it, and its files are sound.
+    # A later build uses the pin, and the check of its inputs passes.
     done = run(root, "--dry-run")
     assert f"BASE={base.strip()}" in done.stdout.split()

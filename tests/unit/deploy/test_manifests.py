@@ -1,4 +1,4 @@
-"""Manifests: made of their table, valid by schemas, with commands that tengen takes."""
+"""Manifests: generated from their table, valid by schemas, with valid commands."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ DATA = "minigo/data/job.yaml"
 
 
 def place(value: Any, path: str) -> Any:
-    """Returns what stands at ``a.b.0.c``."""
+    """Returns the value at a path such as ``a.b.0.c``."""
     for word in path.split("."):
         value = value[int(word)] if isinstance(value, list) else value[word]
     return value
 
 
 def every(value: Any, key: str) -> list[Any]:
-    """Returns the values of a key at any depth."""
+    """Returns all values of ``key``, at any depth."""
     if isinstance(value, list):
         return [found for one in value for found in every(one, key)]
     if not isinstance(value, dict):
@@ -126,7 +126,7 @@ KEPT = {"properties": {"a": {}}, "x-kubernetes-preserve-unknown-fields": True}
         ({"properties": {"a": INNER}}, {"c": 1}, False),
         ({"properties": {"a": INNER}}, {"a": {"c": 1}}, False),
         ({"items": INNER}, [{"b": 1}, {"c": 1}], False),
-        # A schema that says "any other" does not mean a field that is misspelt.
+        # additionalProperties: true must not hide a misspelled field.
         ({"properties": {}, "additionalProperties": True}, {"c": 1}, False),
         ({"additionalProperties": {"type": "string"}}, {"any": "thing"}, True),
         (KEPT, {"b": 1}, True),
@@ -134,7 +134,7 @@ KEPT = {"properties": {"a": {}}, "x-kubernetes-preserve-unknown-fields": True}
         (EITHER, [1], False),
         ({"type": "string", "nullable": True}, None, True),
         ({"type": "string"}, None, False),
-        # A field may have the name of a word of schemas.
+        # A field may be named like a JSON schema keyword.
         ({"properties": {"nullable": {}, "properties": {}}}, {"nullable": 1}, True),
     ],
 )
@@ -162,7 +162,7 @@ def test_the_command_takes_no_unknown_option() -> None:
 
 
 def test_what_pods_refer_to_is_there() -> None:
-    """In the files of all overlays; a secret is the user's to create."""
+    """Checks the objects of all overlays; users create the secrets themselves."""
     objects = [one for _, one in OBJECTS]
     made = {(one["kind"], one["metadata"]["name"]) for one in objects}
     for content in FILES.values():
@@ -207,14 +207,14 @@ def test_tengen_takes_a_command(typed: Typed) -> None:
 
 
 def config_in(file: str) -> RunConfig:
-    """Returns the config of the run that a file's command makes."""
+    """Returns the config of the run that a manifest's command creates."""
     found = [config_of(typed.words) for typed in object_commands(FILES[file], file)]
     (config,) = [one for one in found if one is not None]
     return config
 
 
 def nodes_in(file: str, *, most: bool = False) -> list[Node]:
-    """Returns what Ray would list of the pods of a cluster."""
+    """Returns the nodes that Ray would list for a cluster's pods."""
     (groups,) = every(FILES[file], "workerGroupSpecs")
     nodes = []
     for group in groups:
@@ -242,10 +242,10 @@ def test_roles_fit_the_pods_of_ray(file: str, cluster: str, roles: str) -> None:
     found = Counter(one.roles[0] for one in workers)
     assert set(found) == set(roles.split())
     assert found["actor"] in (0, 32)
-    # Each names its cores: it has as many threads, and Ray keeps them for it.
+    # Each role sets num_cpus, which Ray reserves and which is its number of threads.
     assert all(config.launch.of(one.roles[0]).num_cpus for one in workers)
     where = f"overlays/{file.partition('/')[0]}/{cluster}" if cluster else ""
-    # Only a cluster that grows has more pods later than at the start.
+    # Only an autoscaling cluster can have more pods than at the start.
     nodes = nodes_in(where or f"overlays/{file}", most=config.launch.grows)
     assert config.launch.grows is bool(cluster)
     check_gpus(config, nodes)
@@ -292,7 +292,7 @@ def amount(quantity: object) -> Decimal:
 
 
 def pods_of(value: Any) -> list[tuple[int, dict[str, Any]]]:
-    """Returns the templates of pods, each with how many there may be."""
+    """Returns pod templates with their maximum numbers of pods."""
     if isinstance(value, list):
         return [found for one in value for found in pods_of(one)]
     if not isinstance(value, dict):
@@ -309,7 +309,7 @@ def pods_of(value: Any) -> list[tuple[int, dict[str, Any]]]:
 
 
 def limits_of(pods: list[tuple[int, dict[str, Any]]]) -> dict[str, Decimal]:
-    """Returns what all containers may use together."""
+    """Returns the sums of the limits of all containers."""
     total: dict[str, Decimal] = {}
     for count, pod in pods:
         for one in pod["spec"]["containers"]:

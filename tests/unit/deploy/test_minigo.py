@@ -1,4 +1,4 @@
-"""MLPerf minigo on clusters: who is where, and what the scripts in its pods do."""
+"""MLPerf minigo on clusters: the placement of roles, and the scripts in its pods."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SCRIPTS = K8S / "minigo" / "data"
 def placed(
     config: RunConfig, hosts: list[str], cores: int, num_gpus: int
 ) -> list[Placed]:
-    """Returns which rank has which role, by tengen's own table."""
+    """Returns tengen's placement of roles on ranks."""
     devices = tuple(map(str, range(num_gpus)))
     ranks = [
         RankInfo(rank=rank, host=host, cores=cores, devices=devices)
@@ -43,14 +43,14 @@ def test_each_rank_has_the_role_that_the_page_says(name: str, num_workers: int) 
     config = config_in(f"overlays/{name}/mpijob.yaml")
     table = placed(config, workers, int(size.cpu), size.gpus)
     half = num_workers // 2
-    # A learner and a process that plays have a GPU each.
+    # Learners and self-play processes have one GPU each.
     assert hosts_of(table, "learn") == workers[:half]
     assert hosts_of(table, "selfplay") == workers[half:]
     assert hosts_of(table, "export") == hosts_of(table, "gate") == workers[:1]
     assert config.launch.listen == f"{workers[0]}.minigo:{PORTS['table']}"
     threads = {one.worker.name: one.worker.num_threads for one in table}
     assert (threads["learn"], threads["learn-1"], threads["selfplay-0"]) == (12, 12, 16)
-    # All processes of a pod see its one GPU.
+    # No devices are assigned: each process sees the one GPU of its pod.
     assert {one.devices for one in table} == {None}
     page = PAGE.read_text()
     assert all(f"`{one.worker.name}`" in page for one in table)
@@ -124,7 +124,7 @@ def test_a_wait_ends_with_its_file_or_its_deadline(tmp_path: Path) -> None:
 
 
 def told(num_generations: int, num_games: int) -> str:
-    """What the import prints, as a line of a script; there is one small one, too."""
+    """Returns a shell line that prints the import's output; one generation is small."""
     lines = ["000009: 8191 games, 3 rows"]
     lines += [
         f"{number:06d}: {num_games} games, 99 rows"
@@ -136,13 +136,13 @@ def told(num_generations: int, num_games: int) -> str:
 
 @pytest.fixture
 def programs(tmp_path: Path) -> Path:
-    """Stand-ins: python3 fetches what there is, tengen makes what it is asked for."""
+    """Fakes: python3 fetches an archive, and tengen creates the requested folders."""
     folder = tmp_path / "bin"
     folder.mkdir()
     log = tmp_path / "log"
     archive = tmp_path / "archive"
     (archive / "ck" / "work_dir").mkdir(parents=True)
-    # Holdout games sort before those of self-play, and are not learned from.
+    # Holdout games sort before self-play games, and are not training data.
     for name in ("holdout", "selfplay"):
         (archive / "ck" / "data" / name / "000017").mkdir(parents=True)
     for number in (9, 10):
@@ -168,13 +168,13 @@ def test_data_is_ready_when_all_of_it_is_there(tmp_path: Path, programs: Path) -
         f"data import-minigo --examples {fetched}/unpacked/ck/data/selfplay "
         f"--out {data}/examples",
     ]
-    # What it makes is what the runs begin from.
+    # The created folders are those that the runs start from.
     made = {f"{DATA}/{line.rpartition('/')[2]}" for line in asked}
     for file in ("rayjob-minigo/rayjob.yaml", "mpijob-4gpu-64cpu/mpijob.yaml"):
         text = (K8S / "overlays" / file).read_text()
         assert set(re.findall(rf"{DATA}/[a-z]+", text)) == made
     assert (data / "READY").exists()
-    # Another time it makes nothing.
+    # A second call creates nothing.
     assert "is there already" in run("fetch.sh", str(data), path=programs).stdout
     assert (tmp_path / "log").read_text().splitlines() == asked
 
@@ -199,7 +199,7 @@ FEW = "must have 5 generations of at least 8192 games, not"
 @pytest.mark.parametrize(
     ("program", "text", "code", "said"),
     [
-        # What is not the network's fault is not tried again.
+        # Errors that are not caused by the network are not retried.
         ("python3", "exit 2", 2, ""),
         ("tengen", "exit 1", 1, ""),
         ("python3", NOTHING, 1, "must have a checkpoint and generations of games"),

@@ -49,7 +49,7 @@ def test_they_are_found() -> None:
     "typed", list(all_commands()), ids=lambda typed: " ".join(typed.words)
 )
 def test_tengen_takes_it(typed: Typed) -> None:
-    # Where a page says TASK, any task is meant.
+    # The placeholder TASK stands for any task.
     config_of(tuple("go/9" if word == "TASK" else word for word in typed.words))
 
 
@@ -90,13 +90,13 @@ def test_it_passes_shellcheck(path: Path) -> None:
 
 @pytest.fixture
 def programs(tmp_path: Path) -> dict[str, str]:
-    """An environment whose tengen, srun and scontrol tell what they were asked."""
+    """An environment in which tengen, srun and scontrol log their arguments."""
     folder = tmp_path / "bin"
     folder.mkdir()
     log = tmp_path / "log"
     log.touch()
     tell = f'echo "$(basename "$0") $*" >> {log}\n'
-    # A role works until it is asked to end, but for the one of ENDS.
+    # A role runs until SIGTERM, except the role named by ENDS.
     role = (
         f"trap 'echo \"$1 ended\" >> {log}; exit 130' TERM\n{tell}"
         'case $1 in train) mkdir -p "$4"; touch "$4/run.json"; exit;; esac\n'
@@ -118,7 +118,7 @@ def programs(tmp_path: Path) -> dict[str, str]:
 def started(
     name: str, environment: dict[str, str]
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A script of Slurm in a session of its own, of which nothing is left."""
+    """Starts a Slurm script in its own session; kills all its processes at the end."""
     command = ["bash", str(SLURM / name)]
     process = subprocess.Popen(command, env=environment, start_new_session=True)
     try:
@@ -191,7 +191,7 @@ def test_a_task_of_the_array_is_the_role_itself(programs: dict[str, str]) -> Non
     environment = {**programs, "SLURM_CPUS_PER_TASK": "6"}
     with started("selfplay_array.sbatch", environment) as process:
         wait_for(programs, f"tengen selfplay {programs['RUN']} --threads 6")
-        # The signal is the shell's, whose place the role has.
+        # The script execs the role, so the signal reaches the role.
         process.send_signal(signal.SIGTERM)
         assert process.wait(900) == 130
     assert told(programs)[-1] == "selfplay ended"

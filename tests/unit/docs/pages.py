@@ -1,4 +1,4 @@
-"""The pages that people read, and what stands in them."""
+"""The documentation pages and their blocks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.M | re.S)
 
 @dataclass(frozen=True)
 class Block:
-    """A block of a page."""
+    """A fenced block of a page."""
 
     page: Path
     line: int

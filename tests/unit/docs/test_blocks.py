@@ -1,7 +1,7 @@
-"""Every block of Python in a page runs, or says in its first line why it does not.
+"""Every Python block of a page runs, or says in its first line why it does not.
 
-A page's blocks run one after the other, as a reader would paste them, in a folder with
-small runs of the tasks that pages name.
+A page's blocks run in order, as if a reader pasted them, in a folder with small runs
+of the tasks that pages name.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.unit.observe.curves.curve_events import learned
 from tests.unit.report.conftest import put_events
 
 NOT_RUN = "# Not run by the tests: "
-# Pages whose blocks another test puts where they say, and runs.
+# Pages whose blocks are run by another test.
 RUN_BY = {
     "docs/adding/launcher.md": "tests/unit/launch/test_documented_launcher.py",
     "docs/howto/play/data.md": "tests/unit/experience/games/test_tables.py",
@@ -48,7 +48,7 @@ WITH_BLOCKS = [
 
 
 def publish(path: Path, task: str) -> None:
-    """Makes a run with one model of random weights."""
+    """Creates a run with one model of random weights."""
     config = make_config(task, None, None)
     run = RunDirectory.create_or_resume(path)
     write_config(run, config)
@@ -81,7 +81,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def trained_already(*args: Any, **kwargs: Any) -> None:
-    """Stands for training, which the run's fixture has done."""
+    """Replaces ``train``: checks that the fixture has created the run."""
     call = inspect.signature(real_train).bind(*args, **kwargs).arguments
     assert Path(call["out"], "run.json").exists()
 

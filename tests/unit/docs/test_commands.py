@@ -1,4 +1,4 @@
-"""Every command and every file that a page names is there."""
+"""Every command and file that a page names exists."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tengen.cli import command_parser, find_command
 from tests.unit.docs.pages import PAGES, ROOT, blocks_of, name_of, prose_of
 from tests.unit.docs.typed import Typed, page_commands
 
-# Folders of the checkout: what a page names below them must be there.
+# Folders of the checkout; every path below them that a page names must exist.
 FOLDERS = (
     *("core", "src", "docs", "tests", "benchmarks", "examples", "scripts"),
     *("deploy", "web"),
 )
 NAMED = re.compile(rf"(?<![\w/.:~-])(?:{'|'.join(FOLDERS)})/[\w./-]*[\w/]")
-# What a page has its reader write.
+# Files that a page tells its reader to create.
 TO_WRITE = re.compile(
     r"(tests|core|src)/.*(domineering|corridor|actor_critic|gru|nice|NAME)"
 )
@@ -28,7 +28,7 @@ def commands() -> list[tuple[str, Typed]]:
 
 
 def long_options(parser: argparse.ArgumentParser) -> set[str]:
-    """Returns the options of a parser, and of what can be chosen below it."""
+    """Returns the options of a parser and of its subparsers."""
     found = {text for action in parser._actions for text in action.option_strings}
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
@@ -43,7 +43,7 @@ def test_commands_and_their_options_are_known() -> None:
     wrong = []
     for page, typed in found:
         if not re.fullmatch(r"[a-z]+", typed.words[0]):
-            continue  # COMMAND, --version
+            continue  # a placeholder or an option: COMMAND, --version
         known = long_options(command_parser(find_command(typed.words)))
         given = {word.split("=")[0] for word in typed.words if word.startswith("--")}
         if unknown := given - known:
@@ -79,7 +79,7 @@ def test_targets_of_make_that_are_named_are_there() -> None:
 
 
 def test_lists_begin_after_an_empty_line() -> None:
-    """Else they are lists on GitHub and none in the site."""
+    """Without an empty line, a list renders on GitHub but not on the site."""
     item, above_it = re.compile(r"([-*]|\d+\.) "), re.compile(r"([-*]|\d+\.) |  |\s*$")
     wrong = [
         f"{name_of(page)}: {below}"
@@ -90,8 +90,8 @@ def test_lists_begin_after_an_empty_line() -> None:
     assert wrong == []
 
 
-# Whole paths, and none that stands for several, as results/curves/ppo-*.csv. A path
-# after a commit, as git names it, was there at that commit.
+# Complete paths without wildcards, such as results/curves/ppo-*.csv. A path after a
+# commit (COMMIT:PATH) is skipped, because it may exist only in that commit.
 ANYWHERE = re.compile(
     r"(?<![0-9a-f]{8}:)\b(?:benchmarks/[\w/-]*\w(?:\.\w+)?/?(?![\w/{*-])|docs/[\w/-]+\.md\b)"
 )
@@ -101,7 +101,7 @@ SUFFIXES |= {".sbatch", ".ts", ".yml"}
 
 
 def test_scripts_and_pages_that_any_file_names_are_there() -> None:
-    """In the whole text of results, docstrings and messages of code, manifests."""
+    """Checks the full text of results, manifests and code, docstrings included."""
     found = [path for name in FOLDERS for path in (ROOT / name).rglob("*")]
     wrong = [
         f"{path.relative_to(ROOT)}: {name}"

@@ -1,4 +1,4 @@
-"""The page of measured figures says what the files of results say."""
+"""The page of measured figures agrees with the result files that it links."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_every_figure_has_a_quotation() -> None:
 
 
 def is_near(number: str, others: list[str]) -> bool:
-    """Returns whether a number is one of others, rounded, or a thousand times less."""
+    """Returns whether another number, over 1, 1e3 or 1e6, rounds to ``number``."""
     value = float(number.replace(",", ""))
     digits = len(number.partition(".")[2])
     found = [float(other.replace(",", "")) for other in others]
@@ -47,7 +47,7 @@ def is_near(number: str, others: list[str]) -> bool:
 def test_the_file_has_the_quotation_and_that_the_figure(
     row: tuple[str, str, str, str],
 ) -> None:
-    """One of its numbers at least, rounded as the page does; won games in per cent."""
+    """At least one of a row's numbers agrees, rounded; won games in per cent."""
     _, value, link, quotation = row
     assert squeezed(quotation) in squeezed((PAGE.parent / link).resolve().read_text())
     told = NUMBER.findall(quotation)

@@ -1,6 +1,6 @@
-"""The site is built, strictly: a link, an anchor or a page that is not there fails.
+"""The site builds in strict mode, so a missing link, anchor or page is an error.
 
-What it has is compared with the code that its references are made of.
+Its reference pages are compared with the code.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ pytest.importorskip("mkdocstrings", reason="mkdocstrings is not installed")
 
 from scripts.pages import configs, interface, links
 
-# What a page may have from another host: nothing. Links may go there.
+# Resources from another host, which a page must not load. Links are allowed.
 FETCHED = re.compile(
     r"<(?:script|img|link|iframe|source)\b[^>]*\b(?:src|href)=\"(https?:)?//"
 )
-# Parts of other configs, which stand on their pages; what nobody can set by itself.
+# Base classes and parts that pages of other configs document.
 INSIDE = {
     "EnvironmentAgent",
     "ImageConfig",
@@ -41,13 +41,13 @@ INSIDE = {
     "PolicyAgent",
     "QAgent",
 }
-# Of bundled players' files.
+# The dataclasses of bundled players' files.
 OF_PLAYERS = {"Level", "Manifest", "RatedLevel"}
 
 
 def build(out: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", out]
-    # Else it tells in colours of programs that come after it.
+    # Otherwise mkdocs-material prints a coloured notice about MkDocs 2.
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     return subprocess.run(
         command,
@@ -65,7 +65,7 @@ def text_of(page: Path) -> str:
 
 @pytest.mark.slow
 def test_the_site_is_whole(tmp_path: Path) -> None:
-    """One test, for a build takes ten seconds of a processor."""
+    """One test for all checks, because a build takes ten CPU-seconds."""
     done = build(tmp_path)
     assert done.returncode == 0, done.stderr
     assert "WARNING" not in done.stderr
@@ -75,7 +75,7 @@ def test_the_site_is_whole(tmp_path: Path) -> None:
 
 
 def check_pages(site: Path) -> None:
-    """Each page of docs/ is one of the site, and none fetches anything."""
+    """Checks that the site has each page of docs/ and loads no external resource."""
     for page in PAGES:
         place = links.page_of(name_of(page))
         assert place is not None
@@ -93,7 +93,7 @@ def check_links(site: Path) -> None:
 
 
 def check_references(site: Path) -> None:
-    """Every command, setting and name of Python has its place in the site."""
+    """Checks that every command, setting and Python name is in the references."""
     folder = site / "reference"
     commands = text_of(folder / "commands.html")
     assert all(f"usage: tengen {one.name} " in commands for one in COMMANDS)
@@ -117,7 +117,7 @@ def test_no_config_is_left_out() -> None:
         try:
             imported = importlib.import_module(module.name)
         except ModuleNotFoundError as error:
-            # Of an extra that is not installed here.
+            # The module needs an extra that is not installed.
             if (error.name or "tengen").split(".")[0] == "tengen":
                 raise
             continue
@@ -131,7 +131,7 @@ def test_no_config_is_left_out() -> None:
 
 
 def test_links_lead_to_files() -> None:
-    """In the checkout too, where no site is built."""
+    """Checks relative links between files of the checkout, without a site."""
     wrong = [
         f"{name_of(page)}: {target}"
         for page in PAGES

@@ -1,4 +1,4 @@
-"""Names of files and links, as they become in the site."""
+"""Links and file names of pages, rewritten for the site."""
 
 from __future__ import annotations
 

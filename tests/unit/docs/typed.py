@@ -1,4 +1,4 @@
-"""Command lines of tengen in manifests, scripts and pages."""
+"""tengen command lines found in manifests, scripts and pages."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from tengen.cli import parse_command
 from tengen.roles import RunConfig
 from tests.configs import new_config
 
-# What "tengen" follows where it is a name and no program.
+# After these words "tengen" is a name and not a program.
 _BEFORE_A_NAME = ("--tag", "-n", "--namespace", "namespace", "echo", "from", "import")
 _OPERATORS = frozenset([";", "&&", "||", "|", "&", ">", ">>", "<", "2>", "2>&1", ")"])
 
 
 @dataclass(frozen=True)
 class Typed:
-    """A command line, and where it stands."""
+    """A command line, and the place where it was found."""
 
     where: str
     words: tuple[str, ...]
-    """What follows ``tengen``."""
+    """The arguments of ``tengen``."""
 
 
 @functools.cache
 def config_of(words: tuple[str, ...]) -> RunConfig | None:
-    """Returns the config of a new run as ``train`` makes it; None of another command.
+    """Returns the config of a new run as ``train`` creates it; None for other commands.
 
     Raises:
-        UsageError: tengen does not take the words.
+        UsageError: tengen refuses the arguments.
     """
     command, args = parse_command(words)
     if command.name != "train":
@@ -54,7 +54,7 @@ def config_of(words: tuple[str, ...]) -> RunConfig | None:
 
 
 def object_commands(value: Any, where: str) -> Iterator[Typed]:
-    """Yields those of a manifest: of containers, and what a RayJob runs."""
+    """Yields a manifest's commands: of its containers, and of a RayJob's entrypoint."""
     if isinstance(value, list):
         for one in value:
             yield from object_commands(one, where)
@@ -64,7 +64,7 @@ def object_commands(value: Any, where: str) -> Iterator[Typed]:
     if "entrypoint" in value:
         yield from _commands(shlex.split(value["entrypoint"]), where)
     if "image" in value and {"command", "args"} & value.keys():
-        # Without a command it is the images' ENTRYPOINT.
+        # The images' ENTRYPOINT runs if a container has no command.
         words = [*value.get("command", ["tengen"]), *value.get("args", ())]
         yield from _commands(words, f"{where} {value['name']}")
     for one in value.values():
@@ -72,10 +72,9 @@ def object_commands(value: Any, where: str) -> Iterator[Typed]:
 
 
 def script_commands(path: Path) -> Iterator[Typed]:
-    """Yields those of a shell script.
+    """Yields the commands of a shell script.
 
-    A variable stands for what the script gives it where nothing is set, ``${RUN:-x}``,
-    or else for 1.
+    A variable is replaced by its default in the script, ``${RUN:-x}``, or by 1.
     """
     text = path.read_text()
     values = dict(re.findall(r'^(\w+)="?\$\{\w+:-([^}"]*)\}"?$', text, re.M))
@@ -83,10 +82,10 @@ def script_commands(path: Path) -> Iterator[Typed]:
 
 
 def page_commands(path: Path) -> Iterator[Typed]:
-    """Yields those of a page in Markdown: in blocks, and in backticks."""
+    """Yields the commands of a Markdown page, in blocks and in backticks."""
     text = path.read_text()
     for block in re.findall(r"^```\w*\n(.*?)^```", text, re.M | re.S):
-        # What stands far to the right explains.
+        # Text after three or more spaces is an explanation.
         yield from _of_text(re.sub(r"(?m)\s{3,}(?!-).*$", "", block), path.name, {})
     rest = re.sub(r"(?ms)^```.*?^```", "", text)
     for span in re.findall(r"`([^`]*)`", rest):
@@ -105,7 +104,7 @@ def _words(line: str) -> list[str]:
     lexer.whitespace_split = True
     try:
         return list(lexer)
-    except ValueError:  # a sentence, with an apostrophe
+    except ValueError:  # prose with an apostrophe, not a command
         return []
 
 
@@ -118,7 +117,7 @@ def _expanded(line: str, values: Mapping[str, str]) -> str:
 
 
 def _commands(words: Sequence[str], where: str) -> Iterator[Typed]:
-    """Yields what follows each word ``tengen`` that is a program's name."""
+    """Yields the arguments after each word ``tengen`` that names the program."""
     for place, word in enumerate(words):
         before = words[place - 1] if place else ""
         if word != "tengen" or before in _BEFORE_A_NAME:

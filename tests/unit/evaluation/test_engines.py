@@ -1,4 +1,4 @@
-"""Matches against GTP and Gomocup engines: sound, broken, and refusing moves."""
+"""Matches against GTP and Gomocup engines: correct, broken, and refusing moves."""
 
 import contextlib
 import dataclasses
@@ -61,7 +61,7 @@ def match(a, b, task=None, num_games=2, **settings):
 
 
 def wait_for(condition):
-    """Waits as long as a slow machine may need."""
+    """Waits for a condition, long enough for a slow machine."""
     until = time.monotonic() + 600.0
     while not condition() and time.monotonic() < until:
         time.sleep(0.01)
@@ -73,7 +73,7 @@ def has_begun(note):
 
 
 def is_gone(note):
-    """Whether the process whose number a file has has ended."""
+    """Returns whether the process whose ID is in the file ``note`` has ended."""
     with contextlib.suppress(FileNotFoundError):
         stat = Path(f"/proc/{note.read_text()}/stat").read_text()
         return stat.rpartition(")")[2].split()[0] in "ZX"
@@ -129,7 +129,7 @@ def test_another_score_is_counted_and_shown(fault):
     seen = report.engines["a"]
     assert seen.num_disagreements == seen.num_scored > 0
     ended = [game for game in report.games if game.moves[-2:] == (16, 16)]
-    # The engine lets White win them all.
+    # The engine scores every game as won by White, so Black's wins disagree.
     won_by_black = [game for game in ended if game.a_moves_first == (game.score_a == 1)]
     assert seen.num_other_winners == len(won_by_black)
     assert 0 < len(won_by_black) < len(ended)
@@ -159,7 +159,7 @@ def test_a_gomocup_engine_is_told_the_game(tmp_path, opening_plies):
     expected = {"timeout_turn": "250", "rule": "1", "time_left": str(2**31 - 1)}
     assert infos.items() >= expected.items()
     cells = [f"{move % 6},{move // 6}" for move in game.moves]
-    # Without an opening the engine moves first, and after three plies second.
+    # The engine moves first without an opening, and second after three plies.
     if opening_plies == 0:
         assert "BEGIN" in told
         turns = cells[1::2]
@@ -170,7 +170,7 @@ def test_a_gomocup_engine_is_told_the_game(tmp_path, opening_plies):
         turns = cells[5::2]
     said = [line.split()[1] for line in told if line.startswith("TURN")]
     assert said == turns[: len(said)]
-    assert len(turns) - len(said) in (0, 1)  # the last move of the game is not sent
+    assert len(turns) - len(said) in (0, 1)  # the game's last move is not sent
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_a_gomocup_engine_is_told_the_game(tmp_path, opening_plies):
 )
 def test_resignations_and_illegal_moves_lose(engine, why):
     report = match(engine, RandomPlayer(), num_games=4)
-    # Four engines sit at four games, and each fails at its second move.
+    # Four engines play one game each, and each fails at its second move.
     assert [game.score_a for game in report.games] == [0.0] * 4
     seen = report.engines["a"]
     assert seen.num_illegal == (4 if why else 0)
@@ -300,7 +300,7 @@ def test_superko_is_told_from_other_reasons():
 
 
 def to_engine(game, engine_is_a):
-    """Returns the plies that are not the engine's own: the opening and the other's."""
+    """Returns the plies sent to the engine: the opening's and the opponent's."""
     parity = int(engine_is_a == game.a_moves_first)
     return [
         ply
@@ -311,7 +311,7 @@ def to_engine(game, engine_is_a):
 
 @pytest.fixture(scope="module")
 def disputed():
-    """A match in which the engine refuses a move at C3."""
+    """A match in which the engine refuses moves at C3."""
     return match(gtp("refuse", "C3"), RandomPlayer(), num_games=NUM_GAMES)
 
 
@@ -328,7 +328,7 @@ def test_a_refused_move_is_one_game_without_a_result(disputed, engine_is_a):
         plies = to_engine(game, engine_is_a)
         at = [ply for ply in plies if game.moves[ply] == refused]
         if game.disputed is None:
-            # The engine is never sent the last move of a game.
+            # A game's last move is never sent to the engine.
             assert at in ([], [len(game.moves) - 1])
             assert game.score_a in (0.0, 1.0)
             continue
@@ -367,7 +367,7 @@ def test_a_game_whose_last_pass_is_refused_counts_but_is_not_scored():
     assert {dispute.vertex for dispute in report.disputes.values()} <= {"pass"}
     assert report.tally.num_games == len(counted)
     assert any(game.moves[-2:] == (16, 16) for game in counted)
-    # The last pass was the other player's: the engine would have refused the first.
+    # The opponent passed last: the engine would have refused a first pass.
     assert report.engines["a"].num_scored == 0
 
 
@@ -384,7 +384,7 @@ def test_a_journal_keeps_disputed_games_and_they_are_not_replayed(tmp_path, disp
     journal.close()
     assert (report.games, report.tally) == (disputed.games, disputed.tally)
     assert sorted(game.index for game in kept) == list(range(first + 1, NUM_GAMES))
-    # When no game is left to play, no engine is started, and the report is the same.
+    # If no games are left to play, no engine is started and the report is the same.
     settings = {"played": disputed.games, "num_games": NUM_GAMES}
     again = match(GtpPlayer("no-such-program"), RandomPlayer(), **settings)
     assert again.to_json()["disputed"] == disputed.to_json()["disputed"]

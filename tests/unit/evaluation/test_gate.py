@@ -22,7 +22,7 @@ from tests.refusals import refused
 
 
 def results(gate, scores=(), *, tally=None):
-    """The results of games with ``scores``, or of any with a tally."""
+    """Returns the results of games with ``scores``, or with a given ``tally``."""
     counted = PairedTally()
     for score in scores:
         counted = counted.after(score)
@@ -37,9 +37,9 @@ def results(gate, scores=(), *, tally=None):
         (Tally(5, 0, 5), True),  # a tie passes
         (Tally(0, 10, 0), True),
         (Tally(4, 1, 5), False),
-        (Tally(5, 0, 0), True),  # five points can no longer be lost
+        (Tally(5, 0, 0), True),  # the minimum score is already certain
         (Tally(4, 1, 0), None),
-        (Tally(0, 0, 5), None),  # five wins would still tie
+        (Tally(0, 0, 5), None),  # five wins would still make a tie
         (Tally(0, 1, 5), False),
         (Tally(), None),
     ],
@@ -84,7 +84,7 @@ def test_the_sequential_test_ends_at_its_bounds_after_whole_pairs():
             num_games += 1
         assert num_games % 2 == 0
         assert decide(results(gate, [score] * num_games)) is verdict
-        # The last pair too is judged by the test.
+        # The sequential test also decides after the last pair.
         last = dataclasses.replace(gate, max_games=num_games)
         assert decide(results(last, [score] * num_games)) is verdict
 
@@ -101,7 +101,7 @@ def test_after_the_most_games_the_score_decides():
     for scores in itertools.product((0.0, 0.5, 1.0), repeat=4):
         assert [decide(results(gate, scores[:n])) for n in range(4)] == [None] * 4
         assert decide(results(gate, scores)) is (sum(scores) >= 2)
-    # The middle of 0 and 100 Elo is a score of 0.57.
+    # The midpoint of 0 and 100 Elo is a score of 0.57.
     gate = SprtGate(elo0=0, elo1=100, max_games=4)
     assert decide(results(gate, (1, 0.5, 0.5, 0))) is False
     assert decide(results(gate, (1, 0.5, 0.5, 0.5))) is True
@@ -155,7 +155,7 @@ def test_the_config_survives_json(gate):
 def test_judge(hash_player):
     game = games.make("tictactoe")
     players = hash_player("tictactoe"), hash_player("tictactoe")
-    # The same network on both sides wins what it loses: a tie, which passes.
+    # Both sides have the same network, so each pair is 1 : 1: a tie, which passes.
     gate = MatchGate(num_games=8, num_simulations=8)
     assert judge(gate, game, *players, seed=4).is_accepted
     strict = MatchGate(num_games=8, num_simulations=8, min_score=0.51)
@@ -176,7 +176,7 @@ def test_judge(hash_player):
     ],
 )
 def test_the_verdict_is_one_of_seed_and_players_alone(gate, hash_player):
-    """Also where a kill has cut the match in parts, and the threads differ."""
+    """Neither the number of threads nor an interruption changes the verdict."""
     game = games.make("connect4")
     other = hash_player("connect4")
     verdicts = []
@@ -197,7 +197,7 @@ def test_the_verdict_is_one_of_seed_and_players_alone(gate, hash_player):
         assert resumed == verdict
         assert not {g.index for g in again} & {g.index for g in half}
     assert verdicts[1:] == verdicts[:1] * 2
-    # It was decided on the way, by games that are not all alike.
+    # The decision comes before the last game, and the scores are not all equal.
     verdict = verdicts[0]
     assert 2 < len(verdict.games) < gate.max_games
     assert len({g.score_a for g in verdict.games}) > 1
@@ -214,7 +214,7 @@ def test_a_stop_leaves_the_candidate_undecided(hash_player):
 
 
 def test_games_beyond_a_shorter_match_do_not_count(hash_player):
-    """Such as when ``num_games`` was lowered between two calls."""
+    """A match is shorter, for example, if ``num_games`` is lowered between calls."""
     game = games.make("tictactoe")
     players = [hash_player("tictactoe"), hash_player("tictactoe")]
     gate, kept = MatchGate(num_games=20, num_simulations=4, min_score=0.6), []

@@ -1,4 +1,4 @@
-"""Matches, their journals, and the games that are kept of them."""
+"""Matches, their journals, and the games that are stored."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def match(task, a, b, num_games, **settings):
 
 
 def check_scores(task, report, num_games):
-    """Plays the moves again, without the core's match, and compares the results."""
+    """Replays the moves without the core's match, and compares the results."""
     assert [game.index for game in report.games] == list(range(num_games))
     for game in report.games:
         state = games.make(task).new_state()
@@ -91,7 +91,7 @@ def test_a_network_for_several_boards_on_a_smaller_one(hash_player, tree_threads
         return
     assert report == match("go/3x4", player, RANDOM, 4, **settings)
     searcher = Searcher(games.make("go/5"), mixed.backend, mixed.play.search)
-    # Rows of the small board have four points of five; the pass is its 12 and 25.
+    # The points of go/3x4 in the 5 x 5 frame; its pass, 12, becomes 25.
     outer = [0, 1, 2, 3, 5, 6, 7, 8, 10, 11, 12, 13, 25]
     for played in report.games:
         for ply in range(played.num_opening_plies, len(played.moves)):
@@ -107,7 +107,7 @@ def test_games_that_a_network_plays(hash_player):
     mixed = dataclasses.replace(hash_player("go/5"), mixed_sizes=True)
     assert mixed.playing("go/4").frame == "go/5"
     assert mixed.playing("go/4").playing("go/2x5").frame == "go/5"
-    # On the whole board the core searches by itself.
+    # On a board of the network's size the core searches without an outside searcher.
     for name in ("go/5/simple", "go/5/komi=0.5"):
         assert not mixed.playing("go/4").playing(name).is_outside
         assert not hash_player("go/5").playing(name).is_outside
@@ -140,7 +140,7 @@ def test_a_batch_has_no_more_games_than_there_are(hash_player, monkeypatch):
 def test_two_networks_meet_each_with_its_own_backend(hash_player):
     report = match("connect4", hash_player("connect4"), hash_player("connect4"), 6)
     assert report.tally.num_games == 6
-    # The same player on both sides of an opening: what one colour wins, it wins twice.
+    # The same player has both sides, so the two games of a pair are equal.
     for even, odd in zip(report.games[::2], report.games[1::2], strict=True):
         assert even.moves == odd.moves
         assert even.score_a == 1.0 - odd.score_a
@@ -163,7 +163,7 @@ def test_a_failing_backend_ends_the_match(hash_player):
 
 
 def decided_after(num_games, seen):
-    """An ``until`` that ends a match with its ``num_games``-th game."""
+    """Returns an ``until`` that ends a match with its ``num_games``-th game."""
 
     def until(game):
         assert game.index == len(seen)
@@ -175,7 +175,7 @@ def decided_after(num_games, seen):
 
 @pytest.mark.parametrize("num_threads", [1, 2, 5])
 def test_a_match_is_decided_in_order_of_index(num_threads):
-    """The games have very different lengths."""
+    """Games have very different lengths, so threads finish them out of order."""
     whole = match("connect4", MctsPlayer(300), RANDOM, 12, seed=5)
     seen, kept = [], []
     how = {"keep": kept.extend, "until": decided_after(12, seen), "seed": 5}
@@ -183,7 +183,7 @@ def test_a_match_is_decided_in_order_of_index(num_threads):
     report = match("connect4", MctsPlayer(300), RANDOM, 1_000_000, **how, **threads)
     assert report == whole
     assert tuple(seen) == whole.games
-    # Other games were finished, too; each is kept once.
+    # Other games were finished too; each is stored once.
     indices = [game.index for game in kept]
     assert set(indices) >= set(range(12))
     assert len(set(indices)) == len(indices)
@@ -212,7 +212,7 @@ def test_games_that_were_played_may_decide_alone(hash_player):
 
 
 def test_threads_share_a_short_match(hash_player):
-    """Were the first to take all games, the others would never ask for an answer."""
+    """If one thread took all games, the barrier would wait for the others."""
     everyone = threading.Barrier(4)
 
     class Meeting:
@@ -238,7 +238,7 @@ def test_threads_share_a_short_match(hash_player):
 
 
 def stops_at(number):
-    """A ``stop`` that is true when it is asked for that time; and the callers."""
+    """Returns a ``stop`` that is true at call ``number``, and its callers."""
     callers = []
 
     def stop():
@@ -249,7 +249,7 @@ def stops_at(number):
 
 
 def test_a_match_is_stopped_while_a_move_is_thought_about():
-    """By the calling thread, since the playing threads may be deep in a search."""
+    """The calling thread stops the match; the others may be deep in a search."""
     stop, callers = stops_at(3)
     slow = MctsPlayer(100_000)
     with pytest.raises(MatchStopped):
@@ -314,7 +314,7 @@ def played():
 
 
 def keep(folder, *parts, key=KEY):
-    """Keeps games as one process does, and returns what it found there."""
+    """Stores games as one process does, and returns the games found at the start."""
     journal = MatchJournal(folder, key)
     for part in parts:
         journal.keep(part)

@@ -1,4 +1,4 @@
-"""Matches between players that search by minigo, against slow ones."""
+"""Matches between players with minigo's search, against slow references."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def play(
 
 
 def minigo(num_leaves: int = 4, **settings: Any) -> SearchConfig:
-    # Sums of the evaluation's values and of this are exact in any order.
+    # Values and penalty are binary fractions, so sums are exact in any order.
     exact = {"minigo_value_penalty": 0.25} | settings
     return SearchConfig(policy="minigo", minigo_virtual_losses=num_leaves, **exact)
 
 
 def turned(planes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """An evaluation that does not turn with the board, as a network's does not."""
+    """An evaluation that is not symmetric, like a network's."""
     logits, value = evaluate_planes(planes)
     return logits + np.arange(logits.shape[1]) / 8, value
 
@@ -92,7 +92,7 @@ def test_a_game_ends_where_every_point_is_settled() -> None:
 
 
 def test_a_game_is_a_function_of_its_index_and_the_seed() -> None:
-    """Whatever the threads and slots are; games of the same players differ."""
+    """Slots do not matter; games with different indices or seeds differ."""
     both = [player(minigo(), 20)] * 2
     games_of = [
         [list(game.moves) for game in play(both, 6, evaluate=turned, num_slots=slots)]
@@ -102,14 +102,14 @@ def test_a_game_is_a_function_of_its_index_and_the_seed() -> None:
     assert len({tuple(moves) for moves in games_of[0]}) == 6
     other = [list(game.moves) for game in play(both, 6, evaluate=turned, seed=4)]
     assert other != games_of[0]
-    # By puct all games with the same colours are one.
+    # With PUCT all games between equal players are identical.
     puct = [player(SearchConfig(), 20)] * 2
     assert len({tuple(game.moves) for game in play(puct, 6, evaluate=turned)}) == 1
 
 
 @pytest.mark.parametrize("place", [0, 1])
 def test_against_another_kind_of_player(place: int) -> None:
-    """The game ends where all is settled, whoever's turn it is."""
+    """The game ends when all points are settled, whichever player is to move."""
     random = _core.MatchPlayer()
     random.kind = _core.PlayerKind.RANDOM
     players = [player(minigo(), 20)] * 2

@@ -12,7 +12,7 @@ from tests.unit.conftest import PLAIN
 
 @pytest.fixture
 def searcher(hash_player):
-    """Makes a searcher with the hash network."""
+    """Returns a function that creates a searcher with the hash network."""
 
     def make(task, *shape, backend=None, search=None):
         player = hash_player(task, backend=backend)
@@ -52,7 +52,7 @@ def test_one_thread_with_batches_repeats_itself(searcher):
 
 
 def test_a_win_at_hand_is_proven_by_many_threads(searcher):
-    # X has a row of two on top and is to move: x x . / o o . / . . .
+    # X has two in the top row and is to move: x x . / o o . / . . .
     result = searcher("tictactoe", 6, 3).run([0, 3, 1, 4], request_of(300))
     assert result.best_action == 2
     assert result.root_value_to_play == 1.0
@@ -61,7 +61,7 @@ def test_a_win_at_hand_is_proven_by_many_threads(searcher):
 def test_fewer_moves_than_threads_end(searcher):
     search = searcher("tictactoe", 8, 8)
     moves = [4, 0, 2, 6, 3, 5, 1]
-    while moves:  # the last two cells, then one more each time
+    while moves:  # two empty cells at first, then one more per iteration
         result = search.run(moves, request_of(1000))
         assert 0 < result.num_simulations <= 1000
         moves.pop()
@@ -97,7 +97,7 @@ class Breaks:
         return Runner()
 
 
-# Classes: an error that stayed here would keep its traceback, and the trees in it.
+# Error classes, not instances: an instance would hold its traceback, and the trees.
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
 def test_an_error_of_one_thread_ends_all(searcher, hash_player, error):
     broken = Breaks(hash_player("gomoku/9").backend, error)

@@ -1,4 +1,4 @@
-"""The sequential test against worked numbers, a slow maximum, and chance itself."""
+"""The sequential test: worked numbers, a slow maximum, and simulated error rates."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_tallies_add_up_and_turn_round():
 
 
 def test_the_interval_of_a_known_case():
-    # 81 of 263, a worked example of the Wilson interval: 0.255 to 0.366.
+    # 81 of 263 is a worked example of the Wilson interval: 0.255 to 0.366.
     low, high = Tally(81, 0, 182).score_interval
     assert (low, high) == (pytest.approx(0.2553, abs=1e-4), pytest.approx(0.3662, 1e-3))
 
@@ -112,16 +112,16 @@ def log_likelihood(counts, shares):
 
 
 def moved(shares, i, amount):
-    """Moves twice ``amount`` from result i + 1 to its neighbours, once to each."""
+    """Moves 2 * ``amount`` from result i + 1 to its neighbours, in equal parts."""
     steps = {i: 1.0, i + 1: -2.0, i + 2: 1.0}
     return [p + amount * steps.get(j, 0.0) for j, p in enumerate(shares)]
 
 
 def slow_maximum(counts, mean):
-    """The greatest log-likelihood of a multinomial whose scores have a mean.
+    """Returns the maximum log-likelihood of a multinomial whose scores have a mean.
 
-    By going uphill: what ``moved`` does changes neither the sum nor the mean, and the
-    likelihood is concave along it.
+    Uses coordinate ascent: ``moved`` preserves the sum and the mean, and the likelihood
+    is concave along its direction.
     """
     shares = [math.comb(4, i) * mean**i * (1 - mean) ** (4 - i) for i in range(5)]
     best = -math.inf
@@ -161,7 +161,7 @@ def test_against_a_slow_maximum(counts, elo0, elo1):
 
 
 def test_worked_numbers():
-    """Where pairs are won or lost whole, the mean is the chance of a win.
+    """If each pair is won or lost 2 : 0, the mean is the probability of a win.
 
     40 pairs, 30 of them won, at scores of 0.6 and 0.4: 30 ln 1.5 - 10 ln 1.5, which is
     20 * 0.405465 = 8.10930.
@@ -170,12 +170,12 @@ def test_worked_numbers():
     assert elo == pytest.approx(70.4365, abs=1e-4)
     ratio = log_likelihood_ratio((10, 0, 0, 0, 30), -elo, elo)
     assert ratio == pytest.approx(8.10930, abs=1e-5)
-    # A pair of 1 point says nothing between hypotheses that mirror each other.
+    # A tied pair does not change the ratio if the hypotheses are symmetric.
     assert log_likelihood_ratio((0, 0, 25, 0, 0), -elo, elo) == pytest.approx(
         0, abs=1e-9
     )
-    # Only draws, against a mean of 0.6: the likeliest is 0.8 draws and 0.2 wins, so
-    # that each pair costs ln 0.8 = -0.223144.
+    # Only ties, against a mean of 0.6: the likeliest shares are 0.8 ties and 0.2 wins,
+    # so each pair adds ln 0.8 = -0.223144.
     ratio = log_likelihood_ratio((0, 0, 100, 0, 0), 0, elo)
     assert ratio == pytest.approx(-22.3144, abs=1e-4)
     assert sprt_bounds(0.05, 0.1) == pytest.approx((-2.25129, 2.89037), abs=1e-5)
@@ -186,7 +186,7 @@ def test_from_the_first_pair_on_it_is_finite_and_speaks_for_the_stronger():
     assert nothing == pytest.approx(0.0, abs=1e-9)
     first = [log_likelihood_ratio(np.eye(5)[i], -35, 35) for i in range(5)]
     assert (np.diff(first) >= -1e-9).all()
-    # One pair, however clear, says no more than the odds of the hypotheses.
+    # One pair, however clear, gives at most the log-odds of the hypotheses.
     most = math.log(expected_score(35) / expected_score(-35))
     assert first[4] == pytest.approx(most)
     assert first[0] == pytest.approx(-most)
@@ -225,7 +225,7 @@ def test_arrays_and_mirrors():
 )
 @pytest.mark.parametrize(("elo0", "elo1"), [(-80, 80), (0, 160)])
 def test_errors_are_as_rare_as_asked_for(draw_share, opening_share, elo0, elo1):
-    """By chance, with draws and openings that decide, up to three deviations."""
+    """Simulated matches, with draws and decisive openings; up to three deviations."""
     gate = SprtGate(elo0=elo0, elo1=elo1, alpha=0.1, beta=0.04)
     num_matches = 600
     for elo, rate, wrong in ((elo0, gate.alpha, True), (elo1, gate.beta, False)):

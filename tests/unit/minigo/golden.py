@@ -1,4 +1,4 @@
-"""The files that TensorFlow wrote, and what is in them."""
+"""Golden files written by TensorFlow, and the values that they contain."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def expected() -> dict[str, NDArray[Any]]:
 
 
 def flipped(data: bytes, place: int) -> bytes:
-    """Returns bytes of which one is another."""
+    """Returns a copy of ``data`` with one byte changed."""
     return data[:place] + bytes([data[place] ^ 0x55]) + data[place + 1 :]
 
 
 def refusal(read: Callable[[], T]) -> tuple[str, T | None]:
-    """Returns the one line of the error, or nothing and what was read."""
+    """Returns the one-line error message and None, or "" and the result."""
     try:
         return "", read()
     except TengenError as error:

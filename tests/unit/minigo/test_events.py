@@ -1,4 +1,4 @@
-"""The events of a benchmark run, and what its files may say. No package of MLPerf's."""
+"""The events of a benchmark run and its files; needs no MLPerf package."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def put_evaluated(run: RunDirectory, *win_rates: float) -> None:
 
 
 def make_run(path: Path) -> RunDirectory:
-    """A closed run of four models, of which the third is the first that passes."""
+    """Returns a finished run of four models; model 3 is the first that passes."""
     run = RunDirectory.create_or_resume(path)
     run.write_run({"config": CONFIG})
     (run.path / "code.txt").write_text(CODE)
@@ -197,7 +197,7 @@ def learned_twice(run: RunDirectory) -> None:
 
 
 def in_another_order(run: RunDirectory) -> None:
-    """Two pass: the one that was made first counts, whoever was played first."""
+    """Models 3 and 4 pass: the one created first counts, in any order of matches."""
     put(run, "000003.json", evaluated(3, 0.6, place=5))
     put(run, "000004.json", evaluated(4, 0.7, place=4))
 

@@ -1,4 +1,4 @@
-"""The script that fetches the published files, against a server of this machine."""
+"""The script that downloads the published files, against a local server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LARGE = "checkpoint.tar.gz"
 
 
 class Server(ThreadingHTTPServer):
-    """Has the files; may know no ranges, lack one, or cut one off."""
+    """A file server that can ignore ranges, lack a file, or cut off a response."""
 
     knows_ranges = True
     lacks = ""
@@ -147,7 +147,7 @@ def test_what_is_missing_is_a_line_each(
         "target.meta) is missing, the server answers 404 at" in capsys.readouterr().err
     )
     folder = tmp_path / "offline"
-    # A port on which nobody listens.
+    # No process listens on port 9.
     words = [str(folder), "--from", "http://127.0.0.1:9/pub"]
     assert fetch_minigo.main(words) == 1
     lines = capsys.readouterr().err.splitlines()
@@ -161,7 +161,7 @@ def test_what_is_missing_is_a_line_each(
 def test_a_disk_that_refuses_is_not_the_networks_fault(
     server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # No file can be written where a folder is.
+    # A folder at the path of the partial file makes writing fail.
     part = tmp_path / f"{LARGE}.part"
     part.mkdir()
     assert fetched(server, tmp_path) == 1
@@ -229,5 +229,5 @@ def test_a_folder_that_cannot_be_written_is_one_line(
         "choose another\n"
     )
     assert server.asked == []
-    # Nothing is written where all files are there.
+    # If all files are present, nothing is written, so a read-only folder is fine.
     assert fetched(server, whole) == 0

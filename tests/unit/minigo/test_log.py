@@ -1,4 +1,4 @@
-"""The log of a benchmark run, held to by MLPerf's own compliance checker."""
+"""The log of a benchmark run, checked with MLPerf's own compliance checker."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def run(tmp_path: Path) -> RunDirectory:
 
 
 def complaints(log: Path) -> list[str]:
-    """Returns what the checker has against a log; warnings count."""
+    """Returns the checker's complaints about a log, warnings included."""
     compliance = pytest.importorskip("mlperf_logging.compliance_checker.mlp_compliance")
     checker = compliance.make_checker("training", "2.1.0", quiet=False, werror=True)
     is_valid, *_ = compliance.main(str(log), "training_2.1.0/common.yaml", checker)
@@ -97,7 +97,7 @@ def test_the_result_can_be_made_again_of_the_log(run):
     assert min(passed) == told["passed"]
     after_s = (made[min(passed)] - start) / 1000.0
     assert after_s == pytest.approx(told["passed_after_s"], abs=1e-3)
-    # This difference is what MLPerf's summarizer takes for the result.
+    # MLPerf's summarizer uses this difference as the result.
     assert (stop - start) / 1000.0 == after_s
     assert [line["time_ms"] for line in lines] == sorted(
         line["time_ms"] for line in lines
@@ -121,7 +121,7 @@ def no_training(run: RunDirectory) -> None:
 
 
 def given_more(run: RunDirectory) -> None:
-    """More models are asked for since the evaluation of four, which none passed."""
+    """The number of models is raised after four were evaluated and none passed."""
     aborted(run)
     with_config(run, "agent", "iterations", 8)
 
@@ -154,7 +154,7 @@ def test_the_checker_refuses_a_run_that_is_not_as_the_rules_want(run, damage, re
     damage(run)
     told = complaints(write_mllog(run))
     assert told
-    # Each reason is there, and the checker has nothing else against the run.
+    # Every expected reason is reported, and no other.
     assert [reason for reason in reasons if reason not in "\n".join(told)] == []
     assert [each for each in told if not any(word in each for word in reasons)] == []
 

@@ -1,4 +1,4 @@
-"""The benchmark's recipes: what the closed division fixes, what small ones keep."""
+"""The benchmark's recipes: the closed division's rules, and the small variants."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_the_recipe_is_the_closed_division():
     config = config_of("go/19", "mlperf_minigo", *CLOSED)
     assert open_because(to_dict(config)) == []
     assert from_dict(RunConfig, to_dict(config)) == config
-    # What the rules leave open stays open.
+    # Settings that the rules leave open do not open the run.
     free = (
         "learner.batch_size=8192",
         "learner.optimizer.rates=[0.02, 0.3]",
@@ -47,8 +47,8 @@ def test_the_recipe_is_the_closed_division():
     assert open_because(to_dict(override(config, free))) == []
 
 
-# By the flags of the reference (ml_perf/flags/19) and the rules of v2.1, written down
-# apart from the table of the code.
+# From the reference's flags (ml_perf/flags/19) and the rules of v2.1, independently of
+# the table in the code.
 RULES = {
     "task": "go/19/nosuicide/planes=minigo",
     "net.num_blocks": 6,
@@ -139,12 +139,12 @@ def test_int8_is_open_and_floats_are_not():
     floats = ("inference.precision=bf16", "learner.precision=bfloat16")
     config = config_of("go/19", "mlperf_minigo", *CLOSED, *floats)
     assert open_because(to_dict(config)) == []
-    # No config of this network has int8, but a file may.
+    # No config of this network allows int8, but an edited file could contain it.
     content = to_dict(config)
     content["inference"]["precision"] = "int8"
     (reason,) = open_because(content)
     assert reason == "inference.precision (int8) is fp32 or bf16 in the closed division"
-    # By it the target would play.
+    # ``agent.play`` also sets the precision of the target's player.
     config = config_of("go/19", "mlperf_minigo", *CLOSED, "agent.play.precision=int8")
     (reason,) = open_because(to_dict(config))
     assert reason.startswith("agent.play.precision (int8)")
@@ -157,7 +157,7 @@ def test_the_small_ones_have_the_same_rules(task, soft):
     assert small.task == f"{task}/nosuicide/planes=minigo"
     actor = small.agent.actor
     assert actor.soft_pick_plies == soft
-    # Noise of the same strength on all moves together.
+    # The total concentration of the noise over all moves is the same.
     points = int(task[3:]) ** 2
     noise = actor.search.minigo_noise_alpha
     assert noise * points == pytest.approx(0.03 * 361)
@@ -174,7 +174,7 @@ def test_the_small_ones_have_the_same_rules(task, soft):
     small.check_task()
 
 
-# What benchmarks/results/mlperf.md was measured with; go/5 was not measured.
+# The settings measured in benchmarks/results/mlperf.md; go/5 was not measured.
 MEASURED = {
     "go/5": (256, 12, 96, 16, 0.3, (0.005, 0.05, 0.01), (64, 600)),
     "go/7": (256, 14, 96, 16, 0.3, (0.005, 0.05, 0.01), (64, 1600)),

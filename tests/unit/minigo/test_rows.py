@@ -1,4 +1,4 @@
-"""Examples that TensorFlow wrote, and the rows that are made of them."""
+"""Examples that TensorFlow wrote, and the rows imported from them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_earlier_examples_have_the_channels_last() -> None:
 def test_rows_are_the_examples_of_a_generations_games(tmp_path: Path) -> None:
     wanted, rows = expected(), imported(tmp_path)
     assert [rows[n].generation for n in (3, 4)] == [3, 4]
-    # By path: node-0 comes before node-1; the first game of generation 4 has no row.
+    # Sorted by path: node-0 precedes node-1; generation 4's first game has no rows.
     assert rows[3].games.tolist() == [0] * 4 + [1] * 3
     assert rows[4].games.tolist() == [1] * 2
     assert (rows[3].num_games, rows[4].num_games) == (2, 2)
@@ -96,7 +96,7 @@ def test_columns_are_those_that_the_core_derives(tmp_path: Path) -> None:
 
 
 def test_symmetries_are_the_cores(tmp_path: Path) -> None:
-    """Positions of a game, shown by the core, come back as the core turns them."""
+    """Imported positions of a game have the same symmetric views as in the core."""
     rng, game = np.random.default_rng(3), open_game(TASK)
     state, states = game.new_state(), []
     for _ in range(20):
@@ -114,7 +114,7 @@ def test_symmetries_are_the_cores(tmp_path: Path) -> None:
         len(states),
     )
     rows = ImportedRows(path)
-    # Every row by every symmetry, in a mixed order.
+    # Every row with every symmetry, in random order.
     pairs = rng.permutation([(i, s) for i in range(len(states)) for s in range(8)])
     columns = rows.columns(pairs[:, 0], pairs[:, 1].astype(np.uint8))
     for place, (index, symmetry) in enumerate(pairs.tolist()):
@@ -188,7 +188,7 @@ def test_any_damaged_byte_of_examples_is_refused(tmp_path: Path) -> None:
     for place in range(len(data)):
         path.write_bytes(flipped(data, place))
         told, found = refusal(lambda: read_examples(path, 5, "nchw"))
-        # A level of compression is for people.
+        # Byte 1 contains zlib's compression level, which decompression ignores.
         assert found is None or place == 1, place
     for length in range(0, len(data), 5):
         path.write_bytes(data[:length])
@@ -197,7 +197,7 @@ def test_any_damaged_byte_of_examples_is_refused(tmp_path: Path) -> None:
 
 
 def test_inner_damage_is_found_by_checksums_and_bounds(tmp_path: Path) -> None:
-    """As the one before, of what zlib has a checksum of."""
+    """Damages the data before compression, so that zlib's checksum is correct."""
     path, data = tmp_path / "x.zz", zlib.decompress(GAME.read_bytes())
     for place in range(0, len(data), 3):
         path.write_bytes(zlib.compress(flipped(data, place)))
@@ -216,7 +216,7 @@ def record(content: bytes, length: int | None = None) -> bytes:
 
 
 def example(**parts: bytes) -> bytes:
-    """An example with lists of features as they are given."""
+    """Returns a serialized example with the given lists of features."""
 
     def field(key: int, content: bytes) -> bytes:
         size = len(content)
@@ -297,7 +297,7 @@ def test_rows_with_any_byte_damaged_are_refused_or_the_same(tmp_path: Path) -> N
         if rows is not None:
             for name, column in untouched(rows).items():
                 np.testing.assert_array_equal(column, wanted[name])
-    # What zip says besides, such as times, is of no use here.
+    # Other zip fields, such as times, are not read.
     assert num_refused > 0.7 * len(places)
     for length in range(0, len(data), 17):
         path.write_bytes(data[:length])
@@ -308,7 +308,7 @@ def test_rows_with_any_byte_damaged_are_refused_or_the_same(tmp_path: Path) -> N
 def changed(
     path: Path, name: str, content: bytes, kind: int = zipfile.ZIP_STORED
 ) -> None:
-    """Writes a file of rows again, with one entry another."""
+    """Rewrites a file of rows with another content for one entry."""
     with zipfile.ZipFile(path) as archive:
         entries = {entry: archive.read(entry) for entry in archive.namelist()}
     with zipfile.ZipFile(path, "w", kind) as archive:
@@ -358,7 +358,7 @@ def test_an_entry_that_says_it_is_long_takes_no_memory(tmp_path: Path) -> None:
     imported(tmp_path)
     path = tmp_path / rows_name(3)
     data = bytearray(path.read_bytes())
-    # Its second header, at the file's end, has both sizes 26 bytes before the name.
+    # In the central directory both sizes are 26 bytes before the entry's name.
     place = data.rindex(b"planes.npy") - 26
     data[place : place + 8] = (0x60000000).to_bytes(4, "little") * 2
     path.write_bytes(data)

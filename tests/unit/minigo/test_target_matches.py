@@ -1,4 +1,4 @@
-"""Matches with a target: what processes share, and what a kill leaves behind."""
+"""Matches with a target: sharing between processes, and recovery after a kill."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TARGET = TargetConfig(
 
 
 def meta(number):
-    """Returns what a file of a model says that was made at second 100 + number."""
+    """Returns the metadata of a model created at second 100 + ``number``."""
     net = parse_net("2x8")
     return ModelMeta(
         task="connect4",
@@ -61,7 +61,7 @@ def publish_model(run, number):
 
 @pytest.fixture
 def run(tmp_path):
-    """A run of connect4 with five models that have no weights."""
+    """A run of connect4 with five models without weights."""
     made = RunDirectory.create_or_resume(tmp_path / "run")
     for number in range(5):
         publish_model(made, number)
@@ -71,10 +71,10 @@ def run(tmp_path):
 
 
 class Matches(TargetMatches):
-    """Plays hash players in place of the run's models.
+    """Matches that play hash networks in place of the run's models.
 
     Attributes:
-        change: Takes a part's report and number; returns the report that counts.
+        change: Maps a part's report and number to the report to use.
     """
 
     change = None
@@ -89,7 +89,7 @@ class Matches(TargetMatches):
 
 
 def with_first(report, **changes):
-    """Returns a report whose first game is another one."""
+    """Returns a report whose first game has other fields."""
     first = dataclasses.replace(report.games[0], **changes)
     return dataclasses.replace(report, games=[first, *report.games[1:]])
 
@@ -104,7 +104,7 @@ def make_role(run, config=TARGET, stop=None, iterations=4, opponent=None):
 
 
 def finish(run, config=TARGET, iterations=4, change=None):
-    """Takes turns to the end; returns the reports."""
+    """Takes turns until the role has finished; returns the reports."""
     role = make_role(run, config, iterations=iterations)
     role.change = change
     reports = []
@@ -114,7 +114,7 @@ def finish(run, config=TARGET, iterations=4, change=None):
 
 
 def kept(run):
-    """Returns the results without their times, and the games."""
+    """Returns the results without times, and the games."""
     found = {}
     for path in sorted((run.eval / "target").glob("*.json")):
         content = json.loads(path.read_text())
@@ -144,7 +144,7 @@ def test_the_first_model_that_passes_is_the_result(run):
     }
     passed = [number for number, rate in rates.items() if rate >= TARGET.win_rate]
     assert result["passed"] == (passed[0] if passed else None)
-    # None behind the one that passed, and none left out before it.
+    # Every model up to the first that passes has a record, and no later model has.
     last = passed[0] if passed else 4
     assert sorted(rates) == list(range(1, last + 1))
     assert passed, "the seed and the salts must make one of them pass"
@@ -157,7 +157,7 @@ def test_the_first_model_that_passes_is_the_result(run):
     lines = (run.eval / "target" / "generations.jsonl").read_text().splitlines()
     assert [json.loads(line)["model"] for line in lines] == [1, 2, 3, 4]
     assert reports[-1]["is_result"]
-    # Colours alternate over the parts.
+    # Colours also alternate across the parts of a match.
     lines = (run.games / "target" / "000001" / "games.jsonl").read_text().splitlines()
     firsts = [json.loads(line)["a_moves_first"] for line in lines]
     assert firsts == [True, False] * 6
@@ -186,7 +186,7 @@ def test_several_processes_come_to_the_same(run, tmp_path):
     for thread in threads:
         thread.join()
     found = kept(run)
-    # One may have played a model ahead that was not needed.
+    # Another process may have played a later model, which was not needed.
     assert {name: found[name] for name in wanted} == wanted
 
 
@@ -204,7 +204,7 @@ def killed_with_the_games_kept(run):
     killed_before_the_record(run)
     make_role(run).turn()
     (run.eval / "target" / "000001.json").unlink()
-    # Its parts are gone by now: they are played again.
+    # Writing the record deleted the parts, so they are played again.
 
 
 def killed_with_the_parts_left(run):
@@ -255,7 +255,7 @@ def test_the_clock_begins_once(run):
 
 
 def test_calls_that_made_no_model_are_no_part_of_the_initialisation(run):
-    # The first model is of second 100, and the clock begins later.
+    # The first model was created at second 100, before the clock started.
     calls = [{"at": at, "open_because": []} for at in (10.0, 60.0, 90.0, 101.5, 102.5)]
     publish_json(run.eval / "calls.json", {"schema": 1, "calls": calls})
     TargetFiles(run).make()
@@ -300,7 +300,7 @@ def test_the_games_of_another_target_take_the_place_of_all(run):
     before = {path.parent.name: path for path in run.games.glob("target/*/*")}
     first = before["000001"].read_bytes()
     shutil.rmtree(run.eval / "target")
-    # So low that the first model passes, and is the only one that is played.
+    # The win rate is so low that only the first model is played, and passes.
     finish(run, dataclasses.replace(TARGET, opponent="mcts:5", win_rate=0.01))
     told = {path.parent.name for path in run.games.glob("target/*/*")}
     assert told == {"000001"} < set(before)
@@ -313,10 +313,10 @@ def test_the_games_of_another_target_take_the_place_of_all(run):
     ("devices", "word", "room"),
     [
         ("cpu", "bundled:connect4", Room(6)),
-        # Both players on the GPUs, in few and large batches.
+        # Both players run on the GPUs, in few large batches.
         ("cuda:1", "bundled:connect4", Room(2, 256, "cuda:1")),
         ("cuda:0,cuda:1", "bundled:connect4", Room(4, 256, "cuda:0,cuda:1")),
-        # A target that computes on processors keeps their threads.
+        # A target that computes on the CPU needs the threads.
         ("cuda:1", "mcts:2", Room(6)),
     ],
 )
@@ -381,7 +381,7 @@ def test_an_opponent_that_was_replaced_makes_no_record(run):
     role.turn()
     path = run.eval / "target" / "terms.json"
     publish_json(path, {**json.loads(path.read_text()), "digest": "another"})
-    # Nor where it is replaced while a process plays.
+    # A replacement while a process plays makes no record either.
     for turns in (lambda: make_role(run), lambda: list(iter(role.turn, None))):
         with refused(UsageError, "agent.target.opponent (mcts:2)"):
             turns()
@@ -394,7 +394,7 @@ def test_a_program_that_was_not_typed_is_not_started(run, tmp_path):
     for typed, why in (
         (None, "--opponent"),
         ("mcts:2", "opponent (mcts:2)"),
-        (evil.opponent, "connect4"),  # typed, it is opened, and plays another game
+        (evil.opponent, "connect4"),  # accepted, but gomocup plays no connect4
     ):
         role = make_role(run, evil, opponent=typed)
         with refused(UsageError, why):
@@ -428,7 +428,7 @@ def test_a_run_is_open_by_what_any_call_had(run):
     told = history.run_open_because(run)
     assert "agent.actor.full_simulations (None) is 800 in the closed division" in told
     assert not any(reason.startswith("agent.target.") for reason in told)
-    # Roles by themselves train by what a call only wrote; that call is no restart.
+    # A call that only writes the config (``trains=False``) is no restart.
     note_call(run, {"store": {"share": 0.9}}, trains=False)
     told = history.run_open_because(run)
     assert "store.share (0.9) is 0.3 in the closed division" in told
@@ -439,5 +439,5 @@ def test_a_run_is_open_by_what_any_call_had(run):
     assert (result["clock_at"], result["passed_after_s"]) == (None, None)
     assert "the time was not recorded" in result["open_because"][-1]
     kept_clock = json.loads((run.eval / "target" / "clock.json").read_text())
-    # Of three calls the first began the run, and the last only wrote the config.
+    # Of three calls, the first began the run and the last only wrote the config.
     assert len(kept_clock["restarts_at"]) == 1

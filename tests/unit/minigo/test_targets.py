@@ -1,4 +1,4 @@
-"""Models in order against a target: the order, the records, the smoothed crossing."""
+"""Models in order against a target: order, records and the smoothed crossing."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_models_are_played_in_order_until_one_passes(files: TargetFiles) -> None
     assert names(models, files) == ["000001", "000002", "000003", "000004"]
     publish(files, 10, 49)
     assert names(models, files) == ["000003", "000004"]
-    # Exactly the share passes.
+    # A win rate equal to the threshold passes.
     publish(files, 10, 49, 50)
     assert names(models, files) == ["000003-confirm"]
     files.publish_record("000003-confirm", record(3, 90, 200))
@@ -143,13 +143,13 @@ def test_no_two_parts_have_a_seed_in_common() -> None:
 
 
 def test_the_smoothed_crossing_is_that_of_the_curve_behind_the_games() -> None:
-    # A curve that crosses a half at model 12.5, and the results that it expects.
+    # A curve that crosses 0.5 at model 12.5, and its expected results.
     true = [1 / (1 + math.exp(-0.4 * (model - 12.5))) for model in range(1, 20)]
     exact = [record(m, round(10_000 * p), 10_000) for m, p in enumerate(true, 1)]
     crossing = smoothed_crossing(exact, 0.5)
     assert crossing is not None
     assert abs(crossing - (1000 + 60 * 12.5)) < 2.0
-    # Of noisy matches it has less error than the first that passes.
+    # With noisy matches its error is lower than that of the first model that passes.
     rng = np.random.default_rng(3)
     errors: dict[str, list[float]] = {"smoothed": [], "first": []}
     for _ in range(200):
@@ -166,7 +166,7 @@ def test_the_smoothed_crossing_is_that_of_the_curve_behind_the_games() -> None:
 
 
 def test_the_smoothed_crossing_of_a_steep_rise_is_the_likeliest() -> None:
-    """By a search of all curves: whole steps of Newton's method go too far here."""
+    """The reference is a grid search; full Newton steps overshoot here."""
     wins = [0] * 23 + [1, 6, 68, 232]
     records = [record(m, won, 256) for m, won in enumerate(wins, 1)]
     made = np.array([one.made_at for one in records])
@@ -211,7 +211,7 @@ def test_games_of_a_part_come_back(files: TargetFiles) -> None:
         path.write_bytes(damaged)
         with refused(RunError, "0000.jsonl"):
             files.games("000001", 0)
-    # The record is there before its games go.
+    # The games are deleted only after the record exists.
     path.write_bytes(whole)
     files.publish_record("000001", record(1, 3))
     assert not files.has_games("000001", 0)
@@ -317,5 +317,5 @@ def test_bad_settings_are_refused() -> None:
 )
 def test_a_network_is_a_model_of_tengen(word: str, is_model: bool) -> None:
     assert is_network(word) is is_model
-    # A graph of another program computes on processors, whatever it is called.
+    # An ONNX model of another program runs on the CPU, whatever its file's name.
     assert not is_network(f"onnx:{word}")

@@ -1,4 +1,4 @@
-"""Networks that TensorFlow saved answer here what they answered there."""
+"""Networks imported from TensorFlow's files have the same outputs as in TensorFlow."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def message(text: str) -> Message:
 
 
 def test_fields_of_the_formats_own_examples() -> None:
-    # The Protocol Buffers documentation, "Encoding".
+    # From "Encoding" in the Protocol Buffers documentation.
     assert message("089601").whole(1) == 150
     assert message("120774657374696e67").text(2) == "testing"
     assert message("1a03089601").message(3).whole(1) == 150
@@ -58,13 +58,13 @@ def test_floats_are_packed_or_a_field_each() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "08",  # no number
+        "08",  # no value
         "08ffffffffffffffffffff01",  # more than ten bytes
         "08ffffffffffffffffff7f",  # more than 64 bits
-        "1205 74657374",  # five bytes, and four are there
-        "12ffffffffffffffff7f 00",  # as many as nobody has
-        "15 000000",  # a cut fixed number
-        "0b",  # a group, which nobody writes
+        "1205 74657374",  # length 5, but only four bytes follow
+        "12ffffffffffffffff7f 00",  # a length near 2^63
+        "15 000000",  # a truncated fixed32
+        "0b",  # a group, which is not supported
     ],
 )
 def test_malformed_messages_are_refused(text: str) -> None:
@@ -106,7 +106,7 @@ def copied(folder: Path) -> Path:
 def answers(
     config: MinigoConfig, tensors: dict[str, NDArray[np.float32]]
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Returns logits and Black's value of TensorFlow's positions, by a network here."""
+    """Returns tengen's logits and Black's value for TensorFlow's positions."""
     net = config.build(board_of(open_game(TASK)).signature).eval()
     net.load_state_dict(
         {name: torch.from_numpy(x.copy()) for name, x in tensors.items()}
@@ -125,7 +125,7 @@ def test_answers_are_tensorflows(kind: str) -> None:
     weights = read_weights(opened(kind))
     assert weights.side == 5
     assert weights.config == MinigoConfig(num_blocks=2, num_channels=8, fc_width=6)
-    # A frozen graph says nothing of steps.
+    # A frozen graph does not contain the number of steps.
     assert weights.num_steps == (12345 if kind == "checkpoint" else 0)
     policy, black = answers(weights.config, weights.tensors)
     wanted = expected()
@@ -136,7 +136,7 @@ def test_answers_are_tensorflows(kind: str) -> None:
 
 
 def test_answers_tell_tensors_of_one_shape_apart() -> None:
-    """One under the name of another is noticed: each name's place in order counts."""
+    """Swapped tensors of one shape change the outputs, so names are checked."""
     weights = read_weights(Checkpoint(PREFIX))
     wanted = expected()["network_policy_logits"]
     pairs = [
@@ -145,7 +145,7 @@ def test_answers_tell_tensors_of_one_shape_apart() -> None:
         if weights.tensors[a].shape == weights.tensors[b].shape
         and a.rpartition(".")[2] == b.rpartition(".")[2]
     ]
-    # Four convolutions of blocks, and the four parts of five norms.
+    # Pairs among four block convolutions, and among four parts of five norms.
     assert len(pairs) == 6 + 4 * 10
     for a, b in pairs:
         swapped = {a: weights.tensors[b], b: weights.tensors[a]}
@@ -174,7 +174,7 @@ def varint(value: int) -> bytes:
 
 
 def closed(content: bytes, compression: int = 0, num_restarts: int = 1) -> bytes:
-    """A block with its trailer, as the format's page says."""
+    """Returns a block with its trailer, according to the format's specification."""
     data = content + bytes(4 * num_restarts) + num_restarts.to_bytes(4, "little")
     data += bytes([compression])
     crc = _core.crc32c(data)
@@ -183,7 +183,7 @@ def closed(content: bytes, compression: int = 0, num_restarts: int = 1) -> bytes
 
 
 def table_of(*blocks: bytes, repeats: int = 1) -> bytes:
-    """A table of such blocks, each of them so often in the index."""
+    """Returns a table of ``blocks``, which lists each block ``repeats`` times."""
     file, index = b"", b""
     for block in blocks:
         handle = varint(len(file)) + varint(len(block) - 5)
@@ -197,7 +197,7 @@ def table_of(*blocks: bytes, repeats: int = 1) -> bytes:
     return file + footer.ljust(40, b"\x00") + bytes.fromhex("57fb808b247547db")
 
 
-# Two entries: "net/one", and "net/two" of which four letters are the first one's.
+# The keys "net/one" and "net/two", which share a prefix of four bytes.
 SHARING = b"\x00\x07\x01net/one1" + b"\x04\x03\x02two22"
 LAST = b"\x00\x01\x01z9"
 LONG = b"\x00" + varint(1025) + b"\x01" + bytes(1025) + b"9"
@@ -238,7 +238,7 @@ def test_a_table_with_any_byte_damaged_is_refused_or_the_same() -> None:
         try:
             assert read_table(memoryview(flipped(data, place))) == wanted
         except ValueError:
-            # What is of no use are a place in the footer, and its end.
+            # Damage is missed only in the footer's first handle and padding.
             continue
         assert len(data) - 48 <= place < len(data) - 8
 
@@ -251,13 +251,13 @@ def test_entries_that_do_not_fit_are_refused(tmp_path: Path) -> None:
         (tmp_path / "x.index").write_bytes(table_of(closed(block)))
         return refusal(lambda: Checkpoint(tmp_path / "x"))[0]
 
-    # One file; a float32 of no axes in file 0, of 4 bytes.
+    # One file; a scalar float32 of 4 bytes in file 0.
     assert told("0801", "08012804") == ""
     assert "has 0 files of numbers" in told("", "08012804")
     assert "are big-endian" in told("08011001", "08012804")
     assert "in a file beyond the last" in told("0801", "080118012804")
     assert "another size than its shape" in told("0801", "08012808")
-    # An axis of -1, which is one of 2^64 - 1 here.
+    # A size of -1, stored as 2^64 - 1.
     axis = "120d120b08ffffffffffffffffff01"
     assert "has no size" in told("0801", f"0801{axis}2804")
 
@@ -273,7 +273,7 @@ def test_an_index_with_any_byte_damaged_is_refused_or_the_same(tmp_path: Path) -
         told, checkpoint = refusal(lambda: Checkpoint(prefix))
         num_refused += told != ""
         assert checkpoint is None or checkpoint.shapes == wanted
-    # Of the last 70 bytes some are of no use.
+    # Some of the last 70 bytes are not read.
     assert num_refused >= len(places) - 70 // 3
     for length in range(0, len(data), 41):
         path.write_bytes(data[:length])
@@ -299,7 +299,7 @@ def test_numbers_with_any_tensor_damaged_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_damaged_graph_is_one_error_or_another_network(tmp_path: Path) -> None:
-    """A graph has no checksum: other weights are other weights."""
+    """A frozen graph has no checksum, so changed weights are not detected."""
     path, data = tmp_path / "x.pb", GRAPH.read_bytes()
     outcomes = set()
     for place in range(0, len(data), 173):
@@ -315,7 +315,7 @@ def test_a_damaged_graph_is_one_error_or_another_network(tmp_path: Path) -> None
 
 
 class Fake:
-    """A file of zeros of given shapes."""
+    """A file whose tensors are zeros of given shapes."""
 
     name = "checkpoint (fake)"
 

@@ -17,7 +17,7 @@ VECTORS = Signature(
 
 
 def signature_of(features, config):
-    """What a network of a board, or of other tensors, reads and answers."""
+    """Returns the signature of a network for a board, or for other tensors."""
     wanted = features if isinstance(features, Signature) else features.signature
     return config.signature(wanted)
 
@@ -36,7 +36,7 @@ def config():
 
 @pytest.fixture(scope="session")
 def random_weights():
-    """Weights of which no tensor is equal to another one, as after training."""
+    """Returns a function that creates random weights, with no two tensors equal."""
 
     def make(features, config, seed):
         torch.manual_seed(seed)
@@ -55,7 +55,7 @@ def random_weights():
 
 @pytest.fixture(scope="session")
 def random_planes():
-    """Boards with stones of two colours; plane 0 is the board."""
+    """Returns a function that creates random planes; plane 0 marks the board."""
 
     def make(features, num_rows):
         shape = (num_rows, features.num_planes, features.height, features.width)

@@ -36,7 +36,7 @@ def check(features, random_planes):
 
 
 def change(path, edit):
-    """Edits the initializers of ``model.onnx`` as a broken export would have."""
+    """Edits the initializers of ``model.onnx`` like a faulty export."""
     proto = onnx.load(path / "model.onnx")
     for item in proto.graph.initializer:
         array = edit(item.name, onnx.numpy_helper.to_array(item).copy())
@@ -77,7 +77,7 @@ BREAKS: dict[str, Callable[[str, Any], Any]] = {
 def test_a_wrong_export_is_refused(name, precision, publish, check, monkeypatch):
     path = publish().path
     change(path, BREAKS[name])
-    # The wider tolerance must find the same faults, also where bf16 is not native.
+    # bf16's wider tolerance must find the same faults; fp32 runs on any CPU.
     monkeypatch.setattr(
         "tengen.models.check._TOLERANCES",
         {"fp32": tolerances._TOLERANCES[precision]},
@@ -90,7 +90,7 @@ def test_a_network_of_no_numbers_is_not_blamed_on_its_export(publish, features):
     path = publish().path
     backend = open_backend(path, OPENVINO, num_threads=1)
     shape = (8, features.num_planes, features.height, features.width)
-    nowhere = np.zeros(shape, np.float32)  # no cell is on the board
+    nowhere = np.zeros(shape, np.float32)  # plane 0 marks no cell as on the board
     with refused(RunError, "network (", "finite"):
         check_export(path, backend, {"planes": nowhere})
 
@@ -104,7 +104,7 @@ def test_a_constant_answer_passes(publish, features):
 
 
 def test_other_outputs_are_compared_by_name(tmp_path):
-    """Those of a network that sees no board, whatever they mean."""
+    """A network without a board can have outputs of any name."""
     path = tmp_path / "model"
     shutil.copytree(GOLDEN / "schema_2_cartpole", path)
     rows = np.random.default_rng(0).normal(size=(100, 4)).astype(np.float32)

@@ -34,7 +34,7 @@ def torch_answers(features, config, weights, planes):
 
 
 def onnx_answers(data, planes, name="planes"):
-    """By ONNX's own interpreter in numpy, which shares nothing with our rules."""
+    """Returns the outputs of ONNX's reference evaluator, an independent check."""
     policy, value = ReferenceEvaluator(data).run(None, {name: planes})
     return policy, value
 
@@ -217,7 +217,7 @@ PIXELS = Signature(
 
 
 class OneOperation(Net):
-    """A net around one operation."""
+    """A network with one operation."""
 
     def __init__(self, operation):
         super().__init__(PIXELS, MlpConfig())

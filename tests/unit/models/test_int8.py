@@ -60,7 +60,7 @@ def planes(random_planes):
 
 @pytest.fixture
 def made(tmp_path, exporter):
-    """Writes what quantising reads of a model."""
+    """Returns a function that writes the files that ``quantise`` reads."""
 
     def made(weights):
         signature = signature_of(FEATURES, CONFIG)
@@ -78,7 +78,7 @@ def rms(errors):
 
 
 def test_an_int8_model_answers_as_integers_do(made, weights, planes, monkeypatch):
-    """The float parts in fp32, so that nothing but int8 itself can differ."""
+    """Float parts run in fp32, so that only int8 can cause differences."""
     monkeypatch.setattr(
         "tengen.inference.openvino_backend.float_precision", lambda: "fp32"
     )
@@ -89,7 +89,7 @@ def test_an_int8_model_answers_as_integers_do(made, weights, planes, monkeypatch
     peaks = int8_resnet.answer(weights, calibrating, [], POOLS)[2]
     policy, value, _ = int8_resnet.answer(weights, planes, peaks, POOLS)
     found = evaluate(open_backend(directory, INT8, 1), {"planes": planes})
-    # A float's last bit may tip a rounding: far less than the rounding itself.
+    # Float rounding can change an integer by one, far less than int8's own error.
     for got, wanted, exact in zip(
         found.values(), (policy, value), (exact_policy, exact_value), strict=True
     ):
@@ -98,7 +98,7 @@ def test_an_int8_model_answers_as_integers_do(made, weights, planes, monkeypatch
 
 
 def test_equal_weights_do_not_saturate_without_vnni(made, weights, planes, monkeypatch):
-    """Weights that are all as large as they get: each pair of products is the worst."""
+    """Equal weights in a channel make each sum of two products as large as possible."""
     monkeypatch.setattr(
         "tengen.inference.openvino_backend.float_precision", lambda: "fp32"
     )
@@ -107,7 +107,7 @@ def test_equal_weights_do_not_saturate_without_vnni(made, weights, planes, monke
             weight = weights[f"blocks.{block}.{conv}.weight"]
             sizes = np.resize([0.002, -0.001, 0.003], len(weight))
             weight[:] = sizes[:, None, None, None]
-        # Before a convolution, every other channel is at its peak everywhere.
+        # The large bias puts every other input channel at its peak everywhere.
         for name in ("norm1", "norm2"):
             weights[f"blocks.{block}.{name}.bias"][::2] += 8.0
     directory = made(weights)
@@ -175,10 +175,10 @@ def test_a_good_model_passes(made, weights, planes):
 
 
 def test_outlier_weights_are_found(made, weights, planes):
-    """One input channel a thousand times smaller, its weights as much larger.
+    """One input channel is scaled by 1/1000 and its weights by 1000.
 
-    The float network answers as before. In int8 the channel's activations vanish
-    beside the others, and the other weights beside its own.
+    The float network's outputs stay the same. In int8 the channel's activations vanish
+    beside the other channels', and the other weights beside its own.
     """
     directory = made(weights)
     before = int8_resnet.answer(weights, planes[:4], [], POOLS)[0]
@@ -192,7 +192,7 @@ def test_outlier_weights_are_found(made, weights, planes):
     refusal = check.refusal()
     assert refusal is not None
     assert "is above" in refusal
-    assert directory.joinpath(INT8_FILE).exists()  # whether it stays is not for here
+    assert directory.joinpath(INT8_FILE).exists()  # the caller decides on deletion
 
 
 def test_only_legal_actions_are_compared(made, weights, planes):
@@ -251,7 +251,7 @@ def test_an_int8_graph_is_a_function_of_weights_and_positions(
     folder = publish(1, check=lambda path: quantise(path, planes)).path
     again = publish(2, check=lambda path: quantise(path, planes)).path
     wanted = (folder / INT8_FILE).read_bytes()
-    assert (again / INT8_FILE).read_bytes() != wanted  # other weights
+    assert (again / INT8_FILE).read_bytes() != wanted  # the weights differ
     for name in ("model.onnx", "weights.safetensors"):
         (again / name).write_bytes((folder / name).read_bytes())
     quantise(again, planes)
@@ -276,7 +276,7 @@ def test_a_model_without_an_int8_graph_plays_in_floats(publish):
 def test_an_int8_graph_of_an_earlier_version_is_not_computed(
     publish, random_planes, features
 ):
-    """It does not say that no sum of its products saturates without VNNI."""
+    """Without metadata, int8 sums might saturate on CPUs without VNNI."""
     planes = random_planes(features, 30)
     path = publish(1, check=lambda path: quantise(path, planes)).path
     graph = onnx.load(str(path / INT8_FILE))

@@ -135,7 +135,7 @@ def test_a_foreign_model_is_refused(publish, run, features):
     larger = dataclasses.replace(features, num_planes=features.num_planes + 1)
     with refused(UsageError, "num_planes 4"):
         load_model(model.path, task, signature_of(larger, model.meta.net))
-    # A run knows its task, whoever copied the model into it.
+    # The run's task decides, wherever its models were copied from.
     run.write_run({"config": {"task": "chess"}})
     for name in (run.path, f"{run.path}@0"):
         with refused(UsageError, task, "chess"):
@@ -218,7 +218,7 @@ def test_a_wrong_meta_is_refused_by_field(publish, changes, message):
 
 @pytest.mark.parametrize("name", ["meta.json", "weights.safetensors"])
 def test_damage_anywhere_is_one_line(publish, name):
-    """Also where the sha256 of what is damaged is right."""
+    """Damage is a one-line error, even if the file's sha256 is correct."""
     path = publish(1).path
     whole = {file.name: file.read_bytes() for file in path.iterdir()}
     rng = random.Random(name)
@@ -230,7 +230,7 @@ def test_damage_anywhere_is_one_line(publish, name):
     use()
     reasons = []
     for _ in range(100):
-        # The beginning says how the rest is laid out.
+        # Only the first 2,000 bytes, which describe the layout, are damaged.
         data = damaged(rng, whole[name][:2000]) + whole[name][2000:]
         (path / name).write_bytes(data)
         if name != "meta.json":

@@ -1,4 +1,4 @@
-"""``tengen data export-onnx``, and the examples that use what it writes."""
+"""``tengen data export-onnx``, and the examples that use its files."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def export(model, file, capsys):
 
 
 def played_alone(example, file):
-    """Runs an example where importing tengen fails."""
+    """Runs an example in a process where importing tengen fails."""
     command = [sys.executable, "-c", ALONE, str(EXAMPLES / example), str(file)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr
@@ -110,7 +110,7 @@ def test_tic_tac_toe_is_played_by_onnxruntime_alone(tictactoe, tmp_path, capsys)
     ):
         (new,) = [i for i in range(9) if before[i] != after[i]]
         assert (before[new], after[new]) == (".", "XO"[ply % 2])
-    # The first move is what the network holds best.
+    # The first move is the network's best.
     planes = games.make("tictactoe").new_state().observation()[None]
     with torch.inference_mode():
         best = int(net(torch.from_numpy(planes))[0].argmax())

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Fetches the published checkpoint and target of MLPerf minigo and makes tengen's files of
-# them. It may be started again at any time: what is there is not made again.
+# Downloads the published checkpoint and target of MLPerf minigo and converts them to
+# tengen's files. A repeated call skips the files that exist.
 #
 #   fetch.sh FOLDER
 #
-# FOLDER/target is then the target as a model, FOLDER/checkpoint the model to begin from
-# and FOLDER/examples its generations of games. FOLDER/READY comes last.
+# FOLDER/target is then the target model, FOLDER/checkpoint the initial model and
+# FOLDER/examples its generations of games. FOLDER/READY is created last.
 set -euo pipefail
 
 folder=$1
-# What the benchmark learns from, store.num_generations and store.min_games.
+# The data that the benchmark needs: store.num_generations and store.min_games.
 least_generations=5
 least_games=8192
 if [[ -f $folder/READY ]]; then
@@ -18,7 +18,7 @@ if [[ -f $folder/READY ]]; then
 fi
 fetched=$folder/fetched
 mkdir -p "$fetched"
-# It leaves the Job, whose own retries are spent in minutes, an hour for the import.
+# Retries here, because the Job's own retries end in minutes; leaves an hour for the import.
 most_s=${FETCH_WAIT_S:-18000}
 while :; do
   code=0
@@ -34,11 +34,11 @@ if [[ ! -d $fetched/unpacked ]]; then
   tar -xzf "$fetched/checkpoint.tar.gz" -C "$fetched/unpacked.new"
   mv "$fetched/unpacked.new" "$fetched/unpacked"
 fi
-# Of several checkpoints the last one; a generation is a folder of six digits.
+# Uses the last of several checkpoints; a generation is a folder of six digits.
 index=$(find "$fetched/unpacked" -name '*.index' | sort -V | tail -n 1)
 parents=$(find "$fetched/unpacked" -type d \
   -name '[0-9][0-9][0-9][0-9][0-9][0-9]' -prune -printf '%h\n' | sort -u)
-# The reference keeps games that it does not learn from beside those of self-play.
+# The reference also stores holdout games, which are not training data.
 named=$(grep -E '/selfplay$' <<<"$parents" || true)
 selfplay=${named:-$parents}
 if [[ $selfplay == *$'\n'* ]]; then
@@ -57,7 +57,7 @@ fi
   tengen data import-minigo --checkpoint "${index%.index}" --out "$folder/checkpoint"
 tengen data import-minigo --examples "$selfplay" --out "$folder/examples" |
   tee "$fetched/generations.txt"
-# Each line is "000017: 8192 games, 1500000 rows".
+# Each line has the form "000017: 8192 games, 1500000 rows".
 num_whole=0
 while read -r _ num_games _; do
   ((num_games < least_games)) || num_whole=$((num_whole + 1))

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Waits until a file is there, and says what it waits for.
+# Waits until a file exists, and prints its name while it waits.
 #
 #   wait.sh FILE SECONDS WHO
 #
-# WHO makes the file. Exit codes: 0 it is there, 1 it is not after SECONDS.
+# WHO names the Job that creates FILE. Exit codes: 0 FILE exists, 1 time is up after SECONDS.
 set -euo pipefail
 
 file=$1 most_s=$2 who=$3

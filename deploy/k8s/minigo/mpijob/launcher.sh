@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# What the launcher does: it waits until every worker lets it in, and then is mpirun.
+# Runs in the launcher: waits until every worker accepts ssh, and then execs mpirun.
 #
 #   launcher.sh mpirun -n 4 ... tengen train ...
 #
-# LOGS_FOLDER keeps what every rank prints, in one folder for each start.
-# Exit codes: that of mpirun, 1 where a worker does not answer, and 2 for bad usage.
+# LOGS_FOLDER gets the output of every rank, in one folder per start.
+# Exit codes: mpirun's exit code, 1 if a worker does not answer, 2 for bad usage.
 set -euo pipefail
 
 settings=/etc/tengen/mpi/ssh_config
@@ -15,7 +15,7 @@ if [[ ${1:-} != mpirun ]]; then
 fi
 shift
 
-# Every worker has the key of the job as its own.
+# Every worker has the job's key as its host key.
 printf '* %s\n' "$(</etc/tengen/ssh/id_rsa.pub)" >/tmp/known_hosts
 hosts=$(cut -d ' ' -f 1 /etc/mpi/hostfile)
 while :; do

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# What a worker does: it lets the launcher's mpirun in, and at its end leaves roles time
-# to save.
+# Runs in a worker: accepts the launcher's mpirun, and gives roles time to save when the
+# pod ends.
 #
-# mpirun's daemon and ranks come in by ssh; roles are processes of their own sessions,
-# which save and leave once their rank is gone (docs/howto/machines/launch_mpi.md). When
-# the pod is asked to end, this ends the daemon and the ranks and waits for the roles:
-# sshd alone would leave at once, and take the container and with it all that is not
-# saved.
+# mpirun's daemon and ranks start through ssh. Roles are processes in their own sessions,
+# which save and exit when their rank has ended (docs/howto/machines/launch_mpi.md). When
+# the pod is asked to end, this script kills the daemon and the ranks and waits for the
+# roles. sshd alone would exit immediately, which would end the container and lose all
+# unsaved data.
 set -euo pipefail
 
 most_s=${SAVE_WAIT_S:-80}
 
-# Prints the processes whose command line fits a pattern. shellcheck sees no trap:
+# Prints the processes whose command line matches a pattern. shellcheck ignores the trap:
 # shellcheck disable=SC2329
 processes() {
   local folder words
@@ -26,7 +26,7 @@ finish() {
   trap '' TERM INT
   local id
   kill "$listener" 2>/dev/null || true
-  # The daemon first: mpirun then ends the call on all other workers too.
+  # Kills the daemon first, so that mpirun also ends the ranks on all other workers.
   for id in $(processes '(^|/)orted ') $(processes ' train .*--launch mpi'); do
     kill -KILL "$id" 2>/dev/null || true
   done
@@ -41,8 +41,8 @@ finish() {
   exit 0
 }
 
-# A session of sshd has none of the container's variables but those that are named.
-# TENGEN, PYTHON and what libraries of the network and of GPUs read.
+# An sshd session does not inherit the container's variables, so these are passed: those of
+# tengen and Python, and those read by network and GPU libraries.
 variables=$(env | grep -E '^(PYTHON|TENGEN_|NCCL_|GLOO_|OMP_|CUDA_)[A-Z0-9_]*=[^ ]*$' | tr '\n' ' ' || true)
 trap finish TERM INT
 "$(command -v sshd)" -D -e -f /etc/tengen/mpi/sshd_config \

@@ -1,4 +1,4 @@
-"""Whole episodes: which ones count, what they gave, and what a network is shown."""
+"""Complete episodes: which ones count, their returns, and the network's inputs."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ CHOICES = ActionSpec(num_choices=(3,))
 
 
 class ScriptedEnv:
-    """Episode k of copy c has ``lengths[c][k]`` steps and its last step gives a reward.
+    """Vectorized copies: episode k of copy c has ``lengths[c][k]`` steps.
 
-    The reward of a step is ``rewards(c, k, t, action)``. Observation: c, k and the
-    steps done. Every second episode of a copy is truncated, the others terminate.
+    The reward of a step is ``rewards(c, k, t, action)``. The observation is c, k and
+    the steps done. Every second episode of a copy is truncated; the others terminate.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class ScriptedEnv:
             k = int(self.episode[c])
             reward[c] = self.reward(c, k, int(self.time[c]), actions[c])
             self.time[c] += 1
-            # A script that is over goes on with its last episode.
+            # After the script's end, the copy repeats the length of its last episode.
             script = self.lengths[c]
             if self.time[c] == script[min(k, len(script) - 1)]:
                 (truncated if k % 2 else terminated)[c] = True
@@ -89,7 +89,7 @@ class ScriptedEnv:
 
 
 class FirstLogit:
-    """A policy that takes the likeliest of three choices, and draws nothing."""
+    """A policy that takes the likeliest of three actions, without random numbers."""
 
     def num_uniforms(self, actions: ActionSpec) -> int:
         return 0
@@ -102,7 +102,7 @@ class FirstLogit:
 
 
 class Counting:
-    """A network that counts its steps since its state was zeros: action count % 3."""
+    """A recurrent network that counts steps from a zero state: action count % 3."""
 
     name = version = "counting"
     precision: Any = "fp32"
@@ -137,7 +137,7 @@ def one_a_step(c: int, k: int, t: int, action: int) -> float:
 
 
 def test_episodes_are_given_out_before_the_first_step() -> None:
-    """Copy 0 is a hundred times as slow as copy 1, and gives no episode less."""
+    """Copy 0 plays every other episode, though it is much slower than copy 1."""
     env = ScriptedEnv([[100, 200, 300], [1, 2, 3]], one_a_step)
     told: list[int] = []
     report = play_episodes(
@@ -148,15 +148,15 @@ def test_episodes_are_given_out_before_the_first_step() -> None:
     assert report.num_frames == 603
     assert report.mean_return == 603 / 5
     assert told == [1, 2, 3, 4, 5]
-    # Nobody steps on once the last episode that counts is over.
+    # No copy makes a step after the last episode that counts has ended.
     assert len(env.taken) == 100 + 1 + 200 + 1 + 300
 
 
 def test_an_episode_that_never_ends_is_cut() -> None:
-    """Its copy plays no other; those of the other copy are whole."""
+    """The cut copy plays no further episode; the other copy's are complete."""
     env = ScriptedEnv([[10**9], [3, 4, 3]], one_a_step)
     report = play_episodes(env, FirstLogit(), Counting(), 6, model="m", max_steps=20)
-    # Copy 0 has episodes 0, 2 and 4 and copy 1 has 1, 3 and 5; 2 and 4 never begin.
+    # Copy 0 has episodes 0, 2 and 4, and copy 1 has 1, 3 and 5; 2 and 4 never begin.
     assert report.lengths == report.returns == (20, 3, 4, 3)
     assert report.num_cut == report.to_json()["cut"] == 1
     whole = play_episodes(
@@ -183,7 +183,7 @@ def test_the_mean_and_its_interval() -> None:
     report = play_episodes(env, FirstLogit(), Counting(), 3, model="m")
     assert report.returns == (1.0, 2.0, 3.0)
     assert report.interval is not None
-    # The standard deviation is 1, and Student's t of two degrees of freedom 4.30265.
+    # The standard deviation is 1; the t quantile for 2 degrees of freedom is 4.30265.
     half = 4.30265 / 3**0.5
     assert report.interval == pytest.approx((2 - half, 2 + half), abs=1e-4)
     assert report.to_json() == {
@@ -206,7 +206,7 @@ def test_one_episode_has_no_interval() -> None:
 
 
 def test_memory_begins_anew_with_each_episode() -> None:
-    """Each action must be the step's number in its episode; it is by memory alone."""
+    """An action is rewarded if it is the step's index in the episode, modulo 3."""
 
     def right(c: int, k: int, t: int, action: int) -> float:
         return float(action == t % 3)
@@ -217,7 +217,7 @@ def test_memory_begins_anew_with_each_episode() -> None:
 
 
 def test_a_network_is_shown_what_it_was_trained_with() -> None:
-    """Row by row the same as an actor shows it, memory, action and reward too."""
+    """The inputs equal an actor's, also the state, last action and last reward."""
     lengths = [[3, 1, 2], [2, 2, 4]]
     last = {"last_action": TensorSpec(shape=(3,)), "last_reward": TensorSpec()}
 
@@ -248,7 +248,7 @@ def test_a_network_is_shown_what_it_was_trained_with() -> None:
         assert ours.keys() == theirs.keys()
         for name in ours:
             assert np.array_equal(ours[name], theirs[name]), name
-    # The first two rows of an episode: nothing is known, then its first step.
+    # In an episode's first row the last action and reward are zero; then they are set.
     begins = [row for row in evaluated.rows if row["observation"][0, 2] == 0]
     assert [row["last_reward"][0] for row in begins] == [0] * 4
     assert [row["count"][0] for row in begins] == [0] * 4
@@ -282,14 +282,14 @@ def test_copies_that_no_episode_is_for_are_refused() -> None:
         play_episodes(env, FirstLogit(), Counting(), 1, model="m")
 
 
-# Two-sided 5 %, by degrees of freedom, as tables print them.
+# Student's t, two-sided 5 %, by degrees of freedom, from printed tables.
 TABLE = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 9: 2.262, 30: 2.042, 99: 1.984}
 
 
 @pytest.mark.parametrize("freedom", TABLE)
 def test_the_table(freedom: int) -> None:
     num_values = freedom + 1
-    # Half are 1 above the mean and half 1 below, or one is the mean.
+    # Half are 1 above the mean and half 1 below; an odd value is the mean.
     values = [7.0 + (-1) ** i for i in range(num_values - num_values % 2)]
     values += [7.0] * (num_values % 2)
     spread = math.sqrt((num_values - num_values % 2) / freedom)
@@ -313,7 +313,7 @@ def test_one_value_and_equal_values() -> None:
 
 
 def test_nineteen_of_twenty_intervals_hold_the_mean() -> None:
-    """Of five values each, where a normal quantile would give 88 %."""
+    """Samples have five values; a normal quantile would give only 88 %."""
     samples = np.random.default_rng(1).normal(4.0, 3.0, (4000, 5))
     intervals = [mean_interval(row.tolist()) for row in samples]
     share = np.mean([pair is not None and pair[0] < 4 < pair[1] for pair in intervals])
@@ -328,7 +328,7 @@ OUTPUTS = {"policy": np.zeros((NUM_ROWS, 1), np.float32)}
 
 
 class Fixed:
-    """Holds the last action best, and draws the first one."""
+    """A policy whose best action is the last one, and which samples the first one."""
 
     def num_uniforms(self, actions: ActionSpec) -> int:
         return 1
@@ -363,7 +363,7 @@ def test_greedy_takes_the_best_and_sampled_draws() -> None:
 def test_epsilon_takes_any_action_in_its_share_of_steps() -> None:
     taken = chosen(Acting(mode="epsilon", epsilon=0.4), NUM_CHOICES)
     shares = np.bincount(taken, minlength=4) / NUM_ROWS
-    # Any action is the best one too; a standard deviation is below 0.008.
+    # A random action can be the best one too; standard deviations are below 0.008.
     assert shares == pytest.approx([0.1, 0.1, 0.1, 0.7], abs=0.04)
     assert (chosen(Acting(mode="epsilon", epsilon=0.0), NUM_CHOICES) == 3).all()
     several = chosen(Acting(mode="epsilon", epsilon=1.0), SEVERAL)

@@ -1,4 +1,4 @@
-"""Films: which steps they show, what they are written in, and what stays behind."""
+"""Films: the steps that they show, their formats, and the files that they leave."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from tengen.evaluation.episodes import film_formats
 from tengen.evaluation.episodes.film_formats import Gif, Mp4, choose_format, find_ffmpeg
 from tests.refusals import refused
 
-TASK = "tests.environments:Shown"  # nine steps an episode, 60 a second
+TASK = "tests.environments:Shown"  # nine steps per episode, 60 steps per second
 
 
 class Listed:
-    """A format that keeps the pictures, as JSON of one number each."""
+    """A format that records pictures, as JSON with one number per picture."""
 
     suffix = ".json"
     why = "numbers"
@@ -60,7 +60,7 @@ class ListedFilm:
 
 
 def film(folder: Path, listed: Any, num_steps: int, max_steps: int = 1000) -> Films:
-    """Returns films of two of three copies, after steps that keep the paddle."""
+    """Returns films of two of three copies after steps that do not move the paddle."""
     pytest.importorskip("gymnasium")
     games.allow(TASK)
     films = Films(folder, 2, max_steps, listed)
@@ -73,14 +73,14 @@ def film(folder: Path, listed: Any, num_steps: int, max_steps: int = 1000) -> Fi
 
 
 def test_a_film_is_of_the_first_episode(tmp_path: Path) -> None:
-    """Of 60 steps a second every other one is shown, and the last one."""
+    """At 60 steps per second every other step is shown, and the last one."""
     listed = Listed()
     films = film(tmp_path / "a" / "b", listed, 25)
     assert [one.pictures_per_s for one in listed.begun] == [30.0, 30.0]
     files = films.publish()
     assert [one.path.name for one in files] == ["episode-0.json", "episode-1.json"]
     for i, one in enumerate(files):
-        # The ball begins in row 0, and is a row lower after each of nine steps.
+        # The ball begins in row 0 and moves down one row in each of nine steps.
         assert json.loads(one.path.read_bytes()) == [0, 2, 4, 6, 8, 9]
         assert one.to_json() == {
             "path": str(one.path),
@@ -161,7 +161,7 @@ def test_an_mp4_has_the_pictures() -> None:
     made = Mp4(program).begin(shown[0], 15.0)
     for picture in shown:
         made.add(picture)
-    # Of another size, as environments may draw: laid on black.
+    # A picture may have another size, and is then padded with black.
     made.add(shown[0][:20])
     data = made.finish()
     assert data[4:8] == b"ftyp"
@@ -189,7 +189,7 @@ def fake_ffmpeg(folder: Path, text: str) -> str:
 
 
 def test_which_format_is_chosen(tmp_path: Path, monkeypatch: Any) -> None:
-    """What finds no ffmpeg that works writes a gif, and says why."""
+    """If no ffmpeg works, a GIF is written, with the reason."""
     pytest.importorskip("PIL")
     temporary = tmp_path / "temporary"
     temporary.mkdir()

@@ -39,7 +39,7 @@ def run(tmp_path):
 
 @pytest.fixture
 def unknown(monkeypatch):
-    """Makes every game one without a shipped table."""
+    """Hides the shipped tables of anchors for every game."""
     monkeypatch.setattr("tengen.evaluation.ratings.anchors._shipped", dict)
 
 
@@ -58,7 +58,7 @@ def test_anchors_are_rated_as_far_as_neighbours_met():
     rated = rate_anchors(players, [first])
     assert [a.player.name for a in rated] == ["random", "mcts:4"]
     assert rated[1].elo == pytest.approx(elo_of_score(15.5 / 21))
-    # A pairing of models says nothing about anchors.
+    # A pairing with a model must not change the anchors' ratings.
     model = Pairing("000001", "mcts:4", Tally(0, 0, 50))
     assert rate_anchors(players, [first, model]) == rated
 
@@ -96,7 +96,7 @@ def test_shipped_ladders_reach_the_top(task):
 def test_the_nearest_anchor():
     ladder = [Anchor(RandomPlayer(), 0.0), Anchor(MctsPlayer(9), 400.0)]
     assert nearest_anchor(ladder, -50.0) is ladder[0]
-    assert nearest_anchor(ladder, 200.0) is ladder[0]  # as near: the cheaper one
+    assert nearest_anchor(ladder, 200.0) is ladder[0]  # a tie goes to the cheaper one
     assert nearest_anchor(ladder, 201.0) is ladder[1]
 
 
@@ -109,12 +109,12 @@ def test_a_generation_is_rated_and_recorded(run, unknown, hash_player):
     rating = rate_generation(run, 3, player, game, config, seed=1)
     records = [r for r in read_records(run) if r.a == "000003"]
     sizes = [r.wins_a + r.draws + r.wins_b for r in records]
-    assert sizes == [4, 5]  # never a game alone
+    assert sizes == [4, 5]  # a remaining single game joins the last round
     assert len({r.seed for r in records}) == 2
     assert rating.num_games == 9
     assert rating.error > 0.0
     assert run_ratings(run, "tictactoe", config) == {"000003": rating}
-    # More games narrow it; another model starts from this rating.
+    # More games narrow the interval; another model starts from this rating.
     again = rate_generation(run, 3, player, game, config, seed=1)
     assert again.num_games == 18
     assert again.error < rating.error
@@ -136,7 +136,7 @@ def test_time_is_up_after_one_round(run, unknown, hash_player):
 
 
 def test_a_stop_ends_a_rating_and_keeps_whole_rounds(run, hash_player):
-    """Tic-tac-toe's anchors are shipped, so that the model's rounds come first."""
+    """Tic-tac-toe has shipped anchors, so the model's rounds come first."""
     config = LadderConfig(num_games=10**6, round_games=2, num_simulations=4)
     many = LadderConfig(num_games=10**6, round_games=10**6, num_simulations=4)
     game, player = games.make("tictactoe"), hash_player("tictactoe")
@@ -160,7 +160,7 @@ def test_a_stop_ends_the_measurement_of_anchors(run, unknown):
 
 
 def test_rounds_move_to_the_anchor_that_tells_most(run, unknown, monkeypatch):
-    """A model that always wins climbs, one that always loses stays at the bottom."""
+    """A model that always wins climbs, and one that always loses ends at the bottom."""
     met = []
 
     def always(result):
@@ -178,7 +178,7 @@ def test_rounds_move_to_the_anchor_that_tells_most(run, unknown, monkeypatch):
     for module in ("anchors", "ladder"):
         monkeypatch.setattr(f"tengen.evaluation.ratings.{module}.play_match", always(1))
     strong = rate_generation(run, 1, player, game, config)
-    # The first rung is measured at once, the second when the model is beyond it.
+    # The lowest anchor is measured first, the next when the model is above it.
     assert met == [
         ("mcts:4", "random"),
         ("model", "random"),
@@ -211,7 +211,7 @@ def test_a_model_with_other_settings_is_another_player(run, unknown, hash_player
     more = LadderConfig(num_simulations=5, **settings)
     assert run_ratings(run, "tictactoe", more) == {}
     assert run_ratings(run, "connect4", config) == {}
-    # A record has what is needed to play its match again.
+    # A record contains everything needed to replay its match.
     for number, digest in ((1, ""), (3, "abc")):
         record = json.loads((run.eval / f"{number:06d}-1.json").read_text())
         expected = ("tictactoe", 4, 0, digest)
@@ -263,6 +263,6 @@ def test_neighbouring_models_share_what_their_games_say(run):
     near = run_ratings(run, "tictactoe", config)["000040"]
     assert near.elo > alone.elo
     assert near.standard_error < 0.8 * alone.standard_error
-    # The very first model says much less of the fortieth.
+    # Model 0 carries little information about model 40.
     met("000000", 0)
     assert run_ratings(run, "tictactoe", config)["000040"].elo > 0.9 * near.elo

@@ -1,4 +1,4 @@
-"""Ratings that fit matches, and the records of matches."""
+"""Ratings fitted to matches, and the records of matches."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_cycle_is_level():
 
 
 def log_posterior(elos, pairings):
-    """The definition, game by game."""
+    """Returns the log-posterior by its definition."""
     total = 0.0
     for p in pairings:
         win = expected_score(elos[p.a] - elos[p.b])
@@ -100,7 +100,7 @@ def log_posterior(elos, pairings):
 
 
 def brute_force(pairings, fixed, names):
-    """Climbs one coordinate at a time, with ever smaller steps."""
+    """Returns the maximum by coordinate ascent with shrinking steps."""
     elos = {**fixed, **dict.fromkeys(names, 0.0)}
     best = log_posterior(elos, pairings)
     step = 256.0
@@ -134,8 +134,8 @@ def test_newton_finds_what_brute_force_finds():
     ratings = fit_ratings(pairings, fixed)
     for name in names:
         assert ratings[name].elo == pytest.approx(expected[name], abs=0.05)
-    # The error of one player alone: the curvature where the others stay put is a
-    # bound from below, and the difference quotient of the definition gives it.
+    # The curvature with all other players fixed gives a lower bound on the standard
+    # error; it is computed by finite differences of the definition.
     best = {name: rating.elo for name, rating in ratings.items()}
     for name in names:
         value = [
@@ -146,8 +146,8 @@ def test_newton_finds_what_brute_force_finds():
 
 
 def climb(pairings, fixed, num_rounds):
-    """Hunter 2004, "MM algorithms for generalized Bradley-Terry models": slow, and
-    rises from any start. An implementation of its own."""
+    """Returns ratings by Hunter 2004, "MM algorithms for generalized Bradley-Terry
+    models": slow, but it converges from any start, independently of the library."""
     strength = {name: 10 ** (elo / 400) for name, elo in fixed.items()}
     free = sorted({n for p in pairings for n in (p.a, p.b)} - set(fixed))
     strength.update(dict.fromkeys(free, 1.0))
@@ -167,8 +167,8 @@ def climb(pairings, fixed, num_rounds):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_newton_finds_what_slow_climbing_finds_from_far_away(seed):
-    # Anchors 2,000 Elo apart and perfect scores, as in a run that learns fast: there
-    # an unbounded Newton step left for infinity.
+    # Anchors 2,000 Elo apart and perfect scores, as in a run that learns fast, made an
+    # unbounded Newton step diverge.
     rng = random.Random(seed)
     fixed = {"random": 0.0, "mcts:10": 700.0, "mcts:1000": 1500.0, "mcts:3000": 2100.0}
     pairings = []
@@ -204,7 +204,7 @@ def test_known_strengths_come_back_within_their_errors():
         for name in names[1:]:
             inside += abs(ratings[name].elo - truth[name]) <= ratings[name].error
             total += 1
-    # 95 % intervals; players of one chain are correlated, so the bound is wide.
+    # 95 % intervals; ratings in one chain are correlated, so the bound is wide.
     assert 0.88 <= inside / total <= 1.0
 
 
@@ -229,7 +229,7 @@ def test_a_link_is_a_normal_prior_on_the_difference():
     )
     assert tied["late"].elo == pytest.approx(alone.elo, abs=1e-2)
     assert tied["early"].elo == pytest.approx(tied["late"].elo, abs=1e-2)
-    # As one player with twice the games: half the variance.
+    # Equivalent to one player with twice the games, so half the variance.
     assert tied["late"].standard_error == pytest.approx(
         alone.standard_error / math.sqrt(2), rel=1e-3
     )
@@ -243,7 +243,7 @@ def test_a_link_is_a_normal_prior_on_the_difference():
 
 
 def test_a_link_pulls_by_its_precision():
-    # At the maximum the pull of the games equals that of the link.
+    # At the maximum the gradients of the games and of the link cancel.
     link = Link("late", "early", 100.0)
     games = [pairing("late", "a", 9, 0, 1), pairing("early", "a", 2, 0, 8)]
     ratings = fit_ratings(games, {"a": 0.0}, [link])
