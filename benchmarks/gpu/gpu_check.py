@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -75,11 +76,11 @@ class LanesRunner:
             start += size
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--devices", default="cuda:0")
     parser.add_argument("--cases", default="gomoku/15:6x96")
-    args = parser.parse_args()
+    args = parser.parse_args(arguments)
     report: dict[str, object] = {}
     errors: dict[str, str] = {}
     for case in args.cases.split():

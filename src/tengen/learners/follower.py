@@ -27,8 +27,6 @@ __all__ = ["Follower"]
 _LOOK_S = 0.1
 # After a failed draw, seconds to wait for a sign that the leader has ended.
 _END_S = 1.0
-# Seconds in which the leader must have let a follower go that wants to leave.
-_LEAVE_S = 10.0
 
 
 class Follower:
@@ -49,7 +47,11 @@ class Follower:
         num_steps: Steps that this follower has made.
         num_lost: Groups that were lost.
         size: Learners in its group, 1 while it has none.
+        leave_s: Seconds in which the leader must have let a follower go that wants to
+            leave.
     """
+
+    leave_s = 10.0
 
     def __init__(
         self,
@@ -115,7 +117,7 @@ class Follower:
         """
         try:
             self._peer.send({"is": "leaving"})
-            until = time.monotonic() + _LEAVE_S
+            until = time.monotonic() + self.leave_s
             while time.monotonic() < until and self._take_next():
                 pass
         except TengenError:

@@ -24,8 +24,6 @@ __all__ = ["StepClient", "StepDraws"]
 _PRIORITY_S = 1.0
 # Part of the error of core/store/engine/engine.h where another session has the name.
 _TAKEN = "is open in another client"
-# Longer than the time after which the store ends a connection to a host that is gone.
-_TAKEN_S = 60.0
 _RETRY_S = 0.5
 
 
@@ -175,7 +173,11 @@ class StepClient(StepDraws):
     Attributes:
         num_rows: Frames written, for reports.
         num_episodes: Ends of episodes written.
+        taken_s: Seconds to wait for a name that an earlier session has; longer than the
+            time after which the store ends a connection to a host that is gone.
     """
+
+    taken_s = 60.0
 
     def __init__(
         self,
@@ -224,7 +226,7 @@ class StepClient(StepDraws):
         After a host was cut off for some seconds, the store has yet to notice that the
         session is gone. No other actor can have the name: each actor holds a lock.
         """
-        until = time.monotonic() + _TAKEN_S
+        until = time.monotonic() + self.taken_s
         while True:
             try:
                 return super()._slot(name)

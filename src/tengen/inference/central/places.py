@@ -16,20 +16,15 @@ from tengen.inference.central.messages import Stream
 
 __all__ = ["Place", "Places", "servers_in_order"]
 
-_QUIET_S = 2.0
-"""Seconds without an answer after which a server is asked whether it is alive."""
 _ALIVE_S = 3.0
 """Seconds in which a server must say that it is alive, or the group leaves it; doubled
 each time that a server was left so."""
 _MOST_ALIVE_S = 48.0
 _FIRST_S = 5.0
 """Seconds that a new actor waits only for its home, which may still be starting."""
-_PAUSE_S = 10.0
-"""Seconds from the loss of a home to the first check for it; doubled after each check
-that failed and each further loss."""
 _MOST_PAUSE_S = 320.0
 """The longest such pause in seconds; after so long without a loss the pause begins at
-``_PAUSE_S`` again."""
+``Places.pause_s`` again."""
 
 
 def servers_in_order(number: int, count: int) -> list[int]:
@@ -69,7 +64,16 @@ class Places:
         places: The servers, in the order of ``servers_in_order``.
         waits: Called when no server lets the group in.
         clock: A monotonic clock in seconds.
+
+    Attributes:
+        quiet_s: Seconds without an answer after which a server is asked whether it is
+            alive.
+        pause_s: Seconds from the loss of a home to the first check for it; doubled
+            after each check that failed and each further loss.
     """
+
+    quiet_s = 2.0
+    pause_s = 10.0
 
     def __init__(
         self,
@@ -86,7 +90,7 @@ class Places:
         self._lost: Place | None = None
         self._alive_s = _ALIVE_S
         self._heard_s = clock()
-        self._pause_s = _PAUSE_S
+        self._pause_s = self.pause_s
         self._look_s = 0.0
         # When the session with the current server began.
         self._entered_s = clock()
@@ -128,7 +132,7 @@ class Places:
         self._lost = self._at
         if self._at is self._places[0]:
             if self._clock() - self._entered_s >= _MOST_PAUSE_S:
-                self._pause_s = _PAUSE_S
+                self._pause_s = self.pause_s
             self._pause()
 
     def return_home(self) -> Stream | None:
@@ -161,7 +165,7 @@ class Places:
         """
         if not self.has_others or self._at is None:
             return False
-        if self._clock() - self._heard_s < _QUIET_S:
+        if self._clock() - self._heard_s < self.quiet_s:
             return False
         if self._at.model(self._alive_s) is None:
             # Doubled, so that groups do not go to and fro where all servers are slow.

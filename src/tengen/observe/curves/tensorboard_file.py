@@ -21,8 +21,6 @@ from tengen.observe.curves.points import Point
 __all__ = ["TensorBoardFile"]
 
 _FLUSH_S = 3.0
-# Kept while the disk is full: some thousand points; then the oldest are lost.
-_MOST_BYTES = 4 << 20
 _PREFIX = "events.out.tfevents."
 
 # Numbers of fields in tensorboard/compat/proto/event.proto and summary.proto.
@@ -41,7 +39,13 @@ class TensorBoardFile:
     Args:
         folder: ``RUN/tensorboard``; it is made.
         clock: Returns seconds that never go back.
+
+    Attributes:
+        most_bytes: Bytes kept while the disk is full, some thousand points; then the
+            oldest are lost.
     """
+
+    most_bytes = 4 << 20
 
     def __init__(self, folder: Path, clock: Callable[[], float]) -> None:
         self._folder = folder
@@ -88,7 +92,7 @@ class TensorBoardFile:
         wall_time = b"\x09" + struct.pack("<d", point.time_s)
         self._records.append(_record(wall_time + fields))
         # The first two records give the version and the first step.
-        while sum(map(len, self._records)) > _MOST_BYTES and len(self._records) > 3:
+        while sum(map(len, self._records)) > self.most_bytes and len(self._records) > 3:
             del self._records[2]
 
     def _flush(self) -> None:

@@ -32,8 +32,6 @@ from tengen.run.actor_counts import read_actor_counts
 __all__ = ["LearnRole"]
 
 _PROGRESS_INTERVAL_S = 0.25
-# Where another turn follows in this process: seconds between two checkpoints.
-_SAVE_S = 10.0
 # Where actors work at the same time: seconds that a turn waits for their items, and the
 # steps after which it looks at the clock.
 _WAIT_S = 0.5
@@ -66,7 +64,13 @@ class LearnRole:
 
     Raises:
         UsageError: Another process learns for this run, or the device is not here.
+
+    Attributes:
+        save_s: Seconds between two checkpoints where another turn follows in this
+            process.
     """
+
+    save_s = 10.0
 
     def __init__(
         self, config: RunConfig, run: RunDirectory, context: RoleContext
@@ -369,7 +373,7 @@ class LearnRole:
         self._is_unsaved = True
         context = self._context
         can_wait = self._hands_over and not (context.saves or context.stop.is_set())
-        if not can_wait or time.monotonic() - self._saved_s >= _SAVE_S:
+        if not can_wait or time.monotonic() - self._saved_s >= self.save_s:
             self._save()
         if self._hands_over:
             learner = self._learner
