@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -76,7 +75,7 @@ class LanesRunner:
             start += size
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--devices", default="cuda:0")
     parser.add_argument("--cases", default="gomoku/15:6x96")
