@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -316,7 +316,7 @@ def tail(text: str) -> str:
     return " | ".join(text.strip().splitlines()[-6:])
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the stages; returns 0 if all pass."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--devices", default="cuda:0", help="(cuda:0)")
@@ -331,7 +331,7 @@ def main() -> int:
         "--core", help="folder that keeps built cores; one of these sources is taken"
     )
     parser.add_argument("--set", action="append", default=[], help="for the training")
-    args = parser.parse_args()
+    args = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="tengen-gpu-") as folder:
         bench = Bench(args, Path(folder))
         ready = bench.stage("environment", 30, bench.environment)

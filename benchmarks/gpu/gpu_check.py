@@ -75,11 +75,11 @@ class LanesRunner:
             start += size
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--devices", default="cuda:0")
     parser.add_argument("--cases", default="gomoku/15:6x96")
-    args = parser.parse_args()
+    args = parser.parse_args(arguments)
     report: dict[str, object] = {}
     errors: dict[str, str] = {}
     for case in args.cases.split():

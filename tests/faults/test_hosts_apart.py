@@ -42,7 +42,7 @@ class Hosts:
     def __init__(self, names: list[str], logs: Path) -> None:
         self._logs = logs
         self._names = names
-        self._processes: dict[str, list[subprocess.Popen[bytes]]] = {}
+        self.processes: dict[str, list[subprocess.Popen[bytes]]] = {}
         self.close()
         ip("link", "add", "tgbr", "type", "bridge")
         ip("addr", "add", f"{NET}.1/24", "dev", "tgbr")
@@ -76,7 +76,7 @@ class Hosts:
                 stderr=log,
                 env={**os.environ, **env},
             )
-        self._processes.setdefault(name, []).append(process)
+        self.processes.setdefault(name, []).append(process)
         return process
 
     def cut(self, name: str) -> None:
@@ -87,13 +87,13 @@ class Hosts:
         ip("link", "set", f"tg{name}", "up")
 
     def lose(self, name: str) -> None:
-        """Kills all processes of a host."""
-        for process in self._processes.pop(name, []):
+        """The host dies, with all that works there."""
+        for process in self.processes.pop(name, []):
             process.kill()
             process.wait()
 
     def close(self) -> None:
-        for name in [*self._processes]:
+        for name in [*self.processes]:
             self.lose(name)
         for name in self._names:
             subprocess.run(["ip", "netns", "del", f"tg-{name}"], capture_output=True)
@@ -177,7 +177,7 @@ def test_games_of_two_hosts_come_once(tmp_path, hosts, certificate):
     before = num_sealed()
     wait_for(lambda: num_sealed() > before + 4)
     stop(run)
-    for process in [*hosts._processes["far"], *hosts._processes["home"]]:
+    for process in [*hosts.processes["far"], *hosts.processes["home"]]:
         assert process.wait(900) == 0
     found = [game for _, game, _ in games_in_segments(run)]
     assert len(found) == len(set(found))
@@ -226,7 +226,7 @@ def test_a_learner_of_another_host_is_cut_off_and_comes_back(
     wait_for(learn_by(2))
     stop(run)
     for name in ("far", "home"):
-        for process in hosts._processes[name]:
+        for process in hosts.processes[name]:
             assert process.wait(900) == 0
     assert check_learner(run) > 0
 
@@ -268,5 +268,5 @@ def test_an_actor_of_another_host_is_cut_off_and_comes_back(
     wait_for(lambda: far_frames() > count)
     stop(run)
     for name in ("near", "far", "home"):
-        for process in hosts._processes[name]:
+        for process in hosts.processes[name]:
             assert process.wait(900) == 0

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -215,3 +218,33 @@ def publish_agent() -> Callable[..., Any]:
         return make_run(path, task, kind, net, models, **about)
 
     return make
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of a few megabytes, which ``remount`` makes read-only."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tengen-test", str(disk)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("this process may not mount a disk")
+    yield disk
+    subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+def remount(disk: Path) -> None:
+    """Makes a small disk read-only."""
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+
+
+def fill(disk: Path) -> Path:
+    """Fills a small disk to the last byte; returns the file that does."""
+    ballast = disk / "ballast"
+    with open(ballast, "wb", buffering=0) as file:
+        for size in (1 << 16, 1):
+            try:
+                while file.write(bytes(size)) == size:
+                    pass
+            except OSError:
+                continue
+    return ballast

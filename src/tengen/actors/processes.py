@@ -33,7 +33,6 @@ __all__ = ["GamesOfGeneration", "SelfplayProcesses"]
 
 _MAX_DEATHS = 5
 """An error is raised if a process dies this often without finishing a game."""
-_FIRST_BACKOFF_S = 0.5
 _CLOSE_TIMEOUT_S = 5.0
 _INTERVAL_S = 0.25
 
@@ -86,7 +85,13 @@ class SelfplayProcesses:
 
     Args:
         num_processes: Number of processes, at least 1.
+
+    Attributes:
+        first_backoff_s: The pause before a process that died is started again, in
+            seconds; each later one is twice as long.
     """
+
+    first_backoff_s = 0.5
 
     def __init__(self, num_processes: int) -> None:
         self._num_processes = num_processes
@@ -210,7 +215,7 @@ class SelfplayProcesses:
                 f"self-play process (of {games.task}) died {child.num_deaths} times in "
                 f"a row, last with {words}; see what it printed, or use --threads 1"
             )
-        time.sleep(_FIRST_BACKOFF_S * 2 ** (child.num_deaths - 1))
+        time.sleep(self.first_backoff_s * 2 ** (child.num_deaths - 1))
         child.process, child.connection = _start()
         _give(child, games)
 

@@ -45,22 +45,15 @@ OnDeath = Callable[[str, str], None]
 """Called with a role and how its process died, before the process is restarted."""
 
 _MAX_DEATHS = 5
-"""The number of consecutive deaths that ends the run; see ``RoleProcess``."""
-_HEALTHY_S = 60.0
-"""Seconds after which a finished turn resets the number of deaths; longer than any
-pause before a restart."""
+"""Deaths in a row that end the run; see ``RoleProcess``."""
 _KILLED = ("signal 9", "its actor's ")
 """Prefixes of ``Poll.end`` for an external cause: SIGKILL, or the death of the Ray
 actor that started the process, for example because the host was lost."""
 _EXITED = "exit code"
-"""The prefix of ``Poll.end`` if the process was not killed by a signal."""
-_FIRST_BACKOFF_S = 0.5
+"""The beginning of those words if the process ended by itself."""
 _FAIL_S = 30.0
-"""Seconds for a failed process to end before it is killed and restarted. It has nothing
-to save, but may still send files of a mirror."""
-_LEAVE_S = 5.0
-"""Seconds for a process to end after it has saved. The rest of its work, such as
-closing an environment, may hang and can be aborted without loss."""
+"""Seconds for a process to end that failed, after which it is started again. It has
+nothing to save, and sends what it has from a mirror."""
 
 _processes: weakref.WeakSet[RoleProcess] = weakref.WeakSet()
 
@@ -88,10 +81,22 @@ class RoleProcess:
     seconds. The way in which the process ends after that is not an error.
 
     Args:
-        roles: The roles that the process hosts.
-        start: Starts a child without waiting for it.
-        logs: A string that names the process's logs, for error messages.
+        roles: What it hosts.
+        start: Starts a child. Returns soon.
+        logs: Text that says where to read why it died.
+
+    Attributes:
+        first_backoff_s: The pause before the second start, in seconds; each later one
+            is twice as long.
+        healthy_s: Seconds after which a process that finished a turn ends the row;
+            longer than any pause.
+        leave_s: Seconds for a process to end once it has saved: what it still does,
+            such as closing an environment, may hang and loses nothing.
     """
+
+    first_backoff_s = 0.5
+    healthy_s = 60.0
+    leave_s = 5.0
 
     def __init__(
         self, roles: tuple[str, ...], start: Callable[[], Child], logs: str
@@ -150,8 +155,8 @@ class RoleProcess:
                 self._is_saved = message.is_saved
                 return message.report
             if isinstance(message, Failed):
-                self._last_words(child)  # the process still saves if it can
-                self._ended(child, _LEAVE_S)
+                self._last_words(child)  # it still saves what it can
+                self._ended(child, self.leave_s)
                 _raise(message)
             is_saved = isinstance(message, Saved) and message.is_saved
             # A process that has not joined had no turn, so it has nothing to save.
@@ -163,7 +168,7 @@ class RoleProcess:
             if not self._is_stopping.is_set():
                 self._count_death(role, how)
                 on_death(role, how)
-                self._is_stopping.wait(_FIRST_BACKOFF_S * 2 ** (self._deaths - 1))
+                self._is_stopping.wait(self.first_backoff_s * 2 ** (self._deaths - 1))
         return {"stopped": True}
 
     @property
@@ -201,7 +206,7 @@ class RoleProcess:
             child = self._child
         if child is not None:
             error = self._last_words(child)
-            self._ended(child, _LEAVE_S)
+            self._ended(child, self.leave_s)
             if error is not None:
                 _raise(error)
         self._check_saved()
@@ -247,7 +252,7 @@ class RoleProcess:
 
     def _count_death(self, role: str, how: str) -> None:
         if self._finished_s is not None:
-            is_healthy = self._finished_s - self._started_s >= _HEALTHY_S
+            is_healthy = self._finished_s - self._started_s >= self.healthy_s
             if is_healthy or how.startswith(_KILLED):
                 self._deaths = 0
         self._deaths += 1

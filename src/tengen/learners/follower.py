@@ -27,8 +27,6 @@ __all__ = ["Follower"]
 _LOOK_S = 0.1
 # Seconds to wait, after a failed draw, for the end of the leader's connection.
 _END_S = 1.0
-# Maximum wait in seconds for the leader to release a follower that leaves.
-_LEAVE_S = 10.0
 
 
 class Follower:
@@ -46,10 +44,14 @@ class Follower:
         progress: Called with counters after each step.
 
     Attributes:
-        num_steps: Number of steps of this follower.
-        num_lost: Number of groups that were lost.
-        size: Number of learners in the group, 1 if there is no group.
+        num_steps: Steps that this follower has made.
+        num_lost: Groups that were lost.
+        size: Learners in its group, 1 while it has none.
+        leave_s: Seconds in which the leader must have let a follower go that wants to
+            leave.
     """
+
+    leave_s = 10.0
 
     def __init__(
         self,
@@ -115,7 +117,7 @@ class Follower:
         """
         try:
             self._peer.send({"is": "leaving"})
-            until = time.monotonic() + _LEAVE_S
+            until = time.monotonic() + self.leave_s
             while time.monotonic() < until and self._take_next():
                 pass
         except TengenError:

@@ -42,7 +42,7 @@ def check_package() -> None:
     Raises:
         UsageError: The package is not installed.
     """
-    is_there = _PACKAGE in sys.modules or find_spec(_PACKAGE) is not None
+    is_there = bool(sys.modules.get(_PACKAGE) or find_spec(_PACKAGE))
     line = pip_install_extra("mlperf")
     rule = f"is not installed, and makes the lines of a log; {line}"
     check(is_there, "package", _PACKAGE, rule)

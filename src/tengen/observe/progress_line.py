@@ -13,11 +13,6 @@ from typing import IO
 
 __all__ = ["ProgressLine", "silenced", "wiped"]
 
-# Commands that finish sooner show no progress.
-_PATIENCE_S = 0.5
-_DRAW_S = 0.5
-_LOG_S = 30.0
-
 _is_silent = False
 _open: set[ProgressLine] = set()
 
@@ -29,9 +24,19 @@ class ProgressLine:
     is printed every 30 seconds, so that logs show activity. A background thread writes;
     ``tell`` only stores the text and is cheap.
 
-    ``with ProgressLine("playing") as line:`` opens and closes the line. Print to stdout
-    after it has been closed, or with ``leave``.
+    ``with ProgressLine("playing") as line:`` opens and closes it. What goes to stdout
+    is printed once it is closed, or by ``leave``.
+
+    Attributes:
+        patience_s: Seconds after which a terminal first shows something: a command that
+            is done sooner shows no progress.
+        draw_s: Seconds between two drawings on a terminal.
+        log_s: Seconds between two lines of a log.
     """
+
+    patience_s = 0.5
+    draw_s = 0.5
+    log_s = 30.0
 
     def __init__(self, text: str, stream: IO[str] | None = None) -> None:
         """Creates the line without showing it.
@@ -77,7 +82,7 @@ class ProgressLine:
 
     def _show(self) -> None:
         start = time.monotonic()
-        wait_s = _PATIENCE_S if self._is_live else _LOG_S
+        wait_s = self.patience_s if self._is_live else self.log_s
         while not self._stop.wait(wait_s):
             minutes, seconds = divmod(int(time.monotonic() - start), 60)
             text = f"{self._text} ({minutes}:{seconds:02})"
@@ -85,7 +90,7 @@ class ProgressLine:
                 if self._is_live:
                     columns = shutil.get_terminal_size().columns
                     self._write(f"\r\033[K{text[: columns - 1]}")
-                    wait_s = _DRAW_S
+                    wait_s = self.draw_s
                 else:
                     self._write(f"tengen: {text}\n")
                 self._was_drawn = True

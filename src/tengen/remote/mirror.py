@@ -44,9 +44,6 @@ __all__ = ["Mirror"]
 
 _Answer = TypeVar("_Answer")
 
-_LOOK_S = 1.0
-_RETRY_S = 2.0
-_PATIENCE_S = 60.0
 _PATIENCE_OF_RUN_S = 600.0
 """The patience of a process that the run started, in case the run's host restarts."""
 _CLOSE_S = 20.0
@@ -78,7 +75,14 @@ class Mirror:
         run: The folder, as the role's run directory.
         place: This process's slot in the run.
         waits_for: Why ``next_generation`` returned None.
+        look_s: Seconds between two exchanges with the run's host.
+        retry_s: Seconds between them while it does not answer.
+        patience_s: Seconds that ``open`` waits for it.
     """
+
+    look_s = 1.0
+    retry_s = 2.0
+    patience_s = 60.0
 
     def __init__(
         self,
@@ -231,7 +235,7 @@ class Mirror:
                 if is_late or not isinstance(error, NoAnswer):
                     self._say(f"{error}; what was not sent stays in {self.run.path}")
                     break
-                time.sleep(_RETRY_S)
+                time.sleep(self.retry_s)
         self._held.release()
 
     def _end(self) -> None:
@@ -263,8 +267,8 @@ class Mirror:
         )
 
     def _waited_for(self, ask: Callable[[], _Answer]) -> _Answer:
-        """Calls ``ask`` until the run's host responds or the patience runs out."""
-        patience_s = _PATIENCE_OF_RUN_S if self._is_vouched else _PATIENCE_S
+        """Asks until the run's host answers; it may start after this process."""
+        patience_s = _PATIENCE_OF_RUN_S if self._is_vouched else self.patience_s
         until = time.monotonic() + patience_s
         is_told = False
         while True:
@@ -280,7 +284,7 @@ class Mirror:
                 if not is_told:
                     self._say(f"waits for the run's host: {error}")
                     is_told = True
-            self._stop.wait(_RETRY_S)
+            self._stop.wait(self.retry_s)
 
     def _make_uploads(self) -> None:
         place, role = self.place, self._role
@@ -301,7 +305,7 @@ class Mirror:
 
     def _work(self) -> None:
         while not self._is_over.is_set():
-            pause_s = _LOOK_S
+            pause_s = self.look_s
             try:
                 self._sync()
                 self._is_back()
@@ -312,7 +316,7 @@ class Mirror:
                 pass
             except TengenError as error:
                 self._is_away(error)
-                pause_s = _RETRY_S
+                pause_s = self.retry_s
             except Exception as error:
                 # This includes a malformed response of the run's host.
                 kind = type(error).__name__
@@ -361,7 +365,7 @@ class Mirror:
         """Syncs the other files during the download of a large model."""
         if self._is_over.is_set() or self._stop.is_set():
             raise _Interrupted("the role ends")
-        if time.monotonic() - self._exchanged_s >= _LOOK_S:
+        if time.monotonic() - self._exchanged_s >= self.look_s:
             self._exchange()
 
     def _claim(self, games: GameUploads) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
@@ -149,8 +150,10 @@ class Written:
         self.blocks: list[Mapping[str, NDArray[Any]]] = []
         self.states: list[Mapping[str, NDArray[Any]]] = []
         self.versions: list[int] = []
+        self.pause_s = 0.0
 
     def __call__(self, columns: Arrays, state: Arrays) -> int:
+        time.sleep(self.pause_s)
         self.blocks.append(columns)
         self.states.append(state)
         self.versions.append(int(columns["model_version"][0, 0]))

@@ -179,9 +179,9 @@ def test_games_in_which_the_score_counts_are_those_of_threads(tmp_path: Path) ->
 
 @pytest.mark.parametrize("backend", [ThreadBackend(), FakeDevices(17)])
 def test_scores_that_count_need_a_backend_that_has_them(
-    tmp_path: Path, backend: Any, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, backend: Any
 ) -> None:
-    monkeypatch.setattr(ThreadBackend, "signature", PLAIN)
+    backend.signature = PLAIN
     counts = SearchConfig(score_weight=0.4)
     with refused(UsageError, "search.score_weight (0.4)"):
         play(tmp_path, "go/4", backend, 1, search=counts)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from typing import Any
 
 import numpy as np
@@ -299,14 +298,9 @@ def test_a_mean_is_of_two_episodes_a_copy_at_least(num_copies: int, least: int) 
     assert stats.mean_length == least - 1
 
 
-def test_waiting_for_room_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_for_room_is_told() -> None:
     port, written, _ = make_port([(3, 2)])
-
-    def slow(columns: Any, state: Any) -> int:
-        time.sleep(0.05)
-        return written(columns, state)
-
-    monkeypatch.setattr(port, "_write", slow)
+    written.pause_s = 0.05
     port.begin(0)
     stats = drive(port, CountingRunner(port))
     # Two blocks; both are in the port's time too, the last one with the turn's end.

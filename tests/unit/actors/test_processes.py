@@ -242,12 +242,9 @@ def test_a_process_that_is_killed_is_replaced_beside_what_its_game_forked(
 
 
 def test_one_that_dies_again_and_again_ends_the_turn(
-    processes: SelfplayProcesses,
-    model: Path,
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    processes: SelfplayProcesses, model: Path, folder: Path
 ) -> None:
-    monkeypatch.setattr("tengen.actors.processes._FIRST_BACKOFF_S", 0.0)
+    processes.first_backoff_s = 0.0
     (folder / "die").touch()
     with refused(RunError, "obeying:Obeying", "5", "signal 9"):
         play(processes, generation(model))

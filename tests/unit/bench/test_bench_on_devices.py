@@ -41,10 +41,10 @@ def cpu_as_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         "tengen.inference.device_backend.CudaDevice", lambda word: Slow()
     )
     monkeypatch.setattr(DeviceBackend, "rate", rate)
-    # A bench has its process to itself, and pins it.
-    monkeypatch.setattr(os, "sched_setaffinity", lambda pid, cores: None)
+    cores = os.sched_getaffinity(0)
     torch.set_num_threads(1)  # as a TorchRunner leaves its thread, for good
     yield
+    os.sched_setaffinity(0, cores)  # a bench pins its process
     device_backend._fitting_rows.clear()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -16,15 +17,15 @@ RATES = ("rows_per_s", "rows_per_cpu_s", "games_per_s")
 
 
 @pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
-    # A bench has its process to itself, and pins it.
-    monkeypatch.setattr(os, "sched_setaffinity", lambda pid, cores: None)
+def bench(capsys: pytest.CaptureFixture[str]) -> Iterator[Any]:
+    cores = os.sched_getaffinity(0)
 
     def run(words: str) -> str:
         assert cli.main(["bench", "selfplay", *WORDS.split(), *words.split()]) == 0
         return str(capsys.readouterr().out)
 
-    return run
+    yield run
+    os.sched_setaffinity(0, cores)  # a bench pins its process
 
 
 def test_rows_are_not_known_where_no_game_ends(bench):

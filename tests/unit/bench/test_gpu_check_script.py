@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +32,7 @@ def test_answers_that_differ_are_named_with_the_way_they_came(
 
         monkeypatch.setattr(script.DeviceLane, "run", run_wrongly)
     monkeypatch.setattr(script, "CudaDevice", lambda word: HostDevice())
-    words = ["gpu_check.py", "--devices", "cpu", "--cases", "gomoku/5:2x8"]
-    monkeypatch.setattr(sys, "argv", words)
-    script.main()
+    script.main(["--devices", "cpu", "--cases", "gomoku/5:2x8"])
     report = json.loads(capsys.readouterr().out.splitlines()[-1])
     errors = set(report.pop("errors"))
     both = ("fp32", "bf16")

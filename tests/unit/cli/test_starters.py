@@ -54,9 +54,10 @@ def run(
         program, *words = shlex.split(command)
         assert program == "tengen"
         monkeypatch.chdir(cwd)
-        monkeypatch.setattr(sys, "path", [*sys.path])
         monkeypatch.setattr(sys, "stdin", io.StringIO())
+        before = [*sys.path]
         code = cli.main(words)
+        sys.path[:] = before
         for name in ("mine", "my_game", "my_env"):
             sys.modules.pop(name, None)
         out, err = capsys.readouterr()

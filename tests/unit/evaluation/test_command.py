@@ -9,7 +9,7 @@ from tengen.evaluation import MctsPlayer, RandomPlayer, open_player
 from tengen.evaluation.command import shared_task
 from tengen.models import ModelExporter, ModelMeta, publish_model
 from tengen.nets import MlpConfig
-from tengen.run import NumberedFolder
+from tengen.run import NumberedFolder, available_cores
 from tengen.tensors import Signature, TensorSpec
 from tests.refusals import refused
 
@@ -71,17 +71,17 @@ def test_bad_usage_is_one_line_and_exit_code_2(capsys, words, message):
     assert len(err.splitlines()) == 1
 
 
-def test_threads_beyond_the_cores_are_one_line_and_the_match_goes_on(
-    capsys, monkeypatch
-):
-    monkeypatch.setattr("tengen.run.machine.available_cores", lambda: 2)
+def test_threads_beyond_the_cores_are_one_line_and_the_match_goes_on(capsys):
+    cores = available_cores()
     words = ("mcts:5", "random", "--game", "tictactoe", "--games", "4", "--json")
     expected = run(capsys, *words)[1]
-    for more in (("--threads", "64"), ("--tree-threads", "64")):
-        code, out, err = run(capsys, *words, *more)
+    for option in ("--threads", "--tree-threads"):
+        code, out, err = run(capsys, *words, option, str(cores + 1))
         assert (code, out) == (0, expected)
         assert err.count("\n") == 1
-        assert "tengen: threads (64) must be at most 2, the cores" in err
+        assert (
+            f"tengen: threads ({cores + 1}) must be at most {cores}, the cores" in err
+        )
 
 
 def test_networks_for_several_games_play_what_is_asked_for(hash_player):

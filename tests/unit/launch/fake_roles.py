@@ -49,7 +49,7 @@ class Fake:
         self.details: list[Any] = []
         self.is_closed = False
         self.tell: Any = None
-        self._turn = turn
+        self.script = turn
 
     def turn(
         self, role: str, on_progress: Any, on_death: Any, details: Any
@@ -60,9 +60,9 @@ class Fake:
             return {"stopped": True}
         self.num_turns += 1
         self.tell = on_progress
-        if self._turn not in (without_room, in_a_moment):
+        if self.script not in (without_room, in_a_moment):
             on_progress({"stage": role})
-        return self._turn(self)
+        return self.script(self)
 
     def stop(self) -> None:
         self.stopped.set()
@@ -150,7 +150,12 @@ class Roles:
     Args:
         scripts: By role, of several as ``selfplay-1`` from the second on; the others
             find nothing to do.
+
+    Attributes:
+        kind: What its processes are.
     """
+
+    kind: type[Fake] = Fake
 
     def __init__(self, scripts: dict[str, Turn]) -> None:
         self.fakes: dict[str, Fake] = {}
@@ -160,7 +165,7 @@ class Roles:
     def start(self, worker: Worker) -> Fake:
         (role,) = worker.roles
         name = f"{role}-{worker.index}" if worker.index else role
-        self.fakes[name] = Fake(role, self._scripts.get(name, nothing))
+        self.fakes[name] = self.kind(role, self._scripts.get(name, nothing))
         self.num_threads[name] = worker.num_threads
         return self.fakes[name]
 

@@ -249,11 +249,17 @@ def test_what_learns_moves_to_a_host_that_is_left(
     assert {one.host for one in hosts.places if one.name == "learn"} == {"b"}
 
 
+@pytest.fixture
+def told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has no room in the cluster says so at once, and not after ten seconds."""
+    monkeypatch.setattr("tengen.launch.joined._WAITING_S", 0.05)
+
+
+@pytest.mark.usefixtures("told_at_once")
 def test_a_learner_that_never_has_a_host_again_ends_the_run(
-    cluster: Cluster, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, run: RunDirectory
 ) -> None:
     fake = cluster(a=(8, 1), b=(4, 0))
-    monkeypatch.setattr("tengen.launch.joined._WAITING_S", 0)
     after(fake, "learn", 1, lambda: fake.lose("a"))
     settings = ("launch.roles.learn.num_gpus=1", "launch.wait_minutes=0.02")
     journal = Deaths()
@@ -266,12 +272,12 @@ def test_a_learner_that_never_has_a_host_again_ends_the_run(
     assert all(one.is_dead for one in fake.actors)
 
 
+@pytest.mark.usefixtures("told_at_once")
 def test_a_run_that_never_has_room_ends_with_its_time(
-    cluster: Cluster, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, run: RunDirectory
 ) -> None:
     """Other work has the GPU, which the cluster has, so that nothing was refused."""
     fake = cluster(a=(4, 1))
-    monkeypatch.setattr("tengen.launch.joined._WAITING_S", 0.05)
     fake.held[0] = [("a", {"GPU": 1.0})]
     made = config("launch.roles.learn.num_gpus=1")
     journal = Deaths()
@@ -284,11 +290,9 @@ def test_a_run_that_never_has_room_ends_with_its_time(
     assert trained(run, made, Budget(minutes=0.02), journal) is None
 
 
-def test_room_that_comes_late_is_taken(
-    cluster: Cluster, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("told_at_once")
+def test_room_that_comes_late_is_taken(cluster: Cluster, run: RunDirectory) -> None:
     fake = cluster(a=(1, 0))
-    monkeypatch.setattr("tengen.launch.joined._WAITING_S", 0.05)
     made = config("launch.roles.learn.num_gpus=1", "launch.grows=true")
     journal = Deaths()
 

@@ -24,9 +24,10 @@ __all__ = ["the_hub"]
 DETAILS = {"sealed": 0}
 
 
-@pytest.fixture(autouse=True)
-def no_backoff(monkeypatch):
-    monkeypatch.setattr("tengen.launch.process._FIRST_BACKOFF_S", 0.0)
+class Process(RoleProcess):
+    """One that makes no pauses, and does not wait for a child that lingers."""
+
+    first_backoff_s = leave_s = 0.0
 
 
 @pytest.fixture
@@ -161,7 +162,7 @@ class Scripted:
 def scripted(*children, role="gate"):
     """A process whose children are these, in order."""
     left = list(children)
-    return RoleProcess((role,), lambda: left.pop(0), "its log")
+    return Process((role,), lambda: left.pop(0), "its log")
 
 
 REPORT = Report({"candidate": 1})
@@ -198,9 +199,9 @@ def test_a_row_of_deaths_ends_the_run_unless_work_was_done(
     assert len(deaths) == num_deaths
 
 
-def test_a_process_that_worked_for_long_begins_the_count_anew(monkeypatch):
-    monkeypatch.setattr("tengen.launch.process._HEALTHY_S", 0.0)
+def test_a_process_that_worked_for_long_begins_the_count_anew():
     process, deaths = scripted(*children(CRASHED, *[1] * 9)), []
+    process.healthy_s = 0.0
     for _ in range(9):
         assert turn(process, deaths) == {"candidate": 1}
     assert len(deaths) == 8
@@ -229,9 +230,9 @@ def test_a_stop_while_a_child_starts_reaches_it():
     stopper.join()
 
 
-def test_a_stop_ends_the_pause_before_the_next_child(monkeypatch):
-    monkeypatch.setattr("tengen.launch.process._FIRST_BACKOFF_S", 1e6)
+def test_a_stop_ends_the_pause_before_the_next_child():
     process = scripted(Scripted())
+    process.first_backoff_s = 1e6
 
     def on_death(role, how):
         threading.Timer(0.01, process.stop).start()
@@ -323,12 +324,10 @@ FULL = 'stream.send(Failed("full", 1)); stream.send(Saved(False))'
 
 
 @pytest.fixture
-def lingering(hub, tmp_path, monkeypatch):
-    monkeypatch.setattr("tengen.launch.process._LEAVE_S", 0.0)
-
+def lingering(hub, tmp_path):
     def make(code=LINGERS):
         words = ["-c", code, str(tmp_path / "saved")]
-        return RoleProcess(("learn",), lambda: started(hub, words), "its log")
+        return Process(("learn",), lambda: started(hub, words), "its log")
 
     return make
 

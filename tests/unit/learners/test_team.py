@@ -414,11 +414,11 @@ def test_a_stop_ends_the_wait_for_one_that_hangs_in_a_step(
 
 
 def test_a_stop_ends_a_follower_that_waits_for_its_leader(
-    make_leader: Callable[..., Leader], monkeypatch: pytest.MonkeyPatch
+    make_leader: Callable[..., Leader],
 ) -> None:
-    monkeypatch.setattr("tengen.learners.follower._LEAVE_S", 1.0)
     leader = make_leader(900.0)
     one = Following(leader, 1, patience_s=900.0)
+    one.follower.leave_s = 1.0
     leader.settle(2)
     goes_on = threading.Event()
     draw = leader.tape.draw

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import errno
-import tempfile
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import NoReturn
 
 import pytest
 from scripts import fetch_minigo
+
+from tests.unit.conftest import remount
 
 CONTENTS = {name: name.encode() * 500 for name in fetch_minigo.NAMES}
 LARGE = "checkpoint.tar.gz"
@@ -208,19 +207,12 @@ def test_a_folder_that_cannot_be_made_is_one_line(
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(
-    server: Server,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    server: Server, small_disk: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    whole, asked = tmp_path / "whole", tmp_path / "asked"
+    whole, asked = small_disk / "whole", small_disk / "asked"
     assert fetched(server, whole) == 0
     capsys.readouterr()
-
-    def refuse(*, dir: Path) -> NoReturn:
-        raise OSError(errno.EROFS, "Read-only file system")
-
-    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    remount(small_disk)
     server.asked.clear()
     assert fetched(server, asked) == 2
     err = capsys.readouterr().err

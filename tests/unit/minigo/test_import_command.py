@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import shutil
-import tempfile
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +15,7 @@ from tengen.experience.rows.imported import ImportedRows
 from tengen.inference import InferenceConfig, open_backend
 from tengen.models import resolve_model
 from tengen.models.check import evaluate
+from tests.unit.conftest import remount
 from tests.unit.minigo.golden import GOLDEN, GRAPH, PREFIX, TASK, expected
 
 
@@ -148,20 +147,14 @@ def test_what_cannot_be_imported_is_one_line(
 
 @pytest.mark.parametrize("option", ["--checkpoint", "--examples"])
 def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_read(
-    option: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    option: str, small_disk: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def refuse(*, dir: Path) -> NoReturn:
-        raise OSError(errno.EROFS, "Read-only file system")
-
-    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    remount(small_disk)
     path = PREFIX if option == "--checkpoint" else GOLDEN / "selfplay"
-    code, out, err = run(capsys, option, path, "--out", tmp_path / "x")
+    code, out, err = run(capsys, option, path, "--out", small_disk / "x")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "cannot be written, it is mounted read-only" in err
-    assert not list(tmp_path.iterdir())
+    assert not list(small_disk.iterdir())
 
 
 def test_a_checkpoint_without_its_numbers_is_damaged(

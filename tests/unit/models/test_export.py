@@ -1,5 +1,4 @@
 import dataclasses
-import importlib.util
 import sys
 
 import numpy as np
@@ -244,7 +243,6 @@ def answers(net, rows):
 @pytest.fixture
 def without_onnxscript(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxscript", None)
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
 
 
 def pixels(num_rows):

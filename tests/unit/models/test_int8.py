@@ -77,11 +77,16 @@ def rms(errors):
     return float(np.sqrt(np.mean(np.square(errors))))
 
 
-def test_an_int8_model_answers_as_integers_do(made, weights, planes, monkeypatch):
-    """Float parts run in fp32, so that only int8 can cause differences."""
+@pytest.fixture
+def floats_in_fp32(monkeypatch):
+    """The float parts in fp32, so that nothing but int8 itself can differ."""
     monkeypatch.setattr(
         "tengen.inference.openvino_backend.float_precision", lambda: "fp32"
     )
+
+
+@pytest.mark.usefixtures("floats_in_fp32")
+def test_an_int8_model_answers_as_integers_do(made, weights, planes):
     directory = made(weights)
     quantise(directory, planes)
     calibrating = planes[np.arange(len(planes)) % 3 != 0]
@@ -97,11 +102,9 @@ def test_an_int8_model_answers_as_integers_do(made, weights, planes, monkeypatch
         assert rms(got - wanted) < 0.1 * rms(wanted - exact)
 
 
-def test_equal_weights_do_not_saturate_without_vnni(made, weights, planes, monkeypatch):
-    """Equal weights in a channel make each sum of two products as large as possible."""
-    monkeypatch.setattr(
-        "tengen.inference.openvino_backend.float_precision", lambda: "fp32"
-    )
+@pytest.mark.usefixtures("floats_in_fp32")
+def test_equal_weights_do_not_saturate_without_vnni(made, weights, planes):
+    """Weights that are all as large as they get: each pair of products is the worst."""
     for block in range(3):
         for conv in ("conv1", "conv2"):
             weight = weights[f"blocks.{block}.{conv}.weight"]

@@ -98,9 +98,7 @@ def test_each_role_tells_what_it_does(
         assert read_status(run)["roles"] == []
 
 
-def test_each_of_several_servers_tells_what_it_does(
-    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_of_several_servers_tells_what_it_does(run: RunDirectory) -> None:
     config = {"task": "CartPole-v1", "launch": {"roles": {"inference": {"count": 3}}}}
     run.write_run({"config": config, "roles": ["inference"]})
     log = RoleLog("inference", run, 1)
@@ -114,10 +112,9 @@ def test_each_of_several_servers_tells_what_it_does(
         },
         1.0,
     )
-    held = {"inference-2": HERE}
-    monkeypatch.setattr(RunDirectory, "lock_holder", lambda run, name: held.get(name))
     missing = f"not running; start tengen inference {run.path} --index"
-    rows = {one["writer"]: one for one in read_status(run)["roles"]}
+    with run.lock("inference-2"):
+        rows = {one["writer"]: one for one in read_status(run)["roles"]}
     assert {name: one["state"] for name, one in rows.items()} == {
         "server 2": "answers 1,200 rows/s of 4 groups, 7.5 in a batch, on model 5",
         "server 0": f"{missing} 0",
@@ -137,11 +134,10 @@ def test_a_turn_of_the_learner_says_how_far_it_is(run: RunDirectory) -> None:
 def test_a_role_that_waits_says_so_at_once_then_ever_more_seldom(
     run: RunDirectory,
     capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now_s = [100.0]
-    monkeypatch.setattr("time.monotonic", lambda: now_s[0])
     log = RoleLog("selfplay", run, 1)
+    log.clock = lambda: now_s[0]
 
     def printed(until_s: float) -> list[str]:
         while now_s[0] < until_s:
@@ -159,12 +155,10 @@ def test_a_role_that_waits_says_so_at_once_then_ever_more_seldom(
     assert len(printed(100_000)) < 40
 
 
-def test_what_a_role_lacks_may_change_while_it_waits(
-    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_role_lacks_may_change_while_it_waits(run: RunDirectory) -> None:
     now_s = [100.0]
-    monkeypatch.setattr("time.monotonic", lambda: now_s[0])
     log = RoleLog("learn", run, 1)
+    log.clock = lambda: now_s[0]
     with run.lock("learn"):
         for num_rows, after_s, told in ((1, 0, 1), (2, 29, 1), (5, 1, 5), (5, 90, 5)):
             now_s[0] += after_s

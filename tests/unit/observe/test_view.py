@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from tengen.observe import Progress, make_view, progress_line
+from tengen.observe import Progress, make_view
 from tengen.observe.progress_line import ProgressLine, silenced, wiped
 from tengen.observe.view import describe, plain_line
 
@@ -103,10 +103,8 @@ def test_terminal_gets_a_panel(rates, monkeypatch):
         assert "inference 94% busy: add actors" in text
 
 
-def test_a_line_of_a_slow_start_is_wiped_once(monkeypatch):
+def test_a_line_of_a_slow_start_is_wiped_once():
     """What is printed after it stays as it is when the view is closed again."""
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr("tengen.observe.progress_line._PATIENCE_S", 0.0)
     drawn = threading.Event()
 
     class Drawn(Terminal):
@@ -141,14 +139,20 @@ class Stream(io.StringIO):
 
 
 @pytest.fixture(autouse=True)
-def at_once(monkeypatch):
+def a_terminal_with_escapes(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
-    for name in ("_PATIENCE_S", "_LOG_S", "_DRAW_S"):
-        monkeypatch.setattr(progress_line, name, 0.001)
+
+
+class AtOnce(ProgressLine):
+    patience_s = draw_s = log_s = 0.001
+
+
+class Patient(ProgressLine):
+    patience_s = 3600.0
 
 
 def shown(stream):
-    with ProgressLine("playing", stream) as line:
+    with AtOnce("playing", stream) as line:
         line.tell("game 3 of 4")
         # What is written first may be from before it.
         for _ in range(2):
@@ -174,10 +178,9 @@ def test_a_log_has_lines_without_escapes(is_terminal, monkeypatch):
     assert "\033" not in text
 
 
-def test_what_is_soon_done_shows_nothing(monkeypatch):
-    monkeypatch.setattr(progress_line, "_PATIENCE_S", 3600)
+def test_what_is_soon_done_shows_nothing():
     stream = Stream(True)
-    with ProgressLine("playing", stream):
+    with Patient("playing", stream):
         pass
     assert stream.getvalue() == ""
 

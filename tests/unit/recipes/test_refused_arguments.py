@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import errno
 import os
-import subprocess
 import sys
 import tempfile
-import threading
-from collections.abc import Iterator
+import types
+from importlib.machinery import ModuleSpec
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import pytest
 
-from tengen import cli, envs
+from tengen import cli
 from tengen.distribution import pip_install
-from tengen.envs.suites.gymnasium_ids import SUITE
-from tengen.observe.view import View
+from tengen.envs.registry import SUITES
 from tengen.run import check_writable
+from tests.unit.conftest import remount
 
 TRAIN = "train tictactoe --minutes 0.1"
 SEARCH = "--set agent.actor.search"
@@ -99,11 +98,14 @@ def test_a_run_that_has_lost_its_config_is_not_begun_anew(tmp_path, capsys, fold
     assert list((tmp_path / "run").rglob("*")) == [kept.parent, kept]
 
 
-@pytest.mark.parametrize("others", [[], ["minatar/Breakout"]])
-def test_an_environment_without_gymnasium(refused_line, monkeypatch, others):
-    monkeypatch.setitem(sys.modules, "gymnasium", None)
-    # MinAtar needs no Gymnasium.
-    monkeypatch.setattr(envs, "names", lambda: [*SUITE.names(), *others])
+@pytest.mark.parametrize("has_minatar", [False, True])
+def test_an_environment_without_gymnasium(refused_line, monkeypatch, has_minatar):
+    for suite in SUITES:
+        monkeypatch.setitem(sys.modules, suite.package, None)
+    if has_minatar:  # which needs no Gymnasium
+        minatar = types.ModuleType("minatar")
+        minatar.__spec__ = ModuleSpec("minatar", None)
+        monkeypatch.setitem(sys.modules, "minatar", minatar)
     line = refused_line("train", "CartPole-v1")
     assert line.startswith("tengen: task (CartPole-v1) is not known; ")
     assert pip_install("--upgrade", "gymnasium>=1.1") in line
@@ -126,21 +128,24 @@ def test_a_replay_without_room(refused_line, monkeypatch):
     assert line.startswith("tengen: store.memory_bytes (5000) must be 0 where")
 
 
+SLOW = """
+import time
+from tests.environments import Plain
+from tests.unit.conftest import remount
+
+class Slow(Plain):
+    def __init__(self):
+        time.sleep(3)
+        super().__init__()
+"""
+
+
 def test_an_environment_that_is_slow_is_said_to_be_made(capsys, tmp_path, monkeypatch):
     pytest.importorskip("gymnasium")
-    said = threading.Event()
-    monkeypatch.setattr("tengen.recipes.run._PATIENCE_S", 0.0)
-    monkeypatch.setattr(
-        "tengen.recipes.call.check_writable", lambda path: said.wait(900) or None
-    )
-    starting = View.starting
-
-    def tell(view, what):
-        starting(view, what)
-        said.set()
-
-    monkeypatch.setattr(View, "starting", tell)
-    words = ["CartPole-v1", "--set", "foo=1", "--out", str(tmp_path / "run")]
+    (tmp_path / "slow_environment.py").write_text(SLOW)
+    monkeypatch.syspath_prepend(tmp_path)
+    task = "slow_environment:Slow"
+    words = [task, "--set", "foo=1", "--out", str(tmp_path / "run")]
     assert cli.main(["train", *words]) == 2
     assert capsys.readouterr().out == "starting: making the environment\n"
 
@@ -148,40 +153,25 @@ def test_an_environment_that_is_slow_is_said_to_be_made(capsys, tmp_path, monkey
 WORDS = ["train", "tictactoe", "--games", "0", "--devices", "cpu", "--out"]
 
 
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk that a test may make read-only, by ``remount``."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tengen-test", str(folder)]
-    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode:
-        pytest.skip("this process may not mount a disk")
-    yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
-
-
-def remount(disk: Path) -> None:
-    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
-
-
 @pytest.mark.parametrize("name", ["", "run", "some/where/run"])
 def test_a_new_run_on_a_read_only_disk(
-    disk: Path, name: str, capsys: pytest.CaptureFixture[str]
+    small_disk: Path, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    remount(disk)
-    assert cli.main([*WORDS, str(disk / name)]) == 2
+    remount(small_disk)
+    assert cli.main([*WORDS, str(small_disk / name)]) == 2
     assert capsys.readouterr().err == (
-        f"tengen: path ({disk / name}) cannot be written, it is mounted read-only; "
+        f"tengen: path ({small_disk / name}) cannot be written, "
+        "it is mounted read-only; "
         "mount it for writing or choose another folder\n"
     )
 
 
 def test_a_run_that_was_made_before_the_disk_was_read_only(
-    disk: Path, capsys: pytest.CaptureFixture[str]
+    small_disk: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out = str(disk / "run")
+    out = str(small_disk / "run")
     assert cli.main([*WORDS, out]) == 0
-    remount(disk)
+    remount(small_disk)
     capsys.readouterr()
     assert cli.main([*WORDS, out]) == 2
     line = capsys.readouterr().err
@@ -190,12 +180,12 @@ def test_a_run_that_was_made_before_the_disk_was_read_only(
 
 
 def test_models_that_are_still_to_meet_their_target(
-    disk: Path, capsys: pytest.CaptureFixture[str]
+    small_disk: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out = str(disk / "run")
+    out = str(small_disk / "run")
     recipe = ["go/5", "--recipe", "mlperf_minigo_small"]
     assert cli.main(["train", *recipe, *WORDS[2:], out]) == 0
-    remount(disk)
+    remount(small_disk)
     capsys.readouterr()
     assert cli.main(["eval", out]) == 2
     assert capsys.readouterr().err == (
@@ -219,15 +209,10 @@ def test_a_folder_that_is_not_the_user_s(
 
 
 def test_what_other_commands_make_is_refused_as_usage_too(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    small_disk: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def refuse(*words: Any, **more: Any) -> NoReturn:
-        raise OSError(errno.EROFS, "Read-only file system")
-
-    monkeypatch.setattr(Path, "mkdir", refuse)
-    assert cli.main(["store", str(tmp_path / "store")]) == 2
+    remount(small_disk)
+    assert cli.main(["store", str(small_disk / "store")]) == 2
     assert "it is mounted read-only" in capsys.readouterr().err
 
 

@@ -46,11 +46,14 @@ class Host:
         return Client(RUN, address, token=TOKEN, patience_s=patience_s)
 
 
+class Hasty(Mirror):
+    """A mirror that asks often."""
+
+    look_s = retry_s = 0.1
+
+
 @pytest.fixture
-def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
-    """A host that serves mirrors which ask often."""
-    for name in ("_LOOK_S", "_RETRY_S"):
-        monkeypatch.setattr(f"tengen.remote.mirror.{name}", 0.1)
+def host(tmp_path: Path) -> Iterator[Host]:
     made = Host(tmp_path / "run")
     yield made
     made.close()
@@ -61,9 +64,11 @@ def mirror_at(host: Host) -> Iterator[Callable[..., Mirror]]:
     """Makes an open mirror of the host's run in a folder."""
     made: list[Mirror] = []
 
-    def make(path: Path, role: str = "selfplay", **options: Any) -> Mirror:
+    def make(
+        path: Path, role: str = "selfplay", kind: type[Mirror] = Hasty, **options: Any
+    ) -> Mirror:
         options = {"stop": threading.Event(), **options}
-        mirror = Mirror(path, host.client(), role, **options)
+        mirror = kind(path, host.client(), role, **options)
         mirror.open()
         made.append(mirror)
         return mirror

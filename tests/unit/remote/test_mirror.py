@@ -11,6 +11,7 @@ from tengen.errors import UsageError
 from tengen.experience import MAX_WRITERS, writer_directory
 from tengen.experience.games.segment import recorded_games
 from tengen.observe.status import read_status
+from tengen.remote import Mirror
 from tengen.remote.client import RunClient
 from tengen.run import (
     RunDirectory,
@@ -226,11 +227,13 @@ def test_other_folders_are_refused(host, mirror_at, tmp_path):
         mirror_at(tmp_path / "far")
 
 
-def test_a_host_that_never_answers_is_an_error(host, tmp_path, monkeypatch, mirror_at):
-    monkeypatch.setattr("tengen.remote.mirror._PATIENCE_S", 0.0)
+def test_a_host_that_never_answers_is_an_error(host, tmp_path, mirror_at):
+    class Impatient(Mirror):
+        patience_s = 0.0
+
     host.close()
     with refused(UsageError, "0 s"):
-        mirror_at(tmp_path / "far")
+        mirror_at(tmp_path / "far", kind=Impatient)
     host.open()
 
 

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,7 @@ from tengen.errors import DiskFullError
 from tengen.evaluation.played_game import PlayedGame, write_games
 from tengen.report import write_report
 from tengen.run import RunDirectory, publish_directory
+from tests.unit.conftest import fill
 from tests.unit.observe.curves.curve_events import learned, make_run
 from tests.unit.report.conftest import LOST, WON, keep_games, put_events
 from tests.unit.serve.chromium import Chromium, find_chromium
@@ -234,20 +236,18 @@ def test_what_is_no_run_is_one_line(
 
 
 def test_a_full_disk_leaves_the_old_page(
-    game_run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+    game_run: RunDirectory, small_disk: Path
 ) -> None:
-    path = write_report(game_run.path).path
+    run = small_disk / "run"
+    shutil.copytree(game_run.path, run)
+    path = write_report(run).path
     old = path.read_bytes()
-    before = set(os.listdir(game_run.path))
-
-    def refuse(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", refuse)
+    before = set(os.listdir(run))
+    fill(small_disk)
     with pytest.raises(DiskFullError):
-        write_report(game_run.path, made_by="somebody else")
+        write_report(run, made_by="somebody else")
     assert path.read_bytes() == old
-    assert set(os.listdir(game_run.path)) == before
+    assert set(os.listdir(run)) == before
 
 
 def test_a_long_run_is_a_short_page(game_run: RunDirectory, page_of: PageOf) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -192,18 +193,26 @@ def chosen_run(path: Path, asked: InferenceConfig) -> RunDirectory:
     return run
 
 
+@pytest.fixture
+def cpu_has(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Has this host's CPU compute these precisions alone."""
+
+    def have(*precisions: str) -> None:
+        for module in ("choice", "openvino_backend"):
+            there = f"tengen.inference.{module}.supported_precisions"
+            monkeypatch.setattr(there, lambda: precisions)
+
+    return have
+
+
 def test_a_measured_precision_is_measured_again_where_the_cpu_lacks_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, cpu_has: Callable[..., None]
 ) -> None:
     asked = InferenceConfig(devices="auto", batch_rows=CHOSEN.batch_rows)
     run = chosen_run(tmp_path / "run", asked)
-    for module in ("choice", "openvino_backend"):
-        there = f"tengen.inference.{module}.supported_precisions"
-        monkeypatch.setattr(there, lambda: ("fp32", "bf16"))
+    cpu_has("fp32", "bf16")
     assert possible_inference(run, CHOSEN) == CHOSEN
-    for module in ("choice", "openvino_backend"):
-        there = f"tengen.inference.{module}.supported_precisions"
-        monkeypatch.setattr(there, lambda: ("fp32",))
+    cpu_has("fp32")
     again = dataclasses.replace(asked, devices="cpu")
     assert possible_inference(run, CHOSEN) == again
     train_task("tictactoe", out=run.path, games=0)
@@ -212,13 +221,12 @@ def test_a_measured_precision_is_measured_again_where_the_cpu_lacks_it(
 
 @pytest.mark.parametrize("is_asked", [False, True])
 def test_a_precision_that_somebody_set_is_refused_where_the_cpu_lacks_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_asked: bool
+    tmp_path: Path, cpu_has: Callable[..., None], is_asked: bool
 ) -> None:
     """In the first call, or in this one."""
     asked = CHOSEN if is_asked else InferenceConfig(devices="cpu")
     run = chosen_run(tmp_path / "run", asked)
-    there = "tengen.inference.openvino_backend.supported_precisions"
-    monkeypatch.setattr(there, lambda: ("fp32",))
+    cpu_has("fp32")
     settings = [] if is_asked else ["inference.precision=bf16"]
     with refused(UsageError, "inference.precision (bf16)"):
         train_task("tictactoe", out=run.path, games=0, settings=settings)

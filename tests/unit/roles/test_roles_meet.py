@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from tengen.learners import checkpoint
 from tengen.models import accept, publish
 from tengen.overrides import override
 from tengen.recipes import make_config
@@ -22,7 +21,7 @@ from tengen.roles import (
 )
 from tengen.roles.learning import export
 from tengen.roles.role import Role
-from tengen.run import RunDirectory, WriterLock, publish_directory
+from tengen.run import NumberedFolder, RunDirectory, WriterLock, publish_directory
 
 SETTINGS = (
     "inference.precision=fp32",
@@ -61,36 +60,32 @@ def test_a_candidate_may_be_taken_as_soon_as_it_is_there(
     assert run.models.numbers() == [0]
 
 
-def test_a_candidate_may_be_taken_while_export_looks_at_it(
-    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_candidate_may_be_taken_while_export_looks_at_it(run: RunDirectory) -> None:
+    class Taken(NumberedFolder):
+        def entry(self, number: int) -> Path:
+            path = super().entry(number)
+            if path.exists():
+                accept(RunDirectory(run.path), number)
+            return path
+
     role = make(run, "export")
     role.turn()
-    read_meta = export.read_meta
-
-    def late(path: Path, **how: Any) -> Any:
-        if path.parent == run.candidates.path:
-            accept(run, 0)
-        return read_meta(path, **how)
-
-    monkeypatch.setattr(export, "read_meta", late)
+    run.candidates = Taken(run.candidates.path)
     assert role.turn() is None
     role.close()
     assert run.models.numbers() == [0]
 
 
-def test_an_old_checkpoint_may_go_while_export_reads_it(
-    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_old_checkpoint_may_go_while_export_reads_it(run: RunDirectory) -> None:
+    class Moving(NumberedFolder):
+        def entry(self, number: int) -> Path:
+            path = super().entry(number)
+            if number == 0:
+                path.rename(super().entry(4))
+            return path
+
     role = make(run, "export")
-    read_model = checkpoint.read_model
-
-    def late(path: Path) -> Any:
-        if path.name == "000000":
-            path.rename(path.with_name("000004"))
-        return read_model(path)
-
-    monkeypatch.setattr(export, "read_model", late)
+    run.checkpoints = Moving(run.checkpoints.path)
     report = role.turn()
     role.close()
     assert report is not None
@@ -129,23 +124,20 @@ def test_a_config_changed_after_the_last_export_is_completed(run: RunDirectory) 
     assert not read_config(run).inference.has_auto
 
 
-def test_what_export_measured_does_not_undo_another_change(
-    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_export_measured_does_not_undo_another_change(run: RunDirectory) -> None:
     """Of a ``train`` that resumes the run meanwhile and holds its config."""
     write_config(run, override(read_config(run), ("inference.precision=auto",)))
     waits = threading.Event()
-    lock = RunDirectory.lock
 
-    def told(self: RunDirectory, name: str, *, wait: bool = False) -> WriterLock:
-        if name == RUN_LOCK and wait:
-            waits.set()
-        return lock(self, name, wait=wait)
+    class Telling(RunDirectory):
+        def lock(self, name: str, *, wait: bool = False) -> WriterLock:
+            if name == RUN_LOCK and wait:
+                waits.set()
+            return super().lock(name, wait=wait)
 
-    role = make(run, "export")
+    role = make(Telling(run.path), "export")
     held = run.lock(RUN_LOCK)
     changed = override(read_config(run), ("agent.rating.num_games=6",))
-    monkeypatch.setattr(RunDirectory, "lock", told)
     with ThreadPoolExecutor(1) as pool:
         turn = pool.submit(role.turn)
         assert waits.wait(900)

@@ -36,9 +36,10 @@ DETAILS = {"sealed": 0}
 def marker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """What the module ``evil``, here in the working directory, makes when it runs."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [*sys.path])
+    before = [*sys.path]
     (tmp_path / "evil.py").write_text(OWN_GAMES.read_text() + MARK)
     yield tmp_path / "marker"
+    sys.path[:] = before
     sys.modules.pop("evil", None)
 
 

@@ -205,14 +205,15 @@ def test_stop_file(run):
     assert not run.stop_requested()
 
 
-def test_code_txt_keeps_every_code_that_ran(run, monkeypatch):
-    run.write_code()
-    run.write_code()
-    text = (run.path / "code.txt").read_text()
-    assert text == code_text()
-    monkeypatch.setattr("tengen.run.layout.code_text", lambda: "tengen: later\n")
-    run.write_code()
-    assert (run.path / "code.txt").read_text() == f"{text}\ntengen: later\n"
+def test_code_txt_keeps_every_code_that_ran(run):
+    for _ in range(2):
+        run.write_code()
+        assert (run.path / "code.txt").read_text() == code_text()
+    (run.path / "code.txt").write_text("tengen: earlier\n")
+    for _ in range(2):
+        run.write_code()
+        text = (run.path / "code.txt").read_text()
+        assert text == f"tengen: earlier\n\n{code_text()}"
 
 
 def test_code_txt_keeps_bytes_of_any_encoding(run):

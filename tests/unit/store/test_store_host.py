@@ -3,6 +3,8 @@
 import contextlib
 import errno
 import json
+import os
+import resource
 import shutil
 import socket
 import tempfile
@@ -23,13 +25,10 @@ from tengen.store import (
     StoreConfig,
     StoreTimeout,
     TableConfig,
-    messages,
 )
 from tengen.store import store as store_module
 from tengen.store.messages import WIRE_VERSION
 from tengen.transport import LOCK_NAME, SOCKET_NAME, OwnedSocket
-from tengen.transport import client as transport_client
-from tengen.transport import server as transport_server
 from tests.integration.runs import wait_for
 from tests.refusals import refused
 
@@ -185,7 +184,6 @@ def test_a_server_that_was_short_of_descriptors_lets_clients_in_again(
             raise RuntimeError("can't start new thread")
         start(thread)
 
-    monkeypatch.setattr(transport_server, "_PAUSE_S", 0.001)
     monkeypatch.setattr(OwnedSocket, "accept", accept_later)
     monkeypatch.setattr(threading.Thread, "start", start_later)
     with Store(
@@ -198,29 +196,34 @@ def test_a_server_that_was_short_of_descriptors_lets_clients_in_again(
     assert (reasons, num_threads_refused) == ([], 0)
 
 
-def test_sessions_leave_descriptors_for_commands(directory: Path, monkeypatch) -> None:
+def test_sessions_leave_descriptors_for_commands(directory: Path) -> None:
     store = Store.connect(directory)
     table = store.table("t")
     with table.sampler(1):
-        monkeypatch.setattr(transport_server.resource, "getrlimit", lambda _: (4, 4))
-        for call in (lambda: table.sampler(1), lambda: store.writer("a", "t")):
-            with refused(RunError, "session (descriptor"):
-                call()
-        assert table.describe()["num_items"] == 0
-    monkeypatch.undo()
+        before = resource.getrlimit(resource.RLIMIT_NOFILE)
+        held = [os.open("/dev/null", os.O_RDONLY) for _ in range(200)]
+        # An eighth of them is left, which is more than a question needs.
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(held) * 8 // 7, before[1]))
+        try:
+            for call in (lambda: table.sampler(1), lambda: store.writer("a", "t")):
+                with refused(RunError, "session (descriptor"):
+                    call()
+            assert table.describe()["num_items"] == 0
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, before)
+            for descriptor in held:
+                os.close(descriptor)
     store.writer("a", "t").close()
 
 
-def test_calls_end_where_the_server_stands_still(directory: Path, monkeypatch) -> None:
+def test_calls_end_where_the_server_stands_still(directory: Path) -> None:
     patient, store = Store.connect(directory), Store.connect(directory, patience_s=0.02)
-    monkeypatch.setattr(transport_client, "_LEAST_ANSWER_S", 0.02)
-    monkeypatch.setattr(messages, "_WAIT_FOR_NAME_S", 0.0)
     (directory / SOCKET_NAME).rename(directory / "another")
     value = {"value": np.int64(1)}
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as silent:
         silent.bind(str(directory / SOCKET_NAME))
         silent.listen(4)  # some wait to be let in, and some cannot even do that
-        for call in (
+        calls = (
             store.describe,
             store.table("t").describe,
             lambda: store.writer("a", "t"),
@@ -229,9 +232,11 @@ def test_calls_end_where_the_server_stands_still(directory: Path, monkeypatch) -
             lambda: patient.checkpoint(0.02),
             lambda: patient.table("t").sample(1, 0.02),
             lambda: patient.table("t").insert("a", 0, value, timeout_s=0.02),
-        ):
-            with refused(RunError, "store ("):
-                call()
+        )
+        with ThreadPoolExecutor(len(calls)) as pool:  # each waits for some seconds
+            for asked in [pool.submit(call) for call in calls]:
+                with refused(RunError, "store ("):
+                    asked.result()
     (directory / "another").rename(directory / SOCKET_NAME)
     patient.table("t").insert("a", 0, value, timeout_s=300.0)
 

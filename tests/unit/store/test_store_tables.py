@@ -116,8 +116,7 @@ def test_what_was_inserted_before_is_left_out(open_store):
     assert values_of(table.sample(1)) == [4]
 
 
-def test_a_writer_goes_on_where_its_last_client_ended(open_store, monkeypatch):
-    monkeypatch.setattr("tengen.store.messages._WAIT_FOR_NAME_S", 0.2)
+def test_a_writer_goes_on_where_its_last_client_ended(open_store):
     store = open_store(queue())
     fill(store, "queue", [1, 2, 3])
     with store.writer("filler", "queue") as writer:

@@ -28,9 +28,6 @@ from tengen.run import NumberedFolder, remove_leftovers
 
 __all__ = ["NUM_VALIDATION_ROWS", "Shuffler", "ShufflingStopped"]
 
-_SHARD_BYTES = 32 << 20
-"""Approximate size of a shard's planes. A shard contains complete batches; each thread
-and the learner have one shard in memory."""
 _TARGET_BYTES = 512
 """Estimated size of a row without its planes, on a large board; half on a small one."""
 NUM_VALIDATION_ROWS = 1024
@@ -61,7 +58,13 @@ class Shuffler:
 
     Raises:
         RunError: The newest turn or a segment is damaged.
+
+    Attributes:
+        shard_bytes: About the bytes of planes in a shard, which holds whole batches.
+            Each thread has one shard in memory, and so has the learner.
     """
+
+    shard_bytes = 32 << 20
 
     def __init__(
         self,
@@ -113,7 +116,7 @@ class Shuffler:
         lent = [window.lend(self._batch_size) for _ in range(num_batches)]
         draws = [draw for _, draw in lent]
         batch_bytes = 4 * math.prod(window.rows.shape) * self._batch_size
-        size = max(1, _SHARD_BYTES // batch_bytes)
+        size = max(1, self.shard_bytes // batch_bytes)
         shards = [draws[i : i + size] for i in range(0, num_batches, size)]
         validation = window.validation(NUM_VALIDATION_ROWS)
         turn = ShuffledTurn(

@@ -24,8 +24,6 @@ __all__ = ["StepClient", "StepDraws"]
 _PRIORITY_S = 1.0
 # Part of the error in core/store/engine/engine.h if another session has the name.
 _TAKEN = "is open in another client"
-# Longer than the time after which the store closes a connection to a lost host.
-_TAKEN_S = 60.0
 _RETRY_S = 0.5
 
 
@@ -173,9 +171,13 @@ class StepClient(StepDraws):
         UsageError: The store is of another version, or refuses the token.
 
     Attributes:
-        num_rows: Number of frames written, for reports.
-        num_episodes: Number of ends of episodes written.
+        num_rows: Frames written, for reports.
+        num_episodes: Ends of episodes written.
+        taken_s: Seconds to wait for a name that an earlier session has; longer than the
+            time after which the store ends a connection to a host that is gone.
     """
+
+    taken_s = 60.0
 
     def __init__(
         self,
@@ -225,7 +227,7 @@ class StepClient(StepDraws):
         yet that the old session is gone. No other actor can have the name, because each
         actor holds a lock.
         """
-        until = time.monotonic() + _TAKEN_S
+        until = time.monotonic() + self.taken_s
         while True:
             try:
                 return super()._slot(name)

@@ -16,20 +16,15 @@ from tengen.inference.central.messages import Stream
 
 __all__ = ["Place", "Places", "servers_in_order"]
 
-_QUIET_S = 2.0
-"""Seconds without a reply after which a group checks whether the server is alive."""
 _ALIVE_S = 3.0
 """Seconds that the group waits for the result of this check before it leaves the
 server; doubled each time that it leaves a server."""
 _MOST_ALIVE_S = 48.0
 _FIRST_S = 5.0
-"""Seconds that a new group tries only its home server, which may still be starting."""
-_PAUSE_S = 10.0
-"""Seconds from the loss of the home server to the first check of it; doubled after each
-check and each further loss."""
+"""Seconds that a new actor waits only for its home, which may still be starting."""
 _MOST_PAUSE_S = 320.0
-"""Maximum of this pause in seconds. If the home server is lost after a session of at
-least this length, the pause is ``_PAUSE_S`` again."""
+"""The longest such pause in seconds; after so long without a loss the pause begins at
+``Places.pause_s`` again."""
 
 
 def servers_in_order(number: int, count: int) -> list[int]:
@@ -69,7 +64,16 @@ class Places:
         places: The servers, in the order of ``servers_in_order``.
         waits: Called if no server accepts the group.
         clock: A monotonic clock in seconds.
+
+    Attributes:
+        quiet_s: Seconds without an answer after which a server is asked whether it is
+            alive.
+        pause_s: Seconds from the loss of a home to the first check for it; doubled
+            after each check that failed and each further loss.
     """
+
+    quiet_s = 2.0
+    pause_s = 10.0
 
     def __init__(
         self,
@@ -86,7 +90,7 @@ class Places:
         self._lost: Place | None = None
         self._alive_s = _ALIVE_S
         self._heard_s = clock()
-        self._pause_s = _PAUSE_S
+        self._pause_s = self.pause_s
         self._look_s = 0.0
         # Time at which the session with the current server began.
         self._entered_s = clock()
@@ -128,7 +132,7 @@ class Places:
         self._lost = self._at
         if self._at is self._places[0]:
             if self._clock() - self._entered_s >= _MOST_PAUSE_S:
-                self._pause_s = _PAUSE_S
+                self._pause_s = self.pause_s
             self._pause()
 
     def return_home(self) -> Stream | None:
@@ -162,7 +166,7 @@ class Places:
         """
         if not self.has_others or self._at is None:
             return False
-        if self._clock() - self._heard_s < _QUIET_S:
+        if self._clock() - self._heard_s < self.quiet_s:
             return False
         if self._at.model(self._alive_s) is None:
             # Doubled, so that groups do not oscillate if all servers are slow.

@@ -40,13 +40,6 @@ from tengen.run import RunDirectory
 
 __all__ = ["Held", "Holder", "Runner"]
 
-_JOIN_S = 600.0
-"""Seconds for all ranks to join from hosts that may be slow. If a rank dies,
-``mpirun`` ends the call."""
-_SAY_S = 10.0
-"""Seconds between messages that name the missing ranks."""
-_LOOK_S = 10.0
-"""Seconds for a file to become visible on another host over a network filesystem."""
 _PAUSE_S = 0.25
 _POLL_S = 0.05
 
@@ -56,16 +49,25 @@ class Runner:
 
     Args:
         ranks: The info of all ranks, in order.
-        tickets: The tickets of the other ranks, by rank.
+        tickets: By rank the ticket that it joins with; not of this rank.
+        join_s: Seconds for all ranks to begin: they start together, on hosts that may
+            be slow. If one dies, ``mpirun`` ends the call.
+        say_s: Seconds after which it is said which ranks are waited for.
 
     Attributes:
         ranks: The info of all ranks, in order.
     """
 
     def __init__(
-        self, ranks: Sequence[RankInfo], tickets: Mapping[int, Ticket]
+        self,
+        ranks: Sequence[RankInfo],
+        tickets: Mapping[int, Ticket],
+        *,
+        join_s: float = 600.0,
+        say_s: float = 10.0,
     ) -> None:
         self.ranks = ranks
+        self._join_s, self._say_s = join_s, say_s
         self._tickets = dict(tickets)
         self._numbers = itertools.count()
         # Guards everything below.
@@ -88,7 +90,7 @@ class Runner:
             RunError: A rank has not joined.
         """
         with self._changed:
-            until = time.monotonic() + _JOIN_S
+            until = time.monotonic() + self._join_s
             self._wait_for(lambda: self._streams, "to join", until)
             missing = [rank for rank in self._tickets if rank not in self._streams]
             for rank in missing:
@@ -96,7 +98,7 @@ class Runner:
         if missing:
             raise RunError(
                 f"ranks ({', '.join(map(str, missing))}) did not join within "
-                f"{_JOIN_S:g} s; their hosts must reach a port of "
+                f"{self._join_s:g} s; their hosts must reach a port of "
                 f"{self.ranks[0].host}, see what they print"
             )
 
@@ -199,7 +201,7 @@ class Runner:
                 stream.send(Note(details))
 
     def _hear(self, rank: int, ticket: Ticket) -> None:
-        stream = ticket.wait(_JOIN_S)
+        stream = ticket.wait(self._join_s)
         if stream is None:
             return
         with contextlib.suppress(RunError):  # invalid data is handled like an end
@@ -244,7 +246,7 @@ class Runner:
             return [rank for rank in self._tickets if rank not in found]
 
         while (left_s := until - time.monotonic()) > 0:
-            if self._changed.wait_for(lambda: not absent(), min(left_s, _SAY_S)):
+            if self._changed.wait_for(lambda: not absent(), min(left_s, self._say_s)):
                 return
             names = ", ".join(map(str, absent()))
             print(f"waiting for ranks {names} {what}", flush=True)
@@ -290,8 +292,14 @@ class Holder:
     """Starts the processes of one rank.
 
     Args:
-        stream: The connection to the runner.
+        stream: To the runner.
+
+    Attributes:
+        look_s: Seconds for a file of another host to be seen: a network filesystem may
+            be late.
     """
+
+    look_s = 10.0
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
@@ -357,7 +365,7 @@ class Holder:
         run = RunDirectory(Path(message["look"]))
         pause = threading.Event()
         found = False
-        for _ in range(round(_LOOK_S / _PAUSE_S)):
+        for _ in range(round(self.look_s / _PAUSE_S)):
             with contextlib.suppress(OSError):
                 hosts = read_hosts(run)
                 found = hosts is not None and hosts.call == message["call"]

@@ -194,7 +194,7 @@ def check_wandb(config: ObserveConfig) -> None:
     Raises:
         UsageError: The config names a wandb project, but wandb is not installed.
     """
-    is_there = "wandb" in sys.modules or find_spec("wandb") is not None
+    is_there = bool(sys.modules.get("wandb") or find_spec("wandb"))
     check(
         not config.wandb or is_there,
         "observe.wandb",

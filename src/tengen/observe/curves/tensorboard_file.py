@@ -21,8 +21,6 @@ from tengen.observe.curves.points import Point
 __all__ = ["TensorBoardFile"]
 
 _FLUSH_S = 3.0
-# Buffer limit while the disk is full, some thousand points; the oldest are dropped.
-_MOST_BYTES = 4 << 20
 _PREFIX = "events.out.tfevents."
 
 # Field numbers in tensorboard/compat/proto/event.proto and summary.proto.
@@ -39,9 +37,15 @@ class TensorBoardFile:
     points from the step at which the learner resumes.
 
     Args:
-        folder: ``RUN/tensorboard``, created if missing.
-        clock: Returns seconds of a monotonic clock.
+        folder: ``RUN/tensorboard``; it is made.
+        clock: Returns seconds that never go back.
+
+    Attributes:
+        most_bytes: Bytes kept while the disk is full, some thousand points; then the
+            oldest are lost.
     """
+
+    most_bytes = 4 << 20
 
     def __init__(self, folder: Path, clock: Callable[[], float]) -> None:
         self._folder = folder
@@ -87,8 +91,8 @@ class TensorBoardFile:
     def _keep(self, point: Point, fields: bytes) -> None:
         wall_time = b"\x09" + struct.pack("<d", point.time_s)
         self._records.append(_record(wall_time + fields))
-        # Keep the first two records, which contain the version and the first step.
-        while sum(map(len, self._records)) > _MOST_BYTES and len(self._records) > 3:
+        # The first two records give the version and the first step.
+        while sum(map(len, self._records)) > self.most_bytes and len(self._records) > 3:
             del self._records[2]
 
     def _flush(self) -> None:

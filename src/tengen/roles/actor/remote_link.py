@@ -28,9 +28,8 @@ __all__ = ["RemoteLink"]
 
 Connected = TypeVar("Connected")
 
-# The limit for a standalone actor. A runner starts the services and ends the actors, so
-# its actors wait without a limit: services may start slowly on a busy machine.
-_PATIENCE_S = 300.0
+# For an actor by itself. Where a runner starts the services too, it also ends the
+# actors: they wait as long as the services need, on however busy a machine.
 _GRACE_S = 2.0
 _RETRY_S = 0.1
 # The polling interval is long, because hundreds of actors may poll.
@@ -44,10 +43,16 @@ _REPORTS_PER_S = 50
 class RemoteLink:
     """Connects to the inference servers and the learner's table; see ``ActorLink``.
 
-    The index of a group of copies decides its home server. If that server is lost, the
-    group switches to another server; see ``tengen.inference.central.Places``. Steps
-    written to a table on this host are in memory that outlives the learner's process.
+    The number of a group of copies decides its home server; if that server is lost, the
+    group goes to another one, see ``tengen.inference.central.Places``. Steps written to
+    a table on this host lie in memory that outlives the learner's process.
+
+    Attributes:
+        patience_s: Seconds that it waits for what it connects to, unless the run
+            itself started this process.
     """
+
+    patience_s = 300.0
 
     def __init__(
         self,
@@ -104,7 +109,7 @@ class RemoteLink:
                 way.address,
                 self.layout,
                 agent.table_config(config.store, config.learner, self._num_actors),
-                _PATIENCE_S,
+                self.patience_s,
                 token=way.token,
                 fingerprint=way.fingerprint,
             )
@@ -132,7 +137,7 @@ class RemoteLink:
                     signature,
                     num_envs,
                     self._stop,
-                    _PATIENCE_S,
+                    self.patience_s,
                 ),
                 f"inference of {where}",
             )
@@ -241,7 +246,7 @@ class RemoteLink:
             RunError: The service did not start in time.
             Interrupted: The role was asked to stop.
         """
-        patience_s = math.inf if self._context.is_vouched else _PATIENCE_S
+        patience_s = math.inf if self._context.is_vouched else self.patience_s
         until = time.monotonic() + patience_s
         while True:
             try:
@@ -249,8 +254,8 @@ class RemoteLink:
             except RunError as error:
                 if time.monotonic() >= until:
                     raise RunError(
-                        f"{service} did not let this actor in for {_PATIENCE_S:g} s: "
-                        f"{error}"
+                        f"{service} did not let this actor in for "
+                        f"{self.patience_s:g} s: {error}"
                     ) from error
             if self._stop.wait(_RETRY_S):
                 raise central.Interrupted

@@ -42,8 +42,13 @@ class RoleLog:
             because each actor knows only its own episodes.
 
     Raises:
-        RunError: The event file cannot be created.
+        RunError: The event file cannot be made.
+
+    Attributes:
+        clock: Returns seconds that never go back.
     """
+
+    clock: Callable[[], float] = staticmethod(time.monotonic)
 
     def __init__(
         self,
@@ -96,8 +101,8 @@ class RoleLog:
         if "gate" in progress:  # the gate itself reports at most every ten seconds
             self._keep("gate", **progress["gate"])
             return
-        if time.monotonic() - self._busy_s >= _BUSY_INTERVAL_S:
-            self._busy_s = time.monotonic()
+        if self.clock() - self._busy_s >= _BUSY_INTERVAL_S:
+            self._busy_s = self.clock()
             self._keep("busy", **progress)
 
     def idle(self, why: str) -> None:
@@ -108,7 +113,7 @@ class RoleLog:
         Args:
             why: A message that says what is missing and what to do.
         """
-        now_s = time.monotonic()
+        now_s = self.clock()
         if self._idle_since_s is None:
             self._idle_since_s = now_s
             self._kept_why, self._kept_s = "", -math.inf

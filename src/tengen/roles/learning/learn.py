@@ -32,10 +32,8 @@ from tengen.run.actor_counts import read_actor_counts
 __all__ = ["LearnRole"]
 
 _PROGRESS_INTERVAL_S = 0.25
-# Seconds between two checkpoints if further turns follow in this process.
-_SAVE_S = 10.0
-# If actors work concurrently: seconds that a turn waits for their items, the polling
-# interval, and the number of steps between two checks of the turn's time limit.
+# Where actors work at the same time: seconds that a turn waits for their items, and the
+# steps after which it looks at the clock.
 _WAIT_S = 0.5
 _LOOK_S = 0.002
 _CLOCK_STEPS = 8
@@ -65,8 +63,14 @@ class LearnRole:
         context: Threads, stop, progress and the experience of this process.
 
     Raises:
-        UsageError: Another process learns for this run, or this host lacks the device.
+        UsageError: Another process learns for this run, or the device is not here.
+
+    Attributes:
+        save_s: Seconds between two checkpoints where another turn follows in this
+            process.
     """
+
+    save_s = 10.0
 
     def __init__(
         self, config: RunConfig, run: RunDirectory, context: RoleContext
@@ -367,7 +371,7 @@ class LearnRole:
         self._is_unsaved = True
         context = self._context
         can_wait = self._hands_over and not (context.saves or context.stop.is_set())
-        if not can_wait or time.monotonic() - self._saved_s >= _SAVE_S:
+        if not can_wait or time.monotonic() - self._saved_s >= self.save_s:
             self._save()
         if self._hands_over:
             learner = self._learner

@@ -18,7 +18,6 @@ from tengen.distribution import pip_install_extra
 from tengen.envs import Picture
 from tengen.errors import RunError, UsageError
 from tengen.evaluation import Films
-from tengen.evaluation.episodes import film_formats
 from tengen.evaluation.episodes.film_formats import Gif, Mp4, choose_format, find_ffmpeg
 from tests.refusals import refused
 
@@ -211,7 +210,7 @@ def test_which_format_is_chosen(tmp_path: Path, monkeypatch: Any) -> None:
     assert made.finish() == f"47x33 {3 * 33 * 47 * 3}".encode()
     made.discard()
     (tmp_path / "ffmpeg").unlink()
-    monkeypatch.setattr(film_formats.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "PIL", None)
     with refused(UsageError, "video (no encoder)"):
         choose_format()
     assert list(temporary.iterdir()) == []

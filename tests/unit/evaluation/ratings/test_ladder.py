@@ -160,23 +160,20 @@ def test_a_stop_ends_the_measurement_of_anchors(run, unknown):
 
 
 def test_rounds_move_to_the_anchor_that_tells_most(run, unknown, monkeypatch):
-    """A model that always wins climbs, and one that always loses ends at the bottom."""
-    met = []
+    """A model that always wins climbs, one that always loses stays at the bottom."""
+    met, wins_always = [], True
 
-    def always(result):
-        def play(game, a, b, *, num_games, **settings):
-            met.append((a.name, b.name))
-            is_anchor = a.name.startswith("mcts")
-            wins = num_games * 3 // 4 if is_anchor else num_games * result
-            return type("R", (), {"tally": Tally(wins, 0, num_games - wins)})
-
-        return play
+    def play(game, a, b, *, num_games, **settings):
+        met.append((a.name, b.name))
+        is_anchor = a.name.startswith("mcts")
+        wins = num_games * 3 // 4 if is_anchor else num_games * wins_always
+        return type("R", (), {"tally": Tally(wins, 0, num_games - wins)})
 
     config = LadderConfig(num_games=12, round_games=4, anchors=WORDS)
     player = type("P", (), {"name": "model"})()
     game = games.make("tictactoe")
     for module in ("anchors", "ladder"):
-        monkeypatch.setattr(f"tengen.evaluation.ratings.{module}.play_match", always(1))
+        monkeypatch.setattr(f"tengen.evaluation.ratings.{module}.play_match", play)
     strong = rate_generation(run, 1, player, game, config)
     # The lowest anchor is measured first, the next when the model is above it.
     assert met == [
@@ -188,7 +185,7 @@ def test_rounds_move_to_the_anchor_that_tells_most(run, unknown, monkeypatch):
     ]
     assert strong.elo > 300
     met.clear()
-    monkeypatch.setattr("tengen.evaluation.ratings.ladder.play_match", always(0))
+    wins_always = False
     weak = rate_generation(run, 2, player, game, config)
     assert met[0] == ("model", "mcts:30")
     assert met[-1] == ("model", "random")

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from store_games import write_generation
 
-import tengen.experience.rows.shuffler
 from tengen.errors import DiskFullError, RunError, TengenWarning, UsageError
 from tengen.experience import (
     GameWindow,
@@ -27,6 +26,7 @@ from tengen.experience.rows.shuffled_files import pack_columns, unpack_columns
 from tengen.run import NumberedFolder
 from tengen.store import Batch
 from tests.refusals import refused
+from tests.unit.conftest import fill
 
 BATCH = 16
 CONFIG = WindowConfig(
@@ -36,9 +36,8 @@ CONFIG = WindowConfig(
 )
 
 
-@pytest.fixture(autouse=True)
-def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tengen.experience.rows.shuffler, "_SHARD_BYTES", 10_000)
+class SmallShards(Shuffler):
+    shard_bytes = 10_000
 
 
 def window(
@@ -62,7 +61,7 @@ def shuffler(
     def open_window(state: Mapping[str, Any] | None) -> GameWindow:
         return window(path, state, game, config)
 
-    return Shuffler(folder, open_window, BATCH, num_threads)
+    return SmallShards(folder, open_window, BATCH, num_threads)
 
 
 def play(path: Path, generation: int, game: str = "tictactoe", games: int = 40) -> None:
@@ -245,23 +244,22 @@ def test_numbers_go_on_where_all_turns_were_removed(tmp_path: Path) -> None:
     def open_window(state: Mapping[str, Any] | None) -> GameWindow:
         return window(tmp_path, state)
 
-    drawn = Shuffler(folder, open_window, BATCH, 1, first_turn=5)
+    drawn = SmallShards(folder, open_window, BATCH, 1, first_turn=5)
     assert drawn.newest == 4
     drawn.turn(threading.Event())
     assert folder.numbers() == [5]
 
 
 def test_a_disk_without_room_for_a_turn_is_told_before_it_is_filled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    small_disk: Path,
 ) -> None:
-    play(tmp_path, 1)
-    drawn = shuffler(tmp_path)
-    usage = shutil.disk_usage(tmp_path)._replace(free=1000)
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    play(small_disk, 1)
+    drawn = shuffler(small_disk)
+    fill(small_disk)
     with refused(DiskFullError, "room") as full:
         drawn.turn(threading.Event())
     assert full.value.needed_bytes > 1000
-    assert not any((tmp_path / "shuffled").iterdir())
+    assert not any((small_disk / "shuffled").iterdir())
 
 
 def test_who_has_used_nothing_begins_with_the_oldest_turn_left(tmp_path: Path) -> None:

@@ -44,9 +44,10 @@ def test_a_window_that_does_not_fit_is_refused(
     window.refresh()
     needed = predicted_window_bytes("connect4", tmp_path, CONFIG, window.state())
     assert needed == predicted_window_bytes("connect4", tmp_path, CONFIG, None)
+    free = needed
     name = "tengen.experience.rows.window.available_memory_bytes"
-    monkeypatch.setattr(name, lambda: needed)
+    monkeypatch.setattr(name, lambda: free)
     check_window_memory("connect4", tmp_path, CONFIG, window.state())
-    monkeypatch.setattr(name, lambda: needed - 1)
+    free -= 1
     with refused(RunError, "window ("):
         check_window_memory("connect4", tmp_path, CONFIG, window.state())

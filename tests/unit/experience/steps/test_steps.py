@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -125,21 +126,20 @@ def test_an_item_has_the_state_of_its_own_first_step(
             check_states(layout, columns, first_numbers + layout.period)
 
 
-def test_the_state_of_the_step_after_the_burn_in_would_be_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_state_of_the_step_after_the_burn_in_would_be_found(tmp_path: Path) -> None:
     """SEED RL stored the state that the network had when burn-in was over."""
-    layout = ItemLayout(num_steps=9, period=2, state=STATE)
-    join = ItemLayout.join
 
-    def join_late(self: ItemLayout, columns: dict[str, Any]) -> Any:
-        late = {
-            name: np.roll(column, -4, axis=1) if name.startswith("state/") else column
-            for name, column in columns.items()
-        }
-        return join(self, late)
+    class Late(ItemLayout):
+        def join(self, columns: Mapping[str, NDArray[Any]]) -> Any:
+            late = {
+                name: np.roll(values, -4, axis=1)
+                if name.startswith("state/")
+                else values
+                for name, values in columns.items()
+            }
+            return super().join(late)
 
-    monkeypatch.setattr(ItemLayout, "join", join_late)
+    layout = Late(num_steps=9, period=2, state=STATE)
     with Steps(tmp_path, layout) as steps:
         for _ in range(8):
             steps.append(2)

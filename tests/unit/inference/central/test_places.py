@@ -18,7 +18,6 @@ import pytest
 
 from tengen.errors import RunError
 from tengen.inference.central import InferenceClient, Place, Places, servers_in_order
-from tengen.inference.central import places as module
 from tests.unit.inference.central.counting import (
     SIGNATURE,
     CountingNet,
@@ -208,9 +207,14 @@ def test_one_server_alone_is_waited_for(clock):
     assert fake.num_asked == 0
 
 
-def client_of(*where, patience_s=20.0):
+class Hasty(Places):
+    quiet_s = 0.3
+    pause_s = 0.2
+
+
+def client_of(*where, patience_s=20.0, kind=Places):
     return InferenceClient(
-        Places([place_of(one, 3) for one in where]),
+        kind([place_of(one, 3) for one in where]),
         SIGNATURE,
         3,
         threading.Event(),
@@ -224,15 +228,12 @@ def folders(tmp_path_factory):
 
 
 @pytest.mark.parametrize("is_far", [False, True], ids=["memory", "stream"])
-def test_rows_go_to_another_server_without_memory_and_come_home(
-    folders, is_far, monkeypatch
-):
-    monkeypatch.setattr(module, "_PAUSE_S", 0.2)
+def test_rows_go_to_another_server_without_memory_and_come_home(folders, is_far):
     with contextlib.ExitStack() as others:
         _, other = others.enter_context(serving(folders[1], CountingNet(2.0)))
         with serving(folders[0], CountingNet()) as (_, address):
             home = address if is_far else folders[0]
-            client = client_of(home, other if is_far else folders[1])
+            client = client_of(home, other if is_far else folders[1], kind=Hasty)
             arrays = client.arrays
             for _ in range(2):
                 fill(client, 1)
@@ -291,13 +292,10 @@ def server_process(folder):
             process.kill()
 
 
-def test_a_server_that_hangs_is_left_and_a_long_batch_is_waited_for(
-    folders, monkeypatch
-):
-    monkeypatch.setattr(module, "_QUIET_S", 0.3)
+def test_a_server_that_hangs_is_left_and_a_long_batch_is_waited_for(folders):
     slow = CountingNet(2.0)
     with serving(folders[1], slow), server_process(folders[0]) as process:
-        client = client_of(*folders)
+        client = client_of(*folders, kind=Hasty)
         fill(client, 1)
         client.run(3)
         os.kill(process.pid, signal.SIGSTOP)

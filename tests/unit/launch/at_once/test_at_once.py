@@ -213,11 +213,10 @@ def test_a_stop_ends_whatever_role_is_at_work(run: RunDirectory, role: str) -> N
 
 @pytest.mark.parametrize("fails", ["actor", "inference"])
 def test_what_fails_once_the_run_ends_is_an_error_unless_it_has_nothing_to_save(
-    run: RunDirectory, monkeypatch: pytest.MonkeyPatch, fails: str
+    run: RunDirectory, fails: str
 ) -> None:
     """Actors find that what they write to has closed: roles end in any order."""
     pytest.importorskip("gymnasium")
-    monkeypatch.setattr(Fake, "kill", lambda self: None)
     made = override(make_config("CartPole-v1", None, None), [*CHOSEN])
     write_config(run, made)
     started = threading.Event()
@@ -227,17 +226,22 @@ def test_what_fails_once_the_run_ends_is_an_error_unless_it_has_nothing_to_save(
         fake.stopped.wait(900)
         raise UsageError(f"{fails} (closed) must be open")
 
+    class Ending(Fake):
+        def kill(self) -> None:
+            pass
+
+        def turn(self, role: str, *others: Any) -> Any:
+            return self.script(self)
+
     class Learning(Roles):
+        kind = Ending
+
         def start(self, worker: Worker) -> Fake:
             first = dataclasses.replace(worker, roles=worker.roles[:1])
             fake = super().start(first)
             fake.roles = worker.roles
             return fake
 
-    def turn(self: Fake, role: str, *others: Any) -> Any:
-        return self._turn(self)
-
-    monkeypatch.setattr(Fake, "turn", turn)
     serve = {"inference": lambda fake: {"model": 0, "seconds": 1.0}}
     learn = {"learn": lambda fake: {"num_steps": 0, "seconds": 1.0}}
     roles: Any = Learning({**learn, **serve, fails: fail})

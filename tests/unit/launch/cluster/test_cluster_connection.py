@@ -62,8 +62,11 @@ def test_a_cluster_of_this_host_that_is_gone_is_not_waited_for(
     assert not connection._is_any_here()
 
 
-def test_what_asks_says_what_it_was_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "_ASK", "print('asking'); raise SystemExit('no.')")
-    assert connection._lack("127.0.0.1:1") == "no"
-    monkeypatch.setattr(connection, "_ASK", "print('asking')")
-    assert connection._lack("127.0.0.1:1") == ""
+@pytest.mark.parametrize(
+    ("ends", "lack"), [("raise SystemExit('no.')", "no"), ("", "")]
+)
+def test_what_asks_says_what_it_was_told(
+    monkeypatch: pytest.MonkeyPatch, ends: str, lack: str
+) -> None:
+    monkeypatch.setattr(connection, "_ASK", f"print('asking'); {ends}")
+    assert connection._lack("127.0.0.1:1") == lack

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +19,6 @@ from tengen.launch import mpi
 from tengen.launch.joined import Child
 from tengen.launch.messages import Begun, Report, Stop, Turn
 from tengen.launch.process import RoleProcess
-from tengen.launch.ranks import runner as runner_module
 from tengen.launch.ranks.runner import Holder, Runner
 from tengen.launch.ranks.table import filled, place
 from tengen.launch.wire import Hub, Stream, join
@@ -56,7 +56,7 @@ class Ranks:
         self.ends: list[bool] = []
         infos = [info(rank, f"host{rank}" if rank else "a") for rank in range(size)]
         tickets = {one.rank: hub.ticket() for one in infos[1:]}
-        self.runner = Runner(infos, tickets)
+        self.runner = Runner(infos, tickets, say_s=0.1)
         for ticket in tickets.values():
             stream = join(dict(ticket.environment), Begun())
             holder = Holder(stream)
@@ -222,49 +222,49 @@ def test_a_rank_that_is_lost_is_named_with_its_processes(
     assert sorted(both.ends) == [False, True]
 
 
-def test_a_rank_that_never_joins_is_named(
-    hub: Hub, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(runner_module, "_JOIN_S", 0.2)
-    runner = Runner([info(0), info(1), info(2)], {1: hub.ticket(), 2: hub.ticket()})
+def test_a_rank_that_never_joins_is_named(hub: Hub) -> None:
+    tickets = {1: hub.ticket(), 2: hub.ticket()}
+    runner = Runner([info(0), info(1), info(2)], tickets, join_s=0.2)
     with refused(RunError, "ranks (1, 2)"):
         runner.begin()
     assert not runner.end()
 
 
 def test_a_rank_whose_file_system_hangs_is_named_while_it_is_waited_for(
-    ranks: Callable[..., Ranks], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ranks: Callable[..., Ranks],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     both = ranks(3)
-    monkeypatch.setattr(runner_module, "_SAY_S", 0.1)
-    hangs, was_told = both.holders[1], threading.Event()
+    hangs = both.holders[1]
     look = hangs._look
-
-    def look_late(message: dict[str, Any]) -> None:
-        was_told.wait(900)
-        look(message)
-
-    monkeypatch.setattr(hangs, "_look", look_late)
     run = RunDirectory.create_or_resume(tmp_path / "run")
     log = HostsLog(run, "call", "1 on a", [])
     wanted = f"waiting for ranks 2 to look at {run.path.absolute()}"
+    told: list[str] = []
 
-    def tell(line: str, **_: object) -> None:
-        if line == wanted:  # at first the other one may be waited for, too
-            was_told.set()
+    def look_late(message: dict[str, Any]) -> None:
+        until = time.monotonic() + 900
+        # At first the other one may be waited for, too.
+        while wanted not in told and time.monotonic() < until:
+            time.sleep(0.01)
+            told.extend(capsys.readouterr().out.splitlines())
+        look(message)
 
-    monkeypatch.setattr("builtins.print", tell)
+    monkeypatch.setattr(hangs, "_look", look_late)
     both.runner.look(run, "call")
-    assert was_told.is_set()
+    assert wanted in told
     log.close()
 
 
 def test_a_host_without_the_run_directory_is_named(
-    ranks: Callable[..., Ranks], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ranks: Callable[..., Ranks], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("tengen.launch.ranks.runner._LOOK_S", 0.5)
     run = RunDirectory.create_or_resume(tmp_path / "run")
     both = ranks(3)
+    for holder in both.holders:
+        holder.look_s = 0.5
     with refused(UsageError, "must be the same folder", "not for rank 1 on host1"):
         both.runner.look(run, "call")
     log = HostsLog(run, "another", "1 on a", [])
@@ -277,10 +277,10 @@ def test_a_host_without_the_run_directory_is_named(
 def test_a_program_that_is_not_there_is_an_error_of_its_role(
     ranks: Callable[..., Ranks], start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tengen.launch.process._FIRST_BACKOFF_S", 0.0)
     both = ranks(2)
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     process = RoleProcess(("r",), lambda: start(both, 1), "logs")
+    process.first_backoff_s = 0.0
     with refused(RunError, "/nowhere/python"):
         process.turn("r", nothing, nothing, {})
     process.close()

@@ -68,9 +68,8 @@ def wandb(monkeypatch):
 @pytest.fixture
 def no_packages(monkeypatch):
     """A machine that has neither package, whatever this one has."""
-    monkeypatch.setitem(sys.modules, "tensorboard", None)
-    monkeypatch.delitem(sys.modules, "wandb", raising=False)
-    monkeypatch.setattr("tengen.observe.curves.charts.find_spec", lambda name: None)
+    for name in ("tensorboard", "wandb"):
+        monkeypatch.setitem(sys.modules, name, None)
 
 
 def charts_of(drawers, tail=None):

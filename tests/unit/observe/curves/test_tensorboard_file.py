@@ -1,9 +1,8 @@
 """TensorBoard's own reader reads what is written, whatever happened meanwhile."""
 
-import errno
 import io
 import math
-import os
+import resource
 import subprocess
 import sys
 import time
@@ -72,40 +71,52 @@ def test_no_file_is_made_before_the_first_point(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_points_are_written_every_three_seconds_at_most(tmp_path, monkeypatch):
-    clock, writes = Clock(), []
-    pwrite = os.pwrite
-    monkeypatch.setattr(
-        os, "pwrite", lambda *given: writes.append(clock.now_s) or pwrite(*given)
-    )
+def test_points_are_written_every_three_seconds_at_most(tmp_path):
+    clock, sizes = Clock(), []
     file = TensorBoardFile(tmp_path, clock)
+
+    def note():
+        (path,) = tmp_path.iterdir()
+        sizes.append(path.stat().st_size)
+
     for clock.now_s in (0.0, 1.0, 2.0, 3.5, 4.0, 6.4):
         file.add(point(int(10 * clock.now_s), 1.0))
-    assert writes == [0.0, 3.5]
+        note()
     clock.now_s = 6.5
-    file.tick()
-    assert writes == [0.0, 3.5, 6.5]
-    file.tick()
+    for _ in range(2):
+        file.tick()
+        note()
+    at_0, at_3_5, at_6_5 = sorted(set(sizes))
+    assert sizes == [*[at_0] * 3, *[at_3_5] * 3, *[at_6_5] * 2]
     assert len(read(tmp_path)) == 6
 
 
-@pytest.mark.parametrize("refused", ["all", "part"])
-def test_a_full_disk_loses_nothing_and_raises_nothing(tmp_path, monkeypatch, refused):
-    clock, pwrite = Clock(), os.pwrite
+@pytest.fixture
+def limit_files():
+    """Refuses to make a file longer than so many bytes, as a full disk does."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def limit(num_bytes):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, before[1]))
+
+    yield limit
+    limit(before[0])
+
+
+@pytest.mark.parametrize("room", [0, 20])
+def test_a_full_disk_loses_nothing_and_raises_nothing(tmp_path, limit_files, room):
+    clock = Clock()
     file = TensorBoardFile(tmp_path, clock)
     file.add(point(1, 1.0))
-
-    def refuse(descriptor, data, offset):
-        if refused == "all":
-            raise OSError(errno.ENOSPC, "full")
-        return pwrite(descriptor, data[: len(data) // 2], offset)
-
-    monkeypatch.setattr(os, "pwrite", refuse)
+    (path,) = tmp_path.iterdir()
+    size_bytes = path.stat().st_size
     for step in (2, 3):
         clock.now_s += 5.0
+        limit_files(size_bytes + room)
         file.add(point(step, 1.0))
+        limit_files(resource.RLIM_INFINITY)
+        assert path.stat().st_size == size_bytes
         assert read(tmp_path) == [(1, 1.0)]
-    monkeypatch.setattr(os, "pwrite", pwrite)
     clock.now_s += 5.0
     file.add(point(4, 1.0))
     assert [step for step, _ in read(tmp_path)] == [1, 2, 3, 4]
@@ -123,11 +134,11 @@ def test_a_folder_that_cannot_be_made_is_tried_again(tmp_path):
     file.close()
 
 
-def test_on_a_disk_that_stays_full_the_oldest_points_are_lost(tmp_path, monkeypatch):
-    monkeypatch.setattr("tengen.observe.curves.tensorboard_file._MOST_BYTES", 1000)
+def test_on_a_disk_that_stays_full_the_oldest_points_are_lost(tmp_path):
     clock, folder = Clock(), tmp_path / "tensorboard"
     folder.write_text("in the way")
     file = TensorBoardFile(folder, clock)
+    file.most_bytes = 1000
     for step in range(100):
         file.add(point(step, 1.0))
     folder.unlink()

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from tengen.errors import RunError
+from tengen.learners.checkpoint import read_model
 from tengen.recipes import make_config
 from tengen.roles import RoleContext, RunConfig, make_role, write_config
+from tengen.roles.learning.learn import LearnRole
 from tengen.roles.role import Role
 from tengen.run import RunDirectory
 from tests.refusals import refused
@@ -26,14 +28,23 @@ class Turns:
     def __init__(self, run: RunDirectory, config: RunConfig) -> None:
         self.run = run
         self.context = RoleContext()
-        self.roles: Mapping[str, Role] = {
-            name: make_role(name, config, run, self.context) for name in NAMES
+        self.learn = LearnRole(config, run, self.context)
+        self.learn.save_s = 1e6
+        self.roles: Mapping[str, Role] = {"learn": self.learn} | {
+            name: make_role(name, config, run, self.context) for name in NAMES[1:]
         }
 
     def take(self, names: Sequence[str] = NAMES, *, saves: bool = False) -> None:
         self.context.saves = saves
         for name in names:
             self.roles[name].turn()
+
+    @property
+    def num_steps(self) -> int:
+        """Steps of the network that the actor is handed."""
+        learned = self.context.shared.learned
+        assert learned is not None
+        return learned.num_steps
 
     def close(self) -> None:
         for name in reversed(NAMES):
@@ -51,34 +62,27 @@ def begun(path: Path, config: RunConfig) -> Turns:
     return Turns(run, config)
 
 
-def weights(run: RunDirectory) -> bytes:
+def newest(run: RunDirectory) -> Path:
     number = run.checkpoints.latest()
     assert number is not None
-    return (run.checkpoints.entry(number) / "state.safetensors").read_bytes()
-
-
-def num_steps(turns: Turns) -> int:
-    return turns.roles["learn"]._learner.num_steps
+    return run.checkpoints.entry(number)
 
 
 def test_a_turn_that_another_follows_puts_off_its_checkpoint(
-    tmp_path: Path, config: RunConfig, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, config: RunConfig
 ) -> None:
-    monkeypatch.setattr("tengen.roles.learning.learn._SAVE_S", 1e6)
     turns = begun(tmp_path / "run", config)
     for _ in range(3):
         turns.take()
-    learned = turns.context.shared.learned
-    assert learned is not None
-    assert learned.num_steps == num_steps(turns) > 0
+    before = turns.num_steps
+    assert before > 0
     # Zero is of the first turn, which had nothing to learn from.
     assert turns.run.checkpoints.latest() == 0
     assert turns.run.models.latest() == 0
-    before = num_steps(turns)
     # Nothing new came: the last turn makes a model of what it left for later.
     turns.take(NAMES[:3])
     turns.take(NAMES[:3], saves=True)
-    assert num_steps(turns) > before
+    assert turns.num_steps > before
     assert turns.run.checkpoints.latest() == 1
     assert turns.run.models.latest() == 1
     turns.take(NAMES[:3], saves=True)
@@ -87,24 +91,18 @@ def test_a_turn_that_another_follows_puts_off_its_checkpoint(
     assert turns.run.checkpoints.latest() == 1
 
 
-def test_the_role_that_is_closed_saves(
-    tmp_path: Path, config: RunConfig, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tengen.roles.learning.learn._SAVE_S", 1e6)
+def test_the_role_that_is_closed_saves(tmp_path: Path, config: RunConfig) -> None:
     turns = begun(tmp_path / "run", config)
     for _ in range(4):
         turns.take()
-    steps = num_steps(turns)
+    steps = turns.num_steps
     turns.close()
-    resumed = Turns(turns.run, config)
-    assert num_steps(resumed) == steps
-    resumed.close()
+    assert read_model(newest(turns.run)).num_steps == steps
 
 
 def test_what_cannot_be_saved_at_the_end_is_told(
-    tmp_path: Path, config: RunConfig, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, config: RunConfig
 ) -> None:
-    monkeypatch.setattr("tengen.roles.learning.learn._SAVE_S", 1e6)
     turns = begun(tmp_path / "run", config)
     for _ in range(3):
         turns.take()
@@ -119,7 +117,6 @@ def test_what_cannot_be_saved_at_the_end_is_told(
 def test_a_learner_that_failed_saves_nothing(
     tmp_path: Path, config: RunConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tengen.roles.learning.learn._SAVE_S", 1e6)
     turns = begun(tmp_path / "run", config)
     for _ in range(3):
         turns.take()
@@ -130,14 +127,14 @@ def test_a_learner_that_failed_saves_nothing(
     assert turns.run.checkpoints.latest() == 0
 
 
-def test_a_checkpoint_comes_every_ten_seconds(
+def test_a_checkpoint_comes_once_the_last_one_is_old_enough(
     tmp_path: Path, config: RunConfig
 ) -> None:
     turns = begun(tmp_path / "run", config)
     for _ in range(3):
         turns.take()
     before = turns.run.checkpoints.latest()
-    turns.roles["learn"]._saved_s -= 10.0
+    turns.learn.save_s = 0.0
     turns.take()
     assert before is not None
     assert turns.run.checkpoints.latest() == before + 1
@@ -161,6 +158,6 @@ def test_what_is_learned_is_the_same_as_by_models(
             assert (turns.context.shared.learned is None) == (name == "models")
             turns.take(NAMES[:3], saves=True)
             turns.close()
-        assert num_steps(turns) > 0
-        found.append(weights(turns.run))
+        assert read_model(newest(turns.run)).num_steps > 0
+        found.append((newest(turns.run) / "state.safetensors").read_bytes())
     assert found[0] == found[1]

@@ -12,7 +12,6 @@ from tengen.errors import RunError
 from tengen.inference import central
 from tengen.recipes import make_config
 from tengen.roles import RoleContext
-from tengen.roles.actor import remote_link
 from tengen.roles.actor.remote_link import RemoteLink
 from tengen.run import RunDirectory
 from tests.refusals import refused
@@ -32,12 +31,13 @@ def test_what_is_waited_for_is_said_once(tmp_path: Path) -> None:
     assert said == [f"waits for inference of {run.path}"]
 
 
-def test_whom_it_waited_for_too_long_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(remote_link, "_PATIENCE_S", 0.3)
+class Hasty(RemoteLink):
+    patience_s = 0.3
+
+
+def test_whom_it_waited_for_too_long_is_named(tmp_path: Path) -> None:
     run = RunDirectory.create_or_resume(tmp_path / "run")
     config = make_config("CartPole-v1", "ppo", None)
     context = RoleContext(at_once=True, say=lambda line: None)
     with refused(RunError, f"inference of {run.path}", "0.3 s"):
-        RemoteLink(EnvironmentAgent.of(config.agent, "actor"), config, run, context)
+        Hasty(EnvironmentAgent.of(config.agent, "actor"), config, run, context)

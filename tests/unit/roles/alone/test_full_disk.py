@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import os
-import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,7 @@ from tengen.roles.alone import command
 from tengen.roles.alone.role_log import FullDiskPause, RoleLog
 from tengen.run import RunDirectory
 from tests.refusals import refused
-from tests.unit.conftest import HashBackend, HashRunner
+from tests.unit.conftest import HashBackend, HashRunner, fill
 
 SETTINGS = (
     "agent.actor.games_per_generation=24",
@@ -39,32 +37,15 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tengen.roles.alone.role_log._RETRY_S", 0.0)
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tengen-test", str(disk)]
-    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode:
-        pytest.skip("this process may not mount a small disk")
-    yield disk
-    subprocess.run(["umount", "--lazy", str(disk)], check=True)
-
-
 class Ballast:
     """Fills a disk to the last byte, and frees it when a role says that it waits."""
 
     def __init__(self, disk: Path) -> None:
-        self._path = disk / "ballast"
+        self._disk = disk
         self.said: list[str] = []
 
     def fill(self) -> None:
-        with open(self._path, "wb", buffering=0) as file:
-            for size in (1 << 16, 1):
-                try:
-                    while file.write(bytes(size)) == size:
-                        pass
-                except OSError:
-                    continue
+        self._path = fill(self._disk)
 
     def say(self, text: str) -> None:
         self.said.append(text)

@@ -151,9 +151,17 @@ def test_too_few_positions_are_said_once(run):
     )
 
 
-def test_what_was_chosen_is_recorded_and_a_resume_keeps_it(run, monkeypatch):
+@pytest.fixture
+def measure(monkeypatch):
+    """Has the rates of a model's precisions be those that a function of it returns."""
+    return lambda trial: monkeypatch.setattr(
+        "tengen.inference.choice._trial", lambda directory, *_: trial(directory)
+    )
+
+
+def test_what_was_chosen_is_recorded_and_a_resume_keeps_it(run, measure):
     rates = {"fp32": 1.0, "bf16": 2.0, "int8": 3.0}
-    monkeypatch.setattr("tengen.inference.choice._trial", lambda *_: rates)
+    measure(lambda _: rates)
     write_config(run, small())
     (report,) = rounds(run, 1)
     assert "int8 3 (3.00x)" in report["told"]
@@ -178,15 +186,15 @@ def grows(config, games):
     )
 
 
-def test_precision_is_measured_again_for_a_larger_network(run, monkeypatch):
+def test_precision_is_measured_again_for_a_larger_network(run, measure):
     measured = []
 
-    def trial(directory, *_):
+    def trial(directory):
         width = read_meta(directory).net.num_channels
         measured.append(width)
         return {"fp32": 1.0, "int8": 3.0 if width == 16 else 1.0}
 
-    monkeypatch.setattr("tengen.inference.choice._trial", trial)
+    measure(trial)
     write_config(run, grows(small(), 20))
     rounds(run, 1)
     rounds(run, 2)
@@ -199,12 +207,14 @@ def test_precision_is_measured_again_for_a_larger_network(run, monkeypatch):
     assert measured == [16, 24]
 
 
-def test_self_play_goes_on_in_what_was_chosen_for_the_larger_network(run, monkeypatch):
-    def trial(directory, *_):
+def test_self_play_goes_on_in_what_was_chosen_for_the_larger_network(
+    run, measure, monkeypatch
+):
+    def trial(directory):
         width = read_meta(directory).net.num_channels
         return {"fp32": 1.0 if width == 16 else 9.0, "int8": 2.0}
 
-    monkeypatch.setattr("tengen.inference.choice._trial", trial)
+    measure(trial)
     opened = []
 
     def opening(directory, config, *words, **more):
@@ -218,9 +228,9 @@ def test_self_play_goes_on_in_what_was_chosen_for_the_larger_network(run, monkey
     assert opened == [(16, "int8"), (16, "int8"), (24, "fp32")]
 
 
-def test_the_measured_precision_stays_where_somebody_sets_the_same(run, monkeypatch):
+def test_the_measured_precision_stays_where_somebody_sets_the_same(run, measure):
     rates = {"fp32": 1.0, "int8": 2.0}
-    monkeypatch.setattr("tengen.inference.choice._trial", lambda *_: rates)
+    measure(lambda _: rates)
     write_config(run, grows(small(), 20))
     rounds(run, 1)
     assert read_config(run).inference.precision == "int8"
@@ -231,9 +241,8 @@ def test_the_measured_precision_stays_where_somebody_sets_the_same(run, monkeypa
 
 
 @pytest.mark.parametrize("setting", [[], ["inference.precision=fp32"]])
-def test_a_precision_that_somebody_set_stays(run, monkeypatch, setting):
-    rates = {"fp32": 1.0, "int8": 2.0}
-    monkeypatch.setattr("tengen.inference.choice._trial", lambda *_: rates)
+def test_a_precision_that_somebody_set_stays(run, measure, setting):
+    measure(lambda _: {"fp32": 1.0, "int8": 2.0})
     # Said from the beginning, or when the run goes on.
     config = grows(small(**({} if setting else {"precision": "fp32"})), 20)
     write_config(run, config)
@@ -243,9 +252,8 @@ def test_a_precision_that_somebody_set_stays(run, monkeypatch, setting):
     assert read_config(run).inference.precision == "fp32"
 
 
-def test_a_choice_against_int8_costs_nothing_later(run, monkeypatch):
-    rates = {"fp32": 2.0, "int8": 2.1}
-    monkeypatch.setattr("tengen.inference.choice._trial", lambda *_: rates)
+def test_a_choice_against_int8_costs_nothing_later(run, measure):
+    measure(lambda _: {"fp32": 2.0, "int8": 2.1})
     write_config(run, small())
     reports = rounds(run, 2)
     assert read_config(run).inference.precision == "fp32"

@@ -14,7 +14,14 @@ from tengen.models.load import read_meta
 from tengen.nets import parse_net
 from tengen.overrides import override
 from tengen.recipes import make_config
-from tengen.roles import Role, RoleContext, RunConfig, make_role, write_config
+from tengen.roles import (
+    Role,
+    RoleContext,
+    RunConfig,
+    make_role,
+    read_config,
+    write_config,
+)
 from tengen.run import RunDirectory
 from tests.refusals import refused
 from tests.unit.experience.store_games import write_generation
@@ -67,7 +74,7 @@ def test_epochs_learn_what_one_turn_does(tmp_path: Path, drawn_by: str) -> None:
         run, role = begun(tmp_path / name, shuffled, *settings)
         write_generation(run.experience, 1, 24)
         if drawn_by == "shuffle":
-            shuffle = make_role("shuffle", role._config, run, RoleContext())
+            shuffle = make_role("shuffle", read_config(run), run, RoleContext())
             assert shuffle.turn() is not None
             shuffle.close()
         found.append((turns(role), weights(run)))
