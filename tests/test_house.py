@@ -16,20 +16,20 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "tengen"
 MAX_LINES = 500
 LIMITS = {
-    "lines_of_src": 89_689,
-    "lines_of_core": 33_483,
-    "lines_of_tests": 105_810,
-    "lines_of_benchmarks_and_scripts": 8_784,
-    "packages": 30,
-    "modules_with_one_importer": 140,
+    "lines_of_src": 89_206,
+    "lines_of_core": 31_407,
+    "lines_of_tests": 104_035,
+    "lines_of_benchmarks_and_scripts": 8784,
+    "packages": 27,
+    "modules_with_one_importer": 114,
     "imports_up": 0,
-    "circles": 5,
+    "circles": 0,
     "symbols_without_caller": 1,
     "enum_values_without_reader": 0,
-    "options_without_caller": 18,
-    "tests_of_prose": 395,
-    "monkeypatches": 375,
-    "private_attributes": 209,
+    "options_without_caller": 0,
+    "tests_of_prose": 5,
+    "monkeypatches": 188,
+    "private_attributes": 98,
 }
 TEXT = {".py", ".cc", ".h", ".md", ".toml", ".txt", ".cmake", ".yaml", ".sh", ""}
 TEXT |= {".sbatch", ".cuda"}
