@@ -89,7 +89,7 @@ def _render(events: Sequence[Event]) -> list[str]:
 
 
 class _Lines(logging.Handler):
-    """Stores the messages that it receives."""
+    """A logging handler that stores the messages it receives."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -146,7 +146,7 @@ def make_events(run: BenchmarkRun) -> list[Event]:
 
 
 def open_because(run: BenchmarkRun) -> tuple[str, ...]:
-    """Returns why a run is not in the closed division; empty if it is."""
+    """Returns why a run is in MLPerf's open division; empty if it is closed."""
     return (_UNFINISHED,) if run.result is None else run.result.open_because
 
 

@@ -45,7 +45,7 @@ environment with random actions and prints the total number of steps."""
 
 
 class ProcessGroup:
-    """Processes that are stopped and resumed together."""
+    """A group of benchmark processes that are stopped and resumed together."""
 
     def __init__(self, commands: Sequence[Sequence[str]]) -> None:
         self.processes = [
@@ -78,7 +78,7 @@ class ProcessGroup:
         return total / _TICKS_PER_S
 
     def signal(self, number: signal.Signals) -> None:
-        """Sends a signal to all processes."""
+        """Sends the signal ``number`` to all processes."""
         for process in self.processes:
             process.send_signal(number)
 

@@ -1,4 +1,4 @@
-"""Models with random weights for benchmarks; speed does not depend on the weights."""
+"""Models with random weights, for benchmarks whose speed does not depend on weights."""
 
 from __future__ import annotations
 
