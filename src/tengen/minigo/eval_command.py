@@ -37,7 +37,7 @@ def has_target(where: str) -> bool:
 
 
 def evaluate_models(args: argparse.Namespace) -> dict[str, Any]:
-    """Plays the run's open matches against the target and prints the result.
+    """Plays a run's unfinished matches against the target and prints the result.
 
     Several processes may do so concurrently, on any host with the run directory.
 

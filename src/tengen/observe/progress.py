@@ -23,7 +23,7 @@ class ServerProgress:
     model: int
     """Number of the model that the server uses."""
     num_sessions: int
-    """Number of sessions, each with a group of an actor's copies."""
+    """Number of sessions; each session serves a group of an actor's copies."""
     rows_per_s: float
     """Rows evaluated per second."""
     batch_rows: float
@@ -68,8 +68,8 @@ class Progress:
     acting_evaluations_per_s: float | None = None
     """Positions evaluated per second of acting, measured as ``acting_rows_per_s``."""
     cache_hit_share: float | None = None
-    """Share of requested positions that a cache answered in the last generation, in
-    [0, 1]; None without a cache."""
+    """Share of requested positions that were in the evaluation cache, over the last
+    generation, in [0, 1]; None without a cache."""
     batch_fill: float | None = None
     """Rows in an inference batch divided by its capacity, in [0, 1]."""
     simulation_share: float | None = None
@@ -92,13 +92,13 @@ class Progress:
     """Policy lag: the number of learner steps by which the acting models were behind
     the learner in the latest batches; None in games."""
     mean_return: float | None = None
-    """Mean return of the last episodes."""
+    """Mean return of recent episodes."""
     rating: float | None = None
     """Elo of the latest rated model; the uniform random player has 0."""
     rating_error: float | None = None
     """The 95 % confidence half-width of ``rating``, in Elo."""
     eta_s: float | None = None
-    """Seconds until this call's budget ends."""
+    """Estimated seconds until this call's budget is spent."""
     verdict: str = ""
     """The bottleneck of the run, in one line."""
 

@@ -13,7 +13,7 @@ from typing import IO
 
 __all__ = ["ProgressLine", "silenced", "wiped"]
 
-# Commands that finish sooner show no progress.
+# Delay in seconds; commands that finish sooner show no progress.
 _PATIENCE_S = 0.5
 _DRAW_S = 0.5
 _LOG_S = 30.0
@@ -50,7 +50,7 @@ class ProgressLine:
         self._lock = threading.Lock()
 
     def __enter__(self) -> ProgressLine:
-        """Starts the clock and the thread that writes."""
+        """Starts the timer and the background thread that writes the line."""
         if not _is_silent:
             self._thread = threading.Thread(target=self._show, daemon=True)
             self._thread.start()
@@ -58,7 +58,7 @@ class ProgressLine:
         return self
 
     def __exit__(self, *details: object) -> None:
-        """Stops the thread and erases the line."""
+        """Stops the background thread and erases the line."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
@@ -66,7 +66,7 @@ class ProgressLine:
         self._wipe()
 
     def tell(self, text: str) -> None:
-        """Changes the text. Called from any thread."""
+        """Changes the text of the line. Thread-safe."""
         self._text = text
 
     def leave(self, text: str, stream: IO[str] | None = None) -> None:

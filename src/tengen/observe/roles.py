@@ -92,7 +92,7 @@ class RoleProcess:
             self._idle_s = max(self._idle_s, time_s)
 
     def busy_share(self, now_s: float, first_s: float | None = None) -> float:
-        """Returns the share of the time that the process was in a turn, in [0, 1].
+        """Returns the share of the time that the process worked in turns, in [0, 1].
 
         Args:
             now_s: The current time, UNIX seconds.
@@ -218,7 +218,7 @@ def ratio(
     """
     if learner.learned_s is None:
         return None
-    # Counted from the first turn with steps, because there were no rows before it.
+    # Count from the first turn with learner steps, because no rows existed before it.
     busy = learner.busy_share(now_s, learner.learned_s)
     uses, advice = _uses(learner.learned, config), alone_advice(busy, suppliers)
     return f"the learner is busy {busy:.0%} of the time{uses}: {advice}"
@@ -256,7 +256,7 @@ def needed_roles(content: Mapping[str, Any]) -> tuple[str, ...]:
     """
     if "roles" in content:
         return tuple(content["roles"])
-    # Runs of earlier versions, in which only runs of games had standalone roles.
+    # In earlier versions, only runs of games had standalone roles.
     config = content["config"]
     if config.get("actor", {}).get("kind") == "environment":
         return ()
@@ -341,7 +341,7 @@ def _state(event: Mapping[str, Any]) -> str:
 
 
 def _done(event: Mapping[str, Any], name: str, word: str) -> str:
-    """Returns the progress of a turn, with the total if it is known."""
+    """Returns the progress of a role's turn as text, with the total if it is known."""
     total = event.get(name.replace("num_", "of_"))
     of = "" if total is None else f" of {total:,}"
     return f"{event[name]:,}{of} {word}"
@@ -357,7 +357,7 @@ _DID = (
 
 
 def _uses(turn: Mapping[str, Any], config: Mapping[str, Any]) -> str:
-    """Returns how often each row was used, and the limit; empty if unknown."""
+    """Returns, as text, how often the learner used each row and the limit, if known."""
     num_rows = turn.get("table", {}).get("num_rows")
     wanted = config.get("store", {}).get("limiter", {}).get("samples_per_row")
     if not num_rows or wanted is None:

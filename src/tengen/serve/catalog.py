@@ -105,7 +105,7 @@ def in_folder(paths: Iterable[Path], folder: Path) -> list[Path]:
 def _folders(folder: Path) -> list[Path]:
     try:
         with os.scandir(folder) as entries:
-            # A link could lead out of the folder.
+            # Ignore links, because a link could lead out of the folder.
             return [
                 Path(entry.path)
                 for entry in entries

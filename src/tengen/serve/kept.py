@@ -182,7 +182,7 @@ def source_row(source: Source) -> dict[str, str]:
 
 
 def source_page(source: Source) -> dict[str, Any]:
-    """Returns the games of a source, as JSON values; raises as ``read_source``."""
+    """Returns a source's games as JSON values; for errors see ``read_source``."""
     games = read_source(source)
     listed = [
         {
@@ -198,7 +198,7 @@ def source_page(source: Source) -> dict[str, Any]:
 
 
 def game_page(game: Game, kept: KeptGame) -> dict[str, Any]:
-    """Returns a game ply by ply, as JSON values; raises as ``replayed``."""
+    """Returns a game ply by ply, as JSON values; for errors see ``replayed``."""
     return {
         "game": describe_game(game),
         "index": kept.index,

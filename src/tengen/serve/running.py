@@ -1,4 +1,4 @@
-"""The server, which serves one address until a signal, and limits its connections."""
+"""The HTTP server, which listens on one address and limits its connections."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Connection(H11Protocol):
         transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stops the timers."""
+        """Stops the connection's timers."""
         self._end_request()
         self._end_unread()
         super().connection_lost(exc)
@@ -91,13 +91,13 @@ class Connection(H11Protocol):
         super().on_response_complete()
 
     def pause_writing(self) -> None:
-        """Starts the timer within which the client must read."""
+        """Starts the timer that limits how long the client may leave data unread."""
         super().pause_writing()
         self._end_unread()
         self._unread = self.loop.call_later(self.unread_s, self._end)
 
     def resume_writing(self) -> None:
-        """Stops the timer, because the client has read."""
+        """Stops the timer for unread data, because the client has read."""
         self._end_unread()
         super().resume_writing()
 
@@ -119,7 +119,7 @@ class Connection(H11Protocol):
             self._unread = None
 
     def _end(self) -> None:
-        # Do not use close(), which waits until the client has read all data.
+        # Do not use close(), which would wait until the client has read all data.
         self._is_over = True
         self._end_request()
         self._end_unread()
@@ -211,9 +211,9 @@ class Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Handles signals while the server runs.
+        """Handles signals while the server runs, without raising them again at exit.
 
-        Uvicorn's version would raise them again at the end, which kills the process.
+        Uvicorn's version raises them again, which kills the process.
         """
         if threading.current_thread() is not threading.main_thread():
             yield

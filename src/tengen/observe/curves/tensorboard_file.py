@@ -21,7 +21,7 @@ from tengen.observe.curves.points import Point
 __all__ = ["TensorBoardFile"]
 
 _FLUSH_S = 3.0
-# Buffer limit while the disk is full, some thousand points; the oldest are dropped.
+# Maximum buffer size while the disk is full; the oldest points are dropped.
 _MOST_BYTES = 4 << 20
 _PREFIX = "events.out.tfevents."
 
@@ -31,7 +31,7 @@ _SESSION_STATUS, _SESSION_START = 1, 1
 
 
 class TensorBoardFile:
-    """Writes the points of one call to its own file. Not thread-safe.
+    """Writes the points of one call to a TensorBoard file. Not thread-safe.
 
     The first point creates the file. From this point's step on, readers drop the points
     of earlier calls, because a killed call may have written them after its last
@@ -87,7 +87,7 @@ class TensorBoardFile:
     def _keep(self, point: Point, fields: bytes) -> None:
         wall_time = b"\x09" + struct.pack("<d", point.time_s)
         self._records.append(_record(wall_time + fields))
-        # Keep the first two records, which contain the version and the first step.
+        # Keep the first two records, which contain the file version and first step.
         while sum(map(len, self._records)) > _MOST_BYTES and len(self._records) > 3:
             del self._records[2]
 
@@ -127,7 +127,7 @@ class TensorBoardFile:
 
 
 def _record(event: bytes) -> bytes:
-    """Returns a message in the TFRecord format."""
+    """Returns an event message as a record in the TFRecord format."""
     length = struct.pack("<Q", len(event))
     return length + _checksum(length) + event + _checksum(event)
 
@@ -141,23 +141,23 @@ def _checksum(data: bytes) -> bytes:
 
 
 def _value(tag: str, value: float) -> bytes:
-    """Returns one ``value`` of a Summary; numbers beyond float32 become infinite."""
+    """Encodes a Summary's ``value``; numbers beyond float32 become infinite."""
     simple_value = b"\x15" + struct.pack("<f", ctypes.c_float(value).value)
     return _text(1, _text(1, tag.encode()) + simple_value)
 
 
 def _number(field: int, value: int) -> bytes:
-    """Returns an encoded field with an integer value."""
+    """Encodes a field with an integer value."""
     return _varint(field << 3) + _varint(value)
 
 
 def _text(field: int, value: bytes) -> bytes:
-    """Returns an encoded field with a string or message value."""
+    """Encodes a field with a string or message value."""
     return _varint(field << 3 | 2) + _varint(len(value)) + value
 
 
 def _varint(value: int) -> bytes:
-    """Returns a non-negative integer as a varint, seven bits per byte, lowest first."""
+    """Encodes a non-negative integer as a varint, seven bits per byte, lowest first."""
     digits = []
     while value > 0x7F:
         digits.append(value & 0x7F | 0x80)
