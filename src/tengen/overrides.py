@@ -57,7 +57,7 @@ def _parse(text: str) -> Any:
 
 
 def _assign(cls: type, data: dict[str, Any], path: str, value: Any) -> None:
-    """Sets ``path`` to ``value`` in ``data``, the plain form of a ``cls``."""
+    """Sets the field ``path`` to ``value`` in ``data``, a ``cls`` as JSON values."""
     names = path.split(".")
     config: Any = cls
     for depth, name in enumerate(names):

@@ -277,7 +277,7 @@ def command_parser(command: Command) -> CommandParser:
 
 
 def _prepare_streams() -> None:
-    """Replaces closed standard streams with /dev/null; open ones escape characters."""
+    """Opens /dev/null for closed standard streams; others escape invalid characters."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         stream = getattr(sys, name)
         if stream is None:
@@ -352,7 +352,7 @@ def _parse(parser: CommandParser, argv: list[str]) -> argparse.Namespace:
     args, unknown = parser.parse_known_args(argv)
     if not unknown:
         return args
-    # After a command with subcommands, ``args.parser`` is the chosen subcommand's.
+    # If the command has subcommands, ``args.parser`` is the chosen one's parser.
     parser = getattr(args, "parser", parser)
     name = unknown[0].partition("=")[0]
     if name.startswith("-"):
@@ -386,8 +386,8 @@ def _fail(message: str, code: int) -> int:
 def _say(message: str) -> None:
     # Always print a single line, because scripts read stderr.
     text = f"tengen: {' '.join(message.split())}"
-    # The import of the progress line is slow, and a command without the import shows no
-    # progress, so look for an imported module.
+    # Importing the progress line is slow, and a command that has not imported it shows
+    # no progress, so do not import it here.
     lines = sys.modules.get("tengen.observe.progress_line")
     with contextlib.nullcontext() if lines is None else lines.wiped():
         print(text, file=sys.stderr)

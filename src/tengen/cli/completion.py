@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def completion(args: argparse.Namespace) -> dict[str, Any]:
-    """Prints the script, unless ``--json`` is given; returns it in the report.
+    """Prints the completion script, unless ``--json`` is given, and returns it.
 
     Returns:
         ``shell`` and ``script``.

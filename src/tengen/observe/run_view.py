@@ -77,12 +77,12 @@ class RunView:
         progress: The last reported progress; None before the first report.
         gate: ``candidate``, ``accepted`` (None while undecided) and ``summary`` of the
             gate's last match; None without a match.
-        hosts: Hosts of the newest call with several hosts; None without such a call.
+        hosts: Hosts of the newest call with several hosts; None without one.
         processes: All standalone role processes so far.
         curves: The curves by TensorBoard tag.
         version: A counter that increases when points are added or removed.
         told_s: Time of the newest event, UNIX seconds; None before the first event.
-        learned: The event of the last turn of learning; empty before the first.
+        learned: The event of the learner's last turn; empty before the first turn.
         store: The last event of a standalone store process; None without one.
 
     Raises:

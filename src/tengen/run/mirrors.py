@@ -113,7 +113,7 @@ def read_mirrors(run: RunDirectory) -> list[MirrorRecord]:
 
 
 def has_mirror(run: RunDirectory, mirror: str) -> bool:
-    """Returns whether a mirror still has its record."""
+    """Returns whether the mirror with the ID ``mirror`` still has a record."""
     return _path(run, mirror).exists()
 
 

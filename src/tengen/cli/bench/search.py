@@ -7,7 +7,7 @@ position of a random game.
 
 With ``--threads`` or ``--net``, several threads search one tree instead. The
 measurements of the table's rows are interleaved. In each round, a row's rate is divided
-by that of one thread that evaluates single leaves; the speedup is the rounds' median.
+by one thread's rate with one-leaf batches; the speedup is the median over the rounds.
 A network gains from larger batches as well as from threads, so there is also a row for
 one thread with batches as large as those of the threads in play (``batch_rows``).
 """
@@ -116,7 +116,7 @@ def _run_threads(args: argparse.Namespace) -> dict[str, Any]:
 def _calibrate(
     search: Callable[[int], object], turn_s: float, clock: Callable[[], float]
 ) -> int:
-    """Returns the number of searches that take about ``turn_s`` s of ``clock``."""
+    """Returns how many searches take about ``turn_s`` seconds on ``clock``."""
     num_searches = 1
     while True:
         start_s = clock()

@@ -252,7 +252,7 @@ class _Pair:
     share_of_backend: float
     """Evaluations per second in games, divided by those of the backend alone."""
     share_of_backend_cpu: float
-    """The same share per CPU-second instead of per second, for busy machines."""
+    """``share_of_backend``, but per CPU-second, which suits busy machines."""
     backend_evals_per_s: float
     backend_evals_per_cpu_s: float
     evals_per_s: float
@@ -361,7 +361,7 @@ class _Bench:
         ends_s: list[float] = []
 
         def watch(num_games: int, num_evaluations: int) -> None:
-            # The first call means that the devices are ready, so the round starts.
+            # The devices are ready when this is first called, so start the round.
             if not ends_s:
                 ends_s.append(time.monotonic() + self._round_s)
             if time.monotonic() >= ends_s[0]:

@@ -149,7 +149,7 @@ class ServerProcess:
 
 
 def together(clients: Sequence[tuple[Role, object]]) -> list[dict[str, Any]]:
-    """Runs each client in its own process, and returns the results in that order."""
+    """Runs each client in its own process, and returns the clients' results."""
     started = []
     for role, client in clients:
         ours, theirs = _SPAWN.Pipe()
@@ -283,7 +283,7 @@ def _run_alone(
     seconds: float,
     disk: Path | None,
 ) -> dict[str, Any]:
-    """Measures copies, samples and inserts in turns, and returns the medians."""
+    """Measures copies, samples and inserts alternately, and returns the medians."""
     sizes = {"insert": 64 if workload.stored_bytes < 65536 else 1, "insert_1": 1}
     turns: list[dict[str, float]] = []
     with ServerProcess([workload], over, memory_bytes, disk) as server:
