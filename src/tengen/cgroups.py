@@ -103,8 +103,8 @@ def _words(path: Path) -> list[str]:
 
 _OWN = Cgroups()
 quota_cores = _OWN.quota_cores
-"""``Cgroups.quota_cores`` of this process."""
+"""``Cgroups.quota_cores`` for the cgroups of this process."""
 memory_limit_bytes = _OWN.memory_limit_bytes
-"""``Cgroups.memory_limit_bytes`` of this process."""
+"""``Cgroups.memory_limit_bytes`` for the cgroups of this process."""
 available_memory_bytes = _OWN.available_memory_bytes
-"""``Cgroups.available_memory_bytes`` of this process."""
+"""``Cgroups.available_memory_bytes`` for the cgroups of this process."""

@@ -271,7 +271,7 @@ def family_of(kind: Any) -> type[OpenConfig] | None:
 
 
 def _check_literal(args: Sequence[Any], value: Any, path: str) -> None:
-    # Compares types too, because True == 1 in Python.
+    # Compare types too, because True == 1 in Python.
     if any(value == arg and type(value) is type(arg) for arg in args):
         return
     if isinstance(value, str) and all(isinstance(arg, str) for arg in args):

@@ -52,7 +52,7 @@ def _parse(text: str) -> Any:
         try:
             return read(text)
         except (ValueError, SyntaxError, RecursionError, MemoryError):
-            continue  # MemoryError and RecursionError: brackets nested thousands deep
+            continue  # too many nested brackets raise MemoryError or RecursionError
     return text
 
 

@@ -26,9 +26,9 @@ _SHELLS = ("bash", "zsh", "fish")
 _MARK = "    @TABLE@\n"
 
 FILE, FOLDER, RUN, VALUE = "<file>", "<folder>", "<run>", "<value>"
-"""Placeholders in the table for paths, and for arbitrary values."""
+"""Completion placeholders for paths and for arbitrary values."""
 MODEL, TASK = "<model>", "<task>"
-"""Placeholders for models (bundled players or folders), and for tasks."""
+"""Completion placeholders for models (bundled players or folders) and for tasks."""
 
 # Maps an argument's metavar or destination, in lower case, to its placeholder.
 _KINDS = {

@@ -207,7 +207,7 @@ def check_required() -> dict[str, Finding]:
 
 
 def package(name: str) -> Finding:
-    """Checks whether a package can be imported; returns its version if so."""
+    """Checks whether the package ``name`` can be imported, and reports its version."""
     fix = pip_install(name)
     try:
         importlib.import_module(name)

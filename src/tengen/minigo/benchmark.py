@@ -95,7 +95,7 @@ class BenchmarkRun:
 
 
 def read_benchmark(run: RunDirectory) -> BenchmarkRun:
-    """Returns the content of a run's files. Blocks while reading them.
+    """Returns the content of a benchmark run's files. Blocks while reading them.
 
     Args:
         run: The run, which may still be in progress.

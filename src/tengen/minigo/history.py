@@ -66,7 +66,7 @@ def note_call(
 
 
 def run_open_because(run: RunDirectory) -> list[str]:
-    """Returns the reasons from all calls why the run is in MLPerf's open division.
+    """Returns, over all calls, the reasons why the run is in MLPerf's open division.
 
     Omits reasons about ``agent.target``. The target is the same for all models, so the
     config of the last call decides.

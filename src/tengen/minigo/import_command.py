@@ -59,7 +59,7 @@ _HEADER_BYTES = 12
 _CRC_BYTES = 4
 # The index of the plane that is 1 everywhere if Black is to move.
 _BLACK_PLANE = 8
-# Tolerance for the sum of a float32 distribution.
+# Tolerance for the sum of a float32 probability distribution.
 _TOLERANCE = 1e-3
 
 

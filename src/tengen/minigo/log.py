@@ -112,15 +112,15 @@ class Event:
     """One line of the log."""
 
     time_ms: int
-    """Time in UNIX milliseconds."""
+    """Time of the event in UNIX milliseconds."""
     kind: Literal["event", "start", "end"]
-    """A point in time, or the start or end of an interval."""
+    """Whether the event is a point in time, or the start or end of an interval."""
     key: str
     """MLPerf's name of the event."""
     value: Any = None
     """The event's value, a JSON value."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """Additional JSON values."""
+    """Additional JSON values of the log line, by name."""
 
 
 def make_events(run: BenchmarkRun) -> list[Event]:

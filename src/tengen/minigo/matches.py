@@ -204,7 +204,7 @@ class TargetMatches:
         lock: WriterLock | None = None
         name = f"target-{name}"
         if self._run.lock_holder(name) is None:
-            with contextlib.suppress(UsageError):  # another process was faster
+            with contextlib.suppress(UsageError):  # another process has the lock
                 lock = self._run.lock(name)
         try:
             yield lock is not None

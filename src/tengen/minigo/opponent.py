@@ -72,7 +72,7 @@ def check_typed_opponent(
 
 
 def checked_opponent(config: TargetConfig, task: str) -> TargetConfig:
-    """Returns the config with the path of a model or ONNX file made absolute.
+    """Returns the config after making the path of a model or ONNX file absolute.
 
     To find failures before training, compiles a network, evaluates some rows with an
     ONNX network, or starts a program and sets up a game. Blocks meanwhile.

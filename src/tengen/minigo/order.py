@@ -35,13 +35,13 @@ class TargetMatch:
     model: int
     """The model's number."""
     num_games: int
-    """Number of games, even."""
+    """Number of games, an even number."""
     confirms: bool = False
     """Whether this is the confirming match of a model that has passed."""
 
     @property
     def name(self) -> str:
-        """Name of the match's files."""
+        """Base name of the match's files."""
         return f"{self.model:06d}" + ("-confirm" if self.confirms else "")
 
     @property

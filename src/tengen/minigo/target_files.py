@@ -102,7 +102,7 @@ class TargetRecord:
 
     @property
     def tally(self) -> Tally:
-        """The results from the model's view."""
+        """The numbers of games that the model won, drew and lost."""
         return Tally(self.wins, self.draws, self.losses)
 
 
@@ -256,7 +256,7 @@ class TargetFiles:
     def publish_games(
         self, name: str, chunk: int, games: Sequence[PlayedGame], began_at: float
     ) -> None:
-        """Publishes the games of a part.
+        """Publishes the games of part ``chunk`` of match ``name``.
 
         Args:
             name: Name of the match.

@@ -168,7 +168,7 @@ class Checkpoint:
     """
 
     def __init__(self, prefix: Path) -> None:
-        """Reads the index.
+        """Reads the index of the checkpoint.
 
         Args:
             prefix: The path without ``.index``.

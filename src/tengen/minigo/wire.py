@@ -18,7 +18,7 @@ from tengen import _core
 __all__ = ["Message", "check_crc", "read_bounded", "read_varint"]
 
 _MAX_VARINT_BYTES = 10
-# Far more than the number of nodes in a graph.
+# Maximum number of fields of a message, far more than a graph has nodes.
 _MAX_FIELDS = 1 << 17
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 # TensorFlow adds this constant to a checksum that is stored beside its data.
@@ -138,7 +138,7 @@ class Message:
 
 
 def read_bounded(path: Path, most_bytes: int) -> bytes:
-    """Returns the bytes of a file.
+    """Returns the content of a file of at most ``most_bytes`` bytes.
 
     Raises:
         OSError: The file cannot be read.

@@ -21,7 +21,7 @@ __all__ = ["EventFiles", "EventListener", "EventWriter", "read_events"]
 _CHUNK_BYTES = 1 << 16
 # Longer lines are ignored. Even a table of thousands of hosts is shorter.
 _MOST_LINE_BYTES = 16 << 20
-# A few thousand years from now. Events at later times or at NaN are rejected.
+# Maximum event time, thousands of years from now. Later times and NaN are rejected.
 _MOST_S = 1e11
 
 
@@ -29,7 +29,7 @@ class EventListener(Protocol):
     """Receives events as they are written. Its methods raise nothing."""
 
     def take(self, event: Mapping[str, Any]) -> None:
-        """Processes an event; must return soon."""
+        """Processes an event; must return quickly."""
         ...
 
     def close(self) -> None:

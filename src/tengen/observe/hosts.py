@@ -17,7 +17,7 @@ from tengen.run import RunDirectory
 __all__ = ["HOSTS", "Hosts", "HostsLog", "Place", "read_hosts"]
 
 HOSTS = "hosts"
-"""The role name of these event files."""
+"""The role name of event files about hosts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +67,7 @@ class Hosts:
 
 
 class HostsLog:
-    """Writes the file of one call. Used by one thread at a time.
+    """Writes the hosts file of one call. Used by one thread at a time.
 
     Args:
         run: The run.

@@ -29,7 +29,7 @@ class ServerProgress:
     batch_rows: float
     """Mean number of rows per batch."""
     batch_fill: float
-    """``batch_rows`` divided by the rows of all groups, in [0, 1]."""
+    """``batch_rows`` divided by the total rows of all sessions, in [0, 1]."""
     busy: float
     """Share of the time spent evaluating, in [0, 1]."""
 
@@ -85,7 +85,7 @@ class Progress:
     servers: tuple[ServerProgress, ...] = ()
     """Statistics per inference server, if inference is a role."""
     num_learners: int | None = None
-    """Number of learners that share each step; None for a single learner."""
+    """Number of learners that share each learner step; None for a single learner."""
     loss: float | None = None
     """Mean total loss of the last generation."""
     lag_steps: float | None = None

@@ -106,7 +106,7 @@ class RoleProcess:
 
     @property
     def state(self) -> str:
-        """The current activity, as text for users."""
+        """The process's current activity, as human-readable text."""
         try:
             return _state(self.last)
         except (LookupError, TypeError, ValueError):
@@ -135,7 +135,7 @@ class RoleProcesses:
         return sorted(self._found)
 
     def alive(self, role: str, names: Mapping[str, Any]) -> list[RoleProcess]:
-        """Returns the processes of a role whose names are in ``names``, newest last.
+        """Returns the role's processes that are named in ``names``, newest last.
 
         If several have the same name, as in containers, only the newest is returned.
         """
@@ -148,7 +148,7 @@ class RoleProcesses:
 
 
 def read_roles(run: RunDirectory, processes: RoleProcesses) -> list[dict[str, Any]]:
-    """Returns the standalone role processes, as JSON values.
+    """Returns a run's standalone role processes as JSON values.
 
     Keys: ``role``; ``process``, ``PID on HOST`` or None if the run needs the role and
     no process has it; ``writer``, the writer of self-play or one of several inference
@@ -206,7 +206,7 @@ def ratio(
     now_s: float,
     suppliers: Mapping[str, float | None],
 ) -> str | None:
-    """Returns the verdict in one line; None before the learner's first steps.
+    """Returns a one-line verdict on the learner's pace; None before its first steps.
 
     Args:
         learner: The learner's process.

@@ -39,7 +39,7 @@ _ADVICE = "restore it from a copy"
 
 @dataclass(frozen=True, kw_only=True)
 class TargetResult:
-    """The result of a run against its target."""
+    """The result of a run's matches against its target."""
 
     schema: int = TARGET_SCHEMA
     """Version of the file."""
@@ -63,7 +63,7 @@ class TargetResult:
     """Seconds of training until a curve through the results of all models crosses
     ``win_rate``; None if the curve does not cross it."""
     confirmation: dict[str, Any] | None = None
-    """The confirming match of the model that passed: ``num_games``, ``wins``,
+    """Result of the confirming match of the model that passed: ``num_games``, ``wins``,
     ``draws``, ``losses`` and ``win_rate``."""
     is_closed: bool
     """Whether the run followed the rules of MLPerf's closed division."""

@@ -198,7 +198,7 @@ _BUSY_WORDS = {
 def verdict(
     role: str, played: Mapping[str, Any], shares: Mapping[str, float], lighter: str = ""
 ) -> str:
-    """Returns the verdict for roles in turns, ``<stage> <share>; ...: <advice>``.
+    """Returns the verdict if roles work in turns, ``<stage> <share>; ...: <advice>``.
 
     Args:
         role: The acting role, ``selfplay`` or ``actor``.
@@ -365,7 +365,7 @@ def _limit(
     learning: float,
     others: Mapping[str, float],
 ) -> str:
-    """Returns the bottleneck of roles in turns, one of the keys of ``advice``."""
+    """Returns the bottleneck if roles work in turns, one of the keys of ``advice``."""
     if learning > _MUCH:
         return "learning"
     if sum(others.values()) > _SOME:

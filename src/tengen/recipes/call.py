@@ -83,7 +83,7 @@ class Call:
     _fits_generations: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
-        """Checks the numbers, and converts ``actors`` and ``seed`` to settings."""
+        """Checks numeric arguments; converts ``actors`` and ``seed`` to settings."""
         check(
             self.launch != "inline" or self.actors is None or self.actors == 1,
             "actors",

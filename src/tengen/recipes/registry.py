@@ -265,7 +265,7 @@ def _check_known(task: str) -> None:
     if games.is_program(task) or envs.is_known(task):
         envs.env_spec(task)
         return
-    # This imports the package of every suite, so it is done only for an error message.
+    # List environments only for an error message, because this imports every suite.
     environments = envs.names()
     lister = "tengen recipes lists what can be trained"
     # Only Gymnasium's names have no slash, so if all have one, Gymnasium is missing.

@@ -135,7 +135,7 @@ def resolved(fresh: RunConfig, settings: Sequence[str]) -> RunConfig:
 
 
 def identity(config: RunConfig) -> dict[str, str]:
-    """Returns the fields that are set with arguments and never change in a run."""
+    """Returns the config fields that arguments set and that never change in a run."""
     return {"task": config.task, "agent": config.agent.kind, "recipe": config.recipe}
 
 

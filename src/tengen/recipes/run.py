@@ -102,7 +102,7 @@ def train_task(
         devices: ``cpu`` or GPUs such as ``cuda:0,cuda:1``. Self-play uses all of them,
             and the learner then uses the first. By default the run's devices, or a GPU
             if there is one.
-        settings: Changes of the config, as ``a.b=v``.
+        settings: Changes to the config, as ``a.b=v``.
 
     Returns:
         ``out``, ``reason`` (why the call ended), ``exit_code`` (1 if the budget ended
@@ -140,7 +140,7 @@ def train_task(
             if run.is_new:
                 config = call.new_config(num_threads)
             else:
-                # The role export may be writing its measurements to run.json now.
+                # Wait for the lock: the role export may be writing to run.json.
                 changing.enter_context(run.lock(RUN_LOCK, wait=True))
                 config = call.changed_config(run)
             config = call.checked(config, run)
@@ -212,7 +212,7 @@ def _train(
             reason = stop.reason or "budget"
     except TengenError as error:
         if stop.is_urgent:
-            raise KeyboardInterrupt from error  # from a killed role
+            raise KeyboardInterrupt from error  # the error is from a killed role
         raise
     finally:
         events.close()

@@ -22,7 +22,7 @@ __all__ = ["Chart", "Curves", "chart_svg", "curves", "shown_number"]
 
 _MOST_ROWS = 12
 _Axes: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
-# The x columns, of which the first column with values is used, and the y columns.
+# The x columns in order of preference, and the y columns.
 _OF_ENVIRONMENTS: _Axes = (
     ("frames", "agent_steps"),
     ("return_mean", "length_mean", "loss"),

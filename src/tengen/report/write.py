@@ -67,7 +67,7 @@ _DAMAGED = (
 
 @dataclass(frozen=True)
 class WrittenReport:
-    """A report that has been written."""
+    """The path, size and missing parts of a written report."""
 
     path: Path
     """Path of the HTML file."""

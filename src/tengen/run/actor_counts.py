@@ -136,7 +136,7 @@ def _read(path: Path) -> tuple[int, int]:
         if checksum == _CHECKSUM.pack(zlib.crc32(counts)):
             num_rows, num_episodes = _COUNTS.unpack(counts)
             return num_rows, num_episodes
-        time.sleep(_RETRY_S)  # the actor was writing
+        time.sleep(_RETRY_S)  # the actor was writing the file
     raise RunError(
         f"counts of an actor ({path}) are damaged; remove the file, whose frames are "
         f"then no longer counted"

@@ -160,7 +160,7 @@ def read_endpoint(run: RunDirectory, name: str) -> Endpoint:
 
 
 def memory_root() -> Path:
-    """Returns the shared-memory directory in which services have their folders."""
+    """Returns the directory for service folders, in shared memory if possible."""
     return _MEMORY if os.access(_MEMORY, os.W_OK) else Path(tempfile.gettempdir())
 
 

@@ -59,7 +59,7 @@ class NumberedFolder:
         self.path = path
 
     def numbers(self) -> list[int]:
-        """Returns the published numbers in increasing order."""
+        """Returns the numbers of the published folders in increasing order."""
         try:
             names = os.listdir(self.path)
         except FileNotFoundError:
@@ -87,7 +87,7 @@ class NumberedFolder:
         return self.entry(number)
 
     def remove(self, number: int) -> None:
-        """Removes an entry. Only the writer of the entries may call this."""
+        """Removes entry ``number``. Only the writer of the entries may call this."""
         remove_directory(self.entry(number))
 
     def retire(self, num_kept: int) -> None:
@@ -170,7 +170,7 @@ class RunDirectory:
 
     @classmethod
     def open(cls, path: Path | str) -> RunDirectory:
-        """Returns the run at ``path``.
+        """Returns the existing run at ``path``.
 
         Raises:
             UsageError: There is no run at ``path``, or the run has a newer schema.

@@ -85,7 +85,7 @@ class WriterLock:
             raise storage_error(path, error) from error
 
     def check_held(self) -> None:
-        """Checks that no other process has taken the lock too.
+        """Checks that this process is the only holder of the lock.
 
         Raises:
             RunError: Another process has taken the lock, because the filesystem's locks

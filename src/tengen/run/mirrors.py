@@ -64,7 +64,7 @@ class MirrorRecord:
     index: int
     """The index of the self-play writer or actor."""
     process: str
-    """The mirror's process, ``PID on HOST``."""
+    """The process that works in the mirror, ``PID on HOST``."""
     incarnation: int
     """The process's incarnation of its role; for self-play the lowest that it uses."""
     events: int

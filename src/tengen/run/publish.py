@@ -198,7 +198,7 @@ def make_directory(path: Path) -> None:
 
 
 def check_new_file(name: str, path: Path) -> None:
-    """Checks that a path from the user can be a file in an existing folder.
+    """Checks that a user's path can name a file in an existing folder.
 
     Args:
         name: The argument's name, for the message.

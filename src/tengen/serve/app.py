@@ -129,7 +129,7 @@ class Guard:
         return None
 
     def _unknown(self, scope: Scope, headers: Headers) -> Response | None:
-        """Returns a redirect without the token, an error without access, or None."""
+        """Checks the token; returns a redirect, an error, or None to proceed."""
         if not self._token:
             return None
         request = Request(scope)

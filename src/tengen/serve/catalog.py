@@ -55,7 +55,7 @@ class Catalog:
         return text.removeprefix(root)
 
     def find(self, run_id: str) -> RunDirectory:
-        """Returns the run with an ID.
+        """Returns the run with the ID ``run_id``.
 
         Raises:
             UsageError: No run has the ID.

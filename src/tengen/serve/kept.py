@@ -177,7 +177,7 @@ def replayed(game: Game, kept: KeptGame) -> list[dict[str, Any]]:
 
 
 def source_row(source: Source) -> dict[str, str]:
-    """Returns one entry of the list of sources, as JSON values."""
+    """Returns a source's entry in the list of sources, as JSON values."""
     return {"id": source.id, "kind": source.kind, "title": source.title}
 
 

@@ -194,7 +194,7 @@ class PlayApi:
     def _player(
         self, request: Request, asked: dict[str, Any]
     ) -> tuple[int | None, Player]:
-        """Returns the model's number (None if bundled) and its player."""
+        """Returns the requested model's number (None if bundled) and its player."""
         if (name := _bundled_of(request)) is not None:
             level = asked.get("level")
             if level is not None and (type(level) is not int or level < 1):

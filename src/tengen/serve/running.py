@@ -139,7 +139,7 @@ def is_loopback(host: str) -> bool:
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Returns a listening socket.
+    """Returns a socket that listens on ``host`` and ``port``.
 
     Args:
         host: An address of this machine, or its host name.
@@ -164,7 +164,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 class Server(uvicorn.Server):
-    """A server for one application.
+    """An HTTP server for one application.
 
     Args:
         application: The application that handles the requests.
@@ -204,7 +204,7 @@ class Server(uvicorn.Server):
             self._loop.call_soon_threadsafe(self._end)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Starts to handle requests, then calls ``on_start``."""
+        """Starts handling requests, then calls ``on_start``."""
         self._loop = asyncio.get_running_loop()
         await super().startup(sockets)
         self._on_start()

@@ -107,7 +107,7 @@ class Watch:
         except TengenError as error:
             self._error = error
         except OSError as error:
-            # The disk has gone away, or the folder has just been removed.
+            # The disk is no longer available, or the folder has just been removed.
             self._error = RunError(f"run ({self.run.path}) cannot be read: {error}")
 
 

@@ -22,7 +22,7 @@ __all__ = [
     "summary",
 ]
 
-# Keys of a status that the page's table of the status omits.
+# Status keys that the status table of a run's page omits.
 _APART = ("run", "memory")
 _HEADLINES = ("charts/rating", "charts/episodic_return", "losses/loss")
 _SMALL_POINTS = 48

@@ -19,7 +19,7 @@ _TRIAL_S = 0.5
 
 
 class Rates(NamedTuple):
-    """Evaluations per second and per CPU-second."""
+    """A backend's evaluation rates, per second and per CPU-second."""
 
     per_s: float
     per_cpu_s: float

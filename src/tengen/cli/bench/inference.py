@@ -47,7 +47,7 @@ _NUM_CALIBRATION = 24
 
 @dataclass(frozen=True)
 class _Case:
-    """The settings of one row of the table."""
+    """The settings of one row of the benchmark's table."""
 
     net: str
     backend: BackendName

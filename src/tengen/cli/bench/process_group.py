@@ -40,8 +40,8 @@ while True:
     actions = actions[16:] + actions[:16]
     print(steps, flush=True)
 """
-"""A Python program with the arguments TASK NUM_ENVS SEED, which steps copies of the
-environment with random actions and prints the total number of steps."""
+"""A Python program with the arguments TASK NUM_ENVS SEED, which steps vectorized
+copies of the environment with random actions and prints the total number of steps."""
 
 
 class ProcessGroup:

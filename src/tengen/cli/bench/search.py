@@ -132,12 +132,12 @@ _NUM_TURNS = 7
 _NUM_OPENINGS = 20
 
 Search = Callable[[int], int]
-"""A function that runs a number of searches and returns the number of simulations."""
+"""A function that runs N searches and returns their total number of simulations."""
 
 
 @dataclass(frozen=True)
 class _Case:
-    """The settings of one row of the table."""
+    """The settings of one row of the benchmark's table."""
 
     evaluator: str
     threads: int

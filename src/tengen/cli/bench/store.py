@@ -166,7 +166,7 @@ def together(clients: Sequence[tuple[Role, object]]) -> list[dict[str, Any]]:
 
 
 def _run_role(role: Callable[..., None], pipe: Connection, *args: Any) -> None:
-    """Runs a role; sends a TengenError to the benchmark instead of raising it."""
+    """Runs ``role``; sends a TengenError through ``pipe`` instead of raising it."""
     try:
         role(pipe, *args)
     except TengenError as error:

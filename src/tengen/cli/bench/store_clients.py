@@ -151,7 +151,7 @@ class _Reading:
     def __init__(self) -> None:
         self.num_bytes = 0
         self.seconds = 0.0
-        # Count this thread only, because other threads may gather the next batch.
+        # Only this thread's time, because other threads may gather the next batch.
         self.cpu_seconds = 0.0
         self.checksum = 0
 
