@@ -62,7 +62,7 @@ _KERNEL_FEATURES = {
 }
 _MIN_MEMORY_GIB = 2.0
 _MIN_DISK_GIB = 1.0
-# Containers have 64 MB of shared memory by default, too little to replay screens.
+# Containers have 64 MB of shared memory by default, too little for image replay.
 _MIN_SHARED_MIB = 256
 _SHARED = Path("/dev/shm")
 

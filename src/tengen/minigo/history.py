@@ -36,7 +36,7 @@ _ADVICE = "restore it from a copy; without it the run has no result"
 
 
 def has_calls(run: RunDirectory) -> bool:
-    """Returns whether a run with a target has recorded a ``tengen train`` call."""
+    """Returns whether the run has recorded calls, even if it no longer has a target."""
     return (run.eval / _CALLS).exists()
 
 

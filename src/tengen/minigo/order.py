@@ -129,7 +129,7 @@ def target_result(
     clock_at: float | None,
     open_because: Sequence[str],
 ) -> TargetResult:
-    """Returns the result of the run.
+    """Returns the run's result, computed from the records of its matches.
 
     Args:
         models: The run's model numbers, in increasing order.

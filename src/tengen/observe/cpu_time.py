@@ -18,7 +18,7 @@ __all__ = [
 
 _PROC = Path("/proc")
 
-# Reading the process table takes milliseconds, perhaps as long as a turn of a role.
+# Seconds between searches: reading the process table may take as long as a turn.
 _LOOK_S = 5.0
 # Python's shared-memory cleanup process, which exits after the process that uses it.
 _TRACKER = b"multiprocessing.resource_tracker"

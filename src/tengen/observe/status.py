@@ -82,7 +82,7 @@ def read_status(run: RunDirectory, view: RunView | None = None) -> dict[str, Any
     Keys: ``run``, ``task``, ``running`` (``PID on HOST`` or None), ``stop_requested``,
     ``num_models``, ``latest_model``, ``origin`` (the latest model's training data, from
     its ``meta.json``, or None), ``latest_checkpoint``, ``num_candidates`` (candidates
-    that wait for the gate), ``gate_too_slow`` (whether a running gate with matches lags
+    that await the gate), ``gate_too_slow`` (whether a running gate with matches lags
     behind the candidates), ``num_rejected``, ``learn_from`` (the run whose games this
     run learns from; None for its own games), ``experience_bytes`` (size of the games
     that the run learns from), ``unfinished`` (writers whose generation is neither

@@ -23,7 +23,7 @@ _OF_MPIRUN = "OMPI_COMM_WORLD_RANK"
 class View(Closable):
     """Shows the runner's reports as plain lines. Not thread-safe.
 
-    Prints a line for each step of the start and each generation. Calls return quickly.
+    Prints a line for each start-up step and each generation. Calls return quickly.
     ``with make_view(...) as view:`` opens and closes the view.
     """
 

@@ -165,7 +165,7 @@ def code_text() -> str:
 def source_sha256(package: Path = _PACKAGE) -> str:
     """Returns a hash of the names and contents of the package's Python files.
 
-    The hash identifies code without a commit: an installed copy, or uncommitted edits.
+    The hash identifies code without a commit, such as an installation or local edits.
     """
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):

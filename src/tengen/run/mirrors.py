@@ -74,7 +74,7 @@ class MirrorRecord:
 
 
 def check_no_mirror(run: RunDirectory) -> None:
-    """Checks that ``run`` is a run itself, and not a mirror of a run.
+    """Checks that ``run`` is a run directory, and not a mirror of one.
 
     Otherwise files that a role writes in a mirror would be mistaken for the run's own.
 

@@ -58,7 +58,7 @@ class Guard:
 
     The guard rejects unknown names in ``Host``, so that another site's page cannot
     reach the server through its own name that resolves to this host (DNS rebinding). It
-    rejects other sites' pages by the headers ``Origin`` and ``Sec-Fetch-Site``.
+    rejects other sites' pages based on the headers ``Origin`` and ``Sec-Fetch-Site``.
 
     Args:
         app: The application behind the guard.

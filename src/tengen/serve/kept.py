@@ -161,7 +161,7 @@ def read_source(source: Source) -> tuple[KeptGame, ...]:
 def replayed(game: Game, kept: KeptGame) -> list[dict[str, Any]]:
     """Returns the positions before the first and after each move, as JSON values.
 
-    They have the keys of ``position``, except ``legal``.
+    The values have the keys of ``position``, except ``legal``.
 
     Raises:
         UsageError: A move is illegal.

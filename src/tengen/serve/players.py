@@ -27,7 +27,7 @@ Load = Callable[..., Player | AgentPlayer]
 class Players:
     """A cache of players: models of runs, and bundled players by level.
 
-    Thread-safe. While a model is loaded, other requests wait.
+    Thread-safe. While a model is loaded, requests for other players wait.
 
     Args:
         max_players: Maximum number of cached players.

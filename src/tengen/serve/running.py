@@ -38,7 +38,7 @@ class Connection(H11Protocol):
     """
 
     max_connections = 256
-    request_s = 20.0  # time for a complete request, from the connection or first byte
+    request_s = 20.0  # time limit for a request, from the connection or first byte
     unread_s = 20.0  # time within which a client must read some pending data
 
     _late: asyncio.TimerHandle | None = None
