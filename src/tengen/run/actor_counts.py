@@ -1,6 +1,6 @@
 """Counts of the frames and episodes of actors in other processes, stored in files.
 
-Each actor adds to its own file, ``RUN/actors/INDEX``, when a block is in the table.
+Each actor adds to its own file, ``RUN/actors/INDEX``, after steps are in the table.
 The next process with the same index, which holds the index's lock, continues the file.
 The learner reads the sums. Counts are stored in files and not sent in messages, so that
 a killed process loses none, and a repeated turn counts none twice.
