@@ -31,7 +31,7 @@ _BOUNDS = "bounds"
 
 @dataclasses.dataclass(frozen=True)
 class Bounds:
-    """The declared range of a field."""
+    """The declared range of a config field."""
 
     low: float | None
     """The minimum; None for no bound."""
@@ -45,7 +45,7 @@ class Bounds:
     """The rule and the advice, for error messages."""
 
     def hold(self, value: float) -> bool:
-        """Returns whether ``value`` is in the range. NaN never is."""
+        """Returns whether ``value`` is in the range; false for NaN."""
         over = self.low is None or (
             value > self.low if self.above else value >= self.low
         )
@@ -129,7 +129,7 @@ def check_fields(cfg: Any) -> None:
         for entry in value if isinstance(value, tuple) else (value,):
             if entry is None:
                 continue
-            # Accepts only int, because numpy integers cannot be saved as JSON.
+            # In int fields accept only int: numpy integers cannot be saved as JSON.
             is_right = not is_whole or isinstance(entry, int)
             check(is_right, name, entry, "must be a whole number; write it as an int")
             check(told.hold(entry), name, entry, told.rule)

@@ -20,15 +20,15 @@ _NO_LIMIT_BYTES = 1 << 60
 
 @dataclass(frozen=True)
 class Cgroups:
-    """The limits that the cgroups of a process set."""
+    """The CPU and memory limits that the cgroups of a process set."""
 
     membership: Path = Path("/proc/self/cgroup")
-    """The file that names the process's cgroups."""
+    """The file that lists the process's cgroups."""
     root: Path = Path("/sys/fs/cgroup")
-    """Where cgroups are mounted."""
+    """The folder in which the cgroup filesystems are mounted."""
 
     def quota_cores(self) -> float | None:
-        """Returns the CPU quota in cores, or None where there is none."""
+        """Returns the CPU quota in cores, or None if there is no quota."""
         quotas = []
         for folder in self._folders("cpu"):
             maximum = _words(folder / "cpu.max")
@@ -41,7 +41,7 @@ class Cgroups:
         return min(quotas, default=None)
 
     def memory_limit_bytes(self) -> int:
-        """Returns the memory that may be used: the machine's, or less by cgroup."""
+        """Returns the machine's memory in bytes, or a cgroup limit if that is lower."""
         limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
         for folder in self._folders("memory"):
             for name in ("memory.max", "memory.limit_in_bytes"):
@@ -51,9 +51,9 @@ class Cgroups:
         return min(limits)
 
     def available_memory_bytes(self) -> int:
-        """Returns the memory that may still be taken, counting caches as free.
+        """Returns the memory in bytes that is still available; caches count as free.
 
-        If the system does not say, all the memory that may be used.
+        If the system does not report it, returns ``memory_limit_bytes``.
         """
         found = [self.memory_limit_bytes()]
         for line in _lines(_MEMINFO):
@@ -70,10 +70,10 @@ class Cgroups:
         return max(0, min(found))
 
     def _folders(self, controller: str) -> list[Path]:
-        """Returns the cgroup folders, own one first, that may limit ``controller``.
+        """Returns the existing cgroup folders that may limit ``controller``.
 
-        A container may see its own cgroup as the root, whatever membership says, so
-        every ancestor is looked at and an absent one is passed over.
+        A container may see its own cgroup as the root, regardless of ``membership``, so
+        the result includes the root and all ancestors.
         """
         folders = [self.root, self.root / controller]
         for line in _lines(self.membership):
@@ -103,8 +103,8 @@ def _words(path: Path) -> list[str]:
 
 _OWN = Cgroups()
 quota_cores = _OWN.quota_cores
-"""``Cgroups.quota_cores`` of this process."""
+"""``Cgroups.quota_cores`` for the cgroups of this process."""
 memory_limit_bytes = _OWN.memory_limit_bytes
-"""``Cgroups.memory_limit_bytes`` of this process."""
+"""``Cgroups.memory_limit_bytes`` for the cgroups of this process."""
 available_memory_bytes = _OWN.available_memory_bytes
-"""``Cgroups.available_memory_bytes`` of this process."""
+"""``Cgroups.available_memory_bytes`` for the cgroups of this process."""

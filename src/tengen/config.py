@@ -104,7 +104,7 @@ def to_dict(cfg: Any) -> dict[str, Any]:
 
 
 def fill_native(cfg: Any, native: T, **derived: Any) -> T:
-    """Sets every field of a settings object of the core, and returns it.
+    """Sets every field of ``native``, a settings object of the core, and returns it.
 
     Args:
         cfg: The config with the same settings.
@@ -222,7 +222,7 @@ def shown(value: object) -> str:
 
 
 def _located(error: UsageError, where: str) -> UsageError:
-    """Returns an error of ``__post_init__`` with the dotted path before its field."""
+    """Returns an error of ``__post_init__`` with ``where`` before the field's name."""
     return UsageError(f"{where}.{error}" if where else str(error))
 
 
@@ -231,7 +231,7 @@ def _refuse(path: str, value: object, expected: str) -> typing.NoReturn:
 
 
 def _convert(kind: Any, value: Any, path: str) -> Any:
-    """Returns ``value`` as ``kind``, or raises UsageError with ``path``."""
+    """Returns ``value`` converted to ``kind``; raises UsageError if that fails."""
     origin, args = get_origin(kind), get_args(kind)
     if kind is Any:
         return value
@@ -271,7 +271,7 @@ def family_of(kind: Any) -> type[OpenConfig] | None:
 
 
 def _check_literal(args: Sequence[Any], value: Any, path: str) -> None:
-    # Compares types too, because True == 1 in Python.
+    # Compare types too, because True == 1 in Python.
     if any(value == arg and type(value) is type(arg) for arg in args):
         return
     if isinstance(value, str) and all(isinstance(arg, str) for arg in args):
@@ -350,7 +350,7 @@ def _convert_union(args: tuple[Any, ...], value: Any, path: str) -> Any:
 def config_of_kind(
     configs: Sequence[Any], value: Mapping[str, Any], path: str
 ) -> type[Any]:
-    """Returns the config with the ``kind`` in ``value``, by default the first."""
+    """Returns the config class for the ``kind`` in ``value``; without it, the first."""
     if len(configs) == 1:
         return typing.cast("type[Any]", configs[0])
     known: dict[str, type[Any]] = {

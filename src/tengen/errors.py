@@ -94,7 +94,7 @@ def refusal(error: BaseException) -> TengenError | None:
         return (DiskFullError if is_full else RunError)(_os_message(error))
     if isinstance(error, MemoryError):
         return RunError("memory (all of it) is used up; ask for less, or free some")
-    torch = sys.modules.get("torch")  # not loaded: not its error
+    torch = sys.modules.get("torch")  # None if torch is not loaded
     if torch is not None and isinstance(error, torch.OutOfMemoryError):
         return RunError(
             "device memory (all of it) is used up; free some, or ask for less"
@@ -110,7 +110,7 @@ def refusal(error: BaseException) -> TengenError | None:
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
-    """Returns the advice for an unknown name.
+    """Returns the advice for an error message about an unknown name.
 
     Args:
         name: The unknown name.
@@ -122,7 +122,7 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
         ``known: a, b, c`` or, for over twenty names, ``the nearest of 42: a, b, c``.
     """
     names = sorted(known)
-    name = name[:_MOST_CHARACTERS]  # no known name is longer, and comparing is slow
+    name = name[:_MOST_CHARACTERS]  # longer names would only slow the search
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if near:
         return f'did you mean "{near[0]}"?'

@@ -52,12 +52,12 @@ def _parse(text: str) -> Any:
         try:
             return read(text)
         except (ValueError, SyntaxError, RecursionError, MemoryError):
-            continue  # MemoryError and RecursionError: brackets nested thousands deep
+            continue  # too many nested brackets raise MemoryError or RecursionError
     return text
 
 
 def _assign(cls: type, data: dict[str, Any], path: str, value: Any) -> None:
-    """Sets ``path`` to ``value`` in ``data``, the plain form of a ``cls``."""
+    """Sets the field ``path`` to ``value`` in ``data``, a ``cls`` as JSON values."""
     names = path.split(".")
     config: Any = cls
     for depth, name in enumerate(names):

@@ -22,5 +22,5 @@ def mark_own_process() -> None:
 
 
 def is_own_process() -> bool:
-    """Returns whether tengen owns the process and is not a library of a program."""
+    """Returns whether this process runs only tengen, and not a user's own program."""
     return _is_own

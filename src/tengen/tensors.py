@@ -119,7 +119,7 @@ class BoardSpec:
     ownership."""
 
     def __post_init__(self) -> None:
-        """Checks the fields against each other.
+        """Checks that the fields are valid and consistent.
 
         Raises:
             UsageError: A count is not positive, or the layout implies another A.
@@ -177,7 +177,7 @@ class Signature:
     """The board game of the network; None for environments."""
 
     def __post_init__(self) -> None:
-        """Checks the names.
+        """Checks the tensor names.
 
         Raises:
             UsageError: Inputs or outputs are missing, or a name is used twice.

@@ -1,6 +1,6 @@
 """The command line: a table of commands whose modules are imported on demand.
 
-A command is a function ``(args) -> report``. It prints text for people, unless
+A command is a function ``(args) -> report``. It prints human-readable text, unless
 ``args.json`` is set; then the last line of stdout is the report as one JSON object.
 With ``--quiet``, stdout contains only this object; errors and warnings still go to
 stderr. The process exits with the report's ``exit_code``, or with 0 if there is none.
@@ -48,13 +48,13 @@ _PYTHON_SHOWS = warnings.showwarning
 
 @dataclass(frozen=True)
 class Command:
-    """One entry of the table of commands."""
+    """An entry of the command table: a command's name, function and help text."""
 
     name: str
     """The command's name on the command line, one or two words."""
     target: str
-    """``module:function``. The module declares the command's arguments in
-    ``function_arguments(parser)``, or those of all commands in ``add_arguments``."""
+    """``module:function``. The module's ``function_arguments(parser)`` declares the
+    command's arguments, or its ``add_arguments(parser)`` those of all its commands."""
     help: str
     """A short description for the list of commands."""
     talks: bool = False
@@ -208,7 +208,7 @@ class CommandParser(argparse.ArgumentParser):
         )
 
     def options(self) -> list[str]:
-        """Returns all long options, such as ``--json``."""
+        """Returns the parser's long options, such as ``--json``."""
         strings = (text for action in self._actions for text in action.option_strings)
         return [text for text in strings if text.startswith("--")]
 
@@ -232,8 +232,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _fail("interrupted", 130)
     except BrokenPipeError:
-        # The reader closed the pipe. Without this, Python would report a second error
-        # when it flushes stdout at exit.
+        # The reader of stdout closed the pipe. Without this redirection, Python would
+        # report a second error when it flushes stdout at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return TengenError.exit_code
     except Exception as error:
@@ -277,7 +277,7 @@ def command_parser(command: Command) -> CommandParser:
 
 
 def _prepare_streams() -> None:
-    """Replaces closed standard streams with /dev/null; escapes undecodable bytes."""
+    """Opens /dev/null for closed standard streams; others escape invalid characters."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         stream = getattr(sys, name)
         if stream is None:
@@ -306,7 +306,7 @@ def _run(argv: list[str]) -> int:
 
 @contextlib.contextmanager
 def _quietly(command: Command) -> Iterator[None]:
-    """Silences the progress line, and stdout unless the command ``talks``."""
+    """Silences the progress line, and also stdout unless ``command.talks``."""
     from tengen.observe.progress_line import silenced
 
     with silenced(), open(os.devnull, "w") as nowhere:
@@ -352,7 +352,7 @@ def _parse(parser: CommandParser, argv: list[str]) -> argparse.Namespace:
     args, unknown = parser.parse_known_args(argv)
     if not unknown:
         return args
-    # A command with subcommands stores the chosen subcommand's parser in ``args``.
+    # If the command has subcommands, ``args.parser`` is the chosen one's parser.
     parser = getattr(args, "parser", parser)
     name = unknown[0].partition("=")[0]
     if name.startswith("-"):
@@ -386,8 +386,8 @@ def _fail(message: str, code: int) -> int:
 def _say(message: str) -> None:
     # Always print a single line, because scripts read stderr.
     text = f"tengen: {' '.join(message.split())}"
-    # Do not import the progress line, because the import is slow, and a command that
-    # has not imported it shows no progress.
+    # Importing the progress line is slow, and a command that has not imported it shows
+    # no progress, so do not import it here.
     lines = sys.modules.get("tengen.observe.progress_line")
     with contextlib.nullcontext() if lines is None else lines.wiped():
         print(text, file=sys.stderr)

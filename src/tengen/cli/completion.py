@@ -26,11 +26,11 @@ _SHELLS = ("bash", "zsh", "fish")
 _MARK = "    @TABLE@\n"
 
 FILE, FOLDER, RUN, VALUE = "<file>", "<folder>", "<run>", "<value>"
-"""Placeholders in the table for paths, and for arbitrary values."""
+"""Completion placeholders for paths and for arbitrary values."""
 MODEL, TASK = "<model>", "<task>"
-"""Placeholders for models (bundled players or folders), and for tasks."""
+"""Completion placeholders for models (bundled players or folders) and for tasks."""
 
-# Placeholders by an argument's metavar or destination, in lower case.
+# Maps an argument's metavar or destination, in lower case, to its placeholder.
 _KINDS = {
     "a": MODEL,
     "b": MODEL,
@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def completion(args: argparse.Namespace) -> dict[str, Any]:
-    """Prints the script, unless ``--json`` is given; returns it in the report.
+    """Prints the completion script, unless ``--json`` is given, and returns it.
 
     Returns:
         ``shell`` and ``script``.
@@ -71,7 +71,7 @@ def completion(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _line(shell: str, key: str, words: list[str]) -> str:
-    """Returns one line of a shell's table."""
+    """Returns one line of the completion table in the syntax of ``shell``."""
     said = " ".join(map(_quoted, words))
     if shell == "fish":
         return f"    case {_quoted(key)}\n        printf '%s\\n' {said}\n"
@@ -79,12 +79,12 @@ def _line(shell: str, key: str, words: list[str]) -> str:
 
 
 def _quoted(word: str) -> str:
-    """Returns a word in single quotes; drops quotes in it, which no name contains."""
+    """Returns ``word`` in single quotes, without the quotes that it contains."""
     return "'" + word.replace("'", "") + "'"
 
 
 def completions() -> dict[str, list[str]]:
-    """Returns the table: the possible next words by the words typed so far.
+    """Returns the completion table, which maps the words typed so far to next words.
 
     The keys are ``""`` for the commands, ``game +`` for the second word of a command,
     ``train`` for a command's options, ``train --launch`` for an option's values,
@@ -111,7 +111,7 @@ def completions() -> dict[str, list[str]]:
 def _of_parser(
     name: str, parser: argparse.ArgumentParser
 ) -> Iterator[tuple[str, list[str]]]:
-    """Yields the table rows of a command and its subcommands."""
+    """Yields the rows of the completion table for a command and its subcommands."""
     options: list[str] = []
     place = 0
     for action in parser._actions:
@@ -153,7 +153,7 @@ def _words(action: argparse.Action) -> list[str]:
 
 
 def _levels() -> list[str]:
-    """Returns the names of the levels of all bundled players, weakest first."""
+    """Returns the names of the levels of all bundled players, weakest level first."""
     found: dict[str, float] = {}
     for name in bundled_names():
         for level in read_manifest(name).levels:

@@ -47,13 +47,13 @@ class Finding:
     text: str
     """Description of the result and its consequence for tengen."""
     state: State = "ok"
-    """``absent`` if an optional part is missing; ``bad`` if training would fail."""
+    """``absent``: an optional part is missing; ``bad``: training would fail."""
     fix: str = ""
     """The command or action that fixes the problem; empty if there is none."""
 
 
 _COMPILERS = ("c++", "g++", "clang++")
-# CPU features that speed up networks, the most useful first.
+# CPU features that speed up networks, in decreasing order of benefit.
 _FEATURES = ("amx_bf16", "avx512_bf16", "avx512f", "avx2", "sse4_2", "asimd")
 # CPU features that the kernels of core/simd/dispatch.cc require, fastest kernels first.
 _KERNEL_FEATURES = {
@@ -62,13 +62,13 @@ _KERNEL_FEATURES = {
 }
 _MIN_MEMORY_GIB = 2.0
 _MIN_DISK_GIB = 1.0
-# Containers have 64 MB by default, too little for a replay table of screens.
+# Containers have 64 MB of shared memory by default, too little for image replay.
 _MIN_SHARED_MIB = 256
 _SHARED = Path("/dev/shm")
 
 
 def check_machine() -> dict[str, Finding]:
-    """Returns the machine checks by name."""
+    """Checks the machine, and returns the findings by name of the check."""
     return {
         "python": _python(),
         "core": core(),
@@ -101,7 +101,7 @@ def core() -> Finding:
 
 
 def kernels() -> Finding:
-    """Returns the vector kernels that the core uses, and why no faster kernels."""
+    """Reports the SIMD kernels that the core uses, and why it uses no faster ones."""
     try:
         chosen = importlib.import_module("tengen._core").kernel_name()
     except ImportError:
@@ -119,7 +119,7 @@ def kernels() -> Finding:
 
 
 def cores() -> Finding:
-    """Returns the default number of threads, and how it is derived."""
+    """Reports the default number of threads, and how it is derived."""
     quota = quota_cores()
     limit = "no quota" if quota is None else f"a quota of {quota:g}"
     usable = available_cores()
@@ -129,7 +129,7 @@ def cores() -> Finding:
 
 
 def memory() -> Finding:
-    """Returns the memory limit of this process, from the machine and the cgroup."""
+    """Reports the memory limit of this process, from the machine and the cgroup."""
     gib = memory_limit_bytes() / 2**30
     text = f"{gib:.1f} GiB (at least {_MIN_MEMORY_GIB:g})"
     if gib >= _MIN_MEMORY_GIB:
@@ -138,7 +138,7 @@ def memory() -> Finding:
 
 
 def disk() -> Finding:
-    """Returns the free disk space for ``runs/``, the default folder of runs."""
+    """Reports the free disk space for ``runs/``, the default folder of runs."""
     runs = Path("runs")
     folder = runs if runs.is_dir() else Path.cwd()
     gib = shutil.disk_usage(folder).free / 2**30
@@ -202,12 +202,12 @@ EXTRAS = {
 
 
 def check_required() -> dict[str, Finding]:
-    """Returns the checks of the packages that training needs. Imports the packages."""
+    """Imports the packages that training requires, and returns findings by name."""
     return {name: package(name) for name in _REQUIRED}
 
 
 def package(name: str) -> Finding:
-    """Checks whether a package can be imported; returns its version if so."""
+    """Checks whether the package ``name`` can be imported, and reports its version."""
     fix = pip_install(name)
     try:
         importlib.import_module(name)
@@ -225,7 +225,7 @@ def package(name: str) -> Finding:
 
 
 def check_extras() -> dict[str, Finding]:
-    """Returns the checks of all extras, from package metadata. Imports nothing."""
+    """Checks the metadata of all extras without imports; returns findings by name."""
     try:
         requirements = metadata.requires(DISTRIBUTION) or []
     except metadata.PackageNotFoundError:
@@ -266,13 +266,13 @@ def _extra(name: str, what_for: str, requirements: list[str]) -> Finding:
 
 
 def check_choices() -> dict[str, Finding]:
-    """Returns the default device, inference backend and learning backend.
+    """Reports the default device, inference backend and learning backend.
 
     Imports torch and the core.
     """
     try:
         importlib.import_module("torch")
-    except Exception:  # The check of torch reports the reason.
+    except Exception:  # The finding for torch gives the reason.
         unknown = Finding("unknown without torch", "bad", "see torch")
         return {"device": unknown, "inference": unknown, "learning": unknown}
     from tengen.inference.config import default_devices
@@ -387,7 +387,7 @@ def doctor(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def examine() -> dict[str, Finding]:
-    """Returns all checks by name, in the order in which they are printed."""
+    """Runs all checks, and returns the findings by name, in the order of printing."""
     found = {**check_machine(), **check_required()}
     if found["core"].state == "ok":
         found.update(check_choices())

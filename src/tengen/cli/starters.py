@@ -29,16 +29,16 @@ _MODULE, _CLASS = "starter_module", "StarterClass"
 
 @dataclass(frozen=True)
 class _Starter:
-    """Two starter files, and the commands to run next."""
+    """The templates of a module and its test, and the commands to run next."""
 
     kind: str
-    """The kind of starter as in the command, ``game`` or ``env``."""
+    """The first word of the command, ``game`` or ``env``."""
     source: str
     """Template file of the module."""
     test: str
     """Template file of the module's test."""
     after: tuple[str, ...]
-    """The commands to run next, with placeholders for the task and its run."""
+    """Commands suggested to the user, with placeholders for the task and the run."""
 
 
 _GAME = _Starter(
@@ -64,7 +64,7 @@ _ENVIRONMENT = _Starter(
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the arguments of both commands."""
+    """Declares the arguments of ``tengen game new`` and ``tengen env new``."""
     parser.add_argument(
         "name",
         metavar="NAME",
@@ -92,7 +92,7 @@ def game_new(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def env_new(args: argparse.Namespace) -> dict[str, Any]:
-    """Writes a small working environment and its test; returns as ``game_new``.
+    """Writes a small working environment and its test; see ``game_new`` for the report.
 
     Raises:
         UsageError: The name is not valid for a new module, or a file exists.
@@ -116,7 +116,7 @@ def _write(starter: _Starter, args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _write_files(starter: _Starter, name: str, folder: Path) -> tuple[Path, Path, str]:
-    """Writes both files, or neither. Blocks.
+    """Writes the module and its test, or neither file. Blocks.
 
     Args:
         starter: The template files.
@@ -177,10 +177,10 @@ def _class_name(starter: _Starter, name: str) -> str:
 
 
 def _check_free(*names: str) -> None:
-    """Checks that no importable module has one of the names.
+    """Checks that no importable module has one of ``names``.
 
     Raises:
-        UsageError: A module has one of the names.
+        UsageError: An importable module has one of ``names``.
     """
     for name in names:
         is_known = name in sys.stdlib_module_names or name in sys.builtin_module_names

@@ -19,7 +19,7 @@ from tengen.run import RunDirectory
 
 __all__ = ["BenchmarkRun", "Settings", "read_benchmark"]
 
-# Tolerance for comparing times, because results and the log round to milliseconds.
+# Tolerance for comparing times, because the files round times to milliseconds.
 _SAME_S = 1e-3
 
 _KEYS = {
@@ -69,14 +69,14 @@ class Settings:
 
 @dataclass(frozen=True, kw_only=True)
 class BenchmarkRun:
-    """The content of a run's files, which agree with each other."""
+    """The content of a benchmark run's files, checked for consistency."""
 
     settings: Settings
     """Settings from ``run.json``."""
     platform: str
     """The machine on which the run began, from ``code.txt``."""
     clock: Clock
-    """Start times of the run's parts."""
+    """Start times of the run's phases."""
     generations: tuple[TrainedGeneration, ...]
     """Generations that the learner has trained on, in order."""
     evaluated: tuple[TargetRecord, ...]
@@ -95,7 +95,7 @@ class BenchmarkRun:
 
 
 def read_benchmark(run: RunDirectory) -> BenchmarkRun:
-    """Returns the content of a run's files. Blocks while reading them.
+    """Returns the content of a benchmark run's files. Blocks while reading them.
 
     Args:
         run: The run, which may still be in progress.

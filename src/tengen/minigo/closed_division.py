@@ -88,20 +88,20 @@ Source: MLPerf training rules v2.1, section on minigo and table of hyper-paramet
 """
 
 _OPPONENT = "agent.target.opponent"
-# With an empty list the learning rate warms up and cools down, unlike in the rules.
+# If this list is empty, the learning rate warms up and cools down, against the rules.
 _RATES = "learner.optimizer.rates"
 _GIVEN = {
     "learner.initial_model": "the benchmark's checkpoint",
     "store.imported": "the games of the benchmark's checkpoint",
     _OPPONENT: "the benchmark's target",
 }
-# int8 rounds the weights, so the network is no longer the benchmark's. This applies to
-# the run's own models and to the target in its matches.
+# An int8 model has rounded weights, so it is no longer the benchmark's network. This
+# applies to the run's own models and to the target in its matches.
 _PRECISIONS = ("inference.precision", "agent.play.precision")
 
 
 def open_because(config: Mapping[str, Any]) -> list[str]:
-    """Returns why a run is in the open division; empty if its config is closed.
+    """Returns why a config is in MLPerf's open division; empty if it is closed.
 
     Does not check that the files named in the config are the published ones.
 
@@ -126,7 +126,7 @@ def open_because(config: Mapping[str, Any]) -> list[str]:
 
 
 def _is_network(opponent: str) -> bool:
-    """Returns whether ``opponent`` may name a network with the benchmark's planes."""
+    """Returns whether ``opponent`` may be a network with the benchmark's planes."""
     return opponent != "random" and not opponent.startswith(
         ("mcts:", "gtp:", "gomocup:", "katago:")
     )

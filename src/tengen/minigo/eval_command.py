@@ -37,7 +37,7 @@ def has_target(where: str) -> bool:
 
 
 def evaluate_models(args: argparse.Namespace) -> dict[str, Any]:
-    """Plays the run's open matches against the target and prints the result.
+    """Plays a run's unfinished matches against the target and prints the result.
 
     Several processes may do so concurrently, on any host with the run directory.
 
@@ -101,7 +101,7 @@ def evaluate_models(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _beside(result: TargetResult) -> list[str]:
-    """Returns text lines for the smoothed time and for the confirming match."""
+    """Returns text lines about the smoothed time to pass and the confirming match."""
     lines = []
     if result.smoothed_after_s is not None:
         lines.append(f"by all results smoothed {result.smoothed_after_s:,.1f} s")

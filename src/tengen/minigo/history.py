@@ -1,4 +1,4 @@
-"""Records the times of a run, because the result of an MLPerf run is a time.
+"""Records when the phases of a run begin, because an MLPerf result is a duration.
 
 ``RUN/eval/calls.json`` records when each call of ``tengen train`` began, whether it
 trained or only wrote the config for standalone roles, and which of its settings
@@ -36,7 +36,7 @@ _ADVICE = "restore it from a copy; without it the run has no result"
 
 
 def has_calls(run: RunDirectory) -> bool:
-    """Returns whether a call was recorded, even if the run no longer has a target."""
+    """Returns whether the run has recorded calls, even if it no longer has a target."""
     return (run.eval / _CALLS).exists()
 
 
@@ -66,7 +66,7 @@ def note_call(
 
 
 def run_open_because(run: RunDirectory) -> list[str]:
-    """Returns the reasons from all calls why the run is in MLPerf's open division.
+    """Returns, over all calls, the reasons why the run is in MLPerf's open division.
 
     Omits reasons about ``agent.target``. The target is the same for all models, so the
     config of the last call decides.
@@ -119,7 +119,7 @@ def publish_history(run: RunDirectory) -> None:
     ends = [at for at in (first_model_at, clock_at) if at is not None]
     init_ended_at = min(ends, default=None)
     # Calls that failed before the first model, for example because a GPU was missing,
-    # left no results, so the run begins with the call that made the first model.
+    # left no results, so the run begins with the call that created the first model.
     before = [at for at in calls if init_ended_at is not None and at <= init_ended_at]
     calls = calls[max(0, len(before) - 1) :]
     clock = {
@@ -133,7 +133,7 @@ def publish_history(run: RunDirectory) -> None:
 
 
 def _generation(number: int, meta: ModelMeta, before: ModelMeta) -> dict[str, Any]:
-    """Returns statistics of the learning pass from ``before`` to ``meta``."""
+    """Returns statistics of the learning pass between two models."""
     origin = meta.origin
     return {
         "generation": None if origin is None else origin.pass_generation,
@@ -156,7 +156,7 @@ def _calls(run: RunDirectory) -> list[dict[str, Any]]:
         return [
             {
                 "at": float(call["at"]),
-                # Earlier versions recorded only calls that train.
+                # Earlier versions recorded only training calls, without this key.
                 "trains": bool(call.get("trains", True)),
                 "open_because": [str(reason) for reason in call["open_because"]],
             }

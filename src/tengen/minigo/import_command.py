@@ -59,7 +59,7 @@ _HEADER_BYTES = 12
 _CRC_BYTES = 4
 # The index of the plane that is 1 everywhere if Black is to move.
 _BLACK_PLANE = 8
-# Tolerance for the sum of a float32 distribution.
+# Tolerance for the sum of a float32 probability distribution.
 _TOLERANCE = 1e-3
 
 
@@ -88,7 +88,7 @@ def read_examples(path: Path, side: int, layout: Layout) -> Examples:
 
 
 def side_of(path: Path) -> int:
-    """Returns N of the first example in a file; 0 if the file has no examples.
+    """Returns the board side of the first example in a file; 0 if it has no examples.
 
     Raises:
         RunError: See ``read_examples``.
@@ -182,11 +182,11 @@ _GENERATION = re.compile("[0-9]{6}")
 _PATTERN = "*.tfrecord.zz"
 
 ImportedGeneration = tuple[int, int, int]
-"""The generation's number, its number of games and its number of rows."""
+"""A generation's number, its number of games and its number of rows."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of ``data import-minigo``."""
+    """Declares the arguments of ``tengen data import-minigo``."""
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument(
         "--checkpoint",
@@ -221,7 +221,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def import_minigo(args: argparse.Namespace) -> dict[str, Any]:
-    """Imports a model or examples.
+    """Imports a model or examples of MLPerf's minigo.
 
     Returns:
         ``out``; for a model also ``task``, ``net`` (blocks and channels) and

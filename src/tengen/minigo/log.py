@@ -89,7 +89,7 @@ def _render(events: Sequence[Event]) -> list[str]:
 
 
 class _Lines(logging.Handler):
-    """Stores the messages that it receives."""
+    """A logging handler that stores the messages it receives."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -112,15 +112,15 @@ class Event:
     """One line of the log."""
 
     time_ms: int
-    """Time in UNIX milliseconds."""
+    """Time of the event in UNIX milliseconds."""
     kind: Literal["event", "start", "end"]
-    """A point in time, or the start or end of an interval."""
+    """Whether the event is a point in time, or the start or end of an interval."""
     key: str
     """MLPerf's name of the event."""
     value: Any = None
     """The event's value, a JSON value."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """Additional JSON values."""
+    """Additional JSON values of the log line, by name."""
 
 
 def make_events(run: BenchmarkRun) -> list[Event]:
@@ -146,7 +146,7 @@ def make_events(run: BenchmarkRun) -> list[Event]:
 
 
 def open_because(run: BenchmarkRun) -> tuple[str, ...]:
-    """Returns why a run is not in the closed division; empty if it is."""
+    """Returns why a run is in MLPerf's open division; empty if it is closed."""
     return (_UNFINISHED,) if run.result is None else run.result.open_because
 
 

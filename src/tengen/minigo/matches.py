@@ -49,18 +49,18 @@ __all__ = ["Room", "TargetMatches", "room_for"]
 
 _LOOK_S = 0.2
 _AHEAD = 2
-"""Maximum number of matches after the first open one that a process works on."""
+"""Maximum number of matches after the first unfinished one that a process plays."""
 _GPU_THREADS = 2
 """Threads per GPU if both players compute on GPUs: one thread searches while the GPU
-evaluates the other's batch. More threads would split the games into smaller batches."""
+evaluates the other thread's batch. More threads would make batches smaller."""
 _GPU_SLOTS = 256
 """Maximum number of concurrent games of a thread if both players compute on GPUs."""
 _NAMES = 64
 """Number of lock names. Parts with the same lock name are played one after another."""
 _MAX_ODD = 0.02
 """Maximum share of a match's games that may be disputed, and that a target may lose by
-illegal moves; one game is always allowed. Above it, the target plays by other rules, so
-its losses prove nothing.
+illegal moves; one game is always allowed. Above this share, the target apparently plays
+by other rules, so its losses prove nothing.
 """
 
 
@@ -76,7 +76,7 @@ class Room(NamedTuple):
 
 
 def room_for(inference: InferenceConfig, opponent: str, num_threads: int) -> Room:
-    """Returns the threads and devices of a match: few threads, large batches on GPUs.
+    """Returns the threads and devices of a match; GPUs get few threads, large batches.
 
     Args:
         inference: Inference config of the run's models.
@@ -93,12 +93,12 @@ def room_for(inference: InferenceConfig, opponent: str, num_threads: int) -> Roo
 
 
 class TargetMatches:
-    """Plays a run's models against its target. For one thread.
+    """Plays a run's models against its target. Not thread-safe.
 
     Any number of processes share the parts of a match. The process that finds all parts
-    done publishes the match's record. If other processes hold every part of the first
-    open match, this process works on the next matches. Before all models are trained,
-    matches are played, but no result is published.
+    done publishes the match's record. If other processes play every part of the first
+    unfinished match, this process plays the next matches. No result is published before
+    all models are trained.
 
     Args:
         config: The run's config.
@@ -107,8 +107,8 @@ class TargetMatches:
             games; its ``progress`` receives a part's ``stage`` ten times a second.
 
     Attributes:
-        waits_for: Why the last turn had no work, and what the user can do; empty if the
-            turn did work.
+        waits_for: Why the last turn of the role did no work, and the user's remedy;
+            empty if the turn did work.
 
     Raises:
         UsageError: The run has no target, or earlier games had other settings or
@@ -152,7 +152,7 @@ class TargetMatches:
                     if is_mine:
                         publish_history(self._run)
             if self._files.result(self._iterations) is not None:
-                # Remove games played in advance, or left by killed processes.
+                # Remove games that were played in advance or left by killed processes.
                 self._files.clear_all_games()
                 self.waits_for = f"{self._run.path} has its result"
                 return None
@@ -176,7 +176,7 @@ class TargetMatches:
         """See ``Role.close``."""
 
     def _work_at(self, match: TargetMatch) -> Report | None:
-        """Plays a free part or publishes the record; None if neither is possible."""
+        """Plays a free part or publishes the match's record, if either is possible."""
         chunks = match.chunks(self._target.chunk_games)
         missing = [
             chunk
@@ -200,11 +200,11 @@ class TargetMatches:
 
     @contextlib.contextmanager
     def _claimed(self, name: str) -> Iterator[bool]:
-        """Yields whether this process acquired the lock ``name``."""
+        """Yields whether this process acquired the run's lock ``name``."""
         lock: WriterLock | None = None
         name = f"target-{name}"
         if self._run.lock_holder(name) is None:
-            with contextlib.suppress(UsageError):  # another process was faster
+            with contextlib.suppress(UsageError):  # another process has the lock
                 lock = self._run.lock(name)
         try:
             yield lock is not None
@@ -234,7 +234,7 @@ class TargetMatches:
         }
 
     def play(self, match: TargetMatch, chunk: int, num_games: int) -> MatchReport:
-        """Plays a part of a match. Blocks.
+        """Plays part ``chunk`` of a match. Blocks.
 
         Args:
             match: The match.
@@ -328,7 +328,7 @@ class TargetMatches:
         }
 
     def _keep(self, match: TargetMatch, played: list[PlayedGame]) -> None:
-        """Writes the match's games to ``RUN/games``, for people to read."""
+        """Writes the match's games to ``RUN/games`` as human-readable records."""
         folder = self._files.told_games(confirms=match.confirms)
         make_directory(folder.path)
         # A process that was killed before it published the record may have left games
@@ -363,7 +363,7 @@ class TargetMatches:
             return {**to_dict(result), "is_result": True}
 
     def open_model(self, number: int) -> MatchPlayer:
-        """Returns the player for model ``number``. Blocks while the model is read."""
+        """Returns the player for model ``number``. Blocks while the model is loaded."""
         if self._model is None or self._model[0] != number:
             entry = self._run.models.entry(number)
             parts = (
@@ -380,7 +380,7 @@ class TargetMatches:
         return newest_inference(self._run, self._config)
 
     def open_target(self) -> MatchPlayer:
-        """Returns the target's player. The first call blocks while opening it."""
+        """Returns the target's player. The first call opens the target and blocks."""
         if self._opponent is None:
             word = self._target.opponent
             if is_engine(word):

@@ -45,9 +45,9 @@ _TERMS_ADVICE = "remove the folder, and all models are played anew"
 def check_typed_opponent(
     opponent: str, typed: str | None, source: object, option: str
 ) -> None:
-    """Refuses an engine that only ``run.json`` names. Starts no process.
+    """Rejects an engine command that only ``run.json`` contains. Starts no process.
 
-    An engine is a command to execute, and ``run.json`` may come from anyone.
+    An engine is a command to execute, and ``run.json`` may be untrusted.
 
     Args:
         opponent: The opponent, as ``run.json`` names it.
@@ -72,10 +72,10 @@ def check_typed_opponent(
 
 
 def checked_opponent(config: TargetConfig, task: str) -> TargetConfig:
-    """Returns the config with the path of a model or ONNX file made absolute.
+    """Returns the config after making the path of a model or ONNX file absolute.
 
-    Compiles a network, evaluates some rows with an ONNX network, or starts a program
-    and sets up a game, so that failures appear before training. Blocks meanwhile.
+    To find failures before training, compiles a network, evaluates some rows with an
+    ONNX network, or starts a program and sets up a game. Blocks meanwhile.
 
     Args:
         config: The target's config, which names an opponent.
@@ -161,7 +161,7 @@ def checked_target(
 
 
 def _is_model_of(path: str, word: str) -> bool:
-    """Returns whether ``path`` is a model of the run at ``word``."""
+    """Returns whether ``path`` is a model in the run directory ``word``."""
     return bool(path) and Path(path).parent == RunDirectory(word).models.path.resolve()
 
 
@@ -172,7 +172,7 @@ def open_opponent(
     num_threads: int,
     devices: str | None = None,
 ) -> MatchPlayer:
-    """Returns the opponent's player. Blocks while a model is read and compiled.
+    """Returns the opponent's player. Blocks while a model is loaded and compiled.
 
     Args:
         config: The target's config, as returned by ``checked_opponent``.
@@ -203,7 +203,7 @@ def open_opponent(
 
 
 def is_network(word: str) -> bool:
-    """Returns whether an opponent is a model that ``open_opponent`` can put on a GPU.
+    """Returns whether an opponent is a model that ``open_opponent`` can run on a GPU.
 
     Raises:
         UsageError: The opponent does not exist.
@@ -212,7 +212,7 @@ def is_network(word: str) -> bool:
 
 
 def opponent_digest(config: TargetConfig) -> str:
-    """Returns a SHA-256 that identifies an opponent: of its files, or of its name.
+    """Returns the SHA-256 of an opponent's files, or of its name if it has no files.
 
     Raises:
         UsageError: The opponent does not exist.
@@ -288,7 +288,7 @@ def _check_answers(player: EnginePlayer, task: str) -> None:
 
 
 def check_terms(files: TargetFiles, config: TargetConfig, play: PlayConfig) -> bool:
-    """Checks that the terms of future games equal the recorded terms of earlier games.
+    """Checks that the terms of future games (settings, opponent) equal recorded terms.
 
     Args:
         files: The target's files, which record the terms when games are played.
@@ -346,7 +346,7 @@ def keep_terms(files: TargetFiles, config: TargetConfig, play: PlayConfig) -> No
 
 def _terms(config: TargetConfig, play: PlayConfig) -> dict[str, Any]:
     target = to_dict(config)
-    # This setting does not affect the games.
+    # ``needs_opponent`` does not affect the games.
     del target["needs_opponent"]
     return {
         "target": target,

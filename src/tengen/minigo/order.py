@@ -23,7 +23,7 @@ __all__ = [
 
 _MAX_STEPS = 100
 _SMALL = 1e-10
-"""The fit stops when no weight changes by this much in a Newton step."""
+"""The curve fit stops when no weight changes by this much in a Newton step."""
 _BEYOND = 0.25
 """Maximum extrapolation past the last model, as a share of the models' time span."""
 
@@ -35,22 +35,22 @@ class TargetMatch:
     model: int
     """The model's number."""
     num_games: int
-    """Number of games, even."""
+    """Number of games, an even number."""
     confirms: bool = False
     """Whether this is the confirming match of a model that has passed."""
 
     @property
     def name(self) -> str:
-        """Name of the match's files."""
+        """Base name of the match's files."""
         return f"{self.model:06d}" + ("-confirm" if self.confirms else "")
 
     @property
     def words(self) -> str:
-        """Description of the match for people."""
+        """Human-readable description of the match."""
         return "in its confirming match" if self.confirms else "against the target"
 
     def chunks(self, chunk_games: int) -> list[int]:
-        """Returns the number of games of each part, in order.
+        """Returns the number of games in each part of the match, in order.
 
         Args:
             chunk_games: Number of games of each part except the last.
@@ -59,7 +59,7 @@ class TargetMatch:
         return [chunk_games] * whole + ([rest] if rest else [])
 
     def seed(self, seed: int, chunk: int) -> int:
-        """Returns the seed of the games in a part.
+        """Returns the seed of the games in part ``chunk`` of the match.
 
         Args:
             seed: Seed of the run.
@@ -129,7 +129,7 @@ def target_result(
     clock_at: float | None,
     open_because: Sequence[str],
 ) -> TargetResult:
-    """Returns the result of the run.
+    """Returns the run's result, computed from the records of its matches.
 
     Args:
         models: The run's model numbers, in increasing order.
@@ -197,7 +197,7 @@ def smoothed_crossing(records: Sequence[TargetRecord], win_rate: float) -> float
         return None
     time = (made - made[0]) / span
     num_games = np.array([one.tally.num_games for one in counted], float)
-    # Half a point for each side, so that a model without points has finite strength.
+    # Add half a point for each side, so that a result without points has finite odds.
     share = np.array([one.tally.points + 0.5 for one in counted]) / (num_games + 1)
     columns = np.stack([np.ones_like(time), time], axis=1)
     weights = np.zeros(2)

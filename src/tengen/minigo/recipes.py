@@ -48,7 +48,7 @@ class _Small:
     rates: tuple[float, ...] = (0.005, 0.05, 0.01)
     """Learning rates, in the order of use."""
     boundaries: tuple[int, ...]
-    """Learner steps after which the next learning rate applies."""
+    """Learner steps after which the next of ``rates`` applies."""
 
 
 SMALL_BOARDS = {
@@ -62,7 +62,7 @@ SMALL_BOARDS = {
         iterations=14,
         boundaries=(64, 1600),
     ),
-    # With the share and the heads of the other boards, 9x9 learns too slowly.
+    # With the share and the heads of the other boards, a network learns 9x9 too slowly.
     9: _Small(
         net=MinigoConfig(
             num_blocks=2, num_channels=32, policy_channels=32, value_channels=8
@@ -89,7 +89,7 @@ def serves_small(task: str) -> bool:
 
 
 def minigo(task: str, num_threads: int) -> RunConfig:
-    """Returns the config of the 19x19 benchmark: days on a CPU, hours on a cluster.
+    """Returns the config of the 19x19 benchmark (days on a CPU, hours on a cluster).
 
     The user must set a target. The run begins with games of a random network; for a
     closed-division run, set ``learner.initial_model`` and ``store.imported`` to the
@@ -105,22 +105,22 @@ def minigo(task: str, num_threads: int) -> RunConfig:
             iterations=70,
             bootstrap=BootstrapConfig(),
             actor=SelfplayConfig(
-                # If roles work in turns, one turn plays a generation.
+                # If roles work in turns, one turn of self-play plays a generation.
                 games_per_generation=8192,
                 search=_search(19),
                 full_simulations=800,
                 cheap_simulations=80,
                 full_probability=0.25,
                 settled_playout_share=0.0,
-                # Per core; a GPU gets more. With four leaves per game, batches of 64.
+                # Per core; a GPU gets more. Four leaves per game make batches of 64.
                 num_slots=16,
                 cache_mib=256,
             ),
             loss=_LOSS,
             play=_PLAY,
             rating=_NO_RATING,
-            # Large, for GPUs: half of the 64 games wait for the other player, so each
-            # of two threads batches four leaves of 16 games. Not timed on a GPU.
+            # Large, for GPUs. Half of the 64 games wait for the other player, so
+            # each of two threads batches four leaves of 16 games. Not timed on a GPU.
             target=TargetConfig(needs_opponent=True, chunk_games=64),
         ),
         store=GenerationsConfig(),
@@ -136,7 +136,7 @@ def minigo(task: str, num_threads: int) -> RunConfig:
 
 
 def minigo_small(task: str, num_threads: int) -> RunConfig:
-    """Returns the config of the benchmark scaled to two cores, with the same rules.
+    """Returns a config of the benchmark scaled down to two cores, with the same rules.
 
     Source of the settings: benchmarks/results/mlperf.md.
     """
@@ -187,7 +187,7 @@ def minigo_small(task: str, num_threads: int) -> RunConfig:
 _LOSS = AlphaZeroLossConfig(
     masks_illegal=False, value_loss="squared", value_cost=0.5, search_value_share=0.0
 )
-# Play against people uses another search, which may take longer.
+# Play against people uses a different search from training, which may take longer.
 _PLAY = PlayConfig(search=SearchConfig(lcb_stdevs=5.0), precision="run", batch_rows=8)
 _NO_RATING = LadderConfig(time_share=0.0, final_games=0)
 

@@ -4,7 +4,7 @@
 of the confirming match of the model that passed. ``000017/0003.jsonl`` has the games of
 one part of a match; it is removed when the record or the run's result is published.
 ``result.json`` is the result of the run. ``clock.json`` and ``generations.jsonl``
-record when the parts of training began and ended.
+record when the phases of training began and ended.
 """
 
 from __future__ import annotations
@@ -82,14 +82,14 @@ class TargetRecord:
     seed: int
     """Seed of the run."""
     made_at: float
-    """When the model was made, in UNIX seconds."""
+    """When the model was created, in UNIX seconds."""
     began_at: float
     """When the first game of the match began, in UNIX seconds."""
     ended_at: float
-    """When the record was made after the last game, in UNIX seconds."""
+    """When the record was created after the last game, in UNIX seconds."""
 
     def __post_init__(self) -> None:
-        """Checks the ranges.
+        """Checks the ranges of the fields.
 
         Raises:
             UsageError: A field is out of its range.
@@ -102,28 +102,28 @@ class TargetRecord:
 
     @property
     def tally(self) -> Tally:
-        """The results from the model's view."""
+        """The numbers of games that the model won, drew and lost."""
         return Tally(self.wins, self.draws, self.losses)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Clock:
-    """Start times of a run's parts, in UNIX seconds."""
+    """Start times of a run's phases, in UNIX seconds."""
 
     init_at: float
-    """When the call that made the first model began."""
+    """Start time of the call that created the first model."""
     init_ended_at: float | None = None
-    """When initialisation ended; None until then."""
+    """When initialisation ended; None if it has not ended."""
     clock_at: float | None = None
-    """When learning began; None until then, or if that was not recorded."""
+    """When learning began; None if it has not begun, or if the time is not recorded."""
     restarts_at: tuple[float, ...] = ()
-    """Start times of later calls."""
+    """Start times of later calls of ``tengen train``."""
 
     def __post_init__(self) -> None:
-        """Checks the ranges.
+        """Checks the ranges of the fields.
 
         Raises:
-            UsageError: A time is out of its range, or precedes that of an earlier part.
+            UsageError: A time is out of its range, or phases are out of order.
         """
         last = 0.0
         for name in ("init_at", "init_ended_at", "clock_at"):
@@ -148,12 +148,12 @@ class TrainedGeneration:
     num_games: int
     """Number of games in the generation."""
     began_at: float
-    """When learning began, in UNIX seconds."""
+    """When learning from the generation began, in UNIX seconds."""
     ended_at: float
-    """When learning ended, in UNIX seconds."""
+    """When learning from the generation ended, in UNIX seconds."""
 
     def __post_init__(self) -> None:
-        """Checks the ranges.
+        """Checks the ranges of the fields.
 
         Raises:
             UsageError: A field is out of its range.
@@ -166,7 +166,7 @@ class TrainedGeneration:
 
 
 class TargetFiles:
-    """Reads and writes ``RUN/eval/target``. Processes may do so concurrently.
+    """Reads and writes ``RUN/eval/target``. Several processes may do so concurrently.
 
     Args:
         run: The run.
@@ -177,7 +177,7 @@ class TargetFiles:
         self._games = run.games
 
     def make(self) -> None:
-        """Creates the folder.
+        """Creates the folder ``RUN/eval/target``.
 
         Raises:
             RunError: The folder cannot be created.
@@ -222,7 +222,7 @@ class TargetFiles:
         self.clear_games(name)
 
     def clear_games(self, name: str) -> None:
-        """Removes the games of match ``name``, whose record is published."""
+        """Removes the games of match ``name`` after its record is published."""
         if (self.folder / name).exists():
             remove_directory(self.folder / name)
 
@@ -233,7 +233,7 @@ class TargetFiles:
                 remove_directory(path)
 
     def told_games(self, *, confirms: bool) -> NumberedFolder:
-        """Returns the folder of game records for people, numbered by model.
+        """Returns the folder of human-readable game records, numbered by model.
 
         Args:
             confirms: Whether to return the folder of the confirming matches.
@@ -243,20 +243,20 @@ class TargetFiles:
         )
 
     def clear_told_games(self) -> None:
-        """Removes the game records for people of all matches."""
+        """Removes the human-readable game records of all matches."""
         for confirms in (False, True):
             folder = self.told_games(confirms=confirms)
             for number in folder.numbers():
                 remove_directory(folder.entry(number))
 
     def has_games(self, name: str, chunk: int) -> bool:
-        """Returns whether the games of a part are published."""
+        """Returns whether games of part ``chunk`` of match ``name`` are published."""
         return self._chunk(name, chunk).exists()
 
     def publish_games(
         self, name: str, chunk: int, games: Sequence[PlayedGame], began_at: float
     ) -> None:
-        """Publishes the games of a part.
+        """Publishes the games of part ``chunk`` of match ``name``.
 
         Args:
             name: Name of the match.
@@ -274,7 +274,7 @@ class TargetFiles:
         publish_file(path, text.encode())
 
     def games(self, name: str, chunk: int) -> tuple[list[PlayedGame], float]:
-        """Returns the games of a part, and the UNIX time when the first game began.
+        """Returns the games of part ``chunk``, and the UNIX time at which they began.
 
         Raises:
             RunError: The file is damaged.
@@ -301,7 +301,7 @@ class TargetFiles:
             raise RunError(f"games ({path}) are damaged, {error}; {_ADVICE}") from error
 
     def result(self, iterations: int) -> TargetResult | None:
-        """Returns the result of the run, or None before the end of its evaluation.
+        """Returns the result of the run, or None if its evaluation has not ended.
 
         Args:
             iterations: ``agent.iterations``; a result with another value is ignored.
@@ -322,7 +322,7 @@ class TargetFiles:
         publish_json(self.folder / "result.json", to_dict(result))
 
     def clock(self) -> Clock | None:
-        """Returns the content of ``clock.json``, or None before training has ended.
+        """Returns the content of ``clock.json``, or None if training has not ended.
 
         Raises:
             UsageError: ``clock.json`` has a newer schema.
@@ -337,8 +337,8 @@ class TargetFiles:
     def generations(self) -> list[TrainedGeneration]:
         """Returns the generations that the learner has trained on, in order.
 
-        If a kill made the learner train on a generation twice, the file has two lines
-        for the generation, and the later line counts.
+        If the learner was killed and trained on a generation again, the file has two
+        lines for the generation, and the later line counts.
 
         Raises:
             RunError: ``generations.jsonl`` is damaged, or cannot be read.
@@ -388,7 +388,7 @@ class TargetFiles:
 
         Args:
             clock: The fields of ``Clock``, and ``last_model``, the newest model.
-            generations: The lines. For models of an earlier version, numbers are None.
+            generations: The lines. Fields that older versions did not record are None.
 
         Raises:
             RunError: A file cannot be written.

@@ -168,7 +168,7 @@ class Checkpoint:
     """
 
     def __init__(self, prefix: Path) -> None:
-        """Reads the index.
+        """Reads the index of the checkpoint.
 
         Args:
             prefix: The path without ``.index``.
@@ -212,7 +212,7 @@ class Checkpoint:
             return np.frombuffer(data, entry.dtype).reshape(entry.shape)
 
     def _entry(self, message: Message) -> _Entry | None:
-        """Returns an entry of the index; None if the tensor is not supported."""
+        """Returns the index entry in ``message``; None if the tensor is unsupported."""
         dtype = DTYPES.get(message.whole(1))
         is_sliced = bool(message.raw(7))
         if dtype is None or is_sliced:
@@ -251,7 +251,7 @@ def read_table(data: memoryview) -> dict[bytes, memoryview]:
     for handle in _entries(index).values():
         block = _block(data, handle)
         left -= len(block)
-        # Overlapping blocks could make a small file take hours to read.
+        # Reject overlapping blocks: a small file of them could take hours to read.
         if left < 0:
             raise ValueError("its blocks lie over each other")
         for key, value in _entries(block).items():
@@ -275,8 +275,8 @@ def _block(data: memoryview, handle: memoryview) -> memoryview:
 
 
 def _entries(block: memoryview) -> dict[bytes, memoryview]:
-    """Returns the values of a block by key."""
-    # The entries are followed by 4-byte restart offsets for binary search and a count.
+    """Returns the values of a LevelDB block by key."""
+    # The entries are followed by their 4-byte restart offsets and the offsets' count.
     num_restarts = int.from_bytes(block[-4:], "little")
     end = len(block) - 4 * (num_restarts + 1)
     if len(block) < 4 or end < 0:

@@ -57,7 +57,7 @@ def read_weights(file: TensorFile) -> MinigoWeights:
     num_convs = 0
     while _numbered("conv2d", num_convs) + "/kernel" in file.shapes:
         num_convs += 1
-    # One for the stem, two per block, and one for each of the two heads.
+    # The stem has one convolution, each block two, and each of the two heads one.
     num_blocks, rest = divmod(num_convs - 3, 2)
     if num_blocks < 1 or rest:
         raise RunError(
@@ -78,7 +78,7 @@ def read_weights(file: TensorFile) -> MinigoWeights:
             f"{file.name} has {num_cells + 1} actions, and not the cells of a board of "
             f"side 2 to {MAX_SIDE} and pass; {_KIND}"
         )
-    # Otherwise a graph of a few bytes could make this process allocate all memory.
+    # Without this limit, a graph of a few bytes could make this process use all memory.
     if 18 * num_blocks * config.num_channels**2 > _MAX_WEIGHTS:
         raise RunError(f"{file.name} has too many weights; {_KIND}")
     tensors = _convolutions(file, config) | _dense_layers(file, config, num_cells)
@@ -111,7 +111,7 @@ def _convolutions(
     tensors: dict[str, NDArray[np.float32]] = {}
     for index, (conv, norm, shape) in enumerate(places):
         kernel = _read(file, _numbered("conv2d", index) + "/kernel", shape)
-        # From HWIO to OIHW.
+        # Transpose from TensorFlow's HWIO to PyTorch's OIHW.
         tensors[f"{conv}.weight"] = kernel.transpose(3, 2, 0, 1)
         theirs = _numbered("batch_normalization", index)
         parts = {"moving_mean": "running_mean", "moving_variance": "running_var"}

@@ -18,7 +18,7 @@ from tengen import _core
 __all__ = ["Message", "check_crc", "read_bounded", "read_varint"]
 
 _MAX_VARINT_BYTES = 10
-# Far more than the number of nodes in a graph.
+# Maximum number of fields of a message, far more than a graph has nodes.
 _MAX_FIELDS = 1 << 17
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 # TensorFlow adds this constant to a checksum that is stored beside its data.
@@ -27,10 +27,10 @@ _WIDTHS = {_FIXED64: 8, _FIXED32: 4}
 
 
 def read_varint(data: memoryview, place: int) -> tuple[int, int]:
-    """Returns a 64-bit number, and the offset of the byte after it.
+    """Decodes a varint; returns the 64-bit number and the offset of the byte after it.
 
     Args:
-        data: The encoded bytes.
+        data: The bytes that contain the number.
         place: Offset of the number in ``data``, at least 0.
 
     Raises:
@@ -47,13 +47,13 @@ def read_varint(data: memoryview, place: int) -> tuple[int, int]:
 
 
 class Message:
-    """The fields of a message by number, with all occurrences of a field.
+    """The fields of a protocol buffer message, by number, with all repetitions.
 
     Unused fields are ignored. Bytes are not copied.
     """
 
     def __init__(self, data: memoryview) -> None:
-        """Finds the fields.
+        """Parses the message into fields.
 
         Args:
             data: Exactly the bytes of the message.
@@ -87,28 +87,28 @@ class Message:
             self._fields.setdefault((number, kind), []).append(value)
 
     def whole(self, number: int, default: int = 0) -> int:
-        """Returns an unsigned integer field; the last value if it is repeated."""
+        """Returns unsigned integer field ``number``; its last value if repeated."""
         found = self._fields.get((number, _VARINT))
         value = found[-1] if found else default
         assert isinstance(value, int)
         return value
 
     def fixed32(self, number: int) -> int:
-        """Returns a 32-bit integer field; 0 if the field is absent."""
+        """Returns 32-bit integer field ``number``; 0 if the field is absent."""
         found = self._parts(number, _FIXED32)
         return int.from_bytes(found[-1], "little") if found else 0
 
     def raw(self, number: int) -> memoryview:
-        """Returns a bytes field; empty if the field is absent."""
+        """Returns bytes field ``number``; empty if the field is absent."""
         found = self._parts(number, _BYTES)
         return found[-1] if found else memoryview(b"")
 
     def text(self, number: int) -> str:
-        """Returns a string field; invalid UTF-8 is replaced."""
+        """Returns string field ``number``; invalid UTF-8 is replaced."""
         return bytes(self.raw(number)).decode(errors="replace")
 
     def messages(self, number: int) -> Iterator[Message]:
-        """Yields the messages of a field, in order.
+        """Yields the nested messages of field ``number``, in order.
 
         Raises:
             ValueError: A message is malformed.
@@ -116,7 +116,7 @@ class Message:
         return map(Message, self._parts(number, _BYTES))
 
     def message(self, number: int) -> Message:
-        """Returns the last message of a field; an empty message if there is none.
+        """Returns the last message of field ``number``; an empty message if absent.
 
         Raises:
             ValueError: The message is malformed.
@@ -124,7 +124,7 @@ class Message:
         return Message(self.raw(number))
 
     def floats(self, number: int) -> NDArray[np.float32]:
-        """Returns a repeated float field, packed or not, as ``[n] float32``.
+        """Returns repeated float field ``number``, packed or not, as ``[n] float32``.
 
         Raises:
             ValueError: The length of the packed bytes is not a multiple of 4.
@@ -138,7 +138,7 @@ class Message:
 
 
 def read_bounded(path: Path, most_bytes: int) -> bytes:
-    """Returns the bytes of a file.
+    """Returns the content of a file of at most ``most_bytes`` bytes.
 
     Raises:
         OSError: The file cannot be read.
@@ -152,7 +152,7 @@ def read_bounded(path: Path, most_bytes: int) -> bytes:
 
 
 def check_crc(data: bytes | memoryview, stored: int, what: str) -> None:
-    """Checks a masked CRC-32C.
+    """Checks data against a masked CRC-32C checksum.
 
     Source: TensorFlow, ``tensorflow/core/lib/hash/crc32c.h``: the checksum is rotated
     right by 15 bits, and a constant is added.

@@ -18,9 +18,9 @@ __all__ = [
 
 _PROC = Path("/proc")
 
-# Reading the process table takes some milliseconds, which can be as long as a turn.
+# Seconds between searches: reading the process table may take as long as a turn.
 _LOOK_S = 5.0
-# Python's process that cleans up shared memory after its user; it exits on its own.
+# Python's shared-memory cleanup process, which exits after the process that uses it.
 _TRACKER = b"multiprocessing.resource_tracker"
 
 
@@ -40,7 +40,7 @@ class CpuClock:
         self._told_s = 0.0
 
     def since_last(self) -> float:
-        """Returns the CPU-seconds since the last call, or at first since the start.
+        """Returns the CPU-seconds since the last call, or since the process started.
 
         Slightly negative if a descendant that was counted as running has ended.
         """
@@ -66,7 +66,7 @@ def tree_cpu_s(root: int | None = None) -> float | None:
     Returns:
         The seconds; None if there is no process table, or the process has ended.
     """
-    # User and system time of the process and of its ended children.
+    # Sum the user and system time of the process and of its ended children.
     family = _family(os.getpid() if root is None else root, slice(11, 15))
     return None if family is None else family / os.sysconf("SC_CLK_TCK")
 
@@ -109,7 +109,7 @@ def kill_descendants() -> None:
 
 
 def _family(root: int, wanted: slice) -> int | None:
-    """Returns the sum of ``process_fields``; None if there is no such process."""
+    """Returns the sum of ``process_fields``; None if no process has the ID ``root``."""
     members = process_fields(_PROC, root, wanted)
     return sum(members.values()) if members else None
 
@@ -123,7 +123,7 @@ def process_fields(table: Path, root: int, wanted: slice) -> dict[int, int]:
         wanted: Slice of the fields after the name; all must be integers.
 
     Returns:
-        The sums by process ID; empty if there is no such process.
+        The sums by process ID; empty if no process has the ID ``root``.
     """
     sums: dict[int, int] = {}
     parents: dict[int, int] = {}
@@ -139,7 +139,7 @@ def process_fields(table: Path, root: int, wanted: slice) -> dict[int, int]:
     if root not in sums:
         return {}
     family = {root}
-    # A child may have a smaller process ID than its parent.
+    # A child may have a smaller process ID than its parent, so search repeatedly.
     while found := {p for p, parent in parents.items() if parent in family} - family:
         family |= found
     return {process: sums[process] for process in family}

@@ -19,9 +19,9 @@ from tengen.run import RunDirectory, storage_error
 __all__ = ["EventFiles", "EventListener", "EventWriter", "read_events"]
 
 _CHUNK_BYTES = 1 << 16
-# Longer lines are ignored. A call's table of thousands of hosts is shorter.
+# Longer lines are ignored. Even a table of thousands of hosts is shorter.
 _MOST_LINE_BYTES = 16 << 20
-# A few thousand years from now. Events at later times or at NaN are rejected.
+# Maximum event time, thousands of years from now. Later times and NaN are rejected.
 _MOST_S = 1e11
 
 
@@ -29,7 +29,7 @@ class EventListener(Protocol):
     """Receives events as they are written. Its methods raise nothing."""
 
     def take(self, event: Mapping[str, Any]) -> None:
-        """Processes an event; must return soon."""
+        """Processes an event; must return quickly."""
         ...
 
     def close(self) -> None:
@@ -108,7 +108,7 @@ class EventFiles:
 
     Args:
         run: The run.
-        is_wanted: Returns whether to read the file with a name.
+        is_wanted: Returns whether to read the file with the given name.
         from_now: Whether to skip events written before now.
         look_s: Minimum seconds between two reads of the files.
         clock: Returns a monotonic time in seconds.
@@ -158,9 +158,9 @@ def read_events(path: Path) -> Iterator[dict[str, Any]]:
 def _new_of(
     path: Path, offsets: dict[Path, int]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields (file name, event) from the file's offset on; advances the offset."""
+    """Yields (file name, event) from the file's offset on, and updates ``offsets``."""
     offset, num_bytes = offsets.get(path, 0), _CHUNK_BYTES
-    # Each read reopens the file: a run may have more files than a process may open.
+    # Reopen the file for each read: a run may have more files than a process may open.
     while data := _read(path, offset, num_bytes):
         whole = data.rfind(b"\n") + 1
         if not whole and num_bytes < _MOST_LINE_BYTES:

@@ -17,15 +17,15 @@ from tengen.run import RunDirectory
 __all__ = ["HOSTS", "Hosts", "HostsLog", "Place", "read_hosts"]
 
 HOSTS = "hosts"
-"""The role name of these event files."""
+"""The role name of event files about hosts."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """The placement of a process of a run."""
+    """The host, place, roles and threads of one process of a run."""
 
     place: str
-    """The launcher's name of the place, such as ``rank 1``."""
+    """The launcher's name for the process's position, such as ``rank 1``."""
     host: str
     """Name of the host."""
     name: str
@@ -47,11 +47,11 @@ class Hosts:
     places: tuple[Place, ...] = ()
     """Placements of all processes."""
     lost: tuple[str, ...] = ()
-    """Descriptions of lost places, one line per place."""
+    """Descriptions of lost places, such as MPI ranks; one line per place."""
 
     @staticmethod
     def after(before: Hosts | None, event: Mapping[str, Any]) -> Hosts | None:
-        """Returns the placement after one more event of a call's file."""
+        """Returns the placement after ``event``, given the placement ``before`` it."""
         if event["kind"] == "placed":
             rows = tuple(_place(row) for row in event["places"])
             return Hosts(call=event["call"], process=event["process"], places=rows)
@@ -67,7 +67,7 @@ class Hosts:
 
 
 class HostsLog:
-    """Writes the file of one call. Used by one thread at a time.
+    """Writes the hosts file of one call. Used by one thread at a time.
 
     Args:
         run: The run.
@@ -95,7 +95,7 @@ class HostsLog:
         self._events.write("moved", **asdict(place))
 
     def lost(self, what: str) -> None:
-        """Records that a place has been lost, with a description in one line.
+        """Records the loss of a place, such as an MPI rank, described in one line.
 
         Raises:
             RunError: Writing to the disk fails.
@@ -103,12 +103,12 @@ class HostsLog:
         self._events.write("lost", what=what)
 
     def close(self) -> None:
-        """Closes the file."""
+        """Closes the event file."""
         self._events.close()
 
 
 def read_hosts(run: RunDirectory) -> Hosts | None:
-    """Returns the placement of the newest call with a file; None without a file."""
+    """Returns the placement of the newest call with a hosts file; None without one."""
     numbers = run.incarnations(HOSTS)
     found = None
     for event in read_events(run.events_path(HOSTS, numbers[-1])) if numbers else ():

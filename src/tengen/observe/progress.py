@@ -23,13 +23,13 @@ class ServerProgress:
     model: int
     """Number of the model that the server uses."""
     num_sessions: int
-    """Number of sessions, each with a group of an actor's copies."""
+    """Number of sessions; each session serves a group of an actor's copies."""
     rows_per_s: float
     """Rows evaluated per second."""
     batch_rows: float
     """Mean number of rows per batch."""
     batch_fill: float
-    """``batch_rows`` divided by the rows of all groups, in [0, 1]."""
+    """``batch_rows`` divided by the total rows of all sessions, in [0, 1]."""
     busy: float
     """Share of the time spent evaluating, in [0, 1]."""
 
@@ -68,8 +68,8 @@ class Progress:
     acting_evaluations_per_s: float | None = None
     """Positions evaluated per second of acting, measured as ``acting_rows_per_s``."""
     cache_hit_share: float | None = None
-    """Share of requested positions that a cache answered in the last generation, in
-    [0, 1]; None without a cache."""
+    """Share of requested positions that were in the evaluation cache, over the last
+    generation, in [0, 1]; None without a cache."""
     batch_fill: float | None = None
     """Rows in an inference batch divided by its capacity, in [0, 1]."""
     simulation_share: float | None = None
@@ -85,20 +85,20 @@ class Progress:
     servers: tuple[ServerProgress, ...] = ()
     """Statistics per inference server, if inference is a role."""
     num_learners: int | None = None
-    """Number of learners that share each step; None for a single learner."""
+    """Number of learners that share each learner step; None for a single learner."""
     loss: float | None = None
     """Mean total loss of the last generation."""
     lag_steps: float | None = None
     """Policy lag: the number of learner steps by which the acting models were behind
     the learner in the latest batches; None in games."""
     mean_return: float | None = None
-    """Mean return of the last episodes."""
+    """Mean return of recent episodes."""
     rating: float | None = None
     """Elo of the latest rated model; the uniform random player has 0."""
     rating_error: float | None = None
     """The 95 % confidence half-width of ``rating``, in Elo."""
     eta_s: float | None = None
-    """Seconds until this call's budget ends."""
+    """Estimated seconds until this call's budget is spent."""
     verdict: str = ""
     """The bottleneck of the run, in one line."""
 

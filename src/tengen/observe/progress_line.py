@@ -55,7 +55,7 @@ class ProgressLine:
         self._lock = threading.Lock()
 
     def __enter__(self) -> ProgressLine:
-        """Starts the clock and the thread that writes."""
+        """Starts the timer and the background thread that writes the line."""
         if not _is_silent:
             self._thread = threading.Thread(target=self._show, daemon=True)
             self._thread.start()
@@ -63,7 +63,7 @@ class ProgressLine:
         return self
 
     def __exit__(self, *details: object) -> None:
-        """Stops the thread and erases the line."""
+        """Stops the background thread and erases the line."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
@@ -71,7 +71,7 @@ class ProgressLine:
         self._wipe()
 
     def tell(self, text: str) -> None:
-        """Changes the text. Called from any thread."""
+        """Changes the text of the line. Thread-safe."""
         self._text = text
 
     def leave(self, text: str, stream: IO[str] | None = None) -> None:

@@ -92,7 +92,7 @@ class RoleProcess:
             self._idle_s = max(self._idle_s, time_s)
 
     def busy_share(self, now_s: float, first_s: float | None = None) -> float:
-        """Returns the share of the time that the process was in a turn, in [0, 1].
+        """Returns the share of the time that the process worked in turns, in [0, 1].
 
         Args:
             now_s: The current time, UNIX seconds.
@@ -106,7 +106,7 @@ class RoleProcess:
 
     @property
     def state(self) -> str:
-        """The current activity, as text for users."""
+        """The process's current activity, as human-readable text."""
         try:
             return _state(self.last)
         except (LookupError, TypeError, ValueError):
@@ -135,7 +135,7 @@ class RoleProcesses:
         return sorted(self._found)
 
     def alive(self, role: str, names: Mapping[str, Any]) -> list[RoleProcess]:
-        """Returns the processes of a role whose names are in ``names``, newest last.
+        """Returns the role's processes that are named in ``names``, newest last.
 
         If several have the same name, as in containers, only the newest is returned.
         """
@@ -148,7 +148,7 @@ class RoleProcesses:
 
 
 def read_roles(run: RunDirectory, processes: RoleProcesses) -> list[dict[str, Any]]:
-    """Returns the standalone role processes, as JSON values.
+    """Returns a run's standalone role processes as JSON values.
 
     Keys: ``role``; ``process``, ``PID on HOST`` or None if the run needs the role and
     no process has it; ``writer``, the writer of self-play or one of several inference
@@ -206,7 +206,7 @@ def ratio(
     now_s: float,
     suppliers: Mapping[str, float | None],
 ) -> str | None:
-    """Returns the verdict in one line; None before the learner's first steps.
+    """Returns a one-line verdict on the learner's pace; None before its first steps.
 
     Args:
         learner: The learner's process.
@@ -218,7 +218,7 @@ def ratio(
     """
     if learner.learned_s is None:
         return None
-    # Counted from the first turn with steps, because there were no rows before it.
+    # Count from the first turn with learner steps, because no rows existed before it.
     busy = learner.busy_share(now_s, learner.learned_s)
     uses, advice = _uses(learner.learned, config), alone_advice(busy, suppliers)
     return f"the learner is busy {busy:.0%} of the time{uses}: {advice}"
@@ -256,7 +256,7 @@ def needed_roles(content: Mapping[str, Any]) -> tuple[str, ...]:
     """
     if "roles" in content:
         return tuple(content["roles"])
-    # Runs of earlier versions, in which only runs of games had standalone roles.
+    # In earlier versions, only runs of games had standalone roles.
     config = content["config"]
     if config.get("actor", {}).get("kind") == "environment":
         return ()
@@ -341,7 +341,7 @@ def _state(event: Mapping[str, Any]) -> str:
 
 
 def _done(event: Mapping[str, Any], name: str, word: str) -> str:
-    """Returns the progress of a turn, with the total if it is known."""
+    """Returns the progress of a role's turn as text, with the total if it is known."""
     total = event.get(name.replace("num_", "of_"))
     of = "" if total is None else f" of {total:,}"
     return f"{event[name]:,}{of} {word}"
@@ -357,7 +357,7 @@ _DID = (
 
 
 def _uses(turn: Mapping[str, Any], config: Mapping[str, Any]) -> str:
-    """Returns how often each row was used, and the limit; empty if unknown."""
+    """Returns, as text, how often the learner used each row and the limit, if known."""
     num_rows = turn.get("table", {}).get("num_rows")
     wanted = config.get("store", {}).get("limiter", {}).get("samples_per_row")
     if not num_rows or wanted is None:

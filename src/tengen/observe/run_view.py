@@ -16,7 +16,7 @@ from tengen.run import RunDirectory
 
 __all__ = ["Curve", "RunView", "is_of_learner", "read_progress"]
 
-# Maximum points of a curve. When it is reached, every other point is dropped.
+# Maximum number of points of a curve. A full curve drops every other point.
 _MAX_POINTS = 4096
 # Maximum number of curves, because a custom agent may report new metrics every turn.
 _MAX_CURVES = 1000
@@ -77,12 +77,12 @@ class RunView:
         progress: The last reported progress; None before the first report.
         gate: ``candidate``, ``accepted`` (None while undecided) and ``summary`` of the
             gate's last match; None without a match.
-        hosts: Hosts of the newest call with several hosts; None without such a call.
+        hosts: Hosts of the newest call with several hosts; None without one.
         processes: All standalone role processes so far.
         curves: The curves by TensorBoard tag.
         version: A counter that increases when points are added or removed.
         told_s: Time of the newest event, UNIX seconds; None before the first event.
-        learned: The event of the last turn of learning; empty before the first.
+        learned: The event of the learner's last turn; empty before the first turn.
         store: The last event of a standalone store process; None without one.
 
     Raises:
@@ -180,7 +180,7 @@ def read_progress(run: RunDirectory) -> Progress | None:
 
 
 def is_of_learner(file: str) -> bool:
-    """Returns whether the event file with this name contains turns of learning."""
+    """Returns whether the event file named ``file`` contains turns of the learner."""
     writer, _, number = file.removesuffix(".jsonl").rpartition("-")
     return writer in _WRITERS_OF_LEARNING and number.isdecimal()
 
@@ -196,5 +196,5 @@ def _finite(point: Point) -> dict[str, float]:
 
 
 def _rounded(value: float) -> float:
-    """Returns a number rounded to the digits that are visible in a chart."""
+    """Returns a number rounded to the number of digits that a chart can show."""
     return float(f"{value:.{_DIGITS}g}")

@@ -34,13 +34,13 @@ HOST_STATUS = "host_status.json"
 from the run's host."""
 
 _LITTLE_BYTES = 1e9
-# The gate judges one candidate and another may be new. If there are more candidates,
-# the gate will skip some.
+# The gate evaluates one candidate while the next may be new. If there are more
+# candidates, the gate will skip some.
 _MANY_CANDIDATES = 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments that ``status`` and ``stop`` share."""
+    """Declares the arguments of ``tengen status`` and ``tengen stop``."""
     parser.add_argument("run", metavar="RUN", help="the run directory")
 
 
@@ -63,7 +63,7 @@ def status(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def stop(args: argparse.Namespace) -> dict[str, Any]:
-    """Requests all roles of a run to save their work and end; returns immediately.
+    """Requests that a run's roles save their work and end; returns immediately.
 
     Raises:
         UsageError: The run does not exist.
@@ -82,7 +82,7 @@ def read_status(run: RunDirectory, view: RunView | None = None) -> dict[str, Any
     Keys: ``run``, ``task``, ``running`` (``PID on HOST`` or None), ``stop_requested``,
     ``num_models``, ``latest_model``, ``origin`` (the latest model's training data, from
     its ``meta.json``, or None), ``latest_checkpoint``, ``num_candidates`` (candidates
-    that wait for the gate), ``gate_too_slow`` (whether a running gate with matches lags
+    that await the gate), ``gate_too_slow`` (whether a running gate with matches lags
     behind the candidates), ``num_rejected``, ``learn_from`` (the run whose games this
     run learns from; None for its own games), ``experience_bytes`` (size of the games
     that the run learns from), ``unfinished`` (writers whose generation is neither
@@ -136,7 +136,7 @@ def read_status(run: RunDirectory, view: RunView | None = None) -> dict[str, Any
 
 
 def _of_host(run: RunDirectory) -> tuple[dict[str, Any], str]:
-    """Returns the last status that a mirror received from its run, and its text.
+    """Returns a mirror's last status from the run's host, as a report and as text.
 
     Raises:
         RunError: The file is damaged.
@@ -226,7 +226,7 @@ def _experience(num_bytes: int, learn_from: str | None) -> str:
 
 
 def _size_bytes(folder: Path) -> int:
-    """Returns the size of all files in a folder, which may vanish concurrently."""
+    """Returns the total size of a folder's files, which may vanish concurrently."""
     num_bytes = 0
     for parent, _, names in os.walk(folder):
         for name in names:
@@ -242,7 +242,7 @@ def _text(report: dict[str, Any]) -> str:
 
 
 def status_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
-    """Returns the report of ``read_status`` as (name, text) pairs, for people."""
+    """Returns the report of ``read_status`` as human-readable (name, text) pairs."""
     num_roles = sum(role["process"] is not None for role in report["roles"])
     if num_roles > 0:
         verb = "stopping" if report["stop_requested"] else "running"

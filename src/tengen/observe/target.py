@@ -28,9 +28,9 @@ __all__ = [
 T = TypeVar("T")
 
 TARGET_SCHEMA = 1
-"""Schema version of the files in ``RUN/eval/target``, and the newest that is read."""
+"""Schema version of files in ``RUN/eval/target``, and the newest that can be read."""
 RECORD_FILE = re.compile(r"([0-9]{6,18})\.json")
-"""Pattern of the file names of records of models' matches against the target."""
+"""File name pattern of a model's match record; ``000017.json`` is that of model 17."""
 MAX_TIME_S = 1e11
 """The maximum Unix time in these files, in seconds; thousands of years from now."""
 _MAX_NUMBER = 10**12
@@ -39,7 +39,7 @@ _ADVICE = "restore it from a copy"
 
 @dataclass(frozen=True, kw_only=True)
 class TargetResult:
-    """The result of a run against its target."""
+    """The result of a run's matches against its target."""
 
     schema: int = TARGET_SCHEMA
     """Version of the file."""
@@ -48,7 +48,7 @@ class TargetResult:
     win_rate: float
     """The fraction of points that a model must reach, in [0, 1]."""
     num_games: int = 0
-    """Number of games per model."""
+    """Number of games that each model plays against the target."""
     num_models: int = 0
     """Number of models that were evaluated."""
     clock_at: float | None
@@ -58,20 +58,20 @@ class TargetResult:
     passed: int | None
     """The first model that reached ``win_rate``; None if no model has reached it."""
     passed_after_s: float | None
-    """Seconds of training until model ``passed``; None if it or the clock is None."""
+    """Seconds of training until model ``passed``; None if unknown or none passed."""
     smoothed_after_s: float | None = None
     """Seconds of training until a curve through the results of all models crosses
     ``win_rate``; None if the curve does not cross it."""
     confirmation: dict[str, Any] | None = None
-    """The confirming match of the model that passed: ``num_games``, ``wins``,
+    """Result of the confirming match of the model that passed: ``num_games``, ``wins``,
     ``draws``, ``losses`` and ``win_rate``."""
     is_closed: bool
     """Whether the run followed the rules of MLPerf's closed division."""
     open_because: tuple[str, ...] = ()
-    """The violations of these rules; empty in the closed division."""
+    """The violations of the closed division's rules; empty if there are none."""
 
     def __post_init__(self) -> None:
-        """Checks the ranges.
+        """Checks the ranges of the fields.
 
         Raises:
             UsageError: A field is out of its range, or contradicts another.
@@ -141,7 +141,7 @@ def damaged_file(path: Path, what: str, advice: str = _ADVICE) -> RunError:
 
 
 def read_target(run: RunDirectory) -> dict[str, Any] | None:
-    """Returns the progress of the matches as JSON values; None without a target.
+    """Returns the progress of a run's target matches as JSON; None without a target.
 
     Keys: ``opponent``, ``num_models`` (number of models to train), ``num_evaluated``,
     ``has_result``, and with a result ``win_rate``, ``passed`` and ``passed_after_s``.
@@ -172,7 +172,7 @@ def read_target(run: RunDirectory) -> dict[str, Any] | None:
 
 
 def target_line(found: Mapping[str, Any]) -> str:
-    """Returns the progress from ``read_target`` as one line for people."""
+    """Returns the progress from ``read_target`` as one human-readable line."""
     opponent = found["opponent"]
     if not found["has_result"]:
         return (

@@ -1,12 +1,12 @@
-"""Names the bottleneck of a run in one line, with advice: pure functions of reports.
+"""Pure functions that name a run's bottleneck and give advice, based on its reports.
 
-If roles take turns, the shares of the time show the bottleneck. If all roles of a game
-work concurrently, the learner's busy share shows it, because the learner may use each
-row only a number of times (``store.limiter.samples_per_row``) and then waits for new
-rows. In environments each stage waits for slower stages: actors wait for inference
-results if inference is slow, and for space in the table if the learner is slow;
-inference waits for rows and the learner for items if actors are slow. So the stage that
-waits least is the bottleneck.
+If roles work in turns, their shares of the time show the bottleneck. If all roles of a
+game work concurrently, the learner's busy share shows it, because the learner may use
+each row only ``store.limiter.samples_per_row`` times and then waits for new rows. In
+environments each stage waits for slower stages: actors wait for inference results if
+inference is slow, and for space in the table if the learner is slow; inference waits
+for rows and the learner for items if actors are slow. So the stage that waits least is
+the bottleneck.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ __all__ = [
 # Share of the time above which a stage other than playing may be the bottleneck.
 _MUCH = 0.5
 _SOME = 0.25
-# Stages other than playing and learning are shown from this share of the time on.
+# Minimum share of the time at which stages besides playing and learning are shown.
 _SHOWN = 0.05
 # A stage that is busy for more than this share of its time is at its limit.
 _FULL = 0.85
-# If roles work concurrently, a role that is busy for more than the first share delays
-# the others, and a role that is busy for less than the second waits for them.
+# If roles work concurrently, a role busy for more than ``_BEHIND`` of the time delays
+# other roles, and a role busy for less than ``_WAITS`` waits for other roles.
 _BEHIND = 0.9
 _WAITS = 0.5
-# A batch fill below this means that some slots have no game left to play.
+# A batch fill below this share means that some slots have no game left to play.
 _HALF_EMPTY = 0.6
 # Maximum number of waiting processes that a verdict names.
 _NAMED = 4
@@ -198,7 +198,7 @@ _BUSY_WORDS = {
 def verdict(
     role: str, played: Mapping[str, Any], shares: Mapping[str, float], lighter: str = ""
 ) -> str:
-    """Returns the shares and the advice, ``<stage> <share>; ...: <advice>``.
+    """Returns the verdict if roles work in turns, ``<stage> <share>; ...: <advice>``.
 
     Args:
         role: The acting role, ``selfplay`` or ``actor``.
@@ -365,7 +365,7 @@ def _limit(
     learning: float,
     others: Mapping[str, float],
 ) -> str:
-    """Returns the bottleneck, limited to the keys of ``advice``."""
+    """Returns the bottleneck if roles work in turns, one of the keys of ``advice``."""
     if learning > _MUCH:
         return "learning"
     if sum(others.values()) > _SOME:

@@ -23,7 +23,7 @@ _OF_MPIRUN = "OMPI_COMM_WORLD_RANK"
 class View(Closable):
     """Shows the runner's reports as plain lines. Not thread-safe.
 
-    Prints a line for each step of the start and each generation. Calls return quickly.
+    Prints a line for each start-up step and each generation. Calls return quickly.
     ``with make_view(...) as view:`` opens and closes the view.
     """
 
@@ -35,7 +35,7 @@ class View(Closable):
         self._stream.flush()
 
     def starting(self, what: str) -> None:
-        """Shows the current step of the start, such as "compiling the network"."""
+        """Shows the current step of the start-up, such as "compiling the network"."""
         print(f"starting: {what}", file=self._stream, flush=True)
 
     def update(self, progress: Progress) -> None:
@@ -107,7 +107,7 @@ def plain_line(progress: Progress) -> str:
 
 
 class _LiveView(View):
-    """A panel that is redrawn in place, with the last ratings.
+    """A view as a panel that is redrawn in place, including the most recent ratings.
 
     Before the first update, the view is one line, and other code may print below it.
     """
@@ -150,7 +150,7 @@ class _LiveView(View):
         self._live.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def _panel(self) -> Live:
-        """Replaces the line with the panel."""
+        """Replaces the start-up line with the panel, and returns the panel."""
         # Import rich only here, because it takes 0.1 s and plain views do not need it.
         from rich.console import Console
         from rich.live import Live
@@ -191,7 +191,7 @@ def _shown(value: float | None, form: str) -> str | None:
 
 
 def _rate(of_call: float | None, acting: float | None) -> str | None:
-    """Returns the rate over the complete call, and the rate while acting."""
+    """Returns the rate over the complete call and the rate while acting, as text."""
     told = [
         text
         for text in (
@@ -216,7 +216,7 @@ def _waits(progress: Progress) -> str | None:
 
 
 def _servers(progress: Progress) -> str | None:
-    """Returns the load of each inference server; None unless there are several."""
+    """Returns each inference server's load as text; None unless there are several."""
     if len(progress.servers) < 2:
         return None
     return ", ".join(

@@ -41,11 +41,11 @@ __all__ = [
 ]
 
 GROWTH = (
-    # In shorter runs the small network stays stronger, because it plays more games. In
-    # longer runs, growth before there are many games makes the agent weaker.
+    # In shorter runs the 2x32 network stays stronger, because it plays more games. In
+    # longer runs, switching before there are many games makes the agent weaker.
     NetStage(net=parse_net("4x64"), share=0.4, least=40.0, latest=80.0),
     # 6x96 costs 3.4 times as much as 4x64. In half of its minimum budget, 6x96 still
-    # evaluates twice as many positions as 4x64 in its minimum of 24 core-minutes.
+    # evaluates twice as many positions as 4x64 does in its minimum of 24 core-minutes.
     NetStage(net=parse_net("6x96"), share=0.5, least=400.0, latest=1200.0),
     # 10x128 costs 3 times as much as 6x96, but has 10 times the minimum budget.
     NetStage(net=parse_net("10x128"), share=0.6, least=4000.0),
@@ -60,7 +60,7 @@ _MIN_SHARD_ROWS = 16
 
 
 def fill_threads(config: RunConfig, num_threads: int) -> RunConfig:
-    """Returns the config with enough games and shards to keep the threads busy.
+    """Returns the config with enough games and shards to keep all threads busy.
 
     Args:
         config: A config for self-play, tuned on two cores.
@@ -115,7 +115,7 @@ def tictactoe(task: str, num_threads: int) -> RunConfig:
 
 
 def connect4(task: str, num_threads: int) -> RunConfig:
-    """Returns a config for play that is almost always optimal after ten minutes.
+    """Returns a config that trains nearly optimal play in ten minutes.
 
     Source: benchmarks/results/recipes.md.
     """

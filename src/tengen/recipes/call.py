@@ -47,7 +47,7 @@ from tengen.run import RunDirectory, check_no_mirror, check_writable
 
 __all__ = ["Call", "check_typed_cluster", "launch_for"]
 
-# Above any realistic budget, and far below integer overflow.
+# Far above any realistic budget, and far below integer overflow.
 _MAX_MINUTES = 10_000_000
 _MAX_GAMES = 1_000_000_000
 _MAX_FRAMES = 1_000_000_000_000
@@ -78,12 +78,12 @@ class Call:
     known: RunConfig | None = field(init=False, default=None)
     """The run's config before this call; None for a new run."""
     told: list[str] = field(init=False, default_factory=list)
-    """Messages to show to the user after the config is written."""
+    """Messages that the user receives after the config is written."""
     _book: bytes | None = field(init=False, default=None)
     _fits_generations: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
-        """Checks the numbers, and converts ``actors`` and ``seed`` to settings."""
+        """Checks numeric arguments; converts ``actors`` and ``seed`` to settings."""
         check(
             self.launch != "inline" or self.actors is None or self.actors == 1,
             "actors",
@@ -106,7 +106,7 @@ class Call:
 
     @property
     def only_makes(self) -> bool:
-        """Whether the call only writes the config."""
+        """Whether the call only writes the config, and does not train."""
         return self.games == 0 or self.frames == 0
 
     def open(self) -> RunDirectory:
@@ -180,10 +180,10 @@ class Call:
         return config
 
     def check_budget(self, config: RunConfig) -> None:
-        """Checks that the unit of the budget, games or frames, fits the run.
+        """Checks that the unit of the budget, games or frames, fits the kind of run.
 
         Raises:
-            UsageError: The budget has another unit.
+            UsageError: The unit of the budget does not fit the kind of run.
         """
         schedule = config.schedule
         counts_games = not schedule.counts_frames
@@ -252,7 +252,7 @@ class Call:
         )
         run.write_code()
         run.clear_stop()
-        # Also if the call only writes the config, because standalone roles use that.
+        # Record the call even if it only writes the config, for standalone roles.
         num_models = config.schedule.num_models
         if num_models or has_calls(run):
             note_call(run, to_dict(config), trains=not self.only_makes)
@@ -326,11 +326,11 @@ class Call:
         if self.only_makes:
             return config
         launcher = launcher_of(self.launch)
-        # On a cluster, the learner checks the space on its own host.
+        # On a cluster, the learner checks its own host's memory and disk instead.
         if not launcher.package:
             room = check_room(config, run, at_once=not launcher.takes_turns)
             self.told.extend([room] if room else [])
-        # A training run uses its ports; taking its lock later reports the conflict.
+        # If the run is training, its ports are in use, which its lock reports later.
         if run.is_new or run.lock_holder("train") is None:
             check_doors(self.launch, config)
         return config

@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 _FIRST_GAMES = 8
-"""The number of games whose speed determines the length of the match."""
+"""Number of games that are timed to determine the length of the match."""
 _MATCH_SHARE = 0.2
 """The maximum duration of the match, as a share of a call's minutes."""
 
@@ -134,7 +134,7 @@ def final_match(
             start_s = clock()
             first = played(_FIRST_GAMES).games
             each_s = max(1e-9, (clock() - start_s) / _FIRST_GAMES)
-            # Complete pairs, so that both players move first equally often.
+            # Play complete pairs, so that both players move first equally often.
             fitting = 2 * int(60 * minutes * _MATCH_SHARE / each_s / 2)
             num_games = max(_FIRST_GAMES, min(num_games, fitting))
         report = played(num_games, first)
@@ -185,7 +185,7 @@ def match_line(
 
 
 def why_unlearned(budget: Budget, journal: RunJournal, reason: str) -> str:
-    """Returns the most likely reason why a call ran no optimizer step.
+    """Returns the most likely reason why a call performed no optimizer step.
 
     Args:
         budget: The call's budget.

@@ -34,7 +34,7 @@ the config for this number, so that it is the same on every machine."""
 
 @dataclass(frozen=True)
 class Recipe:
-    """One row of the table of recipes."""
+    """A recipe: its name, agent and tasks, and the function that builds the config."""
 
     name: str
     """The recipe's name, for ``--recipe``."""
@@ -144,7 +144,7 @@ _RECIPES = (
     ),
     _of_environments("sac", "environments with a Box or Discrete action space"),
 )
-"""The first recipe that supports a task is the task's default."""
+"""The table of recipes; the first recipe that supports a task is its default."""
 
 
 def recipes() -> tuple[Recipe, ...]:
@@ -181,7 +181,7 @@ def make_config(
     recipe: str | None,
     num_threads: int = USUAL_THREADS,
 ) -> RunConfig:
-    """Returns the config for a task.
+    """Returns the config that the recipe for a task builds.
 
     Args:
         task: A game or an environment.
@@ -265,10 +265,10 @@ def _check_known(task: str) -> None:
     if games.is_program(task) or envs.is_known(task):
         envs.env_spec(task)
         return
-    # This imports the package of every suite, so it is done only for an error message.
+    # List environments only for an error message, because this imports every suite.
     environments = envs.names()
     lister = "tengen recipes lists what can be trained"
-    # Only Gymnasium's names have no slash; without any, Gymnasium is missing.
+    # Only Gymnasium's names have no slash, so if all have one, Gymnasium is missing.
     if not any("/" not in name for name in environments):
         lister = (
             "environments need gymnasium, which is missing or too old; "

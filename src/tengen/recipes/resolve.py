@@ -53,7 +53,7 @@ def fresh_config(
     if not games:
         fresh = make_config(task, agent, recipe, num_threads)
     if games == 0 or frames == 0:
-        # Standalone roles have no budget, so stages cannot begin at a share of one.
+        # Standalone roles have no budget, so no stage can begin at a share of it.
         given = asked if minutes is None else minutes
         if not sets(settings, "net", "agent.stages"):
             fresh = _made_for(fresh, given * num_threads)
@@ -61,10 +61,10 @@ def fresh_config(
 
 
 def _with_own_net(config: RunConfig, settings: Sequence[str]) -> RunConfig:
-    """Returns a recipe's config with the network settings of ``--set`` and its stages.
+    """Returns a recipe's config with the ``--set`` network, and stages that fit it.
 
-    Removes stages that are not larger than that network, and all stages if the network
-    cannot grow.
+    Removes stages whose networks are not larger than the first network, and all stages
+    if the first network cannot grow.
 
     Args:
         config: The recipe's config.
@@ -85,7 +85,7 @@ def _with_agent(config: RunConfig, **changes: Any) -> RunConfig:
 
 
 def _made_for(config: RunConfig, core_minutes: float) -> RunConfig:
-    """Returns the config, changed to start with the last network of a budget.
+    """Returns the config, changed to start with the network of a budget's last stage.
 
     Args:
         config: The config of a new run.
@@ -102,7 +102,7 @@ def grows_by_recipe(run: RunDirectory, known: RunConfig, fresh: RunConfig) -> Ru
     """Returns a config, completed with its recipe's stages if an old version wrote it.
 
     Old versions wrote only the stages of the first call's budget, mostly none. The
-    recipe's stages are used only if the run's stages are their beginning.
+    recipe's stages are used only if the run's stages are a prefix of them.
 
     Args:
         run: The run.
@@ -135,7 +135,7 @@ def resolved(fresh: RunConfig, settings: Sequence[str]) -> RunConfig:
 
 
 def identity(config: RunConfig) -> dict[str, str]:
-    """Returns the fields that are set with arguments and never change in a run."""
+    """Returns the config fields that arguments set and that never change in a run."""
     return {"task": config.task, "agent": config.agent.kind, "recipe": config.recipe}
 
 

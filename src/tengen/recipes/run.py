@@ -102,7 +102,7 @@ def train_task(
         devices: ``cpu`` or GPUs such as ``cuda:0,cuda:1``. Self-play uses all of them,
             and the learner then uses the first. By default the run's devices, or a GPU
             if there is one.
-        settings: Changes of the config, as ``a.b=v``.
+        settings: Changes to the config, as ``a.b=v``.
 
     Returns:
         ``out``, ``reason`` (why the call ended), ``exit_code`` (1 if the budget ended
@@ -133,14 +133,14 @@ def train_task(
     with ExitStack() as locks:
         view = locks.enter_context(make_view(f"tengen train {task}", sys.stdout))
         allow(task)
-        # Invalid arguments are rejected before anything is written.
+        # Reject invalid arguments before anything is written.
         with _telling(call, view), ExitStack() as changing:
             num_threads = usable_threads(threads)
             run = call.open()
             if run.is_new:
                 config = call.new_config(num_threads)
             else:
-                # The role export may be writing its measurements to run.json now.
+                # Wait for the lock: the role export may be writing to run.json.
                 changing.enter_context(run.lock(RUN_LOCK, wait=True))
                 config = call.changed_config(run)
             config = call.checked(config, run)
@@ -157,7 +157,7 @@ def train_task(
 
 @contextmanager
 def _telling(call: Call, view: View) -> Iterator[None]:
-    """Shows a progress message during the config checks, unless they are quick."""
+    """Shows progress during the config checks, unless the checks finish quickly."""
     is_of_game = is_game(call.task)
     # The checks create an environment to read its spaces.
     what = "checking the config" if is_of_game else "making the environment"
@@ -212,7 +212,7 @@ def _train(
             reason = stop.reason or "budget"
     except TengenError as error:
         if stop.is_urgent:
-            raise KeyboardInterrupt from error  # from a killed role
+            raise KeyboardInterrupt from error  # the error is from a killed role
         raise
     finally:
         events.close()
@@ -221,7 +221,7 @@ def _train(
     # A live view draws its panel again when it closes, so print the messages after it.
     if match is not None and config.games is not None:
         view.message(match_line(match, config.games.rating, budget.minutes))
-    # Read from the checkpoint, because the last turn's report may be missing.
+    # Count learner steps in the checkpoint, because the last report may be missing.
     unlearned = ""
     if not _has_models(run, budget) and learned_steps(run) <= steps_before:
         unlearned = why_unlearned(budget, journal, reason)
@@ -258,7 +258,7 @@ def _leave() -> None:
 
 
 def _exit_code(reason: str, unlearned: str) -> int:
-    """Returns 130 if interrupted, 1 without an optimizer step in the budget, else 0."""
+    """Returns 130 if interrupted, 1 if the budget had no optimizer step, else 0."""
     if reason == "interrupted":
         return _INTERRUPTED
     return int(reason == "budget" and bool(unlearned))
@@ -267,7 +267,7 @@ def _exit_code(reason: str, unlearned: str) -> int:
 def _made(
     run: RunDirectory, before: RunConfig | None, config: RunConfig
 ) -> dict[str, Any]:
-    """Prints the roles to start, or this call's changes, and returns a report."""
+    """Prints the roles to start or the changed settings, and returns a report."""
     names = ", ".join(f"tengen {name}" for name in needed_roles(run.read_run()))
     report = {"out": str(run.path), "exit_code": 0}
     if before is None:
@@ -286,7 +286,7 @@ def _made(
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of ``tengen train``."""
+    """Declares the arguments of ``tengen train``."""
     parser.add_argument(
         "task",
         help="what to train: gomoku/9, connect4, openspiel/hex, CartPole-v1, ..., or "

@@ -22,7 +22,7 @@ __all__ = ["Chart", "Curves", "chart_svg", "curves", "shown_number"]
 
 _MOST_ROWS = 12
 _Axes: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
-# Columns for the x axis, of which the first known one is used, and for the y axes.
+# The x columns in order of preference, and the y columns.
 _OF_ENVIRONMENTS: _Axes = (
     ("frames", "agent_steps"),
     ("return_mean", "length_mean", "loss"),
@@ -42,7 +42,7 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Curves:
-    """The learning curves of a run, with a row per turn. A notebook draws them."""
+    """The learning curves of a run, one row per turn of the learner, for notebooks."""
 
     run: str
     """The run directory."""
@@ -141,7 +141,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 60.0, 24.0, 30.0, 44.0
 _MOST_POINTS = 240
 _MOST_DOTS = 40
 _NUM_TICKS = 5
-# Larger values count as infinite, because their differences may overflow.
+# Larger values are treated as infinite, because their differences may overflow.
 _GREATEST = 1e300
 _STYLE = (
     ".tengen-chart{width:100%;max-width:640px;height:auto;"
@@ -149,7 +149,7 @@ _STYLE = (
     "@media (prefers-color-scheme:dark){.tengen-chart{--tengen-ground:#161b22;"
     "--tengen-ink:#e6edf3;--tengen-faint:#3d444d;--tengen-line:#79c0ff}}"
 )
-# The fallback is the light scheme, which also applies if a page removes styles.
+# The fallback colours are the light scheme's, in case a page removes the styles.
 _GROUND = "var(--tengen-ground,#ffffff)"
 _INK = "var(--tengen-ink,#1f2328)"
 _FAINT = "var(--tengen-faint,#d0d7de)"
@@ -158,7 +158,7 @@ _LINE = "var(--tengen-line,#0550ae)"
 
 @dataclass(frozen=True)
 class Chart:
-    """A curve and its axes."""
+    """The points and the labels of one chart."""
 
     title: str
     """A short title of the chart."""
@@ -243,7 +243,7 @@ class _Axis:
         self._begin, self._end = begin, end
 
     def at(self, value: float) -> float:
-        """Returns the position of a value in the drawing."""
+        """Returns the position of ``value`` along the axis in the drawing."""
         share = (value / self._step - self._first) / max(1, self._last - self._first)
         return self._begin + share * (self._end - self._begin)
 
@@ -253,7 +253,7 @@ class _Axis:
 
 
 def _points(chart: Chart) -> list[tuple[float, float, float]]:
-    """Returns (x, y, error) of finite points; thins many points to local extremes."""
+    """Returns finite points as (x, y, error); reduces many points to local extremes."""
     errors = chart.errors or (0.0,) * len(chart.xs)
     points = [
         (float(x), float(y), float(error) if abs(error) < _GREATEST else 0.0)

@@ -42,7 +42,7 @@ __all__ = ["REPORT_FILE", "WrittenReport", "add_arguments", "report", "write_rep
 REPORT_FILE = "report.html"
 """Default name of the report, in the run directory."""
 
-# The ID of the page's only run, in the addresses of the page.
+# The ID of the page's only run, in the URLs of the page.
 _ID = "run"
 _NUM_GAMES = 4
 _MOST_PLIES = 2000
@@ -67,7 +67,7 @@ _DAMAGED = (
 
 @dataclass(frozen=True)
 class WrittenReport:
-    """A report that has been written."""
+    """The path, size and missing parts of a written report."""
 
     path: Path
     """Path of the HTML file."""
@@ -84,7 +84,7 @@ def write_report(
     task: str | None = None,
     made_by: str = "tengen.report.write_report",
 ) -> WrittenReport:
-    """Writes the report of a run, which may be training. Blocks until it is durable.
+    """Writes the report of a run, which may be training. Blocks until it is on disk.
 
     Omits parts with damaged files; the page lists these parts and the reasons.
 
@@ -147,7 +147,7 @@ class _Parts:
         self.name = f"{self._task}: {run.path}" if self._task else str(run.path)
 
     def content(self, made: str) -> dict[str, Any]:
-        """Returns the page's data: ``answers``, by address, and ``report``."""
+        """Returns the page's data: ``answers`` (responses by URL) and ``report``."""
         base = f"/api/runs/{_ID}"
         shown = self._part("Run", self._shown)
         answers = {base: shown if shown else {"error": self.missing[-1]}}
@@ -166,7 +166,7 @@ class _Parts:
         return {"answers": answers, "report": report}
 
     def _part(self, title: str, read: Callable[[], Any]) -> Any:
-        """Returns a part, or None after adding the read error to ``missing``."""
+        """Returns what ``read`` returns, or None after adding a line to ``missing``."""
         try:
             return read()
         except _DAMAGED as error:
@@ -211,7 +211,7 @@ class _Parts:
         return {"simulations": ladder.num_simulations, "rows": rows}
 
     def _games(self) -> dict[str, Any]:
-        """Returns some games by address, of the newest match or else of self-play."""
+        """Returns sample games by address, from the newest match or else self-play."""
         if has_actors(self._run.read_run()):
             films = f"tengen eval {self._run.path} --video FOLDER films some"
             self.notes.append(f"Environments keep no episodes; {films}.")
@@ -239,7 +239,7 @@ class _Parts:
         return {"": [{**source_row(source), "id": _ID}], f"/{_ID}": listed, **found}
 
     def _code(self) -> str:
-        """Returns the code, libraries and machines of the training, newest first."""
+        """Returns the code, libraries and machines used for training, newest first."""
         path = self._run.path / "code.txt"
         try:
             data = path.read_bytes()[-_MOST_CODE_BYTES:]
@@ -255,7 +255,7 @@ class _Parts:
 
 
 def _chosen(games: tuple[KeptGame, ...]) -> Iterator[KeptGame]:
-    """Yields a few games, starting with games that have different results."""
+    """Yields a few games of a source, starting with games of different results."""
     shown = [game for game in games if len(game.moves) <= _MOST_PLIES]
     firsts = {(game.title, game.result): game for game in reversed(shown)}.values()
     chosen = sorted(shown, key=lambda game: game not in firsts)
@@ -277,8 +277,8 @@ def _short(value: Any) -> Any:
 def _page(title: str, content: dict[str, Any]) -> bytes:
     """Returns the page in UTF-8, which loads no other resources.
 
-    The page's policy allows only its own script and style, in case a browser ever
-    interprets text from the run as markup.
+    The page's content security policy allows only its own script and style, in case a
+    browser ever interprets text from the run as markup.
     """
     folder = resources.files("tengen.serve") / "assets"
     shell, script, style = (
@@ -316,7 +316,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def report(args: argparse.Namespace) -> dict[str, Any]:
-    """Writes the page; returns ``run``, ``html``, ``num_bytes`` and ``missing``.
+    """Writes the report; returns ``run``, ``html``, ``num_bytes`` and ``missing``.
 
     ``missing`` has a line for each part with damaged files, as on the page. If there
     are such parts, the exit code is 1.

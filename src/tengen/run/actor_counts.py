@@ -1,6 +1,6 @@
 """Counts of the frames and episodes of actors in other processes, stored in files.
 
-Each actor adds to its own file, ``RUN/actors/INDEX``, after a block is in the table.
+Each actor adds to its own file, ``RUN/actors/INDEX``, after steps are in the table.
 The next process with the same index, which holds the index's lock, continues the file.
 The learner reads the sums. Counts are stored in files and not sent in messages, so that
 a killed process loses none, and a repeated turn counts none twice.
@@ -58,7 +58,7 @@ class ActorCounts:
             self._num_rows, self._num_episodes = _read(self._path)
 
     def add(self, num_rows: int, num_episodes: int) -> None:
-        """Adds the numbers of frames and episode ends that were written to the table.
+        """Adds the numbers of frames and episode ends in a block that is in the table.
 
         Raises:
             RunError: The file cannot be written.
@@ -136,7 +136,7 @@ def _read(path: Path) -> tuple[int, int]:
         if checksum == _CHECKSUM.pack(zlib.crc32(counts)):
             num_rows, num_episodes = _COUNTS.unpack(counts)
             return num_rows, num_episodes
-        time.sleep(_RETRY_S)  # the actor was writing
+        time.sleep(_RETRY_S)  # the actor was writing the file
     raise RunError(
         f"counts of an actor ({path}) are damaged; remove the file, whose frames are "
         f"then no longer counted"

@@ -48,7 +48,7 @@ class Endpoint:
     """The description of one running service, for its clients."""
 
     host: str
-    """The name of the service's host, for people."""
+    """The name of the service's host, for display."""
     memory: str
     """The ID of the memory file system that contains ``folder``. It differs between
     hosts, and between containers that do not share a memory file system."""
@@ -160,7 +160,7 @@ def read_endpoint(run: RunDirectory, name: str) -> Endpoint:
 
 
 def memory_root() -> Path:
-    """Returns the directory in which services have their folders."""
+    """Returns the directory for service folders, in shared memory if possible."""
     return _MEMORY if os.access(_MEMORY, os.W_OK) else Path(tempfile.gettempdir())
 
 
@@ -183,7 +183,7 @@ def run_identity(run: RunDirectory) -> str:
 
 
 def _random(run: RunDirectory, name: str, num_bytes: int, mode: int) -> str:
-    """Returns a random hexadecimal string of the run; the first call creates it."""
+    """Returns the random hex string in the file ``name``; the first call creates it."""
     run.endpoints.mkdir(exist_ok=True)
     path = run.endpoints / name
     for _ in range(2):

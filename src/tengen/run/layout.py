@@ -59,7 +59,7 @@ class NumberedFolder:
         self.path = path
 
     def numbers(self) -> list[int]:
-        """Returns the published numbers in increasing order."""
+        """Returns the numbers of the published folders in increasing order."""
         try:
             names = os.listdir(self.path)
         except FileNotFoundError:
@@ -87,7 +87,7 @@ class NumberedFolder:
         return self.entry(number)
 
     def remove(self, number: int) -> None:
-        """Removes an entry. Only the writer of the entries may call this."""
+        """Removes entry ``number``. Only the writer of the entries may call this."""
         remove_directory(self.entry(number))
 
     def retire(self, num_kept: int) -> None:
@@ -116,7 +116,7 @@ class RunDirectory:
         shuffled: Batches sampled in advance for the learner, one entry per turn.
         experience: Segments, ``<writer>/<incarnation>/NNNNNN``.
         eval: Ratings and matches.
-        games: Game records for people.
+        games: Human-readable game records.
         logs: Output of the roles.
         events: Event files, ``<role>-<incarnation>.jsonl``.
         endpoints: Endpoints of the run's services.
@@ -170,7 +170,7 @@ class RunDirectory:
 
     @classmethod
     def open(cls, path: Path | str) -> RunDirectory:
-        """Returns the run at ``path``.
+        """Returns the existing run at ``path``.
 
         Raises:
             UsageError: There is no run at ``path``, or the run has a newer schema.
@@ -250,7 +250,7 @@ class RunDirectory:
             publish_file(path, text + b"\n")
 
     def lock(self, name: str, *, wait: bool = False) -> WriterLock:
-        """Takes a lock for an operation of one process at a time, such as ``train``.
+        """Acquires the lock of an exclusive operation, such as ``train``.
 
         Args:
             name: Name of the lock.
@@ -302,7 +302,7 @@ class RunDirectory:
     def forget_incarnations(self, role: str, newest: int) -> None:
         """Removes empty event files of ``role`` with numbers below ``newest``.
 
-        Empty files only number the incarnations, so the newest file is sufficient.
+        Empty files serve only to number incarnations, which needs just the newest file.
         """
         for number in self.incarnations(role):
             path = self.events_path(role, number)
@@ -343,11 +343,11 @@ class RunDirectory:
             raise storage_error(self.path / "STOP", error) from error
 
     def stop_requested(self) -> bool:
-        """Returns whether a stop of all roles was requested."""
+        """Returns whether the user has requested that all roles stop."""
         return (self.path / "STOP").exists()
 
     def _refuse_foreign(self) -> None:
-        """Refuses a folder that contains files other than those of a run."""
+        """Raises UsageError if the folder contains files that are not part of a run."""
         known = {*_FOLDERS, *_FILES}
         foreign = sorted(
             name

@@ -6,8 +6,8 @@ that the owner forks, for example for environments, do not inherit the lock. POS
 If hosts share a filesystem, its locks must hold between hosts, as with NFS 4, Lustre
 with ``-o flock`` and CephFS; ``check_held`` detects if they do not.
 
-Forked processes do not inherit pipes either. Otherwise the other end of a pipe would
-not notice that this process has ended.
+``own_files`` protects pipes in the same way. Otherwise the process at the other end of
+a pipe would not notice that this process has ended.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _RETRY_S = 0.01
 
 
 class WriterLock:
-    """A lock that is held until ``release``, or the end of ``with`` or of the process.
+    """A file lock that is held until ``release``, the end of ``with`` or process exit.
 
     Args:
         path: The lock file, created if absent.
@@ -51,10 +51,10 @@ class WriterLock:
         )
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            # Imported here, so that commands that only read locks start fast.
+            # Import the core here, so that commands that only read locks start fast.
             from tengen import _core
 
-            # Opened and owned in one step; a fork in between would inherit the lock.
+            # Open and own the file in one step, so that no fork in between inherits it.
             self._descriptor = _core.open_owned(
                 os.fsencode(path), os.O_RDWR | os.O_CREAT, 0o644
             )
@@ -85,7 +85,7 @@ class WriterLock:
             raise storage_error(path, error) from error
 
     def check_held(self) -> None:
-        """Checks that no other process has taken the lock too.
+        """Checks that this process is the only holder of the lock.
 
         Raises:
             RunError: Another process has taken the lock, because the filesystem's locks
@@ -128,7 +128,7 @@ class WriterLock:
 
 
 def _take(descriptor: int, wait: bool) -> None:
-    """Takes the lock; retries while another process runs ``lock_holder``.
+    """Acquires the lock; retries while ``lock_holder`` of another process shares it.
 
     Raises:
         BlockingIOError: Another process holds the lock.
@@ -137,7 +137,7 @@ def _take(descriptor: int, wait: bool) -> None:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
-            # Succeeds beside ``lock_holder``, which shares the lock; otherwise raises.
+            # Succeeds if only ``lock_holder`` shares the lock; otherwise raises.
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
             fcntl.flock(descriptor, fcntl.LOCK_UN)
             time.sleep(_RETRY_S * (1.0 + random.random()))
@@ -178,8 +178,8 @@ class _Open(Protocol):
 def own_files(*files: _Open) -> None:
     """Prevents future forks, including forks by C code, from inheriting open files.
 
-    Otherwise the peer would wait for the forked process after this process is killed.
-    Close each file with ``close_owned``.
+    Otherwise the peer of a pipe would wait for the forked process after this process
+    is killed. Close each file with ``close_owned``.
     """
     from tengen import _core
 

@@ -138,19 +138,19 @@ def machine_line() -> str:
 
 
 def resident_bytes() -> int:
-    """Returns this process's resident memory; outside Linux its peak so far."""
+    """Returns this process's resident memory in bytes, or its peak outside Linux."""
     try:
         return int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
         import resource  # Windows does not have it.
 
-        # In KiB, except on macOS, where it is in bytes.
+        # ``ru_maxrss`` is in KiB, except on macOS, where it is in bytes.
         most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return most if sys.platform == "darwin" else most * 1024
 
 
 def code_text() -> str:
-    """Returns this process's block of ``code.txt``, lines of ``name: value``."""
+    """Returns the block of lines ``name: value`` in ``code.txt`` for this process."""
     rows = {
         "tengen": _version(DISTRIBUTION),
         "commit": _commit(),
@@ -165,7 +165,7 @@ def code_text() -> str:
 def source_sha256(package: Path = _PACKAGE) -> str:
     """Returns a hash of the names and contents of the package's Python files.
 
-    The hash identifies code without a commit: an installed copy, or uncommitted edits.
+    The hash identifies code without a commit, such as an installation or local edits.
     """
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
@@ -186,7 +186,7 @@ def _commit() -> str:
     folder = checkout() or _PACKAGE.parent.parent
 
     def git(*arguments: str) -> str:
-        # Otherwise git status would take a lock, which remains if git is killed.
+        # Without this option, git status takes a lock, which remains if git is killed.
         command = ["git", "--no-optional-locks", "-C", str(folder), *arguments]
         done = subprocess.run(command, capture_output=True, text=True, timeout=10)
         return done.stdout.strip() if done.returncode == 0 else ""

@@ -64,7 +64,7 @@ class MirrorRecord:
     index: int
     """The index of the self-play writer or actor."""
     process: str
-    """The mirror's process, ``PID on HOST``."""
+    """The process that works in the mirror, ``PID on HOST``."""
     incarnation: int
     """The process's incarnation of its role; for self-play the lowest that it uses."""
     events: int
@@ -74,7 +74,7 @@ class MirrorRecord:
 
 
 def check_no_mirror(run: RunDirectory) -> None:
-    """Checks that ``run`` is a run itself, and not a mirror of a run.
+    """Checks that ``run`` is a run directory, and not a mirror of one.
 
     Otherwise files that a role writes in a mirror would be mistaken for the run's own.
 
@@ -113,7 +113,7 @@ def read_mirrors(run: RunDirectory) -> list[MirrorRecord]:
 
 
 def has_mirror(run: RunDirectory, mirror: str) -> bool:
-    """Returns whether a mirror still has its record."""
+    """Returns whether the mirror with the ID ``mirror`` still has a record."""
     return _path(run, mirror).exists()
 
 

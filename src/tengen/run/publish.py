@@ -56,7 +56,7 @@ __all__ = [
 
 _PREFIX = ".tmp-"
 _DENIED = (errno.EACCES, errno.EPERM)
-# Distinguishes this process from earlier ones with its ID, which is 1 in a container.
+# Distinguishes this process from earlier ones with the same ID (1 in containers).
 _TOKEN = secrets.token_hex(4)
 
 
@@ -148,7 +148,7 @@ def move_directory(source: Path, final: Path) -> None:
 
 
 def remove_directory(final: Path) -> None:
-    """Removes a published folder: atomically for readers, then file by file.
+    """Removes a published folder: renames it atomically, then removes its files.
 
     If the removal fails midway, a temporary folder remains for ``remove_leftovers``.
     """
@@ -163,7 +163,7 @@ def remove_leftovers(folder: Path, *, of_other_hosts: bool = False) -> int:
 
     Args:
         folder: A folder of the run.
-        of_other_hosts: Whether to remove the entries of other hosts too. Requires a
+        of_other_hosts: Whether to also remove the entries of other hosts. Requires a
             lock that excludes other writers, because only a writer's own host can tell
             whether the writer is dead.
 
@@ -198,7 +198,7 @@ def make_directory(path: Path) -> None:
 
 
 def check_new_file(name: str, path: Path) -> None:
-    """Checks that a path from the user can be a file in an existing folder.
+    """Checks that a user's path can name a file in an existing folder.
 
     Args:
         name: The argument's name, for the message.
@@ -259,7 +259,7 @@ def check_writable(path: Path) -> None:
         str(folder).encode()
         while not folder.exists():
             folder = folder.parent
-        # The file has no name, if the filesystem supports unnamed files.
+        # The file has no name if the filesystem supports that, so nothing is left over.
         tempfile.TemporaryFile(dir=folder).close()
     except UnicodeEncodeError:
         raise UsageError(
@@ -269,7 +269,7 @@ def check_writable(path: Path) -> None:
         refused = first_error(path, error)
         if isinstance(refused, UsageError):
             raise refused from error
-        # Other errors, such as a full disk, are reported by the actual write.
+        # The actual write reports other errors, such as a full disk.
 
 
 @contextmanager

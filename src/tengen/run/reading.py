@@ -32,7 +32,7 @@ __all__ = [
     "remember_sha256",
 ]
 
-# Device, inode, size, and time of the last modification in nanoseconds.
+# Identity of a file: device, inode, size, and modification time in nanoseconds.
 _Identity = tuple[int, int, int, int]
 _NUM_KEPT = 64
 _known: OrderedDict[_Identity, str] = OrderedDict()
@@ -91,7 +91,7 @@ def read_object(
 
 
 def newer_schema(path: Path, found: int, newest: int) -> UsageError:
-    """Returns the error for a file that a later version wrote.
+    """Returns the error for a file that a later version of tengen wrote.
 
     Args:
         path: The file.

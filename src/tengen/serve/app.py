@@ -58,12 +58,12 @@ class Guard:
 
     The guard rejects unknown names in ``Host``, so that another site's page cannot
     reach the server through its own name that resolves to this host (DNS rebinding). It
-    rejects other sites' pages by the headers ``Origin`` and ``Sec-Fetch-Site``.
+    rejects other sites' pages based on the headers ``Origin`` and ``Sec-Fetch-Site``.
 
     Args:
         app: The application behind the guard.
         names: Names of the server, without a port.
-        any_address: Whether every numeric address counts as a name too.
+        any_address: Whether every numeric address is accepted as a name.
         token: The token that clients must send; empty if no token is needed.
     """
 
@@ -129,7 +129,7 @@ class Guard:
         return None
 
     def _unknown(self, scope: Scope, headers: Headers) -> Response | None:
-        """Returns a redirect to drop the token, an error without a token, or None."""
+        """Checks the token; returns a redirect, an error, or None to proceed."""
         if not self._token:
             return None
         request = Request(scope)
@@ -189,7 +189,7 @@ class Application:
         catalog: The runs.
         limits: Limits of clients' requests.
         names: Names of the server, without a port.
-        any_address: Whether every numeric address counts as a name too.
+        any_address: Whether every numeric address is accepted as a name.
         token: The token that clients must send; empty if no token is needed.
         tasks: Python games that the user typed.
 
@@ -233,7 +233,7 @@ class Application:
         self._players.close()
 
 
-# Paths for which web/src/main.tsx draws a page; otherwise it draws "No such page".
+# Paths for which web/src/main.tsx renders a page; for others it shows "No such page".
 _PAGES = re.compile(r"/(environments|store|players/[^/]+|runs/[^/]+(/games|/play)?)?/?")
 _ASKED_AGAIN = {"Cache-Control": "no-cache"}
 
@@ -241,8 +241,8 @@ _ASKED_AGAIN = {"Cache-Control": "no-cache"}
 class Pages:
     """Serves only the files in ``tengen/serve/assets``.
 
-    Every address returns the same HTML shell, which draws the page for the path; for an
-    unknown address, the status is 404. Browsers cache the scripts and styles, and
+    Every address returns the same HTML shell, which renders the page for the path. For
+    unknown addresses, the status is 404. Browsers cache the scripts and styles, and
     revalidate them on each use.
     """
 

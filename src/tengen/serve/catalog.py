@@ -55,7 +55,7 @@ class Catalog:
         return text.removeprefix(root)
 
     def find(self, run_id: str) -> RunDirectory:
-        """Returns the run with an ID.
+        """Returns the run with the ID ``run_id``.
 
         Raises:
             UsageError: No run has the ID.
@@ -105,7 +105,7 @@ def in_folder(paths: Iterable[Path], folder: Path) -> list[Path]:
 def _folders(folder: Path) -> list[Path]:
     try:
         with os.scandir(folder) as entries:
-            # A link could lead out of the folder.
+            # Ignore links, because a link could lead out of the folder.
             return [
                 Path(entry.path)
                 for entry in entries

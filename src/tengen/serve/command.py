@@ -30,7 +30,7 @@ _INTERRUPTED = 130
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of ``serve``."""
+    """Declares the arguments of ``tengen serve``."""
     parser.add_argument(
         "runs",
         metavar="RUN",
@@ -136,7 +136,7 @@ def check_installed() -> None:
     """Checks that the web framework is installed.
 
     Raises:
-        UsageError: It is not installed.
+        UsageError: The web framework is not installed.
     """
     missing = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
     if missing:

@@ -161,7 +161,7 @@ def read_source(source: Source) -> tuple[KeptGame, ...]:
 def replayed(game: Game, kept: KeptGame) -> list[dict[str, Any]]:
     """Returns the positions before the first and after each move, as JSON values.
 
-    They have the keys of ``position``, except ``legal``.
+    The values have the keys of ``position``, except ``legal``.
 
     Raises:
         UsageError: A move is illegal.
@@ -177,12 +177,12 @@ def replayed(game: Game, kept: KeptGame) -> list[dict[str, Any]]:
 
 
 def source_row(source: Source) -> dict[str, str]:
-    """Returns one entry of the list of sources, as JSON values."""
+    """Returns a source's entry in the list of sources, as JSON values."""
     return {"id": source.id, "kind": source.kind, "title": source.title}
 
 
 def source_page(source: Source) -> dict[str, Any]:
-    """Returns the games of a source, as JSON values; raises as ``read_source``."""
+    """Returns a source's games as JSON values; for errors see ``read_source``."""
     games = read_source(source)
     listed = [
         {
@@ -198,7 +198,7 @@ def source_page(source: Source) -> dict[str, Any]:
 
 
 def game_page(game: Game, kept: KeptGame) -> dict[str, Any]:
-    """Returns a game ply by ply, as JSON values; raises as ``replayed``."""
+    """Returns a game ply by ply, as JSON values; for errors see ``replayed``."""
     return {
         "game": describe_game(game),
         "index": kept.index,

@@ -1,4 +1,4 @@
-"""API to play against a model. The page stores the game and sends all moves each time.
+"""API to play against a model. The page stores the game and sends all its moves.
 
 So the server needs no state: pages may be closed, and the server may be restarted.
 """
@@ -82,7 +82,7 @@ class PlayApi:
         return routes
 
     def _models(self, request: Request) -> dict[str, Any]:
-        """Returns the models to choose from, and their game."""
+        """Returns the run's models that users can play against, and their game."""
         most = self._limits.max_simulations
         found: dict[str, Any] = {"max_simulations": most}
         if (name := _bundled_of(request)) is not None:
@@ -97,7 +97,7 @@ class PlayApi:
         return {"game": describe_game(player.game), **found}
 
     async def _position(self, request: Request) -> Response:
-        """Returns the position after the page's moves."""
+        """Returns the position after the moves in the request."""
         asked = await read_json(request)
 
         def find() -> dict[str, Any]:
@@ -109,7 +109,7 @@ class PlayApi:
         return json_reply(await run_in_threadpool(find))
 
     async def _search(self, request: Request) -> Response:
-        """Searches the position after the page's moves, and streams the results.
+        """Searches the position after the request's moves, and streams the results.
 
         Each line is a JSON object with a ``kind``: ``position`` before the search;
         ``forecast`` if the page requests ``forecasts`` and the network has one;
@@ -137,7 +137,7 @@ class PlayApi:
         if level is not None:
             simulations = min(level.simulations, self._most)
         plays = asked.get("plays") is True
-        # A random seed, so that a level with random moves varies between games.
+        # Use a random seed for levels, so that their random moves vary between games.
         seed = secrets.randbits(_SEED_BITS) if level is not None else 0
         forecasts = asked.get("forecasts") is True
 
@@ -194,7 +194,7 @@ class PlayApi:
     def _player(
         self, request: Request, asked: dict[str, Any]
     ) -> tuple[int | None, Player]:
-        """Returns the model's number (None if bundled) and its player."""
+        """Returns the requested model's number (None if bundled) and its player."""
         if (name := _bundled_of(request)) is not None:
             level = asked.get("level")
             if level is not None and (type(level) is not int or level < 1):

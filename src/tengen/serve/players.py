@@ -27,11 +27,11 @@ Load = Callable[..., Player | AgentPlayer]
 class Players:
     """A cache of players: models of runs, and bundled players by level.
 
-    Thread-safe. While a model is loaded, other requests wait.
+    Thread-safe. While a model is loaded, requests for other players wait.
 
     Args:
         max_players: Maximum number of cached players.
-        tasks: Games in Python that the user typed, which may be imported.
+        tasks: Python games named on the command line, which may be imported.
         loads: Loads a model directory.
     """
 
@@ -87,7 +87,7 @@ class Players:
         with self._lock:
             if key not in self._kept:
                 self._kept[key] = load()
-                # A player in use is released when its search ends.
+                # An evicted player that is in use is released when its search ends.
                 while len(self._kept) > self._max_players:
                     self._kept.popitem(last=False)
             self._kept.move_to_end(key)
@@ -128,7 +128,7 @@ class Players:
 
 
 def describe_bundled(name: str) -> dict[str, Any]:
-    """Returns one entry of the list of players, as JSON values.
+    """Returns a bundled player's entry in the list of players, as JSON values.
 
     Keys: ``id``, the ID in URLs; ``name``; ``net``; ``games``; and ``strength``, a list
     of objects with ``what``, ``value``, ``low`` and ``high``. If the manifest is

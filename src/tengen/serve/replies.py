@@ -57,7 +57,7 @@ def encoded(content: Any) -> bytes:
 
 
 def message_of(error: Exception) -> str | None:
-    """Returns the error message for a page, in one line; None for a bug."""
+    """Returns the error message for a page in one line; None if the error is a bug."""
     if isinstance(error, Busy):
         return error.detail
     refused = refusal(error)
@@ -72,7 +72,7 @@ async def _refuse(request: Request, error: Exception) -> Response:
     return json_reply({"error": str(refused)}, status)
 
 
-# The core and torch raise ValueError and RuntimeError.
+# The core and torch raise ValueError and RuntimeError for expected errors.
 ERROR_HANDLERS: dict[Any, Any] = dict.fromkeys(
     (TengenError, OSError, MemoryError, ValueError, RuntimeError), _refuse
 )

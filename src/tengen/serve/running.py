@@ -1,4 +1,4 @@
-"""The server, which serves one address until a signal, and limits its connections."""
+"""The HTTP server, which listens on one address and limits its connections."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Connection(H11Protocol):
     """
 
     max_connections = 256
-    request_s = 20.0  # time for a complete request, from the connection or first byte
+    request_s = 20.0  # time limit for a request, from the connection or first byte
     unread_s = 20.0  # time within which a client must read some pending data
 
     _late: asyncio.TimerHandle | None = None
@@ -71,7 +71,7 @@ class Connection(H11Protocol):
         transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stops the timers."""
+        """Stops the connection's timers."""
         self._end_request()
         self._end_unread()
         super().connection_lost(exc)
@@ -91,13 +91,13 @@ class Connection(H11Protocol):
         super().on_response_complete()
 
     def pause_writing(self) -> None:
-        """Starts the timer within which the client must read."""
+        """Starts the timer that limits how long the client may leave data unread."""
         super().pause_writing()
         self._end_unread()
         self._unread = self.loop.call_later(self.unread_s, self._end)
 
     def resume_writing(self) -> None:
-        """Stops the timer, because the client has read."""
+        """Stops the timer for unread data, because the client has read."""
         self._end_unread()
         super().resume_writing()
 
@@ -119,7 +119,7 @@ class Connection(H11Protocol):
             self._unread = None
 
     def _end(self) -> None:
-        # Do not use close(), which waits until the client has read all data.
+        # Do not use close(), which would wait until the client has read all data.
         self._is_over = True
         self._end_request()
         self._end_unread()
@@ -139,7 +139,7 @@ def is_loopback(host: str) -> bool:
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Returns a listening socket.
+    """Returns a socket that listens on ``host`` and ``port``.
 
     Args:
         host: An address of this machine, or its host name.
@@ -164,7 +164,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 class Server(uvicorn.Server):
-    """A server for one application.
+    """An HTTP server for one application.
 
     Args:
         application: The application that handles the requests.
@@ -204,16 +204,16 @@ class Server(uvicorn.Server):
             self._loop.call_soon_threadsafe(self._end)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Starts to handle requests, then calls ``on_start``."""
+        """Starts handling requests, then calls ``on_start``."""
         self._loop = asyncio.get_running_loop()
         await super().startup(sockets)
         self._on_start()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Handles signals while the server runs.
+        """Handles signals while the server runs, without raising them again at exit.
 
-        Uvicorn's version would raise them again at the end, which kills the process.
+        Uvicorn's version raises them again, which kills the process.
         """
         if threading.current_thread() is not threading.main_thread():
             yield

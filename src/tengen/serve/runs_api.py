@@ -44,7 +44,7 @@ __all__ = [
     "Watch",
 ]
 
-# Reading a run takes at most this fraction of one core, even if the run is large.
+# Maximum share of one core that reading a run takes, even if the run is large.
 _SHARE = 0.05
 
 
@@ -107,13 +107,13 @@ class Watch:
         except TengenError as error:
             self._error = error
         except OSError as error:
-            # The disk has gone away, or the folder has just been removed.
+            # The disk is no longer available, or the folder has just been removed.
             self._error = RunError(f"run ({self.run.path}) cannot be read: {error}")
 
 
 # Maximum number of pages in the cache.
 _MAX_PAGES = 16
-# Fields that may change even if the run does not; the ETag ignores these fields.
+# Fields that may change even if the run does not, so the ETag ignores these fields.
 _NO_NEWS = ("age_s", "free_bytes", "memory")
 _FILM_TYPES = {".mp4": "video/mp4", ".gif": "image/gif"}
 
@@ -129,13 +129,13 @@ class RunsApi:
     def __init__(self, catalog: Catalog, look_s: float) -> None:
         self._catalog = catalog
         self._look_s = look_s
-        # The ``Watch`` of each run, by path.
+        # Maps the path of a run to its ``Watch``.
         self._watches: dict[str, Watch] = {}
-        # The last page of some runs, by ID: the ETag, and the page as JSON.
+        # Maps the IDs of some runs to their last pages: the ETag, and the page as JSON.
         self._pages: dict[str, tuple[str, bytes]] = {}
 
     def routes(self) -> list[Route]:
-        """Returns the routes."""
+        """Returns the routes of the pages that show runs."""
         one = "/api/runs/{run}"
         return [
             Route("/api/runs", shows(lambda _: self._summaries())),
@@ -157,7 +157,7 @@ class RunsApi:
         tell: Callable[[dict[str, Any], RunView], Any],
         fail: Callable[[TengenError], Any] = lambda error: None,
     ) -> list[dict[str, Any]]:
-        """Returns the entry of each run, with its ID and name; omits None.
+        """Returns one list entry per run, with the run's ID and name; omits None.
 
         Args:
             tell: Returns the entry of a run.
@@ -191,7 +191,7 @@ class RunsApi:
         return {"id": run_id, "name": self._catalog.name(run)}
 
     async def _run(self, request: Request) -> Response:
-        """Returns the page of one run, or status 304 if the client has this page."""
+        """Returns the page of a run, or status 304 if the client's copy is current."""
         run_id = request.path_params["run"]
         tag, page = await run_in_threadpool(self._page, run_id)
         headers = {"Cache-Control": "private, no-cache", "ETag": tag}
@@ -243,7 +243,7 @@ class GamesApi:
         self._catalog = catalog
 
     def routes(self) -> list[Route]:
-        """Returns the routes."""
+        """Returns the routes of the pages that show games."""
         base = "/api/runs/{run}/games"
         one = f"{base}/{{source}}/{{index:int}}"
         return [

@@ -61,7 +61,7 @@ class Searches:
                     player.analyse, moves, simulations, seed, threads
                 )
                 return
-            # An exception must reach the search, so that a failed search is not reused.
+            # Pass exceptions to the search, so that a failed search is not reused.
             with ExitStack() as stack:
                 growing = player.begin(moves, simulations, seed, threads)
                 search = await run_in_threadpool(stack.enter_context, growing)

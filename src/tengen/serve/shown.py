@@ -22,7 +22,7 @@ __all__ = [
     "summary",
 ]
 
-# Keys of a status that pages must not show, or show elsewhere.
+# Status keys that the status table of a run's page omits.
 _APART = ("run", "memory")
 _HEADLINES = ("charts/rating", "charts/episodic_return", "losses/loss")
 _SMALL_POINTS = 48
@@ -66,7 +66,7 @@ def described(named: dict[str, str], status: dict[str, Any]) -> dict[str, Any]:
 
 
 def summary(status: dict[str, Any], view: RunView) -> dict[str, Any]:
-    """Returns one entry of the list of runs."""
+    """Returns a run's entry in the list of runs."""
     progress = status["progress"] or {}
     tag = next((t for t in _HEADLINES if t in view.curves), None)
     return {
@@ -82,7 +82,7 @@ def summary(status: dict[str, Any], view: RunView) -> dict[str, Any]:
 
 
 def environment_row(status: dict[str, Any], view: RunView) -> dict[str, Any]:
-    """Returns one run's entry on the page of environments."""
+    """Returns a run's entry on the page of environments."""
     curve = view.curves.get("charts/episodic_return")
     progress = status["progress"] or {}
     return {
@@ -96,7 +96,7 @@ def environment_row(status: dict[str, Any], view: RunView) -> dict[str, Any]:
 
 
 def store_row(status: dict[str, Any], view: RunView) -> dict[str, Any]:
-    """Returns one run's entry on the page of stores.
+    """Returns a run's entry on the page of stores.
 
     ``served`` contains the statistics of a standalone store process, as in ``tengen
     store top``; ``learned`` contains the counts of the learner's table.
@@ -111,7 +111,7 @@ def store_row(status: dict[str, Any], view: RunView) -> dict[str, Any]:
 
 
 def films(run: RunDirectory) -> list[Path]:
-    """Returns the films that ``tengen eval RUN --video RUN/films`` has written."""
+    """Returns the videos that ``tengen eval RUN --video RUN/films`` has written."""
     found = find_files(run.path / _FILMS, "*")
     named = [p for p in found if p.suffix in _FILM_TYPES and p.is_file()]
     return sorted(in_folder(named, run.path))[:_MAX_FILMS]

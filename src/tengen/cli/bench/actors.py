@@ -47,13 +47,13 @@ RUN_NET = "run"
 
 _START_S = 120.0
 _LOOK_S = 0.05
-# Short enough that the queue never fills, and long enough that polling is cheap.
+# Polling interval: the queue never fills in this time, yet polling is cheap.
 _EMPTY_S = 0.02
 _WARM_S = 2.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of ``tengen bench actors``."""
+    """Declares the arguments of ``tengen bench actors``."""
     parser.add_argument(
         "--task", default="atari/Pong", help="the environment (atari/Pong)"
     )
@@ -161,16 +161,16 @@ class _Service:
 
     @property
     def num_evaluations(self) -> int:
-        """Number of rows that all servers have evaluated."""
+        """Total number of rows that the inference servers have evaluated."""
         return sum(server.stats.num_evaluations for server in self._servers)
 
     @property
     def num_batches(self) -> int:
-        """Number of batches that all servers have evaluated."""
+        """Total number of batches that the inference servers have evaluated."""
         return sum(server.stats.num_batches for server in self._servers)
 
     def close(self) -> None:
-        """Stops the threads and closes the table."""
+        """Stops the inference threads and closes the actors' table."""
         self._stop.set()
         for listener, server in zip(self._listeners, self._servers, strict=True):
             listener.close()
@@ -281,8 +281,8 @@ def _measure(
     actors: ProcessGroup,
     alone: ProcessGroup,
 ) -> dict[str, Any]:
-    # Both groups count reset steps too. The evaluations are counted, because the
-    # table's own count advances in blocks, which is too coarse.
+    # Both groups also count reset steps. Count evaluations instead of inserted steps,
+    # because the table's count advances in blocks, which is too coarse.
     def made() -> int:
         return service.num_evaluations
 

@@ -19,7 +19,7 @@ _TRIAL_S = 0.5
 
 
 class Rates(NamedTuple):
-    """Evaluations per second and per CPU-second."""
+    """A backend's evaluation rates, per second and per CPU-second."""
 
     per_s: float
     per_cpu_s: float
@@ -40,7 +40,7 @@ class ThreadsAlone:
     """A benchmark of a backend that several threads call independently.
 
     Args:
-        backend: The backend.
+        backend: The backend to measure.
         planes: Positions to evaluate, ``[M, C, H, W]`` float32.
         num_threads: Number of threads.
     """
@@ -53,7 +53,7 @@ class ThreadsAlone:
         self.best_batch = max(rates, key=lambda batch: rates[batch])
 
     def measure(self, seconds: float) -> Rates:
-        """See ``BackendAlone.measure``."""
+        """Measures the backend's rates; see ``BackendAlone.measure``."""
         return self._measure(self.best_batch, seconds)
 
     def _measure(self, batch: int, seconds: float) -> Rates:
@@ -92,7 +92,7 @@ class DevicesAlone:
     """A benchmark of the network on devices, without the copies to the devices.
 
     Args:
-        backend: The backend; its devices are assumed to be equally fast.
+        backend: The backend to measure; its devices are assumed to be equally fast.
         rates: Evaluations per second for each batch size, from a trial.
     """
 
@@ -101,7 +101,7 @@ class DevicesAlone:
         self.best_batch = max(rates, key=lambda rows: rates[rows])
 
     def measure(self, seconds: float) -> Rates:
-        """See ``BackendAlone.measure``."""
+        """Measures the devices' rates; see ``BackendAlone.measure``."""
         start_cpu_s = time.process_time()
         per_s = self._backend.rate(self.best_batch, seconds) * self._backend.num_devices
         cpu_s = max(1e-9, time.process_time() - start_cpu_s)

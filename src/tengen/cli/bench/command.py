@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         command = commands.add_parser(name, help=text, description=text)
         command.set_defaults(parser=command)  # so that errors suggest its options
         importlib.import_module(module).add_arguments(command)
-        # Allow both options before and after NAME. SUPPRESS keeps one from before NAME.
+        # Allow both options before and after NAME. SUPPRESS keeps a value before NAME.
         for option in ("--json", "--quiet"):
             command.add_argument(option, action="store_true", default=argparse.SUPPRESS)
 

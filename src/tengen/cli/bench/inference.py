@@ -1,7 +1,7 @@
-"""``tengen bench inference``: evaluations per second by net, batch and threads.
+"""``tengen bench inference``: evaluations per second by net, batch size and threads.
 
-The rows of the table are measured in turns, so that other load on the machine slows all
-of them equally. Compare backends by evaluations per CPU-second if the machine is
+The measurements of the table's rows are interleaved, so that other load on the machine
+slows all rows equally. Compare backends by evaluations per CPU-second if the machine is
 shared; evaluations per second show whether each thread had a core.
 """
 
@@ -47,7 +47,7 @@ _NUM_CALIBRATION = 24
 
 @dataclass(frozen=True)
 class _Case:
-    """The settings of one row of the table."""
+    """The settings of one row of the benchmark's table."""
 
     net: str
     backend: BackendName
@@ -57,7 +57,7 @@ class _Case:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of ``tengen bench inference``."""
+    """Declares the arguments of ``tengen bench inference``."""
     parser.add_argument(
         "--nets",
         default="2x32,6x96",
@@ -90,8 +90,8 @@ def run(namespace: argparse.Namespace) -> dict[str, Any]:
     Returns:
         ``name``, ``cores``, ``seconds``, ``cpu_seconds`` and ``rows``. A row has
         ``net``, ``backend``, ``precision``, ``batch_rows`` and ``threads``, and from
-        its fastest turn ``evaluations_per_s``, ``evaluations_per_cpu_s`` and ``cpus``,
-        the average number of busy cores.
+        its fastest repetition ``evaluations_per_s``, ``evaluations_per_cpu_s`` and
+        ``cpus``, the average number of busy cores.
 
     Raises:
         UsageError: An option is invalid, or a backend is not installed.
@@ -196,7 +196,7 @@ def _measure(
 
 
 def _bound(path: Path, features: BoardSpec, case: _Case) -> list[Runner]:
-    """Returns a warmed-up runner for each thread."""
+    """Returns one warmed-up runner per thread."""
     config = InferenceConfig(
         backend=case.backend, precision=case.precision, batch_shape="dynamic"
     )
@@ -221,13 +221,13 @@ def _random_planes(features: BoardSpec, num_rows: int, seed: int) -> FloatArray:
 def _turn(
     runners: Sequence[Runner], batch_rows: int, turn_s: float
 ) -> dict[str, float]:
-    """Calls each runner in its own thread for ``turn_s``, and returns the rates."""
+    """Calls each runner in its own thread for ``turn_s`` seconds; returns the rates."""
     num_calls = [0] * len(runners)
     start_s, start_cpu_s = time.perf_counter(), time.process_time()
     end_s = start_s + turn_s
 
     def work(index: int) -> None:
-        # Run at least one batch, so that even a very short turn has a rate.
+        # Run at least one batch, so that even a very short measurement has a rate.
         while num_calls[index] == 0 or time.perf_counter() < end_s:
             runners[index].run(batch_rows)
             num_calls[index] += 1

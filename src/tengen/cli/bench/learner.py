@@ -1,4 +1,4 @@
-"""``tengen bench learner``: the learner's rows per CPU-second on games.
+"""``tengen bench learner``: rows per CPU-second of a learner that trains on games.
 
 The benchmark plays games with few simulations and random evaluations. It then measures
 two rates: sampling and deriving rows alone, and learning from these rows.
@@ -37,7 +37,7 @@ __all__ = ["add_arguments", "played_window", "run"]
 _MAX_GAMES = 1_000_000
 _MAX_BATCH = 65_536
 _MAX_SECONDS = 86_400.0
-# Enough to start every thread and to allocate every buffer.
+# Enough learner steps to start every thread and to allocate every buffer.
 _NUM_WARMUP_STEPS = 3
 
 

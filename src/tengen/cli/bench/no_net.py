@@ -30,7 +30,7 @@ class SilentBackend:
         self.signature = signature
 
     def bind(self, inputs: Arrays, outputs: Arrays, state: Arrays = NO_STATE) -> Runner:
-        """Returns a runner for these arrays; see ``Backend.bind``."""
+        """Returns a runner that leaves ``outputs`` unchanged; see ``Backend.bind``."""
         check_arrays(self.signature, inputs, outputs, state)
         return _SilentRunner()
 
@@ -46,7 +46,7 @@ class RandomBackend(SilentBackend):
     """
 
     def bind(self, inputs: Arrays, outputs: Arrays, state: Arrays = NO_STATE) -> Runner:
-        """Returns a runner for these arrays; see ``Backend.bind``."""
+        """Returns a runner that writes random ``outputs``; see ``Backend.bind``."""
         super().bind(inputs, outputs, state)
         return _RandomRunner(outputs["policy"], outputs["value"])
 

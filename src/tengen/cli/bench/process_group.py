@@ -40,12 +40,12 @@ while True:
     actions = actions[16:] + actions[:16]
     print(steps, flush=True)
 """
-"""A Python program with the arguments TASK NUM_ENVS SEED, which steps copies of the
-environment with random actions and prints the total number of steps."""
+"""A Python program with the arguments TASK NUM_ENVS SEED, which steps vectorized
+copies of the environment with random actions and prints the total number of steps."""
 
 
 class ProcessGroup:
-    """Processes that are stopped and resumed together."""
+    """A group of benchmark processes that are stopped and resumed together."""
 
     def __init__(self, commands: Sequence[Sequence[str]]) -> None:
         self.processes = [
@@ -78,7 +78,7 @@ class ProcessGroup:
         return total / _TICKS_PER_S
 
     def signal(self, number: signal.Signals) -> None:
-        """Sends a signal to all processes."""
+        """Sends the signal ``number`` to all processes."""
         for process in self.processes:
             process.send_signal(number)
 

@@ -1,4 +1,4 @@
-"""Models with random weights for benchmarks; speed does not depend on the weights."""
+"""Models with random weights, for benchmarks whose speed does not depend on weights."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def bench_net(net: str, *, auxiliary: bool = False) -> NetConfig:
     """Returns the network config for a string like ``6x96`` or ``minigo:6x64``.
 
     Args:
-        net: The string.
+        net: The description of the network, as in ``--net``.
         auxiliary: Whether the network has auxiliary heads.
 
     Raises:

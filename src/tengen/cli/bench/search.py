@@ -5,9 +5,9 @@ softmax of the hash evaluator's logits and the backups. ``sims_per_cpu_s_encoded
 includes writing the planes of every leaf. Each search starts with an empty tree, at a
 position of a random game.
 
-With ``--threads`` or ``--net``, several threads search one tree instead. The rows of
-the table are measured in turns. In each turn, a row's rate is divided by the rate of
-one thread that evaluates one leaf at a time; the speedup is the median over the turns.
+With ``--threads`` or ``--net``, several threads search one tree instead. The
+measurements of the table's rows are interleaved. In each round, a row's rate is divided
+by one thread's rate with one-leaf batches; the speedup is the median over the rounds.
 A network gains from larger batches as well as from threads, so there is also a row for
 one thread with batches as large as those of the threads in play (``batch_rows``).
 """
@@ -116,7 +116,7 @@ def _run_threads(args: argparse.Namespace) -> dict[str, Any]:
 def _calibrate(
     search: Callable[[int], object], turn_s: float, clock: Callable[[], float]
 ) -> int:
-    """Returns how many searches take about ``turn_s`` seconds by ``clock``."""
+    """Returns how many searches take about ``turn_s`` seconds on ``clock``."""
     num_searches = 1
     while True:
         start_s = clock()
@@ -132,12 +132,12 @@ _NUM_TURNS = 7
 _NUM_OPENINGS = 20
 
 Search = Callable[[int], int]
-"""A function that runs a number of searches and returns the number of simulations."""
+"""A function that runs N searches and returns their total number of simulations."""
 
 
 @dataclass(frozen=True)
 class _Case:
-    """The settings of one row of the table."""
+    """The settings of one row of the benchmark's table."""
 
     evaluator: str
     threads: int
@@ -222,7 +222,7 @@ def _with_net(game: Game, path: Path, simulations: int, case: _Case) -> Search:
         nonlocal num_done
         total = 0
         for _ in range(num_searches):
-            # Each search needs a new position, because the cache holds evaluations.
+            # The cache holds earlier evaluations, so each search needs a new position.
             result = searcher.run(_opening(game, num_done), request)
             total += int(result.num_simulations)
             num_done += 1

@@ -1,4 +1,4 @@
-"""``tengen bench selfplay``: the share of the backend's best rate that games reach.
+"""``tengen bench selfplay``: self-play's evaluation rate as a share of the backend's.
 
 Two kinds of rounds alternate in one process. In the first, the backend evaluates fixed
 batches of real positions as fast as it can, at its fastest batch size. In the second,
@@ -213,7 +213,7 @@ def _rate(num_things: int, seconds: float, num_seen: int) -> float | None:
 
 
 def _median(values: list[float | None]) -> float | None:
-    """Returns the median, or None if any value is None, as the rest would be biased."""
+    """Returns the median; None if any value is None, as the rest would be biased."""
     known = [value for value in values if value is not None]
     return statistics.median(known) if len(known) == len(values) else None
 
@@ -235,7 +235,7 @@ def _note(num_games: list[int], num_slots: int) -> str | None:
 
 
 def _check_work(args: argparse.Namespace) -> None:
-    """Checks numbers here, so that errors name the option instead of the setting."""
+    """Checks the numeric options, so that error messages name the options."""
     check_range("simulations", args.simulations, 1, MAX_SIMULATIONS)
     check_range("cheap-simulations", args.cheap_simulations, 1, MAX_SIMULATIONS)
     share = args.full_share
@@ -247,26 +247,26 @@ def _check_work(args: argparse.Namespace) -> None:
 
 @dataclass(frozen=True)
 class _Pair:
-    """The results of one backend round and the round of games after it."""
+    """The results of a backend round and of the self-play round after it."""
 
     share_of_backend: float
     """Evaluations per second in games, divided by those of the backend alone."""
     share_of_backend_cpu: float
-    """The same ratio for evaluations per CPU-second, which suits busy machines."""
+    """``share_of_backend``, but per CPU-second, which suits busy machines."""
     backend_evals_per_s: float
     backend_evals_per_cpu_s: float
     evals_per_s: float
     evals_per_cpu_s: float
     plies_per_s: float | None
-    """Searched plies, including those of unfinished games; None if there were none."""
+    """Searched plies per second, also of unfinished games; None if there were none."""
     plies_per_cpu_s: float | None
     rows_per_s: float | None
-    """Rows of games that ended; None if no game ended."""
+    """Rows per second, from games that ended; None if no game ended."""
     rows_per_cpu_s: float | None
     simulations_per_s: float
     simulations_per_cpu_s: float
     num_games: int
-    """Number of games that ended in the round."""
+    """Number of games that ended in the self-play round."""
     games_per_s: float | None
     batch_rows: float
     batch_capacity: float
@@ -320,7 +320,7 @@ class _Bench:
         self.alone = self._alone(rows_per_s)
 
     def pair(self, index: int) -> _Pair:
-        """Measures the backend, then self-play."""
+        """Measures one round of the backend, then one round of self-play."""
         raw_s, raw_cpu_s = self.alone.measure(self._round_s)
         played, cpu_s = self._play(index)
         evals_per_s = played.num_evaluations / played.seconds
@@ -361,7 +361,7 @@ class _Bench:
         ends_s: list[float] = []
 
         def watch(num_games: int, num_evaluations: int) -> None:
-            # The round starts at the first call, when the devices are ready.
+            # The devices are ready when this is first called, so start the round.
             if not ends_s:
                 ends_s.append(time.monotonic() + self._round_s)
             if time.monotonic() >= ends_s[0]:

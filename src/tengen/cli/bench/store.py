@@ -6,11 +6,11 @@ priorities if the workload has them; writers copy items into the store. As an up
 bound, ``copies`` measures copying random items from an array on the same machine.
 Samplers and copiers read every byte of their batches. ``read_share`` is the fraction of
 the samplers' CPU-seconds that reading takes, and ``unread_share_of_copies`` compares
-samples with copies without reading. The measurements take turns, because a machine's
-memory speed varies from minute to minute; each result is the median of its turns.
+samples with copies without reading. The measurements are interleaved, because a
+machine's memory speed varies from minute to minute; each result is a median.
 
 With ``--cold``, memory holds a tenth of the steps, and a disk holds the rest. With
-``--paced``, all workloads run concurrently at the reference's rates, and a call's
+``--paced``, all workloads run concurrently at the reference table's rates, and a call's
 latency counts from its due time. The processes share memory or, with ``--over tcp``,
 use the loopback interface. With ``--selection``, only the selection of items is
 measured, in this process.
@@ -54,7 +54,7 @@ __all__ = [
 Role = Callable[..., None]
 """A client process's main function: takes a pipe and a `Client`, and sends results."""
 
-# Divides the reference's capacities, because its machine has a terabyte of memory.
+# Divisor of the reference capacities, which are for a machine with 1 TB of memory.
 _DIVISOR = 12
 # The fraction of the steps that a store with a disk holds in memory.
 _MEMORY_SHARE = 0.1
@@ -79,7 +79,7 @@ class ServerProcess:
         num_bytes: int,
         disk: Path | None = None,
     ) -> None:
-        # Leave a tenth for chunks that are being filled and for batches on loan.
+        # Leave a tenth of memory for chunks being filled and for batches on loan.
         wanted = [one.entries * one.stored_bytes / _DIVISOR for one in workloads]
         part = min(1.0, 0.9 * num_bytes / sum(wanted))
         self.capacities = [
@@ -94,7 +94,7 @@ class ServerProcess:
         where: dict[str, Any] = {"memory_bytes": num_bytes}
         if over == "tcp":
             where["listen"] = "127.0.0.1:0"
-        # Without a folder, other processes could not map the store's steps.
+        # Without a folder, other processes could not map the store's shared memory.
         if over != "tcp" or disk is not None:
             where["directory"] = self.address
         self._disk: str | None = None
@@ -166,7 +166,7 @@ def together(clients: Sequence[tuple[Role, object]]) -> list[dict[str, Any]]:
 
 
 def _run_role(role: Callable[..., None], pipe: Connection, *args: Any) -> None:
-    """Runs a role; sends a TengenError to the benchmark instead of raising it."""
+    """Runs ``role``; sends a TengenError through ``pipe`` instead of raising it."""
     try:
         role(pipe, *args)
     except TengenError as error:
@@ -188,7 +188,7 @@ def _receive(pipe: Connection, process: BaseProcess) -> Any:
 
 
 _WARM_S = 1.0
-# Several turns per result, because a machine's speed varies from minute to minute.
+# Measurements per result, because a machine's speed varies from minute to minute.
 _NUM_TURNS = 3
 # For --selection: table sizes in items, items per batch, and number of batches.
 _SIZES = (400_000, 100_000_000)
@@ -261,7 +261,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         )
     if args.paced:
         return _run_paced(workloads, args.over, memory_bytes, args.seconds, args.cold)
-    # No writer runs while samples are measured, so items must not be used up.
+    # No writer runs while samples are measured, so sampling must not remove items.
     workloads = [one.at_full_speed() for one in workloads]
     rows = [
         _run_alone(one, args.over, memory_bytes, args.seconds, args.cold)
@@ -283,7 +283,7 @@ def _run_alone(
     seconds: float,
     disk: Path | None,
 ) -> dict[str, Any]:
-    """Measures copies, samples and inserts in turns, and returns the medians."""
+    """Measures copies, samples and inserts alternately, and returns the medians."""
     sizes = {"insert": 64 if workload.stored_bytes < 65536 else 1, "insert_1": 1}
     turns: list[dict[str, float]] = []
     with ServerProcess([workload], over, memory_bytes, disk) as server:

@@ -44,7 +44,7 @@ class Client:
         rate: Items per second. Each call is due at a fixed time, even if earlier calls
             were late. None: as fast as possible.
         batch_size: Items per call.
-        num_ahead: Number of batches to sample ahead.
+        num_ahead: Number of batches that a sampler requests in advance.
     """
 
     workload: Workload
@@ -109,7 +109,7 @@ def run_writer(pipe: Connection, client: Client) -> None:
 
 
 def run_sampler(pipe: Connection, client: Client) -> None:
-    """Samples and reads batches, and sends new priorities if the workload has them."""
+    """Samples and reads batches, and updates priorities of prioritized workloads."""
     store = Store.connect(client.address)
     table = store.table(client.workload.name)
     sampler = table.sampler(client.batch_size, num_ahead=client.num_ahead)
@@ -129,7 +129,7 @@ def run_sampler(pipe: Connection, client: Client) -> None:
 
 
 def run_copies(pipe: Connection, client: Client) -> None:
-    """Copies random items to a batch and reads it: the upper bound that memory sets."""
+    """Copies random items into a batch and reads it, as an upper bound for samplers."""
     item_bytes, size = client.workload.item_bytes, client.batch_size
     num_items = max(2 * size, min(client.workload.entries, (2 << 30) // item_bytes))
     source = np.ones((num_items, item_bytes), np.uint8)
@@ -151,7 +151,7 @@ class _Reading:
     def __init__(self) -> None:
         self.num_bytes = 0
         self.seconds = 0.0
-        # Of this thread only, because other threads may gather the next batch.
+        # Only this thread's time, because other threads may gather the next batch.
         self.cpu_seconds = 0.0
         self.checksum = 0
 
@@ -242,7 +242,7 @@ def _measure(
 
 
 class _Calls:
-    """The latencies, in seconds, of the calls in one period."""
+    """The latencies, in seconds, of the calls in a warm-up or measurement."""
 
     def __init__(self) -> None:
         self.num_items = 0

@@ -8,8 +8,8 @@ per item; the workload uses 138 items/s.
 ``NAME_run`` is the workload of a run of ``tengen train`` with default settings: DQN and
 R2D2 in ``atari/Pong``, PPO and IMPALA (``vtrace``) in ``atari/Qbert``, SAC in
 ``mujoco/Hopper``. Bytes, steps, entries and batch sizes are the agents' defaults; a
-test compares them. Insert rates are the reference's, and sample rates follow from the
-number of times that the agent samples each item.
+test compares them. Insert rates are those of the reference table, and sample rates
+follow from the number of times that the agent samples each item.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Workload:
         return self.step_bytes * self.period
 
     def at_full_speed(self) -> Workload:
-        """Returns the workload with a sample limit per item that is never reached."""
+        """Returns the workload with a per-item sample limit that is never reached."""
         if self.max_times_sampled == 0:
             return self
         return replace(self, max_times_sampled=_UNREACHED)
@@ -75,7 +75,7 @@ class Workload:
         return TableConfig(
             name=self.name,
             columns={
-                # The size differs from table to table, so that no tables share steps.
+                # Each table's step has a different size, so that no tables share steps.
                 "data": Column(dtype="uint8", shape=(self.step_bytes - 8,)),
                 "number": Column(dtype="int64"),
             },
@@ -112,7 +112,7 @@ def _run(
     batch_size: int,
     max_times_sampled: int = 0,
 ) -> Workload:
-    """Returns the workload of a run with default settings."""
+    """Returns a workload with the settings of a default run of ``tengen train``."""
     return Workload(
         name,
         entries,

@@ -42,11 +42,11 @@ class Drawer(Protocol):
     """A sink for points. Used by one thread at a time; may raise any exception."""
 
     def add(self, point: Point) -> None:
-        """Adds a point."""
+        """Adds a point to the sink's curves."""
         ...
 
     def tick(self) -> None:
-        """Called at every event, to write buffered points."""
+        """Writes buffered points if they are due; called at every event."""
         ...
 
     def close(self) -> None:
@@ -55,9 +55,9 @@ class Drawer(Protocol):
 
 
 def open_charts(run: RunDirectory, *, follows: bool = False) -> Charts:
-    """Returns the charts of a call's events, according to the run's config.
+    """Returns the charts of one call, with the sinks that the run's config enables.
 
-    If the config enables neither program, the charts do nothing. If it enables wandb,
+    If the config enables no sink, the charts do nothing. If the config enables wandb,
     blocks until wandb has started, or has failed with a warning.
 
     Args:
@@ -115,7 +115,7 @@ class Charts:
         """Processes an event that has been written. Never raises an Exception."""
         if not self._drawers:
             return
-        # Other processes' events come first: this turn has learned from their games.
+        # Other processes' events come first, because the learner has used their games.
         others = () if self._tail is None else self._tail.new_events()
         for each in (*(other for _, other in others), event):
             # A user's own agent may report invalid values, such as 10 ** 400.
@@ -232,7 +232,7 @@ class WandbRun:
             config=dict(settings),
             resume="allow",
             mode=mode,
-            # Otherwise wandb captures the terminal, which breaks the live view.
+            # By default wandb captures the terminal, which breaks the live view.
             settings={"console": "off"},
         )
         # After a kill, the next call starts at an earlier step, but wandb's own step

@@ -5,9 +5,9 @@ both. Source: Huang et al. 2022, "CleanRL: High-quality Single-file Implementati
 Deep Reinforcement Learning Algorithms", and its documentation.
 
 Differs from CleanRL: a return is the mean of the last 100 episodes, not of a single
-episode; losses are means over a turn of learning; ``charts/SPS`` counts from a call's
-first turn of learning. ``charts/evaluations_per_s`` is the number of evaluations since
-the previous point, divided by the elapsed wall-clock time.
+episode; losses are averages over one turn of the learner; ``charts/SPS`` starts with
+the first turn of the learner in a call. ``charts/evaluations_per_s`` is the number of
+evaluations since the previous point, divided by the elapsed wall-clock time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _METRICS = {
     "value_accuracy": "charts/value_accuracy",
     "too_old": "charts/too_old",
 }
-"""CleanRL's tags for loss and optimizer metrics that it names differently."""
+"""CleanRL's tags for tengen's loss and optimizer metrics whose names differ."""
 
 _COUNTS = {
     "num_games": "charts/games",
@@ -57,7 +57,7 @@ _TOLD = {
         "elo": "charts/gate_elo",
     },
 }
-"""Tags of a turn's statistics, by the kind of turn."""
+"""Tags of the statistics in the report of a role's turn, by the kind of turn."""
 
 _DID = {
     "actor": "played",
@@ -66,13 +66,13 @@ _DID = {
     "rate": "judged",
     "gate": "judged",
 }
-"""The kind of turn of each role."""
+"""The kind of turn (a key of ``_TOLD``) of each role."""
 
 _RATIOS = {
     "played": ("num_plies", "num_games", "charts/game_length"),
     "served": ("batch_rows", "batch_capacity", "charts/batch_fill"),
 }
-"""Numerator, denominator and tag of a ratio, by the kind of turn."""
+"""Numerator, denominator and tag of a ratio of statistics, by the kind of turn."""
 
 _MEANS = ("mean_return", "mean_length")
 
@@ -92,7 +92,7 @@ _NO_METRICS = frozenset(
         "train_s",
     )
 )
-"""Fields of a turn of learning that are not metrics: progress and timing."""
+"""Fields of the learner's reports that are progress or timing, and not metrics."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,9 +107,9 @@ class Point:
     values: Mapping[str, float]
     """Values by tag, such as ``charts/episodic_return``."""
     is_learned: bool = False
-    """Whether the point is from a turn of learning, not from a rating or gate match."""
+    """Whether the point is from a turn of the learner, not a rating or gate match."""
     learner_steps: int | None = None
-    """Total learner steps, if the point is from a turn of learning."""
+    """Total learner steps, if the point is from a turn of the learner."""
     frames_per_step: float | None = None
     """Emulator frames per agent step, in environments that count frames."""
     restarts: bool = False
@@ -137,7 +137,7 @@ class PointMaker:
         self._evaluations = 0
         self._told_s: float | None = None
         self._frames_per_step: float | None = None
-        # The latest means of each standalone actor, by index.
+        # The latest mean return and length of each standalone actor, by index.
         self._of_each: dict[Any, dict[str, float]] = {}
 
     def take(self, event: Mapping[str, Any]) -> Point | None:
@@ -149,7 +149,7 @@ class PointMaker:
         """
         role, time_s = event.get("role"), float(event["time_s"])
         if event.get("kind") == "death":
-            # After a death the learner resumes from its last checkpoint.
+            # After the death of a process the learner resumes from its last checkpoint.
             self._restarts = True
         if event.get("kind") != "turn":
             return None
@@ -192,7 +192,7 @@ class PointMaker:
         return values
 
     def _means(self, event: Mapping[str, Any]) -> dict[str, float]:
-        """Returns the means over the latest episodes of all actors, if known.
+        """Returns the mean return and length of all actors' latest episodes, if known.
 
         A standalone actor reports its ``index`` and means of its own episodes; other
         events contain means over all actors.
@@ -278,12 +278,12 @@ def _learned(event: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _tag(name: str, report: Mapping[str, Any]) -> str:
-    """Returns the tag of a learning metric.
+    """Returns the TensorBoard tag of a metric of the learner.
 
     Args:
         name: The metric's name in the loss or optimizer; custom agents may use any
             name.
-        report: All metrics of the turn.
+        report: All metrics in the same report of the learner.
     """
     if name == "loss" and "td_error" in report:
         return "losses/td_loss"

@@ -52,7 +52,7 @@ _LASTING = {
 
 
 def read_curve(run: RunDirectory) -> list[Row]:
-    """Returns a row for each reported turn of learning, in order.
+    """Returns one row per reported turn of the learner, in order.
 
     Seconds continue from call to call, and include time whose work was lost in a kill.
     Omits rows that a call wrote after the checkpoint from which the next call resumed.
@@ -90,35 +90,35 @@ def to_csv(rows: Sequence[Row]) -> str:
 
 
 class _Table:
-    """Collects rows from points and events in the order of time, across all calls."""
+    """Builds the table's rows from points and events of all calls in order of time."""
 
     def __init__(self, *, in_environments: bool) -> None:
         self.rows: list[Row] = []
         self._in_environments = in_environments
         self._by = "agent_steps" if in_environments else "learner_steps"
         self._call = ""
-        # Unix seconds at which the run's clock would have been 0.
+        # Unix time that corresponds to 0 in the column ``seconds``.
         self._zero_s = 0.0
         self._last_s = 0.0
-        # CPU-seconds of earlier calls and of this call, and whether all calls have
-        # reported theirs.
+        # CPU-seconds of earlier calls and of the current call, and whether all calls
+        # have reported their CPU-seconds.
         self._cpu_before_s = 0.0
         self._cpu_s: float | None = None
         self._has_cpu = True
         self._frames_per_step: float | None = None
         self._lasting: Row = {}
-        # Whether the last row is from this call, and no process has died since.
+        # Whether the last row is from the current call, and no process died after it.
         self._is_current = False
 
     def take_event(self, call: str, event: Mapping[str, Any]) -> None:
-        """Processes an event from the learner's file ``call``, one file per call."""
+        """Processes an event from ``call``, the learner's event file for one call."""
         time_s = float(event["time_s"])
         if call != self._call:
             spent_s, turn_s = self._last_s - self._zero_s, event.get("turn_s")
             begun_s = time_s - (turn_s if is_number(turn_s) else 0.0)
             self._call, self._is_current = call, False
             self._zero_s = begun_s - spent_s
-            # If a call did not report its CPU-seconds, later sums are unknown.
+            # If a call did not report its CPU-seconds, later totals are unknown.
             self._has_cpu &= spent_s == 0.0 or self._cpu_s is not None
             self._cpu_before_s += self._cpu_s or 0.0
             self._cpu_s = None
@@ -134,7 +134,7 @@ class _Table:
                     self.rows[-1]["cpu_seconds"] = self._cpu_before_s + self._cpu_s
 
     def take_point(self, point: Point) -> None:
-        """Processes a point, which is a turn of learning or a later rating."""
+        """Processes a point from a turn of the learner, or from a rating after it."""
         told: Row = {
             column: point.values[tag]
             for column, tag in _OF_POINT.items()
@@ -174,7 +174,7 @@ class _Table:
 
 
 def _fill_between(rows: Sequence[Row], name: str) -> None:
-    """Fills missing values of a column by linear interpolation over the seconds."""
+    """Fills missing values of a column by linear interpolation over ``seconds``."""
     before_s, before, first = 0.0, 0.0, 0
     for i, row in enumerate(rows):
         value, at_s = row[name], row["seconds"] or 0.0

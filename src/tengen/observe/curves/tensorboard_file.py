@@ -29,7 +29,7 @@ _SESSION_STATUS, _SESSION_START = 1, 1
 
 
 class TensorBoardFile:
-    """Writes the points of one call to its own file. Not thread-safe.
+    """Writes the points of one call to a TensorBoard file. Not thread-safe.
 
     The first point creates the file. From this point's step on, readers drop the points
     of earlier calls, because a killed call may have written them after its last
@@ -131,7 +131,7 @@ class TensorBoardFile:
 
 
 def _record(event: bytes) -> bytes:
-    """Returns a message in the TFRecord format."""
+    """Returns an event message as a record in the TFRecord format."""
     length = struct.pack("<Q", len(event))
     return length + _checksum(length) + event + _checksum(event)
 
@@ -145,23 +145,23 @@ def _checksum(data: bytes) -> bytes:
 
 
 def _value(tag: str, value: float) -> bytes:
-    """Returns one ``value`` of a Summary; numbers beyond float32 become infinite."""
+    """Encodes a Summary's ``value``; numbers beyond float32 become infinite."""
     simple_value = b"\x15" + struct.pack("<f", ctypes.c_float(value).value)
     return _text(1, _text(1, tag.encode()) + simple_value)
 
 
 def _number(field: int, value: int) -> bytes:
-    """Returns an encoded field with an integer value."""
+    """Encodes a field with an integer value."""
     return _varint(field << 3) + _varint(value)
 
 
 def _text(field: int, value: bytes) -> bytes:
-    """Returns an encoded field with a string or message value."""
+    """Encodes a field with a string or message value."""
     return _varint(field << 3 | 2) + _varint(len(value)) + value
 
 
 def _varint(value: int) -> bytes:
-    """Returns a non-negative integer as a varint, seven bits per byte, lowest first."""
+    """Encodes a non-negative integer as a varint, seven bits per byte, lowest first."""
     digits = []
     while value > 0x7F:
         digits.append(value & 0x7F | 0x80)
