@@ -19,7 +19,7 @@ class TargetConfig:
     result is the time at which the first passing model was created.
 
     Source: MLPerf training v2.1, reinforcement learning (minigo), which evaluates
-        models in order.
+    models in order.
     """
 
     opponent: str = ""
