@@ -47,7 +47,7 @@ class Strength:
     """A measurement of a player's strength, and the command that measures it."""
 
     what: str
-    """Description of the measured quantity."""
+    """Description of the quantity that ``value`` measures."""
     value: float
     """The measured value, a fraction in [0, 1]."""
     low: float
@@ -87,7 +87,7 @@ class Manifest:
     """The manifest of a bundled player: its training, strength, levels and files."""
 
     schema: int = MANIFEST_SCHEMA
-    """Schema version of the manifest."""
+    """Schema version of the manifest file."""
     name: str
     """The player's name, without the prefix ``bundled:``."""
     task: str
@@ -98,17 +98,17 @@ class Manifest:
     net: str
     """The size of the network, such as ``2x32``."""
     recipe: str
-    """The recipe that trained the player."""
+    """The name of the recipe with which the player was trained."""
     command: str
     """The command that trained the player."""
     commit: str
-    """The commit of the code that trained the player."""
+    """The Git commit of tengen that trained the player."""
     games: int = bounded(0, 0)
     """Number of self-play games in the training run."""
     cpu_seconds: float = bounded(0.0, 0.0)
     """CPU time of the training run over all processes, in seconds."""
     strength: tuple[Strength, ...] = ()
-    """Measurements of the player's strength."""
+    """Measurements of the player's playing strength."""
     levels: tuple[RatedLevel, ...] = ()
     """The player's levels, weakest first."""
     levels_command: str = ""
@@ -171,7 +171,7 @@ BUNDLED = "bundled:"
 """The prefix that marks the name of a bundled player."""
 
 FOLDER = Path(__file__).parent / "players"
-"""The folder that contains one folder per player."""
+"""The folder that contains one model directory per bundled player."""
 
 _ADVICE = "install tengen again"
 _MOST_BYTES = 4 << 20

@@ -91,8 +91,8 @@ class MatchGate(PlayedGate):
     kind: Literal["match"] = "match"
     """The kind of gate, as in ``agent.gate.kind``."""
     num_games: int = bounded(100, 2, MAX_GAMES)
-    """Games per match, at least 2, so that each side moves first once (KataGo: 200).
-    The match ends when the remaining games cannot change the verdict."""
+    """Number of games per match, at least 2, so that each side can move first (KataGo:
+    200). The match ends when the remaining games cannot change the verdict."""
     min_score: float = bounded(
         0.5,
         0,
@@ -185,7 +185,7 @@ class GateResults:
     """The candidate's results so far in the gate's match."""
 
     gate: MatchGate | SprtGate
-    """The gate's settings."""
+    """The settings of the gate that plays the match."""
     counted: PairedTally = field(default_factory=PairedTally)
     """Results of the games in order of index, up to the game that decided the match."""
 
@@ -222,7 +222,7 @@ class GateResults:
 
 @dataclass(frozen=True)
 class GateVerdict:
-    """The gate's verdict on a candidate."""
+    """The gate's verdict on a candidate, with the match that led to it."""
 
     is_accepted: bool
     """Whether the gate accepts the candidate."""

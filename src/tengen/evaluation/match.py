@@ -78,8 +78,8 @@ class MatchReport:
     tally: Tally
     """Player A's results in all games except disputed games."""
     games: tuple[PlayedGame, ...]
-    """All games in order of index, including disputed games; fewer than requested if
-    ``until`` ended the match."""
+    """All finished games in order of index, including disputed games; fewer than
+    requested if the callback ``until`` ended the match."""
     engines: dict[str, EngineReport] = field(default_factory=dict)
     """Reports of the external engines, by side: ``a`` or ``b``."""
 
@@ -316,7 +316,7 @@ class _Results:
         self.ordered: list[PlayedGame] = []
         """Games in order of index, up to the first unfinished or last counted game."""
         self.is_decided = False
-        """Whether ``until`` has ended the match."""
+        """Whether the callback ``until`` has ended the match."""
         self._watch = watch
         self._keep = keep
         self._until = until

@@ -64,7 +64,7 @@ class PlayedGame:
     score_a: float | None
     """A's score: 1 for a win, 0.5 for a draw, 0 for a loss; None if disputed."""
     disputed: Dispute | None = None
-    """Why the game has no result; None if it has one."""
+    """The dispute due to which the game has no result; None if it has a result."""
     illegal: str = ""
     """The illegal move with which an external engine lost; empty if there was none."""
 

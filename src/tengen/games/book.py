@@ -42,7 +42,7 @@ class Book:
     """An opening book of one game. Its openings are legal and do not end the game."""
 
     task: str
-    """The game's name."""
+    """The name of the game that the openings belong to."""
     openings: tuple[tuple[int, ...], ...]
     """The actions of each opening; at least one opening, and no duplicates."""
     digest: str

@@ -124,9 +124,9 @@ class Board:
     """A board that was parsed from the text of a position."""
 
     rows: tuple[str, ...]
-    """The cells of each row, ``.``, ``X`` or ``O``; all rows have equal length."""
+    """The board's rows as strings of ``.``, ``X`` and ``O``, all of equal length."""
     places: tuple[tuple[float, ...], ...]
-    """The horizontal offset of each cell, in cell widths."""
+    """The horizontal offset of each cell in each row, in cell widths."""
     row_labels: tuple[str, ...]
     """The labels of the rows; empty if the text has none."""
     column_labels: tuple[str, ...]

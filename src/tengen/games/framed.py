@@ -96,6 +96,6 @@ class Framed:
 
 
 def _with_planes_of(game: Game, frame: Game) -> str:
-    """Returns the name of ``game``, a game of Go, with the planes of ``frame``."""
+    """Returns the name of the Go game ``game`` with the planes of ``frame``."""
     planes = _PLANES.search(frame.name)
     return _PLANES.sub("", game.name) + (planes[0] if planes else "")

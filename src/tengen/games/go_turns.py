@@ -45,7 +45,7 @@ class GoTurns:
 
     @property
     def num_passes(self) -> int:
-        """Number of passes at the end, not counting the setup; two end the game."""
+        """Number of passes at the end of the moves; two passes end the game."""
         end = place = len(self.actions)
         while place > self._num_setup and self.actions[place - 1] == self._pass:
             place -= 1

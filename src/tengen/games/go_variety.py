@@ -50,12 +50,13 @@ class GoVariety:
     """Board sizes, as in a task's name (``9``, ``7`` or ``7x9``), none larger than the
     task's board; empty for only the task's board."""
     board_weights: tuple[float, ...] = ()
-    """Relative sampling weight of each board, above 0; empty for equal weights."""
+    """Relative sampling weight of each board in ``boards``, above 0; empty for equal
+    weights."""
     ko: tuple[Ko, ...] = ()
-    """Ko rules, sampled with equal probability; empty for the task's rule."""
+    """Ko rules to sample with equal probability; empty for the task's ko rule."""
     suicide: tuple[bool, ...] = ()
-    """Whether suicide is allowed; the values are sampled with equal probability. Empty
-    for the task's rule."""
+    """Suicide rules to sample with equal probability; True allows suicide. Empty for
+    the task's rule."""
     komi_stdev: float = bounded(0.0, 0, _MAX_STDEV)
     """Standard deviation of komi around the task's komi, in points on 19x19, at least 0
     (KataGo: 1). On smaller boards it is proportional to the square root of the area.

@@ -45,7 +45,7 @@ class State(Protocol):
         """Returns the legal actions, in increasing order; empty if terminal."""
 
     def apply(self, action: int) -> None:
-        """Plays ``action``.
+        """Plays ``action``, which changes this position.
 
         Raises:
             CoreError: The action is not legal (a ``ValueError``).
@@ -82,7 +82,7 @@ class Game(Protocol):
 
     @property
     def name(self) -> str:
-        """The game's name, as for `tengen.games.make`."""
+        """The game's name, which `tengen.games.make` accepts."""
 
     @property
     def num_actions(self) -> int:

@@ -120,7 +120,7 @@ class PythonState:
         return [int(action) for action in self._call("legal_actions", self._value)]
 
     def apply(self, action: int) -> None:
-        """Plays ``action``.
+        """Plays ``action``, which changes this position.
 
         Raises:
             CoreError: ``action`` is not legal.
@@ -139,7 +139,7 @@ class PythonState:
         self._ply += 1
 
     def clone(self) -> PythonState:
-        """Returns a copy, which shares the immutable state value."""
+        """Returns a copy of the position, which shares the immutable state value."""
         return PythonState(self._game, self._value, self._ply)
 
     def is_terminal(self) -> bool:

@@ -202,7 +202,7 @@ class OwnStates:
         raise self._broken(ply)
 
     def to_string(self, number: int) -> str:
-        """Returns the text of a position, given its ID."""
+        """Returns the text of the position with ID ``number``."""
         return self._own.to_string(self._states[number][0])
 
     def _put(self, number: int, state: Any, ply: int) -> None:

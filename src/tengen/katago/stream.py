@@ -93,7 +93,7 @@ class WeightStream:
         return number
 
     def numbers(self, what: str, *shape: int) -> NDArray[np.float32]:
-        """Returns the next array, stored in C order (last axis contiguous)."""
+        """Returns the next array of shape ``shape``, stored in C order."""
         count = math.prod(shape)
         self._num_left -= count
         if self._num_left < 0:

@@ -50,9 +50,9 @@ class Conv:
     """A convolution without bias, with zero padding around the board."""
 
     name: str
-    """The layer's name in the file."""
+    """The layer's name in the network file."""
     weight: NDArray[np.float32]
-    """Weights, ``[O, I, K, K]``; K is odd."""
+    """Weights of the convolution, ``[O, I, K, K]``; K is odd."""
 
     @property
     def num_inputs(self) -> int:
@@ -77,9 +77,9 @@ class Affine:
     name: str
     """The layer's name in the file."""
     scale: NDArray[np.float32]
-    """Scale per channel, ``[C]``."""
+    """Factor per channel, ``[C]``, that folds in the variance."""
     shift: NDArray[np.float32]
-    """Shift per channel, ``[C]``."""
+    """Offset per channel, ``[C]``, that is added after scaling."""
 
 
 def read_conv(stream: WeightStream, num_inputs: int | None = None) -> Conv:
@@ -161,7 +161,7 @@ def _check_channels(name: str, found: int, wanted: int | None) -> None:
 
 
 Tensors = dict[str, NDArray[np.float32]]
-"""Weights by their names in ``KatagoNet``."""
+"""The type of network weights, by their names in ``KatagoNet``."""
 
 _MAX_BLOCKS = 512
 # Maximum depth of nested bottlenecks; published networks have at most two.
@@ -180,7 +180,7 @@ class Activations:
         self.kind: Kind | None = None
 
     def read(self, stream: WeightStream) -> None:
-        """Reads a layer's activation and checks it with ``take``."""
+        """Reads a layer's activation; raises NotSupportedError if it differs."""
         self.take(read_activation(stream, self.version))
 
     def take(self, kind: Kind) -> None:

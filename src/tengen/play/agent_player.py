@@ -28,7 +28,7 @@ class AgentModel:
     name: str
     """The name with which the model was opened."""
     directory: ModelDir
-    """The model directory."""
+    """The directory that contains the model."""
     agent: EnvironmentAgent
     """The agent, which chooses actions from the network's outputs."""
     backend: Backend

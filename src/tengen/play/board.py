@@ -34,7 +34,7 @@ class BoardText:
     """
 
     game: Game
-    """The game."""
+    """The game whose positions and moves are shown."""
 
     @property
     def shape(self) -> Literal["cells", "columns", "text"]:

@@ -190,7 +190,7 @@ class Session:
 
     @property
     def prompt(self) -> str:
-        """The prompt for the user's next line."""
+        """The text of the prompt for the user's next line."""
         if self._state.is_terminal():
             return "new, undo or quit: "
         return f"{_STONES[self._person]}: "
@@ -309,7 +309,7 @@ class Session:
         return self._state.is_terminal()
 
     def _undo(self) -> None:
-        """Takes back all moves from the user's last move on."""
+        """Undoes the user's last move and all moves after it."""
         mine = [ply for ply, who in enumerate(self._movers) if who == self._person]
         if not mine:
             self._show("there is no move of yours to take back")

@@ -64,7 +64,7 @@ class Analysis:
     value_to_play: float
     """Value of the position for the side to move, in [-1, 1]; 1 is a certain win."""
     best_action: int
-    """The strongest action found."""
+    """The action that the search rates best."""
     num_simulations: int
     """Number of simulations; fewer than requested if the result became certain."""
     is_proven: bool

@@ -106,7 +106,7 @@ class Player(Closable):
         seed: int = 0,
         threads: int = 1,
     ) -> Analysis:
-        """Searches the position after ``moves`` and returns the complete result.
+        """Searches the position after ``moves`` and returns the complete analysis.
 
         Arguments and errors are those of ``choose``.
         """
@@ -187,7 +187,7 @@ class Player(Closable):
         return other
 
     def at_level(self, level: Level | None) -> Player:
-        """Returns a player with the same model at another level.
+        """Returns a player with the same model at the level ``level``.
 
         Args:
             level: The playing level; None for full strength.

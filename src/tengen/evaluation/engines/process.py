@@ -136,7 +136,7 @@ class EngineProcess(Closable, ABC):
 
     @abstractmethod
     def read(self, answer: str) -> int | None:
-        """Returns the action of a move from ``choose``; None if it is off the board."""
+        """Returns the action of ``answer``, a move of the engine; None if invalid."""
 
     def resigns(self, answer: str) -> bool:
         """Returns whether ``answer``, a move from ``choose``, resigns."""

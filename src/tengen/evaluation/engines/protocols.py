@@ -139,7 +139,7 @@ class GtpEngine(EngineProcess):
             )
 
     def _follow(self, moves: list[int]) -> None:
-        """Brings the engine's board to the position after ``moves``."""
+        """Makes the engine's board show the position after ``moves``."""
         known, self._moves = self._moves, None  # None remains if a command fails.
         height, width = self._game.height, self._game.width
         if known is None or known != moves[: len(known)]:
@@ -165,7 +165,7 @@ class GtpEngine(EngineProcess):
 
 def _find_answer(text: bytes) -> tuple[str | None, bytes]:
     """Returns the first response in ``text``, or None if incomplete, and the rest."""
-    # Engines may send empty lines before a response.
+    # Skip empty lines, which engines may send before a response.
     text = text.replace(b"\r", b"").lstrip(b"\n\t ")
     answer, end, rest = text.partition(b"\n\n")
     if end:
@@ -290,7 +290,7 @@ class GomocupEngine(EngineProcess):
         return "it is no cell" if action is None else "the cell is taken"
 
     def is_free(self) -> bool:
-        """Returns whether the engine can play another game: RESTART is optional."""
+        """Returns whether the engine accepts RESTART, so that it can play again."""
         self._played = []
         try:
             return self.ask("RESTART").upper().startswith("OK")

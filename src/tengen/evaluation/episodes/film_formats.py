@@ -109,7 +109,7 @@ def find_ffmpeg() -> str | None:
 
 
 class Mp4:
-    """H.264 in an mp4 file, which all browsers and players support.
+    """The video format mp4 with H.264, which all browsers and players support.
 
     Args:
         program: The path of ffmpeg.
@@ -131,7 +131,7 @@ class Mp4:
 
 
 class Gif:
-    """An animated gif with 256 colours per frame."""
+    """The video format animated gif, with 256 colours per frame."""
 
     suffix = ".gif"
 

@@ -119,9 +119,9 @@ class EpisodesReport:
     """The returns and lengths of the counted episodes, ordered by episode index."""
 
     returns: tuple[float, ...]
-    """The undiscounted return of each episode."""
+    """The undiscounted return of each counted episode."""
     lengths: tuple[int, ...]
-    """The number of steps of each episode."""
+    """The number of environment steps of each counted episode."""
     num_cut: int = 0
     """Number of episodes cut at ``max_steps``; ``returns`` includes their returns."""
 

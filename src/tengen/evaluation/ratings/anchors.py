@@ -50,7 +50,7 @@ class KatagoAnchor:
     word: str
     """The anchor's name on the ladder, ``katago:FILE``."""
     num_simulations: int
-    """Simulations per move, at least 1."""
+    """Number of simulations per move of the network's search, at least 1."""
 
     @functools.cached_property
     def name(self) -> str:

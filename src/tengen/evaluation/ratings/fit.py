@@ -45,7 +45,7 @@ class Pairing:
 
 @dataclass(frozen=True)
 class Link:
-    """A prior that two versions of a player have similar strength."""
+    """A prior on ratings: two versions of a player have similar strength."""
 
     a: str
     """Name of one version; its rating must not be fixed."""

@@ -53,7 +53,7 @@ class MatchRecord:
     book: str = ""
     """Digest of the opening book, played before random plies; empty for no book."""
     seed: int
-    """Seed of the match."""
+    """Seed with which the match was played."""
 
     def to_pairing(self) -> Pairing:
         """Returns the match result as input for ``fit_ratings``."""

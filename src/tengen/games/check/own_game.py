@@ -276,7 +276,7 @@ class GameFacts:
     """Statistics of the random games of a check."""
 
     num_plies: list[int] = field(default_factory=list)
-    """Length of each game, in plies."""
+    """Length of each random game, in plies."""
     results: dict[float, int] = field(default_factory=lambda: {1: 0, 0: 0, -1: 0})
     """Numbers of games that the first player won (key 1), drew (0) and lost (-1)."""
     alike: str = ""

@@ -77,14 +77,14 @@ class VerifiedGame:
         return int(value)
 
     def terminal(self, state: Any) -> bool:
-        """Returns whether the game has ended."""
+        """Returns whether the game has ended, after checking the type of the result."""
         terminal = self.call("is_terminal", state)
         if not isinstance(terminal, bool | np.bool_):
             self.fail("is_terminal", terminal, "must be a bool", "return bool(...)")
         return bool(terminal)
 
     def legal(self, state: Any) -> list[int]:
-        """Returns the legal actions: at least one, in range and in increasing order."""
+        """Returns the legal actions, after checking their number, range and order."""
         actions = self.call("legal_actions", state)
         if not isinstance(actions, Sequence | np.ndarray) or not all(
             map(is_int, actions)
@@ -112,14 +112,14 @@ class VerifiedGame:
         return legal
 
     def to_play(self, state: Any) -> int:
-        """Returns the side to move, 0 or 1."""
+        """Returns the side to move, after checking that it is 0 or 1."""
         player = self.call("to_play", state)
         if not is_int(player) or player not in (0, 1):
             self.fail("to_play", player, "must be 0 or 1", "0 moves first")
         return int(player)
 
     def returns(self, state: Any) -> tuple[float, float]:
-        """Returns both players' results: (1, -1), (-1, 1) or (0, 0)."""
+        """Returns both players' results, after checking that they are valid."""
         value = self.call("returns", state)
         try:
             first, second = (float(result) for result in value)
@@ -135,7 +135,7 @@ class VerifiedGame:
         return first, second
 
     def observation(self, state: Any) -> Planes:
-        """Returns the planes of a position, ``[C, H, W]`` float32."""
+        """Returns the verified planes of a position, ``[C, H, W]`` float32."""
         planes = self.planes("observation", self.call("observation", state))
         if not planes[0].any():
             self.fail(

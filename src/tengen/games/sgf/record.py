@@ -51,7 +51,7 @@ class GoRecord:
     white: str = ""
     """Name of the White player, on one line."""
     comment: str = ""
-    """A comment on the game."""
+    """A comment on the complete game; empty for none."""
     comments: tuple[str, ...] = ()
     """The comment on each move; empty if no move has a comment."""
     notes: tuple[str, ...] = field(default=(), compare=False)
@@ -250,7 +250,7 @@ def check_later_stones(
     """
     if not any(node.keys() & set(_STONES) for node in nodes[num_start:]):
         return
-    # Use simple ko, because it allows every move that any ko rule allows.
+    # Replay with simple ko, which allows every move that any other ko rule allows.
     ko, rules.ko = rules.ko, "simple"
     start, rules.ko = dataclasses.replace(start, game=rules.name), ko
     state, _ = replay(start)

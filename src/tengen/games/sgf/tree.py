@@ -51,7 +51,7 @@ class Tree:
     """The parsed first game of an SGF text."""
 
     nodes: list[Node]
-    """The nodes of the main line."""
+    """The nodes of the game's main line, beginning with the root."""
     has_variations: bool
     """Whether the game has variations besides the main line."""
     is_collection: bool

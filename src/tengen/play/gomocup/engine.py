@@ -256,7 +256,7 @@ class Engine(Session):
         """Returns the stones on the board.
 
         Raises:
-            GomocupError: There is no board yet.
+            GomocupError: The manager has not sent START yet.
         """
         if self.stones is None:
             raise GomocupError(

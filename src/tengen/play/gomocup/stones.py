@@ -43,7 +43,7 @@ class UnknownCommandError(GomocupError):
 
 @dataclass(frozen=True)
 class Command:
-    """A command line from a manager."""
+    """A parsed command line from a tournament manager."""
 
     name: str
     """The command's name, in upper case."""

@@ -46,7 +46,7 @@ class GtpError(Exception):
 
 @dataclass(frozen=True)
 class Command:
-    """A command line from a controller."""
+    """A parsed command line from a GTP controller."""
 
     id: str
     """The command's ID, a number as text; empty if there is none."""
@@ -127,7 +127,7 @@ def read_number(word: str) -> float:
         GtpError: ``word`` is not a number.
     """
     try:
-        # Python's digit separators, as in 1_000, are not part of the protocol.
+        # Reject Python's digit separators, as in 1_000, which are not part of GTP.
         number = float(word) if word.isascii() and "_" not in word else math.nan
     except ValueError:
         number = math.nan
@@ -173,11 +173,11 @@ class AnalysisRequest:
     min_moves: int = 0
     """Minimum number of moves to show, including unvisited moves if necessary."""
     max_moves: int = 1000
-    """Maximum number of moves to show."""
+    """Maximum number of moves to show in an output line."""
     with_root: bool = False
     """Whether to show statistics of the root, KataGo's ``rootInfo``."""
     with_ownership: bool = False
-    """Whether to show the predicted ownership, if the network predicts it."""
+    """Whether to show predicted ownership, if the network predicts ownership."""
     left_out: tuple[tuple[int, int, int], ...] = ()
     """Excluded actions, as (player, action, depth); excluded for ``depth`` plies."""
 

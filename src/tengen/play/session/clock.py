@@ -43,7 +43,7 @@ class TimeSettings:
     count: int = 0
     """Number of overtime periods for ``byoyomi``; moves per period for ``canadian``."""
     main_limit_s: float = math.inf
-    """Maximum main time, for ``fischer``."""
+    """Maximum main time that increments can reach, for ``fischer``."""
     move_limit_s: float = math.inf
     """Maximum time per move, for ``fischer``."""
 

@@ -124,7 +124,7 @@ class Thinker:
         return contest.most_visits - contest.second_visits > to_come
 
     def _slice(self, left_s: float | None) -> int:
-        """Returns the number of simulations until the next check of the limits."""
+        """Returns the number of simulations to run before the limits are checked."""
         if left_s is not None and left_s <= 0:
             return 0
         if self._rate is None:

@@ -46,7 +46,7 @@ class LineReader:
         Thread(target=self._fill, name="lines", daemon=True).start()
 
     def next(self) -> bytes | None:
-        """Returns the next line; None at the end of input. Blocks."""
+        """Consumes and returns the next line; None at the end of input. Blocks."""
         return self._peeked.popleft() if self._peeked else self._lines.get()
 
     def peek(self, *, wait: bool = False) -> tuple[bytes | None, bool]:
