@@ -2,7 +2,8 @@
 
 ``play_match`` plays a match between two players, ``rate_generation`` rates a model
 against fixed anchors, and ``judge`` decides whether a candidate is published.
-``play_episodes`` evaluates an agent in an environment. The package imports no torch.
+``play_episodes`` evaluates an agent in an environment. Importing this package does not
+import torch.
 """
 
 from __future__ import annotations

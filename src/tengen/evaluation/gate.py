@@ -320,7 +320,7 @@ def judge(
         num_threads=num_threads,
         opening_plies=gate.opening_plies,
         book=book,
-        # Drop games beyond gate.max_games, which may have been larger in that call.
+        # Drop games beyond gate.max_games, which an earlier call may have exceeded.
         played=[finished for finished in played if finished.index < gate.max_games],
         watch=watch,
         keep=keep,

@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 Markup = NewType("Markup", str)
-"""HTML or SVG in which external text is escaped. Only this module creates values."""
+"""HTML or SVG in which external text is escaped. Only this module creates it."""
 
 FRAGMENT_STYLE = (
     "font-family:system-ui,sans-serif;display:flex;flex-wrap:wrap;gap:1rem;"

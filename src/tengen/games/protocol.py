@@ -145,8 +145,8 @@ class OwnGame(Protocol[S]):
 
     Optional attributes and methods, with their defaults:
 
-    * ``policy_layout: PolicyLayout`` is "flat". Another layout learns faster if the
-      actions are cells or columns of the planes.
+    * ``policy_layout: PolicyLayout`` is "flat". Networks learn faster with another
+      layout if the actions are cells or columns of the planes.
     * ``num_symmetries: int`` is 1. A game with more symmetries must also have
       ``transform_action(action, symmetry) -> int`` and
       ``transform_planes(planes, symmetry) -> planes``. Playing transformed actions

@@ -91,7 +91,7 @@ class OwnGameSource:
 
 
 class OwnStates:
-    """The positions of one worker of the core, which holds the GIL. Not thread-safe.
+    """The positions of one worker of the core. Used under the GIL. Not thread-safe.
 
     Args:
         own: The user's game.

@@ -77,9 +77,9 @@ class Affine:
     name: str
     """The layer's name in the file."""
     scale: NDArray[np.float32]
-    """Factor per channel, ``[C]``, that folds in the variance."""
+    """Factor of each channel in ``x * scale + shift``, ``[C]``."""
     shift: NDArray[np.float32]
-    """Offset per channel, ``[C]``, that is added after scaling."""
+    """Offset of each channel in ``x * scale + shift``, ``[C]``."""
 
 
 def read_conv(stream: WeightStream, num_inputs: int | None = None) -> Conv:
@@ -124,7 +124,7 @@ def read_affine(stream: WeightStream, num_channels: int) -> Affine:
 
 
 def read_activation(stream: WeightStream, version: int) -> Kind:
-    """Reads an activation; files before version 11 do not store the kind, ReLU."""
+    """Reads an activation, which is not stored and always ReLU before version 11."""
     name = stream.word("an activation's name")
     if version < _SAYS_ACTIVATION:
         return "relu"
@@ -161,7 +161,7 @@ def _check_channels(name: str, found: int, wanted: int | None) -> None:
 
 
 Tensors = dict[str, NDArray[np.float32]]
-"""The type of network weights, by their names in ``KatagoNet``."""
+"""The weights of a network, by their names in ``KatagoNet``."""
 
 _MAX_BLOCKS = 512
 # Maximum depth of nested bottlenecks; published networks have at most two.

@@ -125,7 +125,7 @@ class AgentPlayer(Closable):
 
     @property
     def needs_rewards(self) -> bool:
-        """Whether ``act`` requires rewards, which are then a network input."""
+        """Whether ``act`` requires rewards, because the network takes them as input."""
         return LAST_REWARD in self._rows.inputs
 
     def reset(self) -> None:

@@ -33,8 +33,7 @@ from tengen.play.agent_player import AgentModel, open_agent
 __all__ = ["add_arguments", "evaluate"]
 
 _MAX_EPISODES = 1_000_000
-# Maximum number of vectorized copies: fast on a CPU. It is fixed, as it affects
-# results.
+# Maximum number of vectorized copies. It is fixed, because the copies affect results.
 _MAX_COPIES = 16
 _OF_EPISODES = (
     "episodes",

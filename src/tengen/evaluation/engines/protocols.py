@@ -146,8 +146,7 @@ class GtpEngine(EngineProcess):
             self.ask("clear_board")
             self.ask(f"komi {self._rules.komi:g}")
             if self._rules.handicap:
-                # With handicap commands, some engines compensate White, so use
-                # ``play``.
+                # Use play: some engines compensate White after handicap commands.
                 for point in _core.handicap_points(height, width, self._rules.handicap):
                     self.ask(f"play b {write_vertex(point, height, width)}")
             known = []

@@ -1,6 +1,6 @@
 """Video formats: mp4 with ffmpeg, or gif with Pillow as the fallback.
 
-An mp4 is encoded while frames arrive. A gif holds all quantized frames in memory.
+The mp4 encoder runs while frames arrive. The gif encoder holds all frames in memory.
 """
 
 from __future__ import annotations

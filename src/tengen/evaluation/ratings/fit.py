@@ -112,7 +112,7 @@ def fit_ratings(
 
 
 def _merge(pairings: Iterable[Pairing]) -> dict[tuple[str, str], Tally]:
-    """Returns one tally per pair of players; ignores games of a player with itself."""
+    """Returns one tally per pair of players, except for a player and itself."""
     pairs: dict[tuple[str, str], Tally] = {}
     for pairing in pairings:
         a, b, tally = pairing.a, pairing.b, pairing.tally

@@ -30,8 +30,7 @@ from tengen.search import PlayConfig
 
 __all__ = ["LadderConfig", "nearest_anchor", "rate_generation", "run_ratings"]
 
-# Prior standard deviation of a rating change if training grows by a factor of e, in
-# Elo.
+# Prior standard deviation, in Elo, of a rating change if training grows e-fold.
 _DRIFT = 400.0
 
 

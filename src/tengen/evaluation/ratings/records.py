@@ -63,8 +63,7 @@ class MatchRecord:
 def publish_record(run: RunDirectory, name: str, record: MatchRecord) -> Path:
     """Writes a match record to ``RUN/eval/<name>-<n>.json`` with the next free n.
 
-    n starts at 1. Blocks until the file is durable. One process may write each
-    ``name``.
+    n starts at 1. Blocks until the file is durable. One process may use each ``name``.
 
     Returns:
         The path of the new file.

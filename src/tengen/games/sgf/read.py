@@ -47,8 +47,8 @@ def read_sgf(
     """Returns the first game of an SGF text.
 
     The defaults are a 19x19 board and a komi of 7.5. Rules that tengen does not support
-    (territory scoring) are replaced with the default rules, or with simple ko if a
-    move requires it. The result remains that of the file.
+    (territory scoring) are replaced with the default rules, with simple ko if a move
+    requires it. The result remains that of the file.
 
     Dialects of servers and editors are supported; docs/reference/sgf.md lists them.
 

@@ -218,7 +218,7 @@ def start_stones(start: list[Node], rules: GoRules) -> tuple[list[int], list[int
         rules: The rules, including the board size.
 
     Raises:
-        UsageError: A point is off the board, or a node sets it twice.
+        UsageError: A point is off the board, or in two properties of one node.
     """
     stones: _Stones = (set(), set())
     for node in start:

@@ -321,7 +321,7 @@ class Engine(Session):
         return write_cell(action, self.rules.size)
 
     def moves_to_ponder(self) -> Sequence[int] | None:
-        """Returns the moves of the position to ponder; None unless it moved last."""
+        """Returns the moves of the position to ponder, if the engine moved last."""
         if self.stones is None or self.stones is not self._moved_to:
             return None
         try:

@@ -130,7 +130,7 @@ def _genmove_analyze(engine: Engine, command: Command) -> None:
 
 
 def _raw_nn(engine: Engine, command: Command) -> str:
-    """Returns the network's outputs for the position: ``[colour] [symmetry]``.
+    """Returns the network's outputs; the arguments are ``[colour] [symmetry]``.
 
     The argument symmetry is ignored: win, loss and policy use the symmetry that the
     search chooses, and the auxiliary heads' outputs are averages over all symmetries.

@@ -281,7 +281,7 @@ class Engine(Session):
         return is_stop or line.strip() == INTERRUPT
 
     def moves_to_ponder(self) -> Sequence[int] | None:
-        """Returns the moves of the position to ponder; None unless it moved last."""
+        """Returns the moves of the position to ponder, if the engine moved last."""
         position = self.position
         is_own = position is self._moved_to and not position.state.is_terminal()
         return position.actions if is_own else None

@@ -33,9 +33,8 @@ class TimeSettings:
     """The time settings of a game, which are the same for both sides."""
 
     kind: Literal["none", "absolute", "byoyomi", "canadian", "fischer"] = "none"
-    """The time system. A period is for one move with ``byoyomi``, and for several moves
-    with ``canadian``. With ``fischer``, each move adds an increment to the main
-    time."""
+    """The time system. A period is for one move with ``byoyomi``, for several moves
+    with ``canadian``. With ``fischer``, each move adds to the main time."""
     main_s: float = 0.0
     """Main time, before the overtime begins."""
     period_s: float = 0.0
@@ -133,7 +132,7 @@ class Clock:
         if self._settings.kind == "absolute":
             return share_s
         if self._settings.kind == "fischer":
-            # The increment is added only after the move, so limit to the main time.
+            # Limit to the main time: the increment is added only after the move.
             added_s = (1 - _RESERVE_PART) * left.period_s
             limit_s = _usable(self._settings.move_limit_s)
             return min(share_s + added_s, _usable(left.main_s), limit_s)

@@ -163,7 +163,7 @@ class Session(ABC):
 
     @abstractmethod
     def moves_to_ponder(self) -> Sequence[int] | None:
-        """Returns the moves of the position to ponder; None to not ponder."""
+        """Returns the moves of the position to search while pondering, or None."""
 
     def move_limits(self, seconds: float | None, most_s: float | None) -> Limits:
         """Returns the search limits for a move.
