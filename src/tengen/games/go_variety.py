@@ -50,8 +50,7 @@ class GoVariety:
     """Board sizes, as in a task's name (``9``, ``7`` or ``7x9``), none larger than the
     task's board; empty for only the task's board."""
     board_weights: tuple[float, ...] = ()
-    """Relative sampling weight of each board in ``boards``, above 0; empty for equal
-    weights."""
+    """Sampling weight of each board in ``boards``, above 0; empty for equal weights."""
     ko: tuple[Ko, ...] = ()
     """Ko rules to sample with equal probability; empty for the task's ko rule."""
     suicide: tuple[bool, ...] = ()

@@ -1,7 +1,6 @@
 """Records videos of the first episodes of an evaluation, one file per episode.
 
-Video i shows the first episode of vectorized copy i of the environment. So there are at
-most as many videos as copies.
+Video i shows the first episode of copy i, so the number of copies limits the videos.
 """
 
 from __future__ import annotations

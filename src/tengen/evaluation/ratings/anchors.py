@@ -1,11 +1,10 @@
 """Anchors: fixed players, whose ratings define the Elo scale of a game.
 
-A ladder begins with ``random``, which is rated 0. ``mcts:N`` and, in Go, KataGo
-networks (``katago:FILE``) follow. Matches between neighbours on the ladder determine
-the ratings. For some games tengen ships match results, measured with
-``benchmarks/strength/measure_anchors.py``. For other games a run plays the matches once
-and stores the results in ``RUN/eval``. Ratings beyond a gap of several hundred Elo have
-a large error, which confidence intervals of model ratings do not include.
+A ladder begins with ``random``, rated 0. ``mcts:N`` and, in Go, KataGo networks
+(``katago:FILE``) follow. Matches between neighbours determine the ratings. For some
+games tengen ships results, measured with ``benchmarks/strength/measure_anchors.py``;
+otherwise a run plays the matches once and stores the results in ``RUN/eval``. Ratings
+across a gap of several hundred Elo have large errors, which the intervals omit.
 """
 
 from __future__ import annotations
