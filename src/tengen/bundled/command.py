@@ -1,4 +1,4 @@
-"""``tengen players``: lists the bundled players and their strength."""
+"""``tengen players``: lists the bundled players and their strengths."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["add_arguments", "players"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of ``players``."""
+    """Adds the command-line arguments of ``tengen players`` to ``parser``."""
     parser.add_argument(
         "name",
         nargs="?",
@@ -29,10 +29,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def players(args: argparse.Namespace) -> dict[str, Any]:
-    """Prints the bundled players, or the levels of one; returns their manifests.
+    """Prints the bundled players, or the levels of one player; returns manifests.
 
     Raises:
-        UsageError: There is no such player, or a manifest is damaged.
+        UsageError: The named player does not exist, or a manifest is damaged.
     """
     names = bundled_names()
     if args.name is not None:

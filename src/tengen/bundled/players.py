@@ -1,4 +1,4 @@
-"""Finds bundled players and reads their manifests, ``player.json``."""
+"""Finds bundled players, and reads their manifests, ``player.json``."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ __all__ = [
 ]
 
 MANIFEST_FILE = "player.json"
-"""Name of the manifest file in the model directory."""
+"""Name of the manifest file in a bundled player's model directory."""
 MANIFEST_SCHEMA = 1
-"""The current schema version; newer manifests are rejected."""
+"""The schema version of manifests; newer manifests are rejected."""
 
 _RATING = "rating:"
 _MOST_RATING = 100_000
@@ -44,23 +44,23 @@ _MOST_LEVELS = 32
 
 @dataclass(frozen=True, kw_only=True)
 class Strength:
-    """A measured strength, and the command that measures it."""
+    """A measurement of a player's strength, and the command that measures it."""
 
     what: str
-    """Description of the measured quantity."""
+    """Description of the quantity that ``value`` measures."""
     value: float
     """The measured value, a fraction in [0, 1]."""
     low: float
-    """Lower end of the 95 % confidence interval."""
+    """Lower end of the 95 % confidence interval of ``value``."""
     high: float
-    """Upper end of the 95 % confidence interval."""
+    """Upper end of the 95 % confidence interval of ``value``."""
     number: int
-    """Number of games or positions."""
+    """Number of games or positions in the measurement."""
     command: str
-    """The command that measures it."""
+    """The command that repeats the measurement."""
 
     def __post_init__(self) -> None:
-        """Checks the fields.
+        """Checks the values of the fields.
 
         Raises:
             UsageError: A field is out of its range.
@@ -72,14 +72,14 @@ class Strength:
 
 @dataclass(frozen=True, kw_only=True)
 class RatedLevel(Level):
-    """A playing strength that has been rated with matches."""
+    """A playing level of a bundled player, with a rating from matches."""
 
     name: str
     """The level's name for ``--level``, a single word."""
     rating: float = bounded(0.0, -_MOST_RATING, _MOST_RATING)
-    """The rating in Elo; ``random`` has 0."""
+    """The level's Elo rating, on a scale where ``random`` is rated 0."""
     rating_error: float = bounded(0.0, 0.0, _MOST_RATING)
-    """The 95 % confidence half-width of the rating."""
+    """The half-width of the rating's 95 % confidence interval, in Elo."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,39 +87,39 @@ class Manifest:
     """The manifest of a bundled player: its training, strength, levels and files."""
 
     schema: int = MANIFEST_SCHEMA
-    """Schema version of the manifest."""
+    """Schema version of the manifest file."""
     name: str
     """The player's name, without the prefix ``bundled:``."""
     task: str
     """The game that the player plays."""
     trained_on: str
-    """The game that the player was trained on. The board may be smaller than that of
-    ``task``, because the network's weights do not depend on the board size."""
+    """The game that the player was trained on. Its board may be smaller than the board
+    of ``task``, because the network's weights do not depend on the board size."""
     net: str
     """The size of the network, such as ``2x32``."""
     recipe: str
-    """The recipe that trained the player."""
+    """The name of the recipe with which the player was trained."""
     command: str
     """The command that trained the player."""
     commit: str
-    """The commit of the code that trained the player."""
+    """The Git commit of tengen that trained the player."""
     games: int = bounded(0, 0)
     """Number of self-play games in the training run."""
     cpu_seconds: float = bounded(0.0, 0.0)
-    """CPU seconds of the training run, summed over all processes."""
+    """CPU time of the training run over all processes, in seconds."""
     strength: tuple[Strength, ...] = ()
-    """Measurements of the player's strength."""
+    """Measurements of the player's playing strength."""
     levels: tuple[RatedLevel, ...] = ()
     """The player's levels, weakest first."""
     levels_command: str = ""
     """The command that measures the levels' ratings."""
     num_bytes: int = bounded(0, 0)
-    """Total size of the model files in bytes, without the manifest."""
+    """Total size of the model files, without the manifest, in bytes."""
     sha256: dict[str, str]
-    """SHA-256 digest by model file, in lower-case hexadecimal."""
+    """SHA-256 digest of each model file by file name, in lower-case hexadecimal."""
 
     def __post_init__(self) -> None:
-        """Checks the fields.
+        """Checks the values of the fields.
 
         Raises:
             UsageError: A field is out of its range, or a name or digest is malformed.
@@ -138,7 +138,7 @@ class Manifest:
 
 
 def find_level(manifest: Manifest, word: str) -> RatedLevel:
-    """Returns a level of a player.
+    """Returns the level of a bundled player that ``word`` specifies.
 
     Args:
         manifest: The manifest of the player.
@@ -146,7 +146,7 @@ def find_level(manifest: Manifest, word: str) -> RatedLevel:
             the level with the nearest rating.
 
     Raises:
-        UsageError: There is no such level.
+        UsageError: The player does not have the level.
     """
     levels = manifest.levels
     if not levels:
@@ -171,30 +171,30 @@ BUNDLED = "bundled:"
 """The prefix that marks the name of a bundled player."""
 
 FOLDER = Path(__file__).parent / "players"
-"""The folder that contains one folder per player."""
+"""The folder that contains one model directory per bundled player."""
 
 _ADVICE = "install tengen again"
 _MOST_BYTES = 4 << 20
-# Replaces the slashes of a player's name in the folder name.
+# The character in a folder's name that replaces a slash in the player's name.
 _SLASH = "-"
 
 
 def bundled_names() -> list[str]:
-    """Returns the sorted names of all players. Reads no file."""
+    """Returns the sorted names of all bundled players. Reads no file."""
     folders = [path.parent.name for path in FOLDER.glob(f"*/{MANIFEST_FILE}")]
     return sorted(name.replace(_SLASH, "/") for name in folders)
 
 
 def bundled_name(word: str) -> str | None:
-    """Returns the bundled player that a word names; None if it names none.
+    """Returns the bundled player that ``word`` names; None if it names no player.
 
-    A word that is an existing path never names a bundled player.
+    An existing path never names a bundled player.
 
     Args:
-        word: ``bundled:go/9`` or ``go/9``.
+        word: The name with or without prefix, ``bundled:go/9`` or ``go/9``.
 
     Raises:
-        UsageError: The word begins with ``bundled:``, and there is no such player.
+        UsageError: ``word`` begins with ``bundled:``, but the player does not exist.
     """
     if _exists(word):
         return None
@@ -207,7 +207,7 @@ def known_name(name: str) -> str:
     """Returns ``name`` if it is in ``bundled_names``.
 
     Raises:
-        UsageError: No bundled player has that name.
+        UsageError: No bundled player is named ``name``.
     """
     known = bundled_names()
     if name not in known:
@@ -224,7 +224,7 @@ def read_manifest(name: str) -> Manifest:
         name: One of ``bundled_names``.
 
     Raises:
-        UsageError: The file is missing, damaged or has a newer schema.
+        UsageError: The manifest is missing or damaged, or has a newer schema.
     """
     path = _folder(name) / MANIFEST_FILE
     content = read_object(
@@ -237,13 +237,13 @@ def read_manifest(name: str) -> Manifest:
 
 
 def bundled_folder(name: str) -> Path:
-    """Returns the model directory of a bundled player, after verifying its files.
+    """Verifies the files of a bundled player; returns its model directory.
 
     Args:
         name: One of ``bundled_names``.
 
     Raises:
-        UsageError: A file is missing, damaged or too large.
+        UsageError: A model file is missing, damaged or too large.
     """
     folder, manifest = _folder(name), read_manifest(name)
     num_bytes = 0
@@ -276,14 +276,14 @@ def bundled_folder(name: str) -> Path:
 
 
 def level_of(word: str, level: str) -> RatedLevel:
-    """Returns a level of a bundled player.
+    """Returns a level of the bundled player that ``word`` names.
 
     Args:
-        word: As for ``bundled_name``.
-        level: As for ``find_level``.
+        word: The player's name, ``bundled:go/9`` or ``go/9``.
+        level: A level's number or name, or ``rating:1200``, as for ``find_level``.
 
     Raises:
-        UsageError: The word does not name a bundled player, or there is no such level.
+        UsageError: ``word`` names no bundled player, or it does not have the level.
     """
     name = bundled_name(word)
     if name is None:
@@ -302,4 +302,4 @@ def _exists(word: str) -> bool:
     try:
         return Path(word).exists()
     except (OSError, ValueError):
-        return False  # The word is too long for a path or contains a null byte.
+        return False  # The name is too long for a path, or contains a null byte.

@@ -1,8 +1,9 @@
-"""Evaluation: matches, Elo ratings over generations, the gate, and episodes.
+"""Evaluates models: matches, Elo ratings, the gate, and episodes of environments.
 
 ``play_match`` plays a match between two players, ``rate_generation`` rates a model
 against fixed anchors, and ``judge`` decides whether a candidate is published.
-``play_episodes`` evaluates an agent in an environment. The import needs no torch.
+``play_episodes`` evaluates an agent in an environment. Importing this package does not
+import torch.
 """
 
 from __future__ import annotations

@@ -38,13 +38,13 @@ class MatchSettings:
     """The match settings that ``--set`` can change."""
 
     a: PlayConfig = field(default_factory=PlayConfig)
-    """Play settings of A; by default those stored in A's model."""
+    """Play settings of player A; by default the settings stored in A's model."""
     b: PlayConfig = field(default_factory=PlayConfig)
-    """Play settings of B; by default those stored in B's model."""
+    """Play settings of player B; by default the settings stored in B's model."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of ``match``."""
+    """Adds the command-line arguments of ``tengen match`` to ``parser``."""
     words = (
         "RUN, RUN@17, a model directory, katago:FILE, bundled:go/9, random, mcts:N, "
         'gtp:"COMMAND" or gomocup:"COMMAND"'
@@ -144,7 +144,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def match(args: argparse.Namespace) -> dict[str, Any]:
-    """Plays the match and prints it; returns ``MatchReport.to_json``.
+    """Plays a match and prints its result; returns ``MatchReport.to_json``.
 
     Raises:
         UsageError: A player, a number or a setting is invalid, or the games differ.
@@ -198,7 +198,7 @@ def match(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _threads(threads: int | None, trees: str) -> tuple[int, list[int]]:
-    """Returns the threads of the match, and the threads per tree of A and B."""
+    """Returns the number of match threads, and the threads per tree of each player."""
     words = trees.split(",")
     is_count = all(word.isascii() and word.isdecimal() for word in words)
     check(
@@ -218,13 +218,13 @@ def _threads(threads: int | None, trees: str) -> tuple[int, list[int]]:
 def _players(
     args: argparse.Namespace, num_threads: int, trees: list[int], typed: str | None
 ) -> list[MatchPlayer]:
-    """Returns the players A and B.
+    """Returns the two players of the match, A and B.
 
     Args:
-        args: The arguments of the command.
-        num_threads: Threads of the match.
-        trees: Threads that search one tree, for A and for B.
-        typed: The Python task, ``module:Class``, that the user typed in this call.
+        args: The parsed command-line arguments.
+        num_threads: Number of threads that play the match.
+        trees: Number of threads that search one tree, for A and for B.
+        typed: The Python task, ``module:Class``, that the user typed for this command.
     """
     found = {"a": find_player(args.a), "b": find_player(args.b)}
     usual = MatchSettings(
@@ -269,7 +269,7 @@ def _players(
 
 
 def _levels(text: str | None) -> dict[str, str | None]:
-    """Returns the levels that the user typed for A and B, or None for each."""
+    """Returns the levels in ``text`` by player, ``a`` and ``b``; None for no level."""
     words = [] if text is None else text.split(",")
     check(
         len(words) <= 2, "level", text, "must be L or L,L; for example 2 or 1,3 or ,3"
@@ -285,12 +285,12 @@ def shared_task(a: MatchPlayer, b: MatchPlayer, name: str | None) -> str:
     any size plays the requested game or the other player's game.
 
     Args:
-        a: One player.
-        b: The other.
+        a: The first player.
+        b: The second player.
         name: The game that the user requested, or None.
 
     Raises:
-        UsageError: The models and ``name`` differ in the game, or no game is known.
+        UsageError: The models and ``name`` specify different games or no game.
     """
     models = [player for player in (a, b) if isinstance(player, ModelPlayer)]
     said = [
@@ -317,7 +317,7 @@ def shared_task(a: MatchPlayer, b: MatchPlayer, name: str | None) -> str:
 
 
 def _count(line: ProgressLine, num_games: int, tally: Tally) -> None:
-    """Shows the number of games with a result."""
+    """Shows on ``line`` how many of ``num_games`` games have a result."""
     line.tell(f"game {tally.num_games} of {num_games}, A has {tally.points:g} points")
 
 
@@ -340,7 +340,7 @@ def _text(a: str, b: str, report: MatchReport) -> str:
 
 
 def _disputed(report: MatchReport) -> list[str]:
-    """Returns report lines about disputed games."""
+    """Returns the lines of the printed report about disputed games."""
     if not report.disputes:
         return []
     num_disputed, num_games = len(report.disputes), len(report.games)
@@ -356,7 +356,7 @@ def _first_dispute(report: MatchReport) -> str:
 
 
 def _seen(side: str, engine: EngineReport) -> list[str]:
-    """Returns report lines about an engine."""
+    """Returns the lines of the printed report about the engine of ``side``."""
     who = side.upper()
     lines = []
     if engine.num_scored > 0:

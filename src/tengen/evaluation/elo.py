@@ -1,16 +1,16 @@
 """Elo differences, and a sequential test (SPRT) between two Elo hypotheses.
 
-The test counts pairs of games: the two games of one opening, with colours exchanged. A
-pair scores 0, 1/2, 1, 3/2 or 2 points. The games of a pair depend on each other, but
-pairs are independent. So the outcome of a pair is multinomial with five values, and a
-hypothesis fixes only its mean.
+The test counts pairs of games. A pair has two games of one opening, with colours
+exchanged, and scores 0, 1/2, 1, 3/2 or 2 points. The games of a pair depend on each
+other, but pairs are independent. So the counts of the five pair scores are multinomial,
+and a hypothesis fixes only the mean score of a pair.
 
 Source of the test: Wald 1945, "Sequential tests of statistical hypotheses" (the test
 and its bounds); Li, Liu and Ying 2014, "Generalized sequential probability ratio test
-for separate families of hypotheses" (both likelihoods at their maximum under their
+for separate families of hypotheses" (the likelihood is maximized under each
 hypothesis); Owen 1988, "Empirical likelihood ratio confidence intervals for a single
-functional" (the maximum of a multinomial with a given mean). Unlike some programs that
-test engines, this one uses no normal approximation.
+functional" (the maximum-likelihood multinomial with a given mean). Unlike some programs
+that test engines, this module uses no normal approximation.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ Z_95 = 1.959963984540054
 """The half-width of a 95 % confidence interval, in standard errors."""
 
 ELO_LIMIT = 4000.0
-"""The largest reported Elo difference; an interval end with this value is unbounded."""
+"""The maximum Elo difference in reports. As an interval end, it means unbounded."""
 
 
 def expected_score(difference: float) -> float:
-    """Returns the expected score in (0, 1) of a player rated ``difference`` Elo higher.
+    """Returns the expected score, in (0, 1), of a player ``difference`` Elo stronger.
 
-    Source: Elo 1978, the logistic curve, where 400 points are odds of ten to one.
+    Source: Elo 1978, the logistic curve, on which 400 Elo are odds of ten to one.
     """
     return 0.5 + 0.5 * math.tanh(difference * math.log(10.0) / 800.0)
 
 
 def elo_of_score(score: float) -> float:
-    """Returns the Elo difference at which ``score`` is expected.
+    """Returns the Elo difference at which a player's expected score is ``score``.
 
     Args:
-        score: The score, in [0, 1].
+        score: The mean score per game, in [0, 1].
 
     Returns:
         The difference, clipped to [-ELO_LIMIT, ELO_LIMIT].
@@ -70,35 +70,35 @@ class Tally:
     """Results of games between two players, from the first player's view."""
 
     wins: int = 0
-    """Games won."""
+    """Number of games that the first player won."""
     draws: int = 0
-    """Games drawn; a draw is half a point."""
+    """Number of drawn games; a draw counts as half a point."""
     losses: int = 0
-    """Games lost."""
+    """Number of games that the first player lost."""
 
     def __add__(self, other: Tally) -> Tally:
-        """Returns the sum of two tallies."""
+        """Returns the combined results of two tallies."""
         return Tally(
             self.wins + other.wins, self.draws + other.draws, self.losses + other.losses
         )
 
     def __neg__(self) -> Tally:
-        """Returns the results from the other player's view."""
+        """Returns the same results from the second player's view."""
         return Tally(self.losses, self.draws, self.wins)
 
     @property
     def num_games(self) -> int:
-        """Number of games."""
+        """Total number of games: wins, draws and losses."""
         return self.wins + self.draws + self.losses
 
     @property
     def points(self) -> float:
-        """Wins plus half the draws."""
+        """The first player's points: wins plus half the draws."""
         return self.wins + 0.5 * self.draws
 
     @property
     def score(self) -> float:
-        """Points per game in [0, 1]; 0.5 without games."""
+        """The first player's points per game, in [0, 1]; 0.5 if there are no games."""
         return self.points / self.num_games if self.num_games else 0.5
 
     @property
@@ -116,17 +116,17 @@ class Tally:
         centre = (self.score + Z_95**2 / (2.0 * n)) / shrink
         spread = self.score * (1.0 - self.score) / n + Z_95**2 / (4.0 * n * n)
         half = Z_95 * math.sqrt(spread) / shrink
-        # If one side has all points, the end is exactly 0 or 1; rounding would miss it.
+        # Set an end at 0 or 1 explicitly, because the sums have rounding errors.
         low = 0.0 if self.points == 0.0 else centre - half
         high = 1.0 if self.points == n else centre + half
         return low, high
 
     @property
     def elo(self) -> float:
-        """Elo difference from the other player, finite.
+        """The first player's Elo minus the second player's; always finite.
 
-        If one player has all points, the other is given half a point. So more games
-        without a loss give a larger difference.
+        If one player has all points, the other player is given half a point. So the
+        difference grows with the number of games without a loss.
         """
         n = self.num_games
         if n == 0:
@@ -137,14 +137,14 @@ class Tally:
     def elo_interval(self) -> tuple[float, float]:
         """The 95 % confidence interval of ``elo``.
 
-        An unbounded end is ``-ELO_LIMIT`` or ``ELO_LIMIT``.
+        An end of the interval is ``-ELO_LIMIT`` or ``ELO_LIMIT`` if it is unbounded.
         """
         low, high = self.score_interval
         return min(elo_of_score(low), self.elo), max(elo_of_score(high), self.elo)
 
     @property
     def elo_text(self) -> str:
-        """``elo`` and its interval, such as ``+35, 95 % from -4 to no bound``."""
+        """``elo`` and ``elo_interval`` as text: ``+35, 95 % from -4 to no bound``."""
         low, high = (
             "no bound" if abs(end) >= ELO_LIMIT else f"{end:+.0f}"
             for end in self.elo_interval
@@ -153,31 +153,31 @@ class Tally:
 
 
 NUM_PAIR_RESULTS = 5
-"""Number of possible results of a pair: 0, 1/2, 1, 3/2 and 2 points."""
+"""Number of possible scores of a pair of games: 0, 1/2, 1, 3/2 and 2 points."""
 
 _SCORES = np.arange(NUM_PAIR_RESULTS) / (NUM_PAIR_RESULTS - 1)
-# Replaces 0 in logarithms and divisions. Outcomes that need it have a count of 0.
+# Replaces 0 in logarithms and divisions, only in terms that have a count of 0.
 _TINY = np.finfo(np.float64).tiny
-# Bisection steps that narrow the multiplier's interval to rounding precision.
+# Number of bisection steps that determine the Lagrange multiplier to double precision.
 _NUM_HALVINGS = 52
 
 
 @dataclass(frozen=True)
 class PairedTally:
-    """Results of A in the first games of a match, by game and by pair."""
+    """A's results in the first games of a match, by game and by pair of games."""
 
     tally: Tally = field(default_factory=Tally)
-    """Results of the single games."""
+    """A's results, counted by game."""
     pairs: tuple[int, ...] = (0,) * NUM_PAIR_RESULTS
-    """Counts of complete pairs by A's points: 0, 1/2, 1, 3/2, 2."""
+    """Numbers of complete pairs of games with 0, 1/2, 1, 3/2 and 2 points for A."""
     first_score: float | None = None
-    """A's score in the first game of an incomplete pair; None if there is none."""
+    """A's score in the first game of an incomplete pair; None if all are complete."""
 
     def after(self, score: float) -> PairedTally:
-        """Returns the results with one more game.
+        """Returns the results with one more game added.
 
         Args:
-            score: A's score: 1, 0.5 or 0.
+            score: A's score in the added game: 1, 0.5 or 0.
         """
         tally = self.tally + Tally(
             int(score == 1.0), int(score == 0.5), int(score == 0.0)
@@ -194,49 +194,49 @@ def log_likelihood_ratio(
 ) -> NDArray[np.float64]:
     """Returns the log-likelihood ratio of ``elo1`` against ``elo0``.
 
-    For each hypothesis, the likelihood is the maximum over all multinomials whose mean
-    is the expected score. Outcomes that never occurred need no prior: if the mean is
-    above or below all observed outcomes, the maximum gives some weight to 2 or 0
-    points. So a pair adds at most the logarithm of the ratio of the expected scores.
+    The likelihood of a hypothesis is the maximum over all multinomial distributions
+    whose mean is its expected score. Pair scores that never occurred need no prior: if
+    the mean is above or below all observed scores, the maximum gives some weight to 2
+    or 0 points. So a pair adds at most the log of the ratio of the expected scores.
 
     Args:
-        counts: ``[..., 5]`` counts of pairs by points: 0, 1/2, 1, 3/2, 2.
-        elo0: Elo difference of one hypothesis, finite.
-        elo1: Elo difference of the other hypothesis, finite.
+        counts: Numbers of pairs with 0, 1/2, 1, 3/2 and 2 points, ``[..., 5]``.
+        elo0: Elo difference under the null hypothesis, finite.
+        elo1: Elo difference under the alternative hypothesis, finite.
 
     Returns:
-        ``[...]`` natural logarithms, finite; positive in favour of ``elo1``.
+        The natural logarithms, ``[...]``; finite, and positive if ``elo1`` is likelier.
     """
     seen = np.asarray(counts, np.float64)
     return _deficit(seen, expected_score(elo0)) - _deficit(seen, expected_score(elo1))
 
 
 def sprt_bounds(alpha: float, beta: float) -> tuple[float, float]:
-    """Returns the log-likelihood ratios at which the test ends.
+    """Returns the log-likelihood ratios at which a sequential test (SPRT) ends.
 
     Source: Wald 1945. The bounds are approximate, because the last pair overshoots them
-    and a few pairs do not determine five probabilities. So error rates are near the
-    requested ones, but may exceed them.
+    and a few pairs do not determine five probabilities. So the error rates are near
+    ``alpha`` and ``beta``, but can exceed them.
 
     Args:
-        alpha: Probability of accepting elo1 if elo0 is true, in (0, 0.5).
-        beta: Probability of accepting elo0 if elo1 is true, in (0, 0.5).
+        alpha: Probability of accepting ``elo1`` if ``elo0`` is true, in (0, 0.5).
+        beta: Probability of accepting ``elo0`` if ``elo1`` is true, in (0, 0.5).
 
     Returns:
-        (lower, upper): the test accepts elo0 at or below lower, and elo1 at or above
-        upper.
+        (lower, upper): the test accepts ``elo0`` at or below lower, and ``elo1`` at or
+        above upper.
     """
     return math.log(beta / (1.0 - alpha)), math.log((1.0 - beta) / alpha)
 
 
 def _deficit(counts: NDArray[np.float64], mean: float) -> NDArray[np.float64]:
-    """Returns by how much the constraint on the mean lowers the log-likelihood.
+    """Returns by how much a fixed mean score lowers the maximum log-likelihood.
 
     The maximum-likelihood multinomial with a given mean has probabilities
     p_i = f_i / (1 + t (s_i - mean)), with frequencies f and scores s. Bisection finds
-    the t at which the sum below is 0, because the sum decreases in t between its two
-    poles. If all observed outcomes lie on one side of the mean, t is at a pole. The
-    solution maximizes the sum of logarithms, so an error in t has a quadratic effect.
+    the t at which sum_i f_i (s_i - mean) / (1 + t (s_i - mean)) is 0, because this sum
+    decreases in t between its two poles. If all observed scores lie on one side of the
+    mean, t is at a pole. The result has a maximum at t, so errors in t matter little.
     """
     deviations = _SCORES - mean
     low = np.full(counts.shape[:-1], -1.0 / deviations[-1])

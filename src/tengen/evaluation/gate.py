@@ -1,4 +1,4 @@
-"""The gate: decides whether a candidate becomes the model that plays.
+"""The gate: decides whether a candidate model becomes the model that plays.
 
 Source: Silver et al. 2017, "Mastering the game of Go without human knowledge",
 "Evaluator" (a match with a threshold of 55 %). Silver et al. 2018, "A general
@@ -37,19 +37,19 @@ __all__ = [
     "judge",
 ]
 
-# Beyond this rating difference the weaker side scores almost nothing.
+# Maximum Elo difference of a hypothesis. A side that is 1000 Elo stronger rarely loses.
 _MAX_ELO = 1000.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class AcceptAllGate:
-    """A gate that accepts every candidate."""
+    """A gate that accepts every candidate without a match."""
 
     kind: Literal["accept_all"] = "accept_all"
     """The kind of gate, as in ``agent.gate.kind``."""
 
     def __post_init__(self) -> None:
-        """Checks the kind.
+        """Checks the value of ``kind``.
 
         Raises:
             UsageError: The kind is not ``accept_all``.
@@ -59,23 +59,23 @@ class AcceptAllGate:
 
 @dataclass(frozen=True, kw_only=True)
 class PlayedGate:
-    """Settings of gates that play a match between candidate and current model.
+    """Settings of a gate that plays a match of the candidate against the current model.
 
-    Both models play with the settings ``agent.play`` of the run.
+    Both models play with the play settings of the run, ``agent.play``.
     """
 
     num_simulations: int = 64
     """Simulations per move, at least 1 (KataGo: 150)."""
     opening_plies: int = 2
-    """Random plies at the start of each game."""
+    """Number of random plies at the start of each game."""
     book: bool = False
     """Whether games start with an opening from ``agent.book``, before random plies."""
     matches_kept: int = bounded(20, 0, MAX_GAMES)
-    """Number of recent matches whose games are stored in ``RUN/games/gate``; 0 for
-    none."""
+    """Maximum number of recent matches whose games are stored in ``RUN/games/gate``; 0
+    stores none."""
 
     def __post_init__(self) -> None:
-        """Checks the ranges.
+        """Checks the ranges of the fields.
 
         Raises:
             UsageError: A field is out of its range.
@@ -86,13 +86,13 @@ class PlayedGate:
 
 @dataclass(frozen=True, kw_only=True)
 class MatchGate(PlayedGate):
-    """A gate that requires a minimum score against the current model."""
+    """A gate that requires a minimum score in a match against the current model."""
 
     kind: Literal["match"] = "match"
     """The kind of gate, as in ``agent.gate.kind``."""
     num_games: int = bounded(100, 2, MAX_GAMES)
-    """Games per match, at least 2, so that each side moves first once (KataGo: 200).
-    The match ends when the remaining games cannot change the verdict."""
+    """Number of games per match, at least 2, so that each side can move first (KataGo:
+    200). The match ends when the remaining games cannot change the verdict."""
     min_score: float = bounded(
         0.5,
         0,
@@ -100,22 +100,22 @@ class MatchGate(PlayedGate):
         above=True,
         rule="must be above 0 and at most 1; use 0.5, or kind accept_all",
     )
-    """Minimum score of an accepted candidate, in (0, 1]."""
+    """Minimum score per game with which a candidate is accepted, in (0, 1]."""
 
     @property
     def max_games(self) -> int:
-        """Maximum number of games in a match."""
+        """Maximum number of games in the gate's match."""
         return self.num_games
 
 
 @dataclass(frozen=True, kw_only=True)
 class SprtGate(PlayedGate):
-    """A gate that uses a sequential test (SPRT) of ``elo1`` against ``elo0``.
+    """A gate that decides with a sequential test (SPRT) of ``elo1`` against ``elo0``.
 
-    Both are Elo differences from the current model. A candidate that is exactly
-    ``elo0`` stronger passes with probability ``alpha``, and a candidate that is exactly
-    ``elo1`` stronger fails with probability ``beta``, unless ``max_games`` ends the
-    match first.
+    ``elo0`` and ``elo1`` are Elo differences between the candidate and the current
+    model. A candidate that is exactly ``elo0`` stronger passes with probability
+    ``alpha``, and a candidate that is exactly ``elo1`` stronger fails with probability
+    ``beta``, unless ``max_games`` ends the match first.
     """
 
     kind: Literal["sprt"] = "sprt"
@@ -143,11 +143,11 @@ class SprtGate(PlayedGate):
     )
     """Probability that a candidate of strength ``elo1`` fails, in (0, 0.5)."""
     max_games: int = bounded(200, 2, MAX_GAMES)
-    """Maximum number of games, even. If the test is still open then, a candidate passes
-    with at least the mean of the expected scores at ``elo0`` and ``elo1``."""
+    """Maximum number of games, even. If the test is then undecided, a candidate passes
+    if its score is at least the mean of those expected at ``elo0`` and ``elo1``."""
 
     def __post_init__(self) -> None:
-        """Checks the ranges.
+        """Checks the ranges of the fields.
 
         Raises:
             UsageError: A field is out of its range.
@@ -168,12 +168,12 @@ class SprtGate(PlayedGate):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The log-likelihood ratios at which a candidate fails and passes, in order."""
+        """The log-likelihood ratios at which a candidate fails and passes."""
         return sprt_bounds(self.alpha, self.beta)
 
     @property
     def min_score(self) -> float:
-        """Minimum score that passes if ``max_games`` ends the match."""
+        """Minimum score of an accepted candidate if ``max_games`` ends the match."""
         return 0.5 * (expected_score(self.elo0) + expected_score(self.elo1))
 
 
@@ -182,16 +182,16 @@ GateConfig: TypeAlias = AcceptAllGate | MatchGate | SprtGate
 
 @dataclass(frozen=True)
 class GateResults:
-    """Results of the candidate in the gate's match so far."""
+    """The candidate's results so far in the gate's match."""
 
     gate: MatchGate | SprtGate
-    """The gate's settings."""
+    """The settings of the gate that plays the match."""
     counted: PairedTally = field(default_factory=PairedTally)
-    """The first games of the match, up to the game that decided it."""
+    """Results of the games in order of index, up to the game that decided the match."""
 
     @property
     def llr(self) -> float | None:
-        """The log-likelihood ratio of the pairs; None for a gate without SPRT."""
+        """The log-likelihood ratio of the counted pairs; None for a ``MatchGate``."""
         if not isinstance(self.gate, SprtGate):
             return None
         return _ratio(self.gate, self.counted)
@@ -199,9 +199,9 @@ class GateResults:
     def to_json(self) -> dict[str, Any]:
         """Returns the gate's report as JSON values.
 
-        Keys: ``match``, games won, drawn and lost; ``pairs``, counts of pairs by
-        points, 0 to 2 in steps of 1/2; ``elo`` with its 95 % confidence interval, see
-        ``Tally``; for an ``SprtGate`` ``llr`` with its bounds; and ``summary``, a text.
+        The keys are ``match`` (games won, drawn and lost), ``pairs`` (numbers of pairs
+        with 0, 1/2, 1, 3/2 and 2 points), ``elo`` with its 95 % confidence interval
+        (see ``Tally``), ``llr`` with its bounds for an ``SprtGate``, and ``summary``.
         """
         tally, llr = self.counted.tally, self.llr
         report = {
@@ -222,24 +222,24 @@ class GateResults:
 
 @dataclass(frozen=True)
 class GateVerdict:
-    """The gate's verdict on a candidate."""
+    """The gate's verdict on a candidate, with the match that led to it."""
 
     is_accepted: bool
-    """Whether the candidate is accepted."""
+    """Whether the gate accepts the candidate."""
     results: GateResults
-    """Results of the games that decided the match."""
+    """The candidate's results in the games that decided the match."""
     games: tuple[PlayedGame, ...]
-    """These games, in order of index."""
+    """The games that decided the match, in order of index."""
 
 
 def decide(results: GateResults) -> bool | None:
-    """Returns whether a candidate passes; None if further games can change that.
+    """Returns whether a candidate passes the gate; None while this is undecided.
 
-    A ``MatchGate`` decides as the complete match would; an ``SprtGate`` counts only
-    complete pairs until ``max_games``.
+    A ``MatchGate`` decides when the remaining games cannot change the verdict. An
+    ``SprtGate`` tests complete pairs of games until ``max_games``.
 
     Args:
-        results: The results so far.
+        results: The candidate's results so far, and the gate.
     """
     gate, counted = results.gate, results.counted
     num_left = max(0, gate.max_games - counted.tally.num_games)
@@ -250,7 +250,7 @@ def decide(results: GateResults) -> bool | None:
             return llr >= high
         if num_left > 0:
             return None
-    # Rounded, so that exactly 55 of 100 points pass a minimum score of 0.55.
+    # Round the product, so that 55 of 100 points exactly meet a minimum score of 0.55.
     needed = round(gate.min_score * gate.max_games, 9)
     if counted.tally.points >= needed:
         return True
@@ -275,24 +275,24 @@ def judge(
     progress: Callable[[GateResults], None] = lambda results: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> GateVerdict:
-    """Plays a match between a candidate and the current model; returns the verdict.
+    """Plays a match of a candidate against the current model; returns the verdict.
 
     Blocks. Games count in order of index, up to the game that decides the match. So if
-    evaluation is deterministic, the verdict and its games depend only on the gate, the
-    seed and the players, and not on threads, timing or restarts.
+    network evaluation is deterministic, the verdict and its games depend only on the
+    gate, the seed and the players, and not on threads, timing or restarts.
 
     Args:
         gate: The gate's settings.
-        game: The game.
+        game: The game to play.
         candidate: The candidate, player A of the match.
         champion: The current model, player B.
         seed: Seed of the match.
-        num_threads: Threads that play.
-        book: Opening book; None for random plies alone.
+        num_threads: Number of threads that play games.
+        book: Opening book; None for random openings.
         played: Finished games of this match from an earlier call; see ``play_match``.
-        keep: See ``play_match``.
+        keep: Receives newly finished games; see ``play_match``.
         progress: Called with the results so far, ten times a second.
-        stop: Called ten times a second; True ends the match.
+        stop: Called ten times a second; ends the match if it returns True.
 
     Raises:
         MatchStopped: ``stop`` ended the match before the verdict.
@@ -302,7 +302,7 @@ def judge(
 
     def until(finished: PlayedGame) -> bool:
         nonlocal results
-        assert finished.score_a is not None  # Only engines dispute games.
+        assert finished.score_a is not None  # Only matches with engines have disputes.
         results = GateResults(gate, results.counted.after(finished.score_a))
         return decide(results) is not None
 
@@ -320,7 +320,7 @@ def judge(
         num_threads=num_threads,
         opening_plies=gate.opening_plies,
         book=book,
-        # gate.max_games may have been larger when the match began.
+        # Drop games beyond gate.max_games, which an earlier call may have exceeded.
         played=[finished for finished in played if finished.index < gate.max_games],
         watch=watch,
         keep=keep,

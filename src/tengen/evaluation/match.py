@@ -2,11 +2,11 @@
 
 Games 2k and 2k + 1 have the same opening, random or from a book. A moves first in the
 even game and B in the odd game. If the number of games is odd, the last opening is
-played once, with A moving first.
+played only once, with A moving first.
 
-All threads take games from one queue. Each game is a function of the seed, the players
-and its index, and games are judged in order of index. So threads and timing do not
-affect results, and short games do not count before long games.
+All threads take games from one queue. Each game depends only on the seed, the players
+and its index, and results are processed in order of index. So threads and timing do not
+affect results, and short games have no advantage over long games.
 
 If an engine rejects a legal move, the game is disputed: it ends without a result.
 """
@@ -43,26 +43,26 @@ __all__ = [
 MAX_GAMES = 10_000_000
 """The maximum number of games in a match."""
 MAX_SEED = (1 << 63) - 1
-"""The maximum seed."""
+"""The maximum seed of a match."""
 
-# Ply numbers are stored in 16 bits.
+# The maximum length of a game, because ply numbers are stored in 16 bits.
 _MAX_PLIES = 65535
-# Concurrent games per thread, which limits the batch size. More slots would hardly
-# enlarge batches, because half of the games wait for the other player.
+# Number of concurrent games per thread, which limits the batch size. A larger number
+# hardly enlarges batches, because half of the games wait for the other player.
 _NUM_SLOTS = 16
-# Concurrent games per thread against an engine, which needs one process per game. These
-# are enough to keep all cores busy.
+# Number of concurrent games per thread against an engine, which needs one process per
+# game. This number suffices to keep all cores busy.
 _NUM_ENGINE_SLOTS = 4
-# Interval between collections of finished games, and between calls of ``watch``.
+# Interval at which ``play_match`` collects finished games and calls ``watch``.
 _COLLECT_EVERY_S = 0.1
 
 
 class MatchStopped(Exception):
-    """A match was stopped before it ended, and has no result."""
+    """A match was stopped before its end, so it has no result."""
 
 
 def stopped_by(stop: Callable[[], bool]) -> Callable[[Tally], None]:
-    """Returns a ``watch`` that raises ``MatchStopped`` when ``stop`` returns True."""
+    """Returns a ``watch`` function that raises MatchStopped if ``stop()`` is True."""
 
     def watch(tally: Tally) -> None:
         if stop():
@@ -73,19 +73,19 @@ def stopped_by(stop: Callable[[], bool]) -> Callable[[Tally], None]:
 
 @dataclass(frozen=True)
 class MatchReport:
-    """The result of a match."""
+    """The result of a match between players A and B."""
 
     tally: Tally
-    """Results of A in all games except disputed games."""
+    """Player A's results in all games except disputed games."""
     games: tuple[PlayedGame, ...]
-    """All games in order of index, including disputed games; fewer than requested if
-    ``until`` ended the match."""
+    """All finished games in order of index, including disputed games; fewer than
+    requested if the callback ``until`` ended the match."""
     engines: dict[str, EngineReport] = field(default_factory=dict)
-    """Reports of engines, by side: ``a`` or ``b``."""
+    """Reports of the external engines, by side: ``a`` or ``b``."""
 
     @property
     def disputes(self) -> dict[int, Dispute]:
-        """The disputed games, by index."""
+        """The disputes of all disputed games, by game index."""
         return {
             game.index: game.disputed
             for game in self.games
@@ -121,12 +121,12 @@ class MatchReport:
 def check_moves(
     num_simulations: int, opening_plies: int, max_plies: int = _MAX_PLIES
 ) -> None:
-    """Checks the numbers of simulations and opening plies.
+    """Checks that the numbers of simulations and opening plies are in range.
 
     Args:
         num_simulations: Simulations per move.
-        opening_plies: Random plies at the start of each game.
-        max_plies: The game's maximum length, if known.
+        opening_plies: Number of random plies at the start of each game.
+        max_plies: The game's maximum length in plies, if known.
 
     Raises:
         UsageError: A number is out of its range.
@@ -156,7 +156,7 @@ def play_match(
 
     The report depends only on the seed, the players, the number of games and ``until``,
     if evaluation is deterministic and no player searches one tree with several threads.
-    An interrupt ends the match within one move of each thread and is raised again.
+    A KeyboardInterrupt ends the match within one move per thread and is raised again.
 
     Args:
         game: The game.
@@ -165,30 +165,30 @@ def play_match(
         num_games: Number of games, 1 to MAX_GAMES.
         num_simulations: Simulations per move of a network, 1 to MAX_SIMULATIONS.
         seed: Seed of the openings and of the players, 0 to MAX_SEED.
-        num_threads: Threads that play, 1 to MAX_THREADS. A player that searches one
-            tree with several threads starts them for each of these threads.
+        num_threads: Number of threads that play games, 1 to MAX_THREADS. Each of them
+            starts further threads if a player searches one tree with several threads.
         num_slots: Maximum number of concurrent games per thread, whose rows form a
-            batch; at least 1, and limited for engines. None: enough for a CPU.
+            batch; at least 1. Matches with engines limit it. None: a default for CPUs.
         opening_plies: Random plies at the start of each game; they never end a game.
             With 0 and no book, games start from the empty board.
-        book: Openings that precede the random plies; each is played in a pair of games.
-            All are played before any is repeated, in a random order that depends on
-            the seed.
-        played: Finished games of this match from an earlier call, in any order; they
+        book: Openings to play before the random plies, each in a pair of games. All
+            openings are played before any is repeated, in a random order that depends
+            on the seed.
+        played: Finished games of this match from an earlier call, in any order, which
             are not played again.
         watch: Called in this thread with the results of all finished games, first
             immediately and then ten times a second. Its exceptions end the match.
         keep: Called in this thread, as often as ``watch`` and once at the end, even
             after an error, with the games that have finished since the last call, in
             order of index. Games in ``played`` are excluded.
-        until: Called in this thread with each game, including disputed games, in order
-            of index. If it returns True, the match ends with that game, and the report
-            excludes later games.
+        until: Called in this thread with each finished game, including disputed games,
+            in order of index. If it returns True, the match ends with that game, and
+            the report excludes later games.
 
     Raises:
         UsageError: A number is out of its range, or an engine cannot play the game.
         RunError: An engine died or timed out, or refuses to set up a game or to move.
-        Exception: A backend, ``watch``, ``keep`` or ``until`` raised it.
+        Exception: Any exception of a backend, ``watch``, ``keep`` or ``until``.
     """
     ranges = (
         ("num_games", num_games, 1, MAX_GAMES),
@@ -213,7 +213,7 @@ def play_match(
     )
     num_threads = min(num_threads, num_left)
     has_engine = isinstance(a, EnginePlayer) or isinstance(b, EnginePlayer)
-    # In a short match, limit slots so that the first thread does not take all games.
+    # In a short match, limit slots so that the first thread cannot take all games.
     most = _NUM_SLOTS if num_slots is None else num_slots
     if has_engine:
         most = min(most, _NUM_ENGINE_SLOTS)
@@ -258,7 +258,7 @@ def play_match(
 
 
 def _engines(tables: Sequence[_Table]) -> dict[str, EngineReport]:
-    """Returns the engines' reports by side."""
+    """Returns the report of each external engine, by side: ``a`` or ``b``."""
     sides: dict[str, list[EngineSide]] = {}
     for table in tables:
         for name, side in zip("ab", table.sides, strict=True):
@@ -268,7 +268,7 @@ def _engines(tables: Sequence[_Table]) -> dict[str, EngineReport]:
 
 
 def _wait(futures: list[Future[None]], results: _Results) -> None:
-    """Blocks until all threads end, a thread fails, or ``until`` ends the match."""
+    """Blocks until all match threads end, one fails, or ``until`` ends the match."""
     running = set(futures)
     while running:
         results.collect()
@@ -302,7 +302,7 @@ def _side(
 
 
 class _Results:
-    """The finished games of all threads; used by the thread that runs the match."""
+    """The finished games of all threads. Used only by the caller of ``play_match``."""
 
     def __init__(
         self,
@@ -312,20 +312,20 @@ class _Results:
         until: Callable[[PlayedGame], bool] | None,
     ) -> None:
         self.arrived: SimpleQueue[PlayedGame] = SimpleQueue()
-        """Queue of finished games, which all threads fill."""
+        """Queue in which all match threads put finished games."""
         self.ordered: list[PlayedGame] = []
-        """Games by index, up to the first unfinished game or the end of the match."""
+        """Games in order of index, up to the first unfinished or last counted game."""
         self.is_decided = False
-        """Whether ``until`` has ended the match."""
+        """Whether the callback ``until`` has ended the match."""
         self._watch = watch
         self._keep = keep
         self._until = until
         self._tally = Tally()
-        self._later: dict[int, PlayedGame] = {}  # after an unfinished game
+        self._later: dict[int, PlayedGame] = {}  # Games after an unfinished game.
         self._take(played)
 
     def collect(self) -> None:
-        """Moves all games from the queue into the results; calls ``keep``."""
+        """Moves new games from the queue to the results; calls ``keep`` with them."""
         new = []
         while True:
             try:
@@ -338,7 +338,7 @@ class _Results:
         self._take(new)
 
     def tell(self) -> None:
-        """Calls ``watch`` with the results so far."""
+        """Calls ``watch`` with the results of all finished games."""
         if self._watch is not None:
             self._watch(self._tally)
 
@@ -352,7 +352,7 @@ class _Results:
 
 
 class _Table:
-    """The games of one thread."""
+    """The concurrent games that one thread plays, and their two sides."""
 
     def __init__(
         self, sides: Sequence[Side], match: Any, finished: SimpleQueue[PlayedGame]
@@ -362,7 +362,7 @@ class _Table:
         self._finished = finished
 
     def play(self) -> None:
-        """Plays until all games are finished or the game queue is stopped."""
+        """Plays games until all are finished or the game queue is stopped."""
         num_seen = 0
         while not self._match.finished:
             try:
@@ -377,7 +377,7 @@ class _Table:
             side.finish(self._match, player)
 
     def stop(self) -> None:
-        """Makes both sides return soon from a move. Called from any thread."""
+        """Makes both sides stop their moves soon. May be called from any thread."""
         for side in self.sides:
             side.stop()
 

@@ -1,4 +1,4 @@
-"""Resolves the names of players on the command line."""
+"""Finds and opens the players that are named on the command line."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MAX_PLAYOUTS = 10_000_000
 
 
 def fixed_player(word: str) -> RandomPlayer | MctsPlayer | None:
-    """Returns the player for ``random`` or ``mcts:N``; None for any other word.
+    """Returns the player if ``word`` is ``random`` or ``mcts:N``; None for other words.
 
     Raises:
         UsageError: N of ``mcts:N`` is not a valid number of playouts, or the word names
@@ -60,12 +60,12 @@ def fixed_player(word: str) -> RandomPlayer | MctsPlayer | None:
 
 
 def is_engine(word: str) -> bool:
-    """Returns whether a word names an external engine, which is a program to start."""
+    """Returns whether ``word`` names an external engine, such as ``gtp:COMMAND``."""
     return word.startswith(tuple(kind.PREFIX for kind in _ENGINES))
 
 
 def _engine(word: str) -> EnginePlayer | None:
-    """Returns the engine that a word names; None if it names no engine."""
+    """Returns the external engine that ``word`` names; None if it names no engine."""
     for kind in _ENGINES:
         if word.startswith(kind.PREFIX):
             return kind(word.removeprefix(kind.PREFIX))
@@ -73,13 +73,13 @@ def _engine(word: str) -> EnginePlayer | None:
 
 
 def find_player(word: str) -> RandomPlayer | MctsPlayer | EnginePlayer | ModelDir:
-    """Returns the model that a word names, or the player if it needs no model.
+    """Returns the model that ``word`` names, or its player if that needs no model.
 
     Args:
-        word: As for ``open_player``.
+        word: The name of a player, as for ``open_player``.
 
     Raises:
-        UsageError: The word names nothing, or the model is damaged.
+        UsageError: ``word`` names no model and no player, or the model is damaged.
     """
     return _engine(word) or fixed_player(word) or resolve_model(word)
 
@@ -91,7 +91,7 @@ def open_player(
     play: PlayConfig | None = None,
     task: str | None = None,
 ) -> MatchPlayer:
-    """Returns the player that a word names. Blocks while a model is compiled.
+    """Returns the player that ``word`` names. Blocks while a model is compiled.
 
     Args:
         word: ``random``, ``mcts:N``, ``gtp:COMMAND`` or ``gomocup:COMMAND`` (engines
@@ -103,7 +103,7 @@ def open_player(
         task: As for ``open_model``.
 
     Raises:
-        UsageError: The word names nothing, or ``open_model`` raised it.
+        UsageError: ``word`` names no player, or ``open_model`` raised the error.
         RunError: The backend rejects the model.
     """
     found = find_player(word)
@@ -125,10 +125,10 @@ def open_model(
     """Returns a player that uses a model. Blocks while the model is compiled.
 
     Args:
-        model: The model.
-        word: The user's name for the model.
-        num_threads: Threads that evaluate concurrently, at least 1.
-        play: Play settings; None for those stored in the model.
+        model: The model directory.
+        word: The name with which the user specified the model.
+        num_threads: Number of threads that evaluate positions concurrently, at least 1.
+        play: Play settings; None for the settings stored in the model.
         scores: Whether the model also estimates the final score, if it can. If the
             search uses the score, the model must estimate it.
         devices: The device that runs the model, as for ``open_for_play``.
@@ -136,8 +136,8 @@ def open_model(
             Python are opened only if it is given.
 
     Raises:
-        UsageError: The model is of an environment or of another task, cannot be used,
-            or needs a GPU that this host lacks.
+        UsageError: The model is for an environment or for another task, cannot be used,
+            or requires a GPU that this host lacks.
         RunError: The backend rejects the model.
     """
     if model.meta.signature.board is None:

@@ -1,4 +1,4 @@
-"""Finished games of a match: results, files, and the match's journal."""
+"""The finished games of a match: their results, files and journal."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ _ADVICE = "remove it, its games are played again"
 
 @dataclass(frozen=True)
 class Dispute:
-    """A legal move that an external engine rejects, so that the game has no result."""
+    """A legal move rejected by an external engine, so that the game has no result."""
 
     side: Literal["a", "b"]
-    """The side whose engine rejects the move."""
+    """The side whose engine rejected the move."""
     move: int
-    """The number of the move in the game, from 1, including the opening."""
+    """The move's number in the game, counted from 1 and including the opening."""
     vertex: str
-    """The move as it was sent to the engine, for example ``D4`` or ``pass``."""
+    """The rejected move as it was sent to the engine, such as ``D4`` or ``pass``."""
     words: str
     """The engine's error message, on one line."""
 
     def text(self, name: str) -> str:
-        """Returns the dispute as text; ``name`` is the name of the rejecting side."""
+        """Returns a description of the dispute; ``name`` is the name of ``side``."""
         return f"{name} refuses move {self.move}, {self.vertex}: {self.words}"
 
 
@@ -58,20 +58,20 @@ class PlayedGame:
     a_moves_first: bool
     """Whether A is the first player (Black in Go), including in the opening."""
     moves: tuple[int, ...]
-    """All actions, including the opening."""
+    """All actions of the game, including the opening."""
     num_opening_plies: int
-    """The number of opening plies."""
+    """The number of plies of the opening."""
     score_a: float | None
     """A's score: 1 for a win, 0.5 for a draw, 0 for a loss; None if disputed."""
     disputed: Dispute | None = None
-    """Why the game has no result; None if it has one."""
+    """The dispute due to which the game has no result; None if it has a result."""
     illegal: str = ""
     """The illegal move with which an external engine lost; empty if there was none."""
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the fields as JSON values, which ``from_dict`` can read.
+        """Returns the fields as JSON values, which ``from_dict`` converts back.
 
-        Empty ``disputed`` and ``illegal`` are omitted.
+        Omits ``disputed`` and ``illegal`` if they are empty.
         """
         fields = to_dict(self)
         if not self.illegal:
@@ -82,17 +82,17 @@ class PlayedGame:
 
 
 class SgfFolder:
-    """A folder for the SGF files of one match, from ``000000.sgf``.
+    """A folder with one SGF file per game of a match, from ``000000.sgf``.
 
     Args:
         path: The folder; it must be new or empty.
-        game: The name of a game of Go.
-        a: A's name.
-        b: B's name.
+        game: The name of a variant of Go.
+        a: The name of player A.
+        b: The name of player B.
     """
 
     def __init__(self, path: Path, game: str, a: str, b: str) -> None:
-        """Creates the folder.
+        """Creates the folder if it does not exist.
 
         Raises:
             UsageError: The folder cannot be used, or the game is not Go.
@@ -112,7 +112,7 @@ class SgfFolder:
             raise UsageError(f"sgf ({path}) must be new or empty; name another folder")
 
     def keep(self, games: Sequence[PlayedGame]) -> None:
-        """Writes the games. Blocks until they are durable.
+        """Writes an SGF file per game. Blocks until the files are durable.
 
         Raises:
             RunError: The write fails.
@@ -123,22 +123,22 @@ class SgfFolder:
 
 
 def games_jsonl(games: Sequence[PlayedGame]) -> bytes:
-    """Returns one line per game, a JSON object with the fields of ``PlayedGame``."""
+    """Returns games as JSON Lines; each object has the fields of ``PlayedGame``."""
     return "".join(json.dumps(game.to_json()) + "\n" for game in games).encode()
 
 
 def write_games(
     folder: Path, game: str, a: str, b: str, games: Sequence[PlayedGame]
 ) -> None:
-    """Writes games into a folder that is being published.
+    """Writes the games of a match into a folder that is not published yet.
 
-    Writes SGF files for Go, as ``SgfFolder`` does, and ``games.jsonl`` for other games.
+    Writes one SGF file per game for Go, and ``games.jsonl`` for other games.
 
     Args:
         folder: The folder, which must be empty.
         game: The game's name.
-        a: A's name.
-        b: B's name.
+        a: The name of player A.
+        b: The name of player B.
         games: The games to write.
     """
     if not _is_go(game):
@@ -161,7 +161,7 @@ def _file_name(played: PlayedGame) -> str:
 
 
 def _sgf(game: str, a: str, b: str, played: PlayedGame) -> bytes:
-    # The first player is Black, even with a handicap, when White moves first.
+    # The core's first player is Black, even if White moves first due to a handicap.
     black, white = (a, b) if played.a_moves_first else (b, a)
     disputed = played.disputed
     record = GoRecord(
@@ -178,18 +178,18 @@ def _sgf(game: str, a: str, b: str, played: PlayedGame) -> bytes:
 
 
 class MatchJournal:
-    """A match's finished games on disk, from which a killed match can resume.
+    """A folder that stores a match's finished games, so that a killed match can resume.
 
-    The folder has one journal per process that played, starting with ``1.journal``.
-    Games are JSON, as in ``games.jsonl``. Only one process may use it at a time.
+    Each process that plays adds one journal; the first is ``1.journal``. Games are
+    stored as JSON, as in ``games.jsonl``. Only one process may use a folder at a time.
 
     Attributes:
         played: Games that earlier processes finished, ordered by index.
-        gaps: Damaged parts of the journals; the games in them are played again.
+        gaps: Damaged parts of the journals, whose games are played again.
 
     Args:
         folder: The folder, created if missing.
-        key: Everything that the games depend on, as JSON values. Journals with another
+        key: All values on which the games depend, as JSON values. Journals with another
             key belong to another match and are removed.
 
     Raises:
@@ -211,7 +211,7 @@ class MatchJournal:
             if contents.meta != key:
                 path.unlink()
                 continue
-            # A tail is a frame that a kill truncated; its game is played again.
+            # Ignore a tail, a frame that a kill truncated. Its game is played again.
             self.gaps += [gap for gap in contents.gaps if not gap.is_tail]
             for frame in contents.frames:
                 game = from_dict(PlayedGame, _parse(frame, path), where=str(path))
@@ -222,7 +222,7 @@ class MatchJournal:
         self._segment = OpenSegment(self._path, key)
 
     def keep(self, games: Sequence[PlayedGame]) -> None:
-        """Appends games. Blocks until they are durable.
+        """Appends finished games to the journal. Blocks until they are durable.
 
         Raises:
             RunError: The write fails.
@@ -233,7 +233,7 @@ class MatchJournal:
         reach("match.kept", self._path)
 
     def close(self) -> None:
-        """Closes the journal; the next process reads it.
+        """Closes this process's journal.
 
         Raises:
             RunError: The write fails.
@@ -242,7 +242,7 @@ class MatchJournal:
 
     @staticmethod
     def remove(folder: Path) -> None:
-        """Removes the journals of a completed match, if there are any."""
+        """Removes the folder with the journals of a completed match, if it exists."""
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -1,4 +1,4 @@
-"""Match players, and the inference backend of a model that plays."""
+"""The players of matches, and the inference backend of a model that plays."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ __all__ = [
 
 @dataclass(frozen=True)
 class RandomPlayer:
-    """``random``: plays uniformly random legal moves."""
+    """The player ``random``, which plays uniformly random legal moves."""
 
     name: str = "random"
-    """The name on the command line."""
+    """The player's name on the command line."""
 
     def to_native(self, num_simulations: int) -> Any:
-        """Returns the player for the core; ``num_simulations`` is not used."""
+        """Returns the core's player object; ``num_simulations`` is not used."""
         player = _core.MatchPlayer()
         player.kind = _core.PlayerKind.RANDOM
         return player
@@ -59,18 +59,18 @@ class RandomPlayer:
 
 @dataclass(frozen=True)
 class MctsPlayer:
-    """``mcts:N``: UCT with N uniformly random playouts per move, without tree reuse."""
+    """The player ``mcts:N``: UCT with N random playouts per move and no tree reuse."""
 
     num_playouts: int
-    """Playouts per move, at least 1."""
+    """Number of playouts per move, at least 1."""
 
     @property
     def name(self) -> str:
-        """The name on the command line."""
+        """The player's name on the command line."""
         return f"mcts:{self.num_playouts}"
 
     def to_native(self, num_simulations: int) -> Any:
-        """Returns the player for the core; ``num_simulations`` is not used."""
+        """Returns the core's player object; ``num_simulations`` is not used."""
         player = _core.MatchPlayer()
         player.kind = _core.PlayerKind.MCTS
         player.num_simulations = self.num_playouts
@@ -81,30 +81,30 @@ class MctsPlayer:
 class ModelPlayer:
     """A player that searches with a network, without exploration noise.
 
-    Thread-safe, because each thread binds its own runner.
+    Thread-safe, because each thread binds its own runner of the backend.
     """
 
     name: str
-    """The name in reports."""
+    """The player's name in reports."""
     task: str
     """The game that the network was trained for."""
     backend: Backend
-    """The backend of the network."""
+    """The backend that evaluates the network."""
     play: PlayConfig = field(default_factory=PlayConfig)
-    """The settings of the search."""
+    """The play settings, which include the search settings."""
     directory: Path | None = None
     """The model directory; None if the backend serves any number of threads."""
     devices: str | None = None
-    """The argument ``devices`` of ``open_for_play``."""
+    """The device that runs the network, as for ``open_for_play``."""
     num_threads: int = 1
     """The number of threads that the backend serves."""
     mixed_sizes: bool = False
     """Whether the network was trained for several board sizes or rules
     (``net.mixed_sizes``, or boards of all sizes)."""
     boards: Callable[[int, int], ModelDir] | None = None
-    """See ``ModelDir.boards``."""
+    """Returns the model for a board height and width; see ``ModelDir.boards``."""
     frame: str = ""
-    """The game whose planes the network reads; empty if it is ``task``."""
+    """The game whose planes the network takes as input; empty if it is ``task``."""
     tree_threads: int = 1
     """Threads that search one tree; with several, moves are not reproducible."""
     level: Level | None = None
@@ -116,16 +116,16 @@ class ModelPlayer:
 
     @property
     def is_outside(self) -> bool:
-        """Whether Python code, not the core's match, searches this player's moves."""
+        """Whether Python code, instead of the core's match, searches the moves."""
         draws = self.level is not None and self.level.temperature > 0
         return self.tree_threads > 1 or self.frame != "" or draws
 
     def num_simulations(self, asked: int) -> int:
-        """Returns the simulations per move: the level's if set, otherwise ``asked``."""
+        """Returns the level's simulations per move; ``asked`` without a level."""
         return asked if self.level is None else self.level.simulations
 
     def opened_for(self, num_threads: int) -> ModelPlayer:
-        """Returns a player whose backend serves ``num_threads`` threads. Blocks.
+        """Returns this player with a backend for ``num_threads`` threads. Blocks.
 
         Raises:
             RunError: The backend cannot load the model.
@@ -142,11 +142,11 @@ class ModelPlayer:
         return dataclasses.replace(self, backend=backend, num_threads=num_threads)
 
     def playing(self, task: str) -> ModelPlayer:
-        """Returns a player of another game with the same network.
+        """Returns a player that plays the game ``task`` with the same network.
 
         Args:
             task: A game with the same planes and actions, or Go on the same board. With
-                ``mixed_sizes`` also Go on a smaller board; with ``boards`` on all.
+                ``mixed_sizes`` also Go on smaller boards; with ``boards`` on any board.
 
         Raises:
             UsageError: The game does not exist, or the network cannot play it.
@@ -168,7 +168,7 @@ class ModelPlayer:
         return dataclasses.replace(self, task=task, frame=frame.name)
 
     def _on_board(self, game: Game) -> ModelPlayer:
-        """Returns a player with the model for the board size of ``game``."""
+        """Returns this player with the model for the board size of ``game``."""
         assert self.boards is not None
         model = self.boards(game.height, game.width)
         player = dataclasses.replace(
@@ -177,13 +177,13 @@ class ModelPlayer:
         return player.opened_for(self.num_threads)
 
     def framed(self, game: Game) -> Framed:
-        """Returns ``game``, represented by the planes that the network reads."""
+        """Returns ``game`` in the frame of the game whose planes the network reads."""
         if not self.frame:
             return Framed(game, game)
         return Framed.corner(game, open_game(self.frame))
 
     def to_native(self, num_simulations: int) -> Any:
-        """Returns the player for the core; a level overrides ``num_simulations``."""
+        """Returns the core's player object; a level overrides ``num_simulations``."""
         player = _core.MatchPlayer()
         if self.is_outside:
             player.kind = _core.PlayerKind.OUTSIDE
@@ -197,17 +197,17 @@ class ModelPlayer:
 
 @dataclass(frozen=True)
 class EnginePlayer:
-    """An external engine; there is one subclass per engine protocol."""
+    """An external engine as a player; base class with one subclass per protocol."""
 
     PREFIX: ClassVar[str] = ""
-    """The prefix of the player's name on the command line."""
+    """The protocol's prefix of the player's name, such as ``gtp:``."""
     EXAMPLE: ClassVar[str] = ""
-    """An example of ``command``, for error messages."""
+    """An example of ``command``, shown in error messages."""
 
     command: str
     """The command line that starts the engine."""
     answer_s: float = 60.0
-    """The time limit of one response, in seconds."""
+    """The time limit of one response of the engine, in seconds."""
 
     def __post_init__(self) -> None:
         rule = f'must name a program; for example {self.PREFIX}"{self.EXAMPLE}"'
@@ -216,7 +216,7 @@ class EnginePlayer:
 
     @property
     def name(self) -> str:
-        """The name on the command line."""
+        """The player's name on the command line."""
         return f"{self.PREFIX}{self.command}"
 
     def check_game(self, name: str) -> None:
@@ -242,7 +242,7 @@ class EnginePlayer:
         raise NotImplementedError
 
     def to_native(self, num_simulations: int) -> Any:
-        """Returns the player for the core; ``num_simulations`` is not used."""
+        """Returns the core's player object; ``num_simulations`` is not used."""
         player = _core.MatchPlayer()
         player.kind = _core.PlayerKind.OUTSIDE
         return player
@@ -250,7 +250,7 @@ class EnginePlayer:
 
 @dataclass(frozen=True)
 class GtpPlayer(EnginePlayer):
-    """``gtp:COMMAND``: a program that plays Go and speaks GTP."""
+    """The player ``gtp:COMMAND``: a program that plays Go and speaks GTP."""
 
     PREFIX = "gtp:"
     EXAMPLE = "gnugo --mode gtp"
@@ -270,13 +270,13 @@ class GtpPlayer(EnginePlayer):
 
 @dataclass(frozen=True)
 class GomocupPlayer(EnginePlayer):
-    """``gomocup:COMMAND``: a program that plays gomoku with the Gomocup protocol."""
+    """The player ``gomocup:COMMAND``: a gomoku program with the Gomocup protocol."""
 
     PREFIX = "gomocup:"
     EXAMPLE = "./pbrain-rapfi"
 
     turn_s: float = 1.0
-    """The time limit per move that is sent to the engine, in seconds."""
+    """The time limit per move, in seconds, which is sent to the engine."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -307,25 +307,25 @@ def open_for_play(
     devices: str | None = None,
     precision: PlayPrecision = "fp32",
 ) -> Backend:
-    """Returns a model's backend for play. Blocks while the model is compiled.
+    """Returns a backend with which a model plays. Blocks while the model is compiled.
 
     Args:
-        directory: A model directory.
+        directory: The model directory.
         num_threads: The number of threads that evaluate concurrently, at least 1.
-        outputs: The outputs to compute, as for ``open_backend``; None for all.
-        devices: ``cpu`` or one GPU, for example ``cuda:0``. None for the CPU with
-            OpenVINO; without OpenVINO for the first GPU, or the CPU if there is none.
-        precision: Precision of the trunk with OpenVINO on the CPU; fp32 with torch, for
-            ``run``, and if the CPU does not support the precision.
+        outputs: Names of the outputs to compute; None for all.
+        devices: ``cpu`` or one GPU, such as ``cuda:0``. None for the CPU if OpenVINO
+            can run the model, otherwise for the first GPU, or the CPU if there is none.
+        precision: Precision of the trunk with OpenVINO on the CPU. The trunk is fp32
+            with torch, for ``run``, and if the CPU does not support ``precision``.
 
     Raises:
         UsageError: The model cannot be used, or the GPU does not exist.
         RunError: The backend cannot load the model.
     """
-    # A run that computes with torch publishes no graph, so its models play with torch.
+    # A run that computes with torch publishes no graph, so its models need torch here.
     has_openvino = is_installed() and (directory / ONNX_FILE).exists()
     if devices is None:
-        # Without OpenVINO, torch is imported anyway, so it can detect a GPU here.
+        # Without OpenVINO, torch is imported in any case, so use it to detect a GPU.
         devices = "cpu" if has_openvino else default_devices()
     else:
         _check_devices(devices)

@@ -1,9 +1,9 @@
 """Searches of single positions, and the sides of a match.
 
-A search with one thread is deterministic. If several threads search one tree, its shape
-differs between searches. Each thread gathers several leaves per batch. A leaf in flight
-counts as a visit (a virtual loss if it is the first), so that the next descent takes
-another path.
+A search with one thread is deterministic. If several threads search one tree, the
+tree's shape differs between searches. Each thread gathers several leaves per batch. A
+leaf in flight counts as a visit, and as a virtual loss on an edge without visits, so
+that the next descent takes another path.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from tengen.search import SearchConfig, draw_seed
 __all__ = ["PortSide", "Searcher", "Side", "TreeSide", "batch_rows"]
 
 _MAX_BATCH_ROWS = 8
-# The maximum share of all simulations in flight. It is small, because leaves in flight
-# are selected without each other's results.
+# Maximum share of a search's simulations in flight. The share is small, because leaves
+# in flight are selected without each other's results.
 _IN_FLIGHT = 1 / 32
 
 
@@ -33,9 +33,9 @@ def batch_rows(num_simulations: int, num_threads: int, most: int = 0) -> int:
     """Returns the number of leaves that each search thread gathers per batch.
 
     Args:
-        num_simulations: Total simulations of the search.
-        num_threads: Threads that search the tree.
-        most: The maximum, as in ``PlayConfig.batch_rows``; 0 for the default.
+        num_simulations: Total number of simulations of the search.
+        num_threads: Number of threads that search the tree.
+        most: Maximum to return, as in ``PlayConfig.batch_rows``; 0 for the default.
     """
     if most == 0:
         most = _MAX_BATCH_ROWS if num_threads > 1 else 1
@@ -47,15 +47,15 @@ class Searcher:
     """Searches positions of one game with one model. Used by one thread at a time.
 
     Args:
-        game: The game.
+        game: The game of the positions.
         backend: The model's backend, opened for ``num_threads`` threads.
-        search: The search settings; several threads or leaves require PUCT.
+        search: The search settings; several threads or leaves per batch require PUCT.
         num_threads: Threads that search one tree, at least 1.
-        batch_rows: Leaves that each thread gathers, at least 1; see ``batch_rows``.
+        batch_rows: Leaves that each thread gathers per batch, at least 1.
 
     Raises:
-        UsageError: The game or the settings require a single thread and leaf, the
-            settings need scores that the backend lacks, or the policy is minigo.
+        UsageError: The game or the settings require one thread and one leaf per batch,
+            the search needs scores that the backend lacks, or its policy is minigo.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Searcher:
             moves: Actions from the first move of the game.
             request: The core's ``SearchRequest``. Its ``keep_scores`` is set if the
                 backend estimates scores.
-            variant: As for ``Game.new_state``.
+            variant: The variant of the game, as for ``Game.new_state``.
             keeps_tree: Whether to reuse the tree of the previous search if ``moves``
                 continue its moves; the reused visits count. A Gumbel search never
                 reuses a tree.
@@ -112,7 +112,7 @@ class Searcher:
         Raises:
             CoreError: The variant does not exist, a move is illegal, or the game has
                 ended.
-            Exception: The backend raised it.
+            Exception: Any exception of the backend.
         """
         request.keep_scores = self._has_scores
         self._session.begin(list(moves), request, variant, keeps_tree)
@@ -120,19 +120,19 @@ class Searcher:
         return self._session.result
 
     def extend(self, num_simulations: int) -> Any:
-        """Extends the search of ``run`` to ``num_simulations`` in total. Blocks.
+        """Extends the last search of ``run`` to ``num_simulations`` in total. Blocks.
 
         Raises:
-            CoreError: There has been no search, it does not use PUCT, or
+            CoreError: There is no search to extend, it does not use PUCT, or
                 ``num_simulations`` is out of range.
-            Exception: The backend raised it.
+            Exception: Any exception of the backend.
         """
         self._session.extend(num_simulations)
         self._drive()
         return self._session.result
 
     def variation(self, action: int, max_length: int) -> list[int]:
-        """Returns the principal variation after ``action``; empty if unvisited."""
+        """Returns the principal variation from ``action`` on; empty if unvisited."""
         variation: list[int] = self._session.variation(action, max_length)
         return variation
 
@@ -155,10 +155,10 @@ class Searcher:
 
 
 class _FullBatches:
-    """A runner that evaluates all rows of the buffers, however many are requested.
+    """A runner that always evaluates all rows of the buffers, so batches have one size.
 
-    A batch is sometimes smaller because its thread was blocked. A change of the batch
-    size would cost the backend more time than the extra rows.
+    A thread that is blocked by other threads gathers fewer leaves. A change of the
+    batch size would cost the backend more time than the additional rows.
     """
 
     def __init__(self, runner: Runner, num_rows: int) -> None:
@@ -166,7 +166,7 @@ class _FullBatches:
         self._num_rows = num_rows
 
     def run(self, num_rows: int) -> None:
-        """Evaluates all rows; see ``Runner.run``."""
+        """Evaluates all rows of the buffers; ``num_rows`` is ignored."""
         self._runner.run(self._num_rows)
 
 
@@ -175,40 +175,40 @@ def _bound(backend: Backend, port: Any) -> Runner:
 
 
 class Side:
-    """One player in the games of one match thread. Used by that thread."""
+    """One player in the games of one match thread. Used only by this thread."""
 
     def move(self, match: Any, player: int) -> None:
-        """Plays the player's next moves. Blocks.
+        """Plays the next moves of this side in the thread's games. Blocks.
 
         Args:
-            match: The core's match.
-            player: The player's index in the match, 0 or 1.
+            match: The core's match object.
+            player: The index of this side in the match, 0 or 1.
         """
         raise NotImplementedError
 
     def dispute(self, index: int) -> Dispute | None:
-        """Returns why a finished game has no result; None if it has one."""
+        """Returns why game ``index`` has no result; None if it has a result."""
         return None
 
     def illegal_move(self, index: int) -> str:
-        """Returns the illegal move that lost a game for this side; empty if none."""
+        """Returns the illegal move with which this side lost a game; empty if none."""
         return ""
 
     def finish(self, match: Any, player: int) -> None:
-        """Called when all games are finished. Blocks."""
+        """Ends the side's work when all games are finished. Blocks."""
 
     def stop(self) -> None:
-        """Makes ``move`` return soon. Called from any thread."""
+        """Makes ``move`` return soon. May be called from any thread."""
 
     def close(self) -> None:
-        """Releases resources. Called after the side's thread has ended."""
+        """Releases the side's resources. Called after its thread has ended."""
 
 
 class PortSide(Side):
-    """A player whose moves the core chooses, with or without a network.
+    """The side of a player whose moves the core chooses, with or without a network.
 
     Args:
-        backend: The network's backend; None without a network.
+        backend: The backend of the player's network; None without a network.
     """
 
     def __init__(self, backend: Backend | None) -> None:
@@ -216,7 +216,7 @@ class PortSide(Side):
         self._runner: Runner | None = None
 
     def move(self, match: Any, player: int) -> None:
-        """Evaluates one batch."""
+        """Evaluates one batch of leaves for the core's searches."""
         port = match.port(player)
         if self._backend is not None and self._runner is None:
             self._runner = bind_port(self._backend, port)
@@ -227,13 +227,13 @@ class PortSide(Side):
 
 
 class TreeSide(Side):
-    """A network that searches its games one by one, with several threads per tree.
+    """The side of a model that searches one game at a time, with several threads.
 
     Args:
         game: The game.
-        player: The network and its settings.
+        player: The model and its play settings.
         num_simulations: Simulations per move, unless the player has a level.
-        seed: Seed of the moves that a level samples.
+        seed: Seed for sampling moves, if the player has a level.
     """
 
     def __init__(
@@ -251,8 +251,8 @@ class TreeSide(Side):
         )
 
     def move(self, match: Any, player: int) -> None:
-        """Plays one move in each game that waits for one."""
-        match.port(player).next()  # starts new games
+        """Plays one move in every game in which this side is to move."""
+        match.port(player).next()  # Starts new games in free slots.
         for turn in match.turns(player):
             if match.finished:
                 return
@@ -264,7 +264,7 @@ class TreeSide(Side):
             match.play(turn.index, self._framed.from_frame(action))
 
     def _chosen(self, result: Any, index: int, ply: int) -> int:
-        """Returns the action to play, in the frame's numbering."""
+        """Returns the action to play, with the action numbers of the frame."""
         if self._level is None:
             return int(result.best_action)
         return self._level.draw(

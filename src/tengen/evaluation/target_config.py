@@ -1,4 +1,4 @@
-"""Settings of a target: the opponent that a run's models play after training."""
+"""Settings of a run's target, the fixed opponent that models play after training."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ __all__ = ["TargetConfig"]
 
 @dataclass(frozen=True, kw_only=True)
 class TargetConfig:
-    """The opponent that a run's models play in order, until one passes.
+    """Settings of a target. The models of a run play it in order, until one passes.
 
-    The matches begin after training has ended, so they do not slow it. The result is
-    the time at which the first passing model was created.
+    The matches begin after training has ended, so they do not slow down training. The
+    result is the time at which the first passing model was created.
 
-    Source: MLPerf training v2.1, reinforcement learning (minigo), the evaluation of
+    Source: MLPerf training v2.1, reinforcement learning (minigo), which evaluates
     models in order.
     """
 
     opponent: str = ""
-    """The target: RUN, ``RUN@17``, a model directory, ``onnx:FILE`` for a network that
-    reads the task's planes, ``gtp:COMMAND``, ``random`` or ``mcts:N``. Empty: there is
-    no target."""
+    """The target: RUN, ``RUN@17``, a model directory, ``onnx:FILE`` for a network whose
+    input is the task's planes, ``gtp:COMMAND``, ``random`` or ``mcts:N``. Empty for no
+    target."""
     needs_opponent: bool = False
-    """Whether training without an opponent is an error."""
+    """Whether it is an error to train without an ``opponent``."""
     num_games: int = bounded(256, 2, MAX_GAMES)
-    """Games per model, at least 2; colours alternate."""
+    """Number of games that each model plays, at least 2; colours alternate."""
     num_simulations: int = 100
     """Simulations per move of the model, and of a target that is a network."""
     opening_plies: int = 0
-    """Random plies at the start of each game. With 0, games between two networks differ
-    only by the symmetries that are applied to positions."""
+    """Number of random plies at the start of each game. With 0, games between two
+    networks differ only because random symmetries are applied to positions."""
     win_rate: float = bounded(
         0.5, 0, 1, above=True, rule="must be above 0 and at most 1; use 0.5"
     )
-    """Minimum share of points that passes, inclusive, in (0, 1]."""
+    """Minimum score per game with which a model passes, in (0, 1]."""
     chunk_games: int = bounded(16, 2, MAX_GAMES)
-    """Games per part of a match, at least 2; one process plays each part."""
+    """Games per chunk of a match, at least 2; each chunk is played by one process."""
     confirming_games: int = bounded(512, 0, MAX_GAMES, "0 plays none")
-    """Games of a second match with new seeds, which confirms the result of the model
-    that passed; 0 for none."""
+    """Number of games of a second match, with new seeds, that confirms the result of
+    the model that passed; 0 for no second match."""
 
     def __post_init__(self) -> None:
-        """Checks the ranges.
+        """Checks the ranges of the fields.
 
         Raises:
             UsageError: A field is out of its range.

@@ -1,4 +1,4 @@
-"""Board games: native games by name, and users' games that implement a protocol.
+"""Board games: native games by name, and user-defined games that follow a protocol.
 
 state = tengen.games.make("connect4").new_state()
 while not state.is_terminal():

@@ -1,8 +1,8 @@
 """Opening books: files of opening moves.
 
-A book is a JSON object with ``schema``, ``task``, ``made_by`` (for human readers) and
-``openings``. Each opening has ``moves``, the actions from the start of the game; other
-keys are ignored. ``tengen book`` creates a book by search.
+A book is a JSON object with ``schema``, ``task``, ``made_by`` (a human-readable origin)
+and ``openings``. Each opening has ``moves``, the actions from the start of the game.
+Other keys are ignored. ``tengen book`` finds openings with searches.
 """
 
 from __future__ import annotations
@@ -30,31 +30,31 @@ __all__ = [
 ]
 
 BOOK_SCHEMA = 1
-"""The schema version of books that are written, and the newest that can be read."""
+"""The schema version of new opening books, and the newest version that can be read."""
 MAX_OPENINGS = 65_536
-"""The maximum number of openings in a book."""
+"""The maximum number of openings in an opening book."""
 _MAX_BYTES = 64 << 20
 _ADVICE = "make one by tengen book"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Book:
-    """Openings of a game; each is legal and does not end the game."""
+    """An opening book of one game. Its openings are legal and do not end the game."""
 
     task: str
-    """The game's name."""
+    """The name of the game that the openings belong to."""
     openings: tuple[tuple[int, ...], ...]
-    """The actions of each opening; at least one opening, without duplicates."""
+    """The actions of each opening; at least one opening, and no duplicates."""
     digest: str
-    """The first 12 hexadecimal digits of the file's SHA-256."""
+    """The first 12 hexadecimal digits of the SHA-256 of the book's file."""
 
 
 def read_book(path: Path, game: Game, *, error: type[TengenError] = UsageError) -> Book:
-    """Reads a book from a file.
+    """Reads an opening book from a file.
 
     Args:
-        path: The file.
-        game: The game that the book must be for.
+        path: The path of the book's file.
+        game: The game; a book for another game is an error.
         error: The type of exception to raise if the file is unreadable or damaged.
 
     Raises:
@@ -65,7 +65,7 @@ def read_book(path: Path, game: Game, *, error: type[TengenError] = UsageError) 
 
 
 def read_book_bytes(path: Path, *, error: type[TengenError] = UsageError) -> bytes:
-    """Reads a file, up to one byte more than the maximum size of a book.
+    """Returns the bytes of a file, up to one more than the maximum size of a book.
 
     Raises:
         TengenError: ``error``, if the file cannot be read.
@@ -82,13 +82,13 @@ def read_book_bytes(path: Path, *, error: type[TengenError] = UsageError) -> byt
 def parse_book(
     data: bytes, path: Path, game: Game, *, error: type[TengenError] = UsageError
 ) -> Book:
-    """Parses a book from the bytes of a file.
+    """Parses an opening book from the bytes of a file.
 
     Args:
-        data: The result of ``read_book_bytes``.
-        path: The file, for messages.
-        game: As for ``read_book``.
-        error: As for ``read_book``.
+        data: The bytes of the file, from ``read_book_bytes``.
+        path: The path of the file, for error messages.
+        game: The game; a book for another game is an error.
+        error: The type of exception to raise if the file is damaged.
 
     Raises:
         UsageError: The book is for another game, or has a newer schema.
@@ -131,7 +131,7 @@ def parse_book(
 
 
 def openings_text(random_plies: int, book: Book | None) -> str:
-    """Describes the openings of games, for people."""
+    """Returns a human-readable description of the openings of games."""
     plies = f"{random_plies} random pl{'y' if random_plies == 1 else 'ies'}"
     if book is None:
         return plies if random_plies else "the empty board"
@@ -140,7 +140,7 @@ def openings_text(random_plies: int, book: Book | None) -> str:
 
 
 def _are_moves(game: Game, moves: list[Any]) -> bool:
-    """Returns whether moves are legal from the start and do not end the game."""
+    """Returns whether ``moves`` are legal from the start and do not end the game."""
     if len(moves) >= game.max_plies:
         return False
     state = game.new_state()

@@ -1,9 +1,9 @@
-"""SVG drawings of boards for notebooks, made from a game's text output.
+"""SVG drawings of boards for notebooks, based on a game's text output.
 
-All native games, and most user-defined ones, print a position as rows of ``.``, ``X``
+All native games, and most user-defined games, print a position as rows of ``.``, ``X``
 and ``O``, optionally with row numbers on the left and column names below. Stones are
-drawn at the positions of their letters, so the shifted rows of Hex stay shifted. Any
-other text is shown unchanged.
+drawn at the positions of their letters, so the rows of Hex are shifted as in the text.
+Any other text is shown unchanged.
 
 ``Markup`` is HTML and SVG in which external text is escaped. A drawing has no scripts
 and loads no resources, so saved notebooks contain it completely.
@@ -32,15 +32,15 @@ __all__ = [
 ]
 
 Markup = NewType("Markup", str)
-"""Elements and escaped text. Only the functions of this module create it."""
+"""HTML or SVG in which external text is escaped. Only this module creates it."""
 
 FRAGMENT_STYLE = (
     "font-family:system-ui,sans-serif;display:flex;flex-wrap:wrap;gap:1rem;"
     "align-items:flex-start"
 )
-"""The style of an element inside an external page, such as a notebook cell."""
+"""The CSS style of an element inside an external page, such as a notebook cell."""
 
-# Characters that HTML forbids or hides: control characters and bidirectional marks.
+# Characters that HTML forbids or does not show: control characters and bidi marks.
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 )
@@ -50,14 +50,14 @@ _SHOWN = "\N{REPLACEMENT CHARACTER}"
 def text(value: object) -> Markup:
     """Returns ``str(value)``, escaped for content and for quoted attributes.
 
-    Control characters become the replacement character, and unpaired surrogates ``?``.
+    Control characters become the replacement character, and lone surrogates ``?``.
     """
     shown = str(value).encode("utf-8", "replace").decode("utf-8")
     return Markup(html.escape(_HIDDEN.sub(_SHOWN, shown)))
 
 
 def element(name: str, /, *children: Markup, **attributes: object) -> Markup:
-    """Returns an HTML or SVG element.
+    """Returns the markup of an HTML or SVG element.
 
     Args:
         name: The name of the element, which is not escaped.
@@ -82,7 +82,7 @@ def _number(value: object) -> object:
 def table(
     caption: str, columns: Sequence[str], rows: Iterable[Sequence[object]]
 ) -> Markup:
-    """Returns a table that scrolls horizontally if it is too wide.
+    """Returns an HTML table that scrolls horizontally if it is too wide.
 
     Args:
         caption: The caption of the table.
@@ -109,52 +109,52 @@ def table(
 
 _CELLS = ("cells", "cells_and_pass")
 _STONES = frozenset(".XO")
-_MOST_CELLS = 40  # in a row or a column
-_CELL = 30.0  # in SVG units
+_MOST_CELLS = 40  # Maximum number of cells in a drawn row or column.
+_CELL = 30.0  # Side length of a cell, in SVG units.
 _EDGE = 8.0
 _FONT = "font-family:system-ui,sans-serif"
 _WOOD, _LINE, _INK, _HEAT, _LAST = "#e3c48d", "#a3834a", "#241a08", "#2563eb", "#d9480f"
-# Cells with a smaller share show no number.
+# Minimum share of a highlighted cell that shows a number.
 _TOLD = 0.01
 _FULLEST = 0.6
 
 
 @dataclass(frozen=True)
 class Board:
-    """A board, parsed from the text of a position."""
+    """A board that was parsed from the text of a position."""
 
     rows: tuple[str, ...]
-    """The cells of each row, ``.``, ``X`` or ``O``; all rows have equal length."""
+    """The board's rows as strings of ``.``, ``X`` and ``O``, all of equal length."""
     places: tuple[tuple[float, ...], ...]
-    """The horizontal offset of each cell, in cell widths."""
+    """The horizontal offset of each cell in each row, in cell widths."""
     row_labels: tuple[str, ...]
-    """The labels of the rows; empty if there are none."""
+    """The labels of the rows; empty if the text has none."""
     column_labels: tuple[str, ...]
-    """The labels of the columns; empty if there are none."""
+    """The labels of the columns; empty if the text has none."""
     below: str
-    """The text below the board: the side to move, or the winner."""
+    """The text below the board, such as the side to move or the winner."""
 
     @property
     def width(self) -> int:
-        """The number of cells per row."""
+        """The number of cells per row of the board."""
         return len(self.rows[0])
 
 
 @dataclass(frozen=True)
 class Heat:
-    """The highlight of one cell or column."""
+    """The highlight of one cell or one column of a board."""
 
     share: float
-    """The intensity, in [0, 1]."""
+    """The intensity of the highlight, in [0, 1]."""
     told: str
-    """The tooltip text."""
+    """The text of the highlight's tooltip."""
 
 
 def read_board(shown: str) -> Board | None:
-    """Returns the board in the text of a position; None if the text contains none.
+    """Parses the board in the text of a position; returns None if there is no board.
 
     Args:
-        shown: The text, ``str(state)``.
+        shown: The text of the position, ``str(state)``.
     """
     lines = shown.splitlines()[: _MOST_CELLS + 8]
     first = next((i for i, line in enumerate(lines) if _cells(line)), None)
@@ -201,7 +201,7 @@ def board_svg(
     """Returns an SVG drawing of a board, with a title and text for screen readers.
 
     Args:
-        board: The board.
+        board: The board to draw.
         title: The title of the drawing, a phrase.
         last: Row and column of the last move, which gets a ring.
         cells: The highlights of cells, by row and column.
@@ -265,15 +265,15 @@ def position_figure(
     last: int | None = None,
     heats: Mapping[int, Heat] | None = None,
 ) -> Markup:
-    """Returns a position as a figure: a drawing if its text has a board, or the text.
+    """Returns a figure of a position: a drawing if its text has a board, or the text.
 
     Args:
         shown: The text of the position.
         title: The title of the figure, a phrase.
         layout: The game's ``policy_layout``, which maps actions to cells or columns;
             if it is flat, ``last`` and ``heats`` are not drawn.
-        last: The last action, whose stone gets a ring; None for none.
-        heats: The highlights of actions.
+        last: The last action, whose stone gets a ring; None for no ring.
+        heats: The highlights by action.
     """
     board = read_board(shown)
     if board is None:
@@ -292,18 +292,18 @@ def position_figure(
 
 
 def _last_cell(board: Board, layout: str, action: int) -> tuple[int, int] | None:
-    """Returns row and column of an action's stone; None if it has none."""
+    """Returns the row and column of an action's stone; None if there is no stone."""
     if layout in _CELLS:
         return divmod(action, board.width)
     if layout != "columns" or not 0 <= action < board.width:
         return None
-    # The last stone of a column is its topmost one.
+    # The last stone in a column is the topmost stone.
     rows = enumerate(board.rows)
     return next(((i, action) for i, row in rows if row[action] != "."), None)
 
 
 def _cells(line: str) -> list[re.Match[str]] | None:
-    """Returns the matches of the cells in a line; None if the line is not a row."""
+    """Returns the regex matches of a line's cells; None if the line is no board row."""
     tokens = list(re.finditer(r"\S+", line))
     if tokens and tokens[0][0].isdecimal():
         tokens = tokens[1:]

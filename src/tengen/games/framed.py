@@ -1,11 +1,11 @@
 """A game played with a network that was trained on the planes of another game.
 
-A network can read only the planes that it was trained on. So a game of Go whose name
-has other planes is played by its own rules, but with the network's planes. A network
-trained on several boards reads the planes of the largest board, and a smaller board is
-placed in the upper left corner. In the core, the smaller game is a variant of the
-larger one, and its actions are numbered on the larger board. Callers use the action
-numbers of the smaller board.
+A network can evaluate only the planes that it was trained on. So if a game of Go has
+other planes, it is played with its own rules and the network's planes. A network
+trained on several boards reads the planes of the largest board, with a smaller board in
+the upper left corner. In the core, the smaller game is a variant of the larger game,
+and its actions are numbered on the larger board. Callers use the action numbers of the
+smaller board.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class Framed:
 
     Args:
         game: The game to play, with its own action numbers.
-        frame: The game whose planes the network reads; may be ``game`` itself.
+        frame: The game whose planes the network takes as input; may equal ``game``.
 
     Attributes:
         game: The game to play.
-        frame: The game that searches use.
+        frame: The game whose states searches use.
         variant: The variant of ``frame`` that is ``game``; empty for ``frame`` itself.
     """
 
@@ -51,7 +51,7 @@ class Framed:
 
     @classmethod
     def corner(cls, game: Game, frame: Game) -> Framed:
-        """Returns a game of Go framed by another one with an equal or larger board.
+        """Returns a game of Go in the frame of one with an equal or larger board.
 
         Raises:
             UsageError: One of the games is not Go, or the board does not fit.
@@ -69,7 +69,7 @@ class Framed:
         return cls(game, longest)
 
     def to_frame(self, actions: Iterable[int]) -> list[int]:
-        """Converts actions of the game to actions of the frame; -1 for invalid ones."""
+        """Converts actions of the game to actions of the frame; -1 if invalid."""
         if not self.variant:
             return [int(action) for action in actions]
         return [self._outer.get(int(action), -1) for action in actions]
@@ -91,11 +91,11 @@ class Framed:
 
     @property
     def num_symmetries(self) -> int:
-        """Number of symmetries that both the board and the frame have."""
+        """Number of symmetries that the game's board and the frame's board share."""
         return min(self.game.num_symmetries, self.frame.num_symmetries)
 
 
 def _with_planes_of(game: Game, frame: Game) -> str:
-    """Returns the name of ``game``, a game of Go, with the planes of ``frame``."""
+    """Returns the name of the Go game ``game`` with the planes of ``frame``."""
     planes = _PLANES.search(frame.name)
     return _PLANES.sub("", game.name) + (planes[0] if planes else "")

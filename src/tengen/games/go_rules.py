@@ -1,4 +1,4 @@
-"""Text forms of Go rules, results and points, for SGF, GTP and KataGo's commands.
+"""Formats and parses Go rules, results and points, for SGF, GTP and KataGo's commands.
 
 Source of the rules' names: KataGo, docs/GTP_Extensions.md and its rules page. Games in
 tengen have area scoring, without group tax and without a button.
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 GO_COLUMNS = "ABCDEFGHJKLMNOPQRSTUVWXYZ"
-"""The letters of the columns in GTP."""
+"""The letters of the board's columns in GTP, which skips I."""
 
 
 def write_vertex(action: int, height: int, width: int) -> str:
@@ -42,7 +42,7 @@ def write_vertex(action: int, height: int, width: int) -> str:
 
 
 def read_vertex(text: str, height: int, width: int) -> int | None:
-    """Returns the action of a GTP vertex, in any case; None for other text."""
+    """Parses a GTP vertex in any case; returns its action, or None if it is invalid."""
     text = text.upper()
     if text == "PASS":
         return height * width
@@ -55,7 +55,7 @@ def read_vertex(text: str, height: int, width: int) -> int | None:
     return row * width + column
 
 
-# (ko, whether suicide is allowed) by name. rules_as_text uses the first three names.
+# Rules by name: (ko rule, suicide allowed). rules_as_text uses the first three names.
 _NAMED = {
     "Tromp-Taylor": ("positional", True),
     "NZ": ("situational", True),
@@ -67,7 +67,7 @@ _NAMED = {
 _COMPACT = re.compile(
     "ko(SIMPLE|POSITIONAL|SITUATIONAL)scoreAREAtaxNONEsui([01])(?:whb0)?", re.I
 )
-# The other keys of the JSON object, with their only supported values.
+# Other keys of KataGo's JSON object for rules, with the only supported values.
 _FIXED = {
     "scoring": "AREA",
     "tax": "NONE",
@@ -79,11 +79,11 @@ _MAX_CHARACTERS = 1000
 
 
 def read_go_rules(text: str) -> tuple[str, bool] | None:
-    """Parses rules; returns (ko, may_suicide) as in ``GoRules``.
+    """Parses the text of Go rules; returns (ko, may_suicide) as in ``GoRules``.
 
     Args:
-        text: A name (``tromp-taylor``, ``NZ``, ``Chinese``, ``chinese-ogs``) in any
-            case, with ``-``, ``_`` or spaces; or KataGo's short form
+        text: A name (``tromp-taylor``, ``NZ``, ``Chinese``, ``chinese-ogs``) in upper
+            or lower case, with ``-``, ``_`` or spaces; or KataGo's short form
             (``koSIMPLEscoreAREAtaxNONEsui0``) or JSON object.
 
     Returns:
@@ -135,7 +135,7 @@ def go_result(name: str, moves: Sequence[int]) -> str:
 
     Args:
         name: The game's name.
-        moves: All actions. If they do not end the game, the side to move has resigned.
+        moves: All actions. If they do not end the game, the side to move resigned.
 
     Raises:
         UsageError: The game does not exist.
@@ -144,7 +144,7 @@ def go_result(name: str, moves: Sequence[int]) -> str:
     state = position_after(open_game(name), moves)
     if not state.is_terminal():
         return f"{'WB'[state.to_play]}+R"
-    # The score is not enough, because a repeated position may end a game as a draw.
+    # The score does not determine the winner: a repeated position may cause a draw.
     winner = state.returns()[0]
     if winner == 0:
         return "0"

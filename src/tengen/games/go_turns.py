@@ -1,4 +1,4 @@
-"""Converts moves of Go in any order of sides to moves of alternating sides.
+"""Converts Go moves in any order of the sides to moves of alternating sides.
 
 GTP controllers and servers let a side move twice, and continue after two passes.
 """
@@ -12,18 +12,18 @@ __all__ = ["GoTurns"]
 
 
 class GoTurns:
-    """Actions of alternating sides, in which a side that is skipped passes.
+    """A sequence of actions of alternating sides, in which a skipped side passes.
 
-    A pass is removed if a later move makes it superfluous. The legality of moves is not
+    A pass is removed if a later move makes it unnecessary. The legality of moves is not
     checked.
 
     Args:
         first_player: The side to move first: 0 Black, 1 White.
         pass_action: The action of a pass, height times width.
-        setup: Actions that place the setup stones; never removed.
+        setup: Actions that place the setup stones, which are never removed.
 
     Attributes:
-        actions: All actions, the setup first.
+        actions: All actions, beginning with the setup.
         to_play: The side to move.
         is_passed_to: Whether the last action is the inserted pass of a skipped side.
             Another pass would end the game, although no player has passed.
@@ -45,17 +45,17 @@ class GoTurns:
 
     @property
     def num_passes(self) -> int:
-        """Number of passes at the end, not counting the setup; two end the game."""
+        """Number of passes at the end of the moves; two passes end the game."""
         end = place = len(self.actions)
         while place > self._num_setup and self.actions[place - 1] == self._pass:
             place -= 1
         return end - place
 
     def add(self, player: int, action: int) -> bool:
-        """Adds a side's move.
+        """Adds a move of a side.
 
         Returns:
-            False if the move is ignored: a pass out of turn, or after two passes.
+            False if the move is ignored: a pass of the wrong side, or a third pass.
         """
         num_passes = self.num_passes
         if action == self._pass:
@@ -85,7 +85,7 @@ class GoTurns:
         return other
 
     def _turn(self, player: int) -> None:
-        """Makes ``player`` the side to move: adds a pass, or removes the last one."""
+        """Makes ``player`` the side to move: adds a pass, or removes the last pass."""
         self.is_passed_to = self.num_passes == 0
         if self.is_passed_to:
             self.actions.append(self._pass)

@@ -3,8 +3,8 @@
 Source: KataGo (lightvector/KataGo), ``bSizes``, ``koRules``, ``komiStdev`` and
 ``handicapProb`` in its self-play config. Differs from KataGo: the mean of komi is the
 task's komi, not a fair komi that a search finds. Handicap stones are placed on the
-fixed points of GTP, without compensation. Every combination is a named variant, and
-each game samples one of them, so that the record of a game contains only the name.
+fixed points of GTP, without compensation. Each combination is a named variant, and
+each game samples a variant, so that a game's record contains only the variant's name.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["GoVariety", "variants_of"]
 
 _MAX_STDEV = 100.0
 _MAX_VARIANTS = 100_000
-# Komi is sampled within this many standard deviations of the mean.
+# The maximum distance of komi from its mean, in standard deviations.
 _MAX_DEVIATIONS = 3.0
 _PARTS = re.compile(
     r"go/(?P<board>[0-9x]+)(?P<ko>/situational|/simple)?(?P<suicide>/nosuicide)?"
@@ -42,20 +42,20 @@ Ko = Literal["positional", "situational", "simple"]
 class GoVariety:
     """The variants of Go that a run plays besides the task itself; by default none.
 
-    Use it for a network that must play these variants too. It did not improve the
-    strength in the task itself, see docs/howto/train/go.md.
+    Use these settings for a network that must also play the variants. They did not
+    improve the strength in the task itself, see docs/howto/train/go.md.
     """
 
     boards: tuple[str, ...] = ()
     """Board sizes, as in a task's name (``9``, ``7`` or ``7x9``), none larger than the
     task's board; empty for only the task's board."""
     board_weights: tuple[float, ...] = ()
-    """Relative sampling weight of each board, above 0; empty for equal weights."""
+    """Sampling weight of each board in ``boards``, above 0; empty for equal weights."""
     ko: tuple[Ko, ...] = ()
-    """Ko rules, sampled with equal probability; empty for the task's rule."""
+    """Ko rules to sample with equal probability; empty for the task's ko rule."""
     suicide: tuple[bool, ...] = ()
-    """Whether suicide is allowed; the values are sampled with equal probability. Empty
-    for the task's rule."""
+    """Suicide rules to sample with equal probability; True allows suicide. Empty for
+    the task's rule."""
     komi_stdev: float = bounded(0.0, 0, _MAX_STDEV)
     """Standard deviation of komi around the task's komi, in points on 19x19, at least 0
     (KataGo: 1). On smaller boards it is proportional to the square root of the area.
@@ -73,7 +73,7 @@ class GoVariety:
     on 19x19, and komi compensates for the handicap in half of these games.)"""
 
     def __post_init__(self) -> None:
-        """Checks the fields.
+        """Checks the ranges of the fields.
 
         Raises:
             UsageError: A field is out of its range.
@@ -97,12 +97,12 @@ def variants_of(task: str, variety: GoVariety) -> list[tuple[str, float]]:
     """Returns the variants of ``task`` that a run plays, with their probabilities.
 
     Args:
-        task: The run's game.
-        variety: The settings.
+        task: The name of the run's game.
+        variety: The settings of the variants.
 
     Returns:
-        Names and probabilities above 0 that sum to 1; the empty name is the task
-        itself. An empty list if ``variety`` has its defaults.
+        Names and their probabilities, which are above 0 and sum to 1. The empty name is
+        the task itself. An empty list if ``variety`` has its defaults.
 
     Raises:
         UsageError: The task is not Go, its planes do not encode komi and the rules, or
@@ -158,12 +158,12 @@ def variants_of(task: str, variety: GoVariety) -> list[tuple[str, float]]:
 def _starts(
     board: str, middle: float, variety: GoVariety
 ) -> Iterator[tuple[str, float]]:
-    """Yields the komi part of the variants' names, with probabilities."""
+    """Yields the komi parts of the variants' names, with their probabilities."""
     height, _, width = board.partition("x")
     try:
         side = math.sqrt(int(height) * int(width or height))
     except ValueError:
-        side = 19.0  # the core reports the invalid board later
+        side = 19.0  # Any value, because the core later reports the invalid board.
     komis: dict[float, float] = {}
     wide = variety.komi_wide_share
     for stdev, share in (
@@ -179,7 +179,7 @@ def _starts(
 
 
 def _half_points(middle: float, stdev: float) -> Iterator[tuple[float, float]]:
-    """Yields half points and their probabilities, for a truncated normal."""
+    """Yields values of komi in half points and their truncated-normal probabilities."""
     if stdev == 0:
         yield middle, 1.0
         return
@@ -198,7 +198,7 @@ def _half_points(middle: float, stdev: float) -> Iterator[tuple[float, float]]:
 def _with_handicap(
     board: str, starts: list[tuple[str, float]], handicap_share: float
 ) -> Iterator[tuple[str, float]]:
-    """Yields ``starts``, also with handicaps if the board has handicap points."""
+    """Yields ``starts``, and ``starts`` with each handicap if the board supports it."""
     most = _core.max_handicap(f"go/{board}") if handicap_share else 0
     for komi, share in starts:
         yield komi, share * (1 - handicap_share if most else 1)

@@ -1,4 +1,4 @@
-"""Gomoku for other programs: rules from a game's name, and cells as ``X,Y``."""
+"""Gomoku for other programs: parses rules from a game's name, and cells ``X,Y``."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ _CELL = re.compile(r"\s*([0-9]{1,3})\s*,\s*([0-9]{1,3})\s*")
 
 @dataclass(frozen=True)
 class GomokuRules:
-    """The rules of a gomoku game."""
+    """The rules of a game of gomoku."""
 
     size: int
     """Side length of the board, in cells."""
     exactly_five: bool
-    """Whether a row must have exactly five stones to win."""
+    """Whether a winning row must have exactly five stones."""
 
     @property
     def text(self) -> str:
-        """The winning rule, as text for people."""
+        """Human-readable description of the winning rule."""
         return "exactly five win" if self.exactly_five else "five or more win"
 
 
 def read_gomoku_name(name: str) -> GomokuRules | None:
-    """Returns the rules of a gomoku game from its name; None for any other name."""
+    """Parses the name of a gomoku game; returns its rules, or None for other names."""
     found = _NAME.fullmatch(name)
     if found is None:
         return None
@@ -42,10 +42,10 @@ def read_gomoku_name(name: str) -> GomokuRules | None:
 
 
 def read_cell(text: str, size: int) -> int | None:
-    """Returns the action of the text ``X,Y``; None if it is not a cell of the board.
+    """Parses a cell ``X,Y``; returns its action, or None if it is off the board.
 
     Args:
-        text: X is the column from the left and Y the row from the top, both from 0.
+        text: The cell. X is the column from the left, Y the row from the top, from 0.
         size: Side length of the board.
     """
     found = _CELL.fullmatch(text)
@@ -56,6 +56,6 @@ def read_cell(text: str, size: int) -> int | None:
 
 
 def write_cell(action: int, size: int) -> str:
-    """Returns an action as ``X,Y``; see ``read_cell``."""
+    """Returns the cell of an action as ``X,Y``; see ``read_cell``."""
     y, x = divmod(action, size)
     return f"{x},{y}"

@@ -1,8 +1,8 @@
 """Adapter from OpenSpiel to `OwnGame`: ``openspiel/NAME``, ``openspiel/NAME(a=1)``.
 
-NAME, its parameters, action numbers, rules, results and the text of a position are
-OpenSpiel's. The properties that OpenSpiel declares for a game decide whether tengen
-supports it, see `RULES`. Importing this module does not import OpenSpiel.
+OpenSpiel defines NAME, its parameters, action numbers, rules, results and the text of a
+position. `RULES` decides whether tengen supports a game, by the properties that
+OpenSpiel declares for it. Importing this module does not import OpenSpiel.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ __all__ = [
 ]
 
 OPENSPIEL_PREFIX = "openspiel/"
-"""The prefix of the names of OpenSpiel games."""
+"""The prefix of the task names of OpenSpiel games."""
 
-# Actions and plies are stored in 16 bits.
+# Maximum number of actions and of plies, because both are stored in 16 bits.
 _MAX_COUNT = 65535
-# Number of random moves to test a policy layout with.
+# Number of random moves with which a policy layout is tested.
 _NUM_PROBED_MOVES = 200
 _ADVICE = "tengen recipes --openspiel lists games that fit"
 
 
 def _rule(name: str, value: str) -> Callable[[Any], bool]:
-    """Returns a test that the attribute ``name`` of a game's type is ``value``."""
+    """Returns a test that a game type's attribute ``name`` is ``value``."""
     return lambda game: getattr(game.get_type(), name).name == value
 
 
@@ -63,18 +63,18 @@ RULES: dict[str, Callable[[Any], bool]] = {
     ),
     f"of at most {_MAX_COUNT} plies": lambda game: game.max_game_length() <= _MAX_COUNT,
 }
-"""The requirements for a game, in words, with their tests of a ``pyspiel.Game``."""
+"""The requirements for a game: their descriptions, and tests of a ``pyspiel.Game``."""
 
 
 class OpenSpielGame:
     """An adapter from an OpenSpiel game to `tengen.games.OwnGame`.
 
     States are ``pyspiel.State`` objects. Plane 0 is ones (the board), plane 1 is ones
-    if the first player is to move, and the rest is OpenSpiel's observation tensor for
-    the side to move. Plane 1 is there because many tensors do not encode the side to
-    move. A tensor ``[C, H, W]`` keeps its shape, and ``[C, N * N]`` becomes
-    ``[C, N, N]``. Any other tensor becomes planes of one cell, on which a board network
-    is a perceptron.
+    if the first player is to move, and the other planes are OpenSpiel's observation
+    tensor for the side to move. Plane 1 is necessary because many tensors do not encode
+    the side to move. A tensor ``[C, H, W]`` keeps its shape, and ``[C, N * N]`` becomes
+    ``[C, N, N]``. Any other tensor becomes planes of one cell, so that a board network
+    acts as a perceptron.
 
     Args:
         name: ``openspiel/NAME`` or ``openspiel/NAME(parameter=value,...)``.
@@ -101,7 +101,7 @@ class OpenSpielGame:
         self.policy_layout: PolicyLayout = self._find_layout()
 
     def initial_state(self) -> Any:
-        """Returns the position before the first move."""
+        """Returns the game's position before the first move."""
         return self._game.new_initial_state()
 
     def to_play(self, state: Any) -> int:
@@ -114,7 +114,7 @@ class OpenSpielGame:
         return actions
 
     def apply(self, state: Any, action: int) -> Any:
-        """Returns the position after an action; a new state."""
+        """Returns the position after an action, as a new state."""
         return state.child(action)
 
     def is_terminal(self, state: Any) -> bool:
@@ -122,16 +122,16 @@ class OpenSpielGame:
         return bool(state.is_terminal())
 
     def returns(self, state: Any) -> tuple[float, float]:
-        """Returns the results of a finished game."""
+        """Returns both players' results of a finished game."""
         first, second = state.returns()
         return first, second
 
     def play_out(self, state: Any, draw: Callable[[int], int]) -> tuple[float, float]:
-        """Plays to the end and returns the results; does not modify ``state``.
+        """Plays a game to its end and returns the results; does not modify ``state``.
 
         Args:
             state: A position that is not terminal.
-            draw: Maps the number of legal actions to the index of the one to play.
+            draw: Maps the number of legal actions to the index of an action to play.
         """
         state = state.clone()
         while not state.is_terminal():
@@ -149,16 +149,16 @@ class OpenSpielGame:
         return planes
 
     def to_string(self, state: Any) -> str:
-        """Returns OpenSpiel's text of the position."""
+        """Returns the text of the position, as OpenSpiel formats it."""
         return str(state)
 
     def _tensor(self, state: Any, player: int) -> NDArray[np.float32]:
-        """Returns a view of a player's tensor, valid until the thread's next call."""
+        """Returns a view of a player's tensor; the thread's next call overwrites it."""
         view = getattr(self._views, "view", None)
         if view is None:
             from open_spiel.python.observation import make_observation
 
-            # 20 times faster than state.observation_tensor(), which returns a list.
+            # 20 times faster than state.observation_tensor(), which creates a list.
             view = self._views.view = make_observation(self._game)
         view.set_from(state, player)
         channels, *board = self._shape
@@ -166,7 +166,7 @@ class OpenSpielGame:
         return seen
 
     def _find_layout(self) -> PolicyLayout:
-        """Guesses how actions map to the board, and confirms it with random games."""
+        """Returns a policy layout that fits the action count and random games."""
         _, height, width = self._shape
         counts: dict[PolicyLayout, int] = {
             "cells": height * width,
@@ -179,7 +179,7 @@ class OpenSpielGame:
         return "flat"
 
     def _bears_out(self, layout: PolicyLayout) -> bool:
-        """Whether every random move changed the cell or column of its action."""
+        """Returns whether each random move changes its action's cell or column."""
         rng = random.Random(0)
         state = self.initial_state()
         for _ in range(_NUM_PROBED_MOVES):
@@ -192,7 +192,7 @@ class OpenSpielGame:
             if layout == "cells_and_pass" and action == self.num_actions - 1:
                 continue
             changed = self._tensor(state, 0) != before
-            # Ignore planes that mostly changed, because they encode the side to move.
+            # Ignore planes that mostly changed: they depend on the side to move.
             changed[changed.mean(axis=(1, 2)) > 0.5] = False
             cells = changed.any(axis=0)
             own = cells[:, action] if layout == "columns" else cells.flat[action]
@@ -202,7 +202,7 @@ class OpenSpielGame:
 
 
 def broken_rules(game: Any) -> list[str]:
-    """Returns the rules that a ``pyspiel.Game`` breaks; see `RULES`."""
+    """Returns the descriptions of the `RULES` that a ``pyspiel.Game`` breaks."""
     return [words for words, holds in RULES.items() if not holds(game)]
 
 
@@ -210,8 +210,8 @@ def list_openspiel() -> list[tuple[str, str]]:
     """Returns all games that OpenSpiel registers, in alphabetical order.
 
     Returns:
-        Pairs of a name and one of: ``fits``, ``must be ...`` with the broken rules, or
-        the parameters that the game needs.
+        Pairs of a game's name and its status: ``fits``, ``must be ...`` with the broken
+        rules, or the parameters that the game requires.
 
     Raises:
         UsageError: OpenSpiel is not installed.
@@ -240,7 +240,7 @@ def _pyspiel() -> Any:
 
 
 def _load(name: str) -> Any:
-    """Returns the ``pyspiel.Game`` of a task."""
+    """Returns the ``pyspiel.Game`` that a task names."""
     pyspiel = _pyspiel()
     text = name.removeprefix(OPENSPIEL_PREFIX)
     types = {kind.short_name: kind for kind in pyspiel.registered_games()}
@@ -255,7 +255,7 @@ def _load(name: str) -> Any:
 
 
 def _check_counts(name: str, given: dict[str, Any], known: dict[str, Any]) -> None:
-    """Rejects counts below 1, because some OpenSpiel games crash on them."""
+    """Raises UsageError for counts below 1, on which some OpenSpiel games crash."""
     for key, value in given.items():
         usual = known.get(key)
         if type(value) is type(usual) is int and value < 1 <= usual:
@@ -266,7 +266,7 @@ def _check_counts(name: str, given: dict[str, Any], known: dict[str, Any]) -> No
 
 @contextlib.contextmanager
 def _refused_as(name: str) -> Iterator[None]:
-    """Turns an OpenSpiel error about a task into a one-line UsageError.
+    """Context manager that converts OpenSpiel errors about a task to UsageError.
 
     Also redirects stderr to /dev/null, to suppress OpenSpiel's own messages.
     """
@@ -277,7 +277,7 @@ def _refused_as(name: str) -> Iterator[None]:
         yield
     except UsageError:
         raise
-    except Exception as error:  # various types, some from C++
+    except Exception as error:  # OpenSpiel raises many types, some from C++.
         reason = " ".join(str(error).split())
         raise UsageError(
             f"task ({name}) is refused by OpenSpiel: {reason}; parameters are given as "
@@ -290,7 +290,7 @@ def _refused_as(name: str) -> Iterator[None]:
 
 
 def _planes_shape(game: Any) -> tuple[int, int, int]:
-    """Returns the shape ``(C, H, W)`` of the planes, including planes 0 and 1."""
+    """Returns the shape ``(C, H, W)`` of all planes, including planes 0 and 1."""
     shape = game.observation_tensor_shape()
     if len(shape) == 3:
         channels, height, width = shape

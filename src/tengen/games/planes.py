@@ -13,7 +13,7 @@ __all__ = ["stone_planes", "transform_cell", "transform_planes"]
 
 
 def stone_planes(board: ArrayLike, to_play: int) -> Planes:
-    """Returns planes that suit most games with stones on a board.
+    """Returns observation planes that suit most games with stones on a board.
 
     Plane 0 is ones (the board), plane 1 the stones of the side to move, plane 2 the
     opponent's stones, and plane 3 is ones if the first player is to move.
@@ -45,7 +45,7 @@ def transform_cell(cell: int, size: int, symmetry: int) -> int:
     Args:
         cell: The cell's index, row * size + column.
         size: Side length of the board.
-        symmetry: 0 to 7.
+        symmetry: The number of the symmetry, 0 to 7.
     """
     row, column = divmod(cell, size)
     if symmetry & 4:
@@ -60,7 +60,7 @@ def transform_cell(cell: int, size: int, symmetry: int) -> int:
 def transform_planes(planes: NDArray[Any], symmetry: int) -> NDArray[Any]:
     """Returns a view of planes ``[..., N, N]`` under a symmetry of the square.
 
-    The entry of a cell moves to the image of the cell under `transform_cell`.
+    The entry of each cell moves to the cell's image under `transform_cell`.
     """
     if symmetry & 4:
         planes = planes.swapaxes(-1, -2)

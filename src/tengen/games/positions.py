@@ -1,4 +1,4 @@
-"""The position after a sequence of moves, and positions of random games.
+"""Creates positions: after a sequence of moves, and in random games.
 
 Random games are for checks and measurements, never for training.
 """
@@ -29,11 +29,11 @@ def position_after(game: Game, moves: Iterable[int]) -> State:
 
 
 def random_positions(game: Game, num_rows: int, seed: int) -> NDArray[np.float32]:
-    """Returns positions of uniformly random games, ``[num_rows, C, H, W]`` float32.
+    """Returns planes of positions of random games, ``[num_rows, C, H, W]`` float32.
 
     Args:
-        game: The game.
-        num_rows: Number of positions, at least 1.
+        game: The game to play.
+        num_rows: Number of positions to return, at least 1.
         seed: Seed of the games, at least 0.
     """
     rng = _core.Rng(seed)
@@ -50,8 +50,8 @@ def mean_random_plies(game: Game, num_games: int, seed: int) -> float:
     """Returns the mean length of uniformly random games, in plies.
 
     Args:
-        game: The game.
-        num_games: Number of games, at least 1.
+        game: The game to play.
+        num_games: Number of games to play, at least 1.
         seed: Seed of the games, at least 0.
     """
     rng = _core.Rng(seed)

@@ -1,7 +1,7 @@
-"""Imports ``module:Name``, the game or environment of a user.
+"""Imports user-defined games and environments, which are named ``module:Name``.
 
 An import runs the module's code. So callers must pass only names that the user typed,
-never a name read from a file; see `tengen.games.typed`.
+and never a name from a file; see `tengen.games.typed`.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def load_program(task: str) -> Callable[[], Any]:
     The module is searched on Python's path and in the current directory.
 
     Raises:
-        UsageError: The module does not exist or raised, or it has no callable of that
-            name.
+        UsageError: The module does not exist or its import raises an exception, or it
+            has no callable of that name.
     """
     module_name, _, name = task.partition(":")
     if not module_name or not name:
@@ -33,7 +33,7 @@ def load_program(task: str) -> Callable[[], Any]:
             f"task ({task}) must be module:Class; name a Python module and a class"
         )
     if os.getcwd() not in sys.path and "" not in sys.path:
-        # A console script does not search the current directory, but `python -m` does.
+        # Search the current directory, as `python -m` does, also in a console script.
         sys.path.append(os.getcwd())
     try:
         module = importlib.import_module(module_name)
@@ -56,7 +56,7 @@ def make_program(task: str) -> Any:
     """Returns the result of ``module:Name()``.
 
     Raises:
-        UsageError: As for `load_program`, or the call raised.
+        UsageError: As for `load_program`, or the call raised an exception.
     """
     found = load_program(task)
     try:
@@ -70,7 +70,7 @@ def make_program(task: str) -> Any:
 
 
 def makes_environment(task: str) -> bool:
-    """Returns whether ``module:Name`` is or creates an environment, and not a game.
+    """Returns whether ``module:Name`` is, or returns, an environment instead of a game.
 
     An environment has methods ``reset`` and ``step``, which no game has. If
     ``module:Name`` is a function, it is called and its result is examined.

@@ -1,7 +1,7 @@
-"""The interfaces to use a game and to implement one.
+"""The interfaces for using a game and for implementing a game in Python.
 
-`Game` and `State` are the interface of every game, native or not. `OwnGame` is the
-interface to implement for a new game in Python; `tengen.games.make` turns it into a
+Every game, native or in Python, has the interfaces `Game` and `State`. `OwnGame` is the
+interface that a new game in Python implements; `tengen.games.make` converts it to a
 `Game`.
 
 Games have two players, perfect information and zero sum. Player 0 moves first.
@@ -19,40 +19,40 @@ from numpy.typing import NDArray
 __all__ = ["Game", "OwnGame", "Planes", "PolicyLayout", "State"]
 
 Planes = NDArray[np.float32]
-"""Observation planes, ``[C, H, W]`` float32."""
+"""The planes of an observation, ``[C, H, W]`` float32."""
 
 PolicyLayout = Literal["cells", "cells_and_pass", "columns", "flat"]
-"""How a policy head maps planes to actions.
+"""The layout of a game's actions, which determines the policy head of a network.
 
 ``cells``: A = H * W, action = row * W + column. ``cells_and_pass``: like ``cells``,
 with a pass as the last action. ``columns``: A = W, action = column. ``flat``: any other
-mapping.
+layout.
 """
 
 
 class State(Protocol):
-    """A position. Only `apply` modifies it. Not thread-safe."""
+    """A position of a game. Only `apply` modifies it. Not thread-safe."""
 
     @property
     def to_play(self) -> int:
-        """Side to move: 0 first player, 1 second player."""
+        """The side to move: 0 first player, 1 second player."""
 
     @property
     def ply(self) -> int:
-        """Number of moves made so far."""
+        """Number of moves played so far."""
 
     def legal_actions(self) -> list[int]:
         """Returns the legal actions, in increasing order; empty if terminal."""
 
     def apply(self, action: int) -> None:
-        """Plays ``action``.
+        """Plays ``action``, which changes this position.
 
         Raises:
             CoreError: The action is not legal (a ``ValueError``).
         """
 
     def clone(self) -> Self:
-        """Returns an independent copy."""
+        """Returns an independent copy of the position."""
 
     def is_terminal(self) -> bool:
         """Returns whether the game has ended."""
@@ -68,11 +68,11 @@ class State(Protocol):
         """Returns new planes ``[C, H, W]`` float32, from the view of the side to move.
 
         Args:
-            symmetry: The symmetry to transform the board with, 0 to num_symmetries - 1.
+            symmetry: The symmetry applied to the board, 0 to num_symmetries - 1.
         """
 
     def key(self) -> tuple[int, int]:
-        """Returns a 128-bit hash, ``(lo, hi)``, of all that the planes depend on."""
+        """Returns a 128-bit hash ``(lo, hi)`` of the state that the planes encode."""
 
     def __str__(self) -> str: ...
 
@@ -82,11 +82,11 @@ class Game(Protocol):
 
     @property
     def name(self) -> str:
-        """The game's name, as for `tengen.games.make`."""
+        """The game's name, which `tengen.games.make` accepts."""
 
     @property
     def num_actions(self) -> int:
-        """Number A of actions, which are 0 to A - 1."""
+        """Number A of actions; the actions are 0 to A - 1."""
 
     @property
     def num_planes(self) -> int:
@@ -106,7 +106,7 @@ class Game(Protocol):
 
     @property
     def policy_layout(self) -> PolicyLayout:
-        """How a policy head maps planes to actions."""
+        """The layout of the actions, which determines the policy head."""
 
     @property
     def num_symmetries(self) -> int:
@@ -124,37 +124,37 @@ class Game(Protocol):
                 empty for the game itself.
 
         Raises:
-            UsageError: The game is in Python, so it has no variants.
+            UsageError: The game is written in Python, so it has no variants.
             CoreError: The native game does not have the variant.
         """
 
     def transform_action(self, action: int, symmetry: int) -> int:
-        """Returns the image of ``action`` under a symmetry."""
+        """Returns the image of ``action`` under a symmetry of the board."""
 
 
 S = TypeVar("S")
 
 
 class OwnGame(Protocol[S]):
-    """The interface to implement for a new game: two numbers and eight methods.
+    """The interface of a new game in Python: two numbers and eight methods.
 
     No base class is needed. Any class with these members works, if its constructor
     takes no arguments. A state is an immutable value of any type, such as a tuple, a
-    frozen dataclass or an array; `apply` returns a new one. ``examples/own_game.py``
+    frozen dataclass or an array; `apply` returns a new state. ``examples/own_game.py``
     is a complete example. `tengen.games.check_own_game` reports errors in a game.
 
     Optional attributes and methods, with their defaults:
 
-    * ``policy_layout: PolicyLayout`` is "flat". Another layout learns faster if the
-      actions are cells or columns of the planes.
-    * ``num_symmetries: int`` is 1. A game with more must also have
+    * ``policy_layout: PolicyLayout`` is "flat". Networks learn faster with another
+      layout if the actions are cells or columns of the planes.
+    * ``num_symmetries: int`` is 1. A game with more symmetries must also have
       ``transform_action(action, symmetry) -> int`` and
-      ``transform_planes(planes, symmetry) -> planes``: playing transformed actions
-      must give transformed planes. `tengen.games.transform_cell` and
+      ``transform_planes(planes, symmetry) -> planes``. Playing transformed actions
+      must result in transformed planes. `tengen.games.transform_cell` and
       `tengen.games.transform_planes` implement the 8 symmetries of a square board.
 
     Attributes:
-        num_actions: Number of actions, which are 0 to num_actions - 1; at most 65535.
+        num_actions: Number of actions, at most 65535; actions are 0 to num_actions - 1.
         max_plies: The maximum length of a game, in plies; at most 65535.
     """
 
@@ -170,7 +170,7 @@ class OwnGame(Protocol[S]):
     def legal_actions(self, state: S) -> Sequence[int]:
         """Returns the legal actions in increasing order, at least one.
 
-        Never called after the game has ended.
+        This method is never called after the game has ended.
         """
 
     def apply(self, state: S, action: int) -> S:
@@ -185,10 +185,10 @@ class OwnGame(Protocol[S]):
     def observation(self, state: S) -> NDArray[Any]:
         """Returns planes ``[C, H, W]`` float32, from the view of the side to move.
 
-        The caller never modifies them, so they may be shared. Plane 0 must be the mask
-        of the board, 1 on each cell, because networks divide by its area.
+        The caller never modifies the planes, so they may be shared. Plane 0 must be the
+        board mask, 1 on each cell, because networks divide sums by the mask's area.
         `tengen.games.stone_planes` returns suitable planes for a board of stones.
         """
 
     def to_string(self, state: S) -> str:
-        """Returns the position as text, for people."""
+        """Returns human-readable text of the position."""

@@ -23,10 +23,10 @@ __all__ = [
 
 
 class _Printer(Protocol):
-    """IPython's printer."""
+    """The interface of IPython's pretty printer."""
 
     def text(self, obj: str) -> None:
-        """Prints text."""
+        """Prints the text ``obj``."""
 
 
 def state_html(state: Any) -> str:
@@ -39,11 +39,11 @@ def state_html(state: Any) -> str:
 
 
 def pretty_state(state: Any, printer: _Printer, cycle: bool) -> None:
-    """Prints the text of a position.
+    """Prints the text of a position in IPython.
 
     Args:
         state: A ``tengen.games.State``.
-        printer: IPython's printer.
+        printer: IPython's pretty printer.
         cycle: Whether the value contains itself; always False for a position.
     """
     printer.text(str(state))
@@ -57,7 +57,7 @@ def show_native_states() -> None:
 
 
 class PythonGame:
-    """A `tengen.games.Game` that wraps an `OwnGame`, without checking it.
+    """A `tengen.games.Game` that wraps an `OwnGame`, without verifying it.
 
     Args:
         own: The wrapped game.
@@ -90,7 +90,7 @@ class PythonGame:
         """Calls ``method`` of the wrapped game; ``ply`` is for error messages.
 
         Raises:
-            UsageError: The method raised an exception.
+            UsageError: The called method raised an exception.
         """
         return call_method(type(self.own).__name__, self.own, ply, method, *args)
 
@@ -114,13 +114,13 @@ class PythonState:
         return self._ply
 
     def legal_actions(self) -> list[int]:
-        """Returns the legal actions in increasing order; empty when finished."""
+        """Returns the legal actions in increasing order; empty if terminal."""
         if self.is_terminal():
             return []
         return [int(action) for action in self._call("legal_actions", self._value)]
 
     def apply(self, action: int) -> None:
-        """Plays ``action``.
+        """Plays ``action``, which changes this position.
 
         Raises:
             CoreError: ``action`` is not legal.
@@ -139,18 +139,18 @@ class PythonState:
         self._ply += 1
 
     def clone(self) -> PythonState:
-        """Returns a copy, which shares the immutable state value."""
+        """Returns a copy of the position, which shares the immutable state value."""
         return PythonState(self._game, self._value, self._ply)
 
     def is_terminal(self) -> bool:
-        """Returns whether the game is finished."""
+        """Returns whether the game has ended."""
         return bool(self._call("is_terminal", self._value))
 
     def returns(self) -> tuple[float, float]:
         """Returns the results of the first and second player, in {-1, 0, 1}.
 
         Raises:
-            CoreError: The game is not finished.
+            CoreError: The game has not ended.
         """
         if not self.is_terminal():
             raise CoreError(
@@ -167,7 +167,7 @@ class PythonState:
             symmetry: The symmetry applied to the board, in [0, num_symmetries).
 
         Raises:
-            CoreError: There is no such symmetry.
+            CoreError: ``symmetry`` is out of range.
         """
         num_symmetries = self._game.num_symmetries
         if not 0 <= symmetry < num_symmetries:
@@ -181,7 +181,7 @@ class PythonState:
         return np.array(planes, dtype=np.float32, order="C")
 
     def key(self) -> tuple[int, int]:
-        """Returns the 128-bit hash ``(lo, hi)`` of the planes that a search uses."""
+        """Returns a 128-bit hash ``(lo, hi)`` of the planes, as searches use it."""
         low, high = planes_key(self.observation())
         return low, high
 

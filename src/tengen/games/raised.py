@@ -1,4 +1,4 @@
-"""Converts exceptions of a user's game to errors that name the method."""
+"""Converts exceptions of user code to errors that name the method."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from tengen.errors import UsageError
 __all__ = ["RAISED", "call_method", "raised"]
 
 RAISED = (Exception, SystemExit)
-"""Exceptions that count as errors of user code, including ``sys.exit``."""
+"""The exceptions that count as errors of user code, including that of ``sys.exit``."""
 
 
 def call_method(name: str, own: Any, ply: int, method: str, *args: Any) -> Any:
-    """Calls a method of a game and returns its result.
+    """Calls a method of a user's game and returns its result.
 
     Args:
-        name: The game's name in messages.
-        own: The game.
-        ply: Number of moves made so far.
+        name: The game's name in error messages.
+        own: The user's game.
+        ply: Number of moves played so far.
         method: Name of the method.
         args: Arguments of the method.
 
     Raises:
-        UsageError: The method raised.
+        UsageError: The method raised an exception.
     """
     try:
         return getattr(own, method)(*args)
@@ -32,11 +32,11 @@ def call_method(name: str, own: Any, ply: int, method: str, *args: Any) -> Any:
 
 
 def raised(what: str, error: BaseException) -> UsageError:
-    """Returns the UsageError for user code that raised ``error``.
+    """Returns a UsageError that reports an exception of user code.
 
     Args:
-        what: Start of the message: a name with a value in parentheses.
-        error: The exception.
+        what: Start of the message, a name with a value in parentheses.
+        error: The exception that user code raised.
     """
     return UsageError(
         f"{what} must not raise; "

@@ -1,4 +1,4 @@
-"""Finds games by name: native games, OpenSpiel games, and ``module:Class``."""
+"""Finds games by name: native games, OpenSpiel games, and user-defined games."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from tengen.games.typed import check_allowed, is_program
 
 __all__ = ["is_game", "make", "names", "open_game"]
 
-# Enough games to find a broken method, and few enough to play at every start. Callers
-# of `check_own_game` may play more.
+# Number of random games that `make` plays to check a user's game. They suffice to find
+# a broken method, and take little time at each start.
 _NUM_CHECK_GAMES = 3
 
 show_native_states()
 
 
 def names() -> list[str]:
-    """Returns the names of the native games, as for `make`.
+    """Returns the names of the native games, which `make` accepts.
 
     Go has more names, for rectangular boards and other rules
     (core/games/go/rules/rules.h).
@@ -32,13 +32,13 @@ def names() -> list[str]:
 
 
 def is_game(task: str) -> bool:
-    """Returns whether a task's name is that of a game, of any size or rules.
+    """Returns whether ``task`` names a game, and not an environment.
 
-    ``module:Name`` is imported, because it may also be an environment.
+    Imports ``module:Name``, which can be either a game or an environment.
 
     Raises:
-        UsageError: ``module:Name`` was not typed, see `tengen.games.typed`, or cannot
-            be imported.
+        UsageError: ``module:Name`` cannot be imported, or the user did not type it, see
+            `tengen.games.typed`.
     """
     if is_program(task):
         check_allowed(task)
@@ -72,18 +72,18 @@ def make(name: str) -> Game:
         return cast(Game, make_game(name))
     except CoreError as error:
         rule, _, advice = str(error).partition("; ")
-        # For a wrong size, the core's advice is more helpful than a similar name.
+        # If only the size is wrong, the core's advice helps more than a similar name.
         if not name.startswith(("gomoku", "go/")):
             advice = did_you_mean(name, names(), advice)
         raise UsageError(f"{rule}; {advice}") from error
 
 
 def open_game(task: str) -> Game:
-    """Returns the game of a task, whose name may come from a file.
+    """Returns the game that ``task`` names, even if the name comes from a file.
 
     Args:
-        task: As for `make`. ``module:Class`` is imported only if the user typed it, see
-            `tengen.games.typed`.
+        task: The game's name, as for `make`. ``module:Class`` is imported only if the
+            user typed it, see `tengen.games.typed`.
 
     Raises:
         UsageError: As for `make`, or the user did not type ``module:Class``.

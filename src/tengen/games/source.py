@@ -1,9 +1,9 @@
-"""Users' games for the core, whose searches request positions by ID.
+"""Provides users' games to the core, whose searches request positions by ID.
 
-The core (core/games/external) requests each position once, many in one call, and stores
-the facts that it needs. This module stores the user's state values in a list that is
-indexed by the core's position IDs. The core reuses the ID of a position that it has
-freed, and the new state then overwrites the old one.
+The core (core/games/external) requests each position once, with many positions per
+call, and stores the facts that it needs. This module stores the user's state values in
+a list that is indexed by position ID. The core reuses the ID of a freed position, whose
+state is then overwritten.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tengen.games.raised import RAISED, raised
 
 __all__ = ["CoreGame", "OwnGameSource", "OwnStates", "core_game", "is_external"]
 
-# The enum Outcome in core/games/game.h.
+# The values of the enum Outcome in core/games/game.h.
 _ONGOING, _FIRST_WINS, _SECOND_WINS, _DRAW = range(4)
 _OUTCOMES: dict[tuple[float, float], int] = {
     (1, -1): _FIRST_WINS,
@@ -44,10 +44,10 @@ actions ``[n]``, the legal actions concatenated, and planes ``[n, C * H * W]``."
 
 
 class OwnGameSource:
-    """A user's game for the core: its attributes, and a factory of `OwnStates`.
+    """A user's game as the core requires it: its attributes, and a factory of states.
 
     Args:
-        game: The game; its symmetries must only permute the entries of planes.
+        game: The user's game, whose symmetries must only permute the entries of planes.
     """
 
     def __init__(self, game: PythonGame) -> None:
@@ -68,9 +68,9 @@ class OwnGameSource:
             ],
             np.uint16,
         )
-        """``[S, A]``: the image of each action under each symmetry."""
+        """The image of each action under each symmetry, ``[S, A]``."""
         self.plane_origin = np.array([self._origin(s) for s in symmetries], np.uint32)
-        """``[S, C * H * W]``: the source index of each entry under each symmetry."""
+        """The source index of each entry under each symmetry, ``[S, C * H * W]``."""
 
     def open(self) -> OwnStates:
         """Returns a new, empty store of positions for one worker of the core."""
@@ -91,10 +91,10 @@ class OwnGameSource:
 
 
 class OwnStates:
-    """The positions of one worker. The core calls it under the GIL. Not thread-safe.
+    """The positions of one worker of the core. Used under the GIL. Not thread-safe.
 
     Args:
-        own: The game.
+        own: The user's game.
         num_actions: Number of actions.
         max_plies: The maximum length of a game, in plies.
         shape: Shape of the planes, ``(C, H, W)``.
@@ -111,20 +111,20 @@ class OwnStates:
         self._num_actions = num_actions
         self._max_plies = max_plies
         self._shape = shape
-        # Optional: a playout that modifies its state in place, without a copy per ply.
+        # An optional method that plays to the end in place, without a copy per ply.
         self._in_place: Any = getattr(own, "play_out", None)
         self._states: list[tuple[Any, int]] = []
-        """(state, ply) by position ID; never shrinks."""
+        """The state and ply of each position, indexed by position ID; never shrinks."""
 
     def __len__(self) -> int:
-        """The maximum number of positions that were alive simultaneously."""
+        """The maximum number of positions that the core has held simultaneously."""
         return len(self._states)
 
     def expand(self, moves: Sequence[tuple[int, int, int]]) -> Facts:
         """Creates positions and returns all facts about them that the core needs.
 
         Args:
-            moves: (ID of the position, legal action, ID of the new position).
+            moves: Tuples (ID of a position, legal action, ID of the new position).
 
         Raises:
             UsageError: A method of the game raised or broke the protocol.
@@ -145,7 +145,7 @@ class OwnStates:
         """Creates a position by playing ``actions`` from the start of the game.
 
         Args:
-            actions: Legal actions.
+            actions: Legal actions from the start of the game.
             number: ID of the new position; if negative, the position is not stored.
 
         Raises:
@@ -165,11 +165,11 @@ class OwnStates:
         return self._facts([(state, len(actions))])
 
     def playout(self, number: int, rng: _core.Rng) -> int:
-        """Plays uniformly random moves to the end; returns the outcome's enum value.
+        """Plays random moves to the end of the game; returns the value of the outcome.
 
         Args:
             number: ID of a position that is not terminal.
-            rng: Random generator for the moves; not stored.
+            rng: Generator of the uniformly random moves; not stored.
 
         Raises:
             UsageError: A method of the game raised or broke the protocol.
@@ -202,7 +202,7 @@ class OwnStates:
         raise self._broken(ply)
 
     def to_string(self, number: int) -> str:
-        """Returns the text of a position, given its ID."""
+        """Returns the text of the position with ID ``number``."""
         return self._own.to_string(self._states[number][0])
 
     def _put(self, number: int, state: Any, ply: int) -> None:
@@ -212,7 +212,7 @@ class OwnStates:
         self._states[number] = (state, ply)
 
     def _facts(self, made: Sequence[tuple[Any, int]]) -> Facts:
-        """Returns all facts about positions; raises an error if one is invalid."""
+        """Returns all facts about positions; raises UsageError if a fact is invalid."""
         try:
             facts = self._ask(made)
         except RAISED as error:
@@ -226,10 +226,10 @@ class OwnStates:
         return facts
 
     def _ask(self, made: Sequence[tuple[Any, int]]) -> Facts | None:
-        """Returns the facts, or None if a fact breaks the protocol.
+        """Returns all facts about positions, or None if a fact breaks the protocol.
 
-        Checks each rule on all positions together, which is fast. If that fails,
-        `check_position` finds the position and the rule.
+        Checks each rule on all positions together, which is fast. If a check fails, the
+        caller finds the position and the rule with `check_position`.
         """
         own, shape = self._own, self._shape
         planes = np.zeros((len(made), *shape), np.float32)
@@ -263,7 +263,7 @@ class OwnStates:
             return None
         if len(flat) and (flat.min() < 0 or flat.max() >= self._num_actions):
             return None
-        # Actions must increase within a position, but not across positions.
+        # Check that actions increase within, but not necessarily across, positions.
         rises = flat[1:] > flat[:-1]
         ends = np.cumsum(counts)
         rises[ends[(ends > 0) & (ends < len(flat))] - 1] = True
@@ -295,14 +295,14 @@ class OwnStates:
 
 
 CoreGame: TypeAlias = str | OwnGameSource
-"""A game in the form that the core's functions accept."""
+"""A game as the core's functions accept it: a native name, or a user's game."""
 
 
 def is_external(game: Game) -> bool:
-    """Returns whether the game is in Python, so that its rules run under the GIL."""
+    """Returns whether the game is written in Python, so that its rules hold the GIL."""
     return isinstance(game, PythonGame)
 
 
 def core_game(game: Game) -> CoreGame:
-    """Returns a game for the core's functions; a user's game gets a new source."""
+    """Returns ``game`` as the core's functions accept it: by name, or a new source."""
     return OwnGameSource(game) if isinstance(game, PythonGame) else game.name

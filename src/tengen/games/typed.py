@@ -1,11 +1,11 @@
-"""Access control for imports: only programs that the user typed may be imported.
+"""Access control for imports: only tasks that the user typed may be imported.
 
 A task ``module:Class`` is a program in Python, and opening it runs the module's code.
-The files of runs and models also contain task names, and may come from anyone. So all
-of tengen opens tasks with `open_game` and ``tengen.envs.make``, which import only
-allowed programs. The code that receives a name from the user (a command line, a call
-from Python, or the parent process) allows it with `allow`, or with `check_typed` if a
-file also names the task.
+Files of runs and models also contain task names, and may come from untrusted sources.
+So tengen opens tasks only with `open_game` and ``tengen.envs.make``, which import only
+allowed programs. Code that receives a name from the user (on a command line, in a call
+from Python, or from the parent process) allows the name with `allow`, or with
+`check_typed` if a file also names the task.
 """
 
 from __future__ import annotations
@@ -26,46 +26,46 @@ __all__ = [
 ]
 
 _allowed: set[str] = set()
-"""The tasks in Python that the user typed, for the lifetime of this process."""
+"""The tasks ``module:Class`` that this process may import."""
 
 
 def is_program(task: str) -> bool:
-    """Returns whether a task is ``module:Class``, so that opening it imports code."""
+    """Returns whether ``task`` is ``module:Class``, so that opening it imports code."""
     return ":" in task and not task.startswith(OPENSPIEL_PREFIX)
 
 
 def allow(task: str) -> None:
-    """Allows this process to import a task. Pass only names that the user typed.
+    """Allows this process to import ``task``. Pass only names that the user typed.
 
     Args:
-        task: Any task; only ``module:Class`` has an effect.
+        task: The name of any task; only ``module:Class`` has an effect.
     """
     if is_program(task):
         _allowed.add(task)
 
 
 def check_allowed(task: str) -> None:
-    """Rejects a task in Python that the user did not type; imports nothing.
+    """Checks that the user typed the task, if it is in Python; imports nothing.
 
     Raises:
-        UsageError: The task is in Python and was not typed.
+        UsageError: The task is in Python, and the user did not type it.
     """
     if is_program(task) and task not in _allowed:
         raise UsageError(_refusal(task))
 
 
 def check_typed(task: str, typed: str | None, source: object) -> None:
-    """Checks that a file's task equals the typed one, and then allows the task.
+    """Checks that the task in a file is the task that the user typed, and allows it.
 
-    Tasks that earlier calls in this process have allowed do not count.
+    Ignores tasks that earlier calls in this process allowed.
 
     Args:
         task: The task in the file of a run or a model.
-        typed: The task that the user typed in this call, or None.
-        source: The run or the model, for the message.
+        typed: The task that the user typed for this call, or None.
+        source: The run or the model, for the error message.
 
     Raises:
-        UsageError: The tasks differ, or the task is in Python and nothing was typed.
+        UsageError: The tasks differ, or ``task`` is in Python and ``typed`` is None.
     """
     if typed is None:
         if is_program(task):
@@ -77,15 +77,15 @@ def check_typed(task: str, typed: str | None, source: object) -> None:
 
 
 def task_words(task: str) -> str:
-    """Returns `` --task m:C``, the option for commands on a run of the task.
+    """Returns `` --task m:C``, the option that commands on a run of the task need.
 
-    Empty if the task is not in Python.
+    Returns an empty string if the task is not in Python.
     """
     return f" --task {shlex.quote(task)}" if is_program(task) else ""
 
 
 def add_task_argument(parser: argparse.ArgumentParser) -> None:
-    """Declares ``--task``, for a command that opens a run or a model."""
+    """Adds the option ``--task`` to a command that opens a run or a model."""
     parser.add_argument(
         "--task",
         metavar="module:Class",

@@ -1,4 +1,4 @@
-"""Reads a complete KataGo network file, from the header to the heads.
+"""Reads a complete KataGo network file: the header, the trunk and the heads.
 
 Legend: C channels, O output channels.
 """
@@ -33,13 +33,13 @@ __all__ = ["KatagoNetwork", "read_network"]
 
 _VERSIONS = (8, 17)
 _NUM_SPATIAL, _NUM_GLOBAL = 22, 19
-# Indices of KataGo's planes and global inputs that area scoring without a tax uses, in
-# the order of core/games/planes.h. All other inputs are 0.
+# Indices of the KataGo planes and global inputs that area scoring without group tax
+# uses, in the order of core/games/planes.h. All other inputs are 0.
 _SPATIAL = (*range(7), *range(9, 20))
 _GLOBAL = (0, 1, 2, 3, 4, 5, 6, 7, 8, 14, 18)
 _MAX_CHANNELS = 8192
-# Points per unit of the outputs score mean, score standard deviation and lead, for
-# format versions before 13, which do not store these scales.
+# Points per unit of the outputs score mean, score standard deviation and lead, if the
+# file does not store these scales (format versions before 13).
 _USUAL_POINTS = (20.0, 20.0, 20.0)
 
 
@@ -48,9 +48,9 @@ class KatagoNetwork:
     """A KataGo network, converted to tengen's ``KatagoNet``."""
 
     name: str
-    """The network's name in the file."""
+    """The network's name that the file contains."""
     version: int
-    """Version of the file format."""
+    """Version of the network file's format."""
     config: KatagoConfig
     """The network's architecture."""
     tensors: Tensors
@@ -59,12 +59,12 @@ class KatagoNetwork:
 
 @dataclass(frozen=True)
 class _Header:
-    """The file header, before the layers."""
+    """The header of a network file, which precedes the layers."""
 
     name: str
     version: int
     points: tuple[float, float, float]
-    """Points per output unit, as in ``_USUAL_POINTS``."""
+    """Points per unit of the score outputs, as in ``_USUAL_POINTS``."""
 
 
 def read_network(path: Path) -> KatagoNetwork:
@@ -88,7 +88,7 @@ def read_network(path: Path) -> KatagoNetwork:
             stream.end()
             config = KatagoConfig(**{**fields, "activation": activations.kind})
         except UsageError as error:
-            # Raised by KatagoConfig about fields that the user did not set.
+            # A UsageError would blame the user, who did not set these fields.
             raise ValueError(str(error)) from error
         for name, tensor in tensors.items():
             if not np.isfinite(tensor).all():
@@ -106,7 +106,7 @@ def _read_header(stream: WeightStream) -> _Header:
     stream.whole("its global inputs", _NUM_GLOBAL, _NUM_GLOBAL)
     points = _USUAL_POINTS
     if version >= 13:
-        # Scales of: score some plies later, score mean and deviation, lead, 3 unused.
+        # Output scales: later score, score mean, score deviation, lead and 3 unused.
         scales = [stream.positive("a scale of its outputs") for _ in range(7)]
         points = (scales[1], scales[2], scales[3])
     if version >= 15:
@@ -133,7 +133,7 @@ def _read_trunk(
     num_blocks = stream.whole("its blocks", 1, 1 << 20)
     num_channels = stream.whole("its channels", 1, _MAX_CHANNELS)
     for _ in range(4):
-        # Ignored: each block stores its own channel counts.
+        # Ignore these channel counts, because each block stores its own counts.
         stream.whole("channels", -(1 << 20), 1 << 20)
     if header.version >= 15:
         if stream.whole("the trunk's last norm", 0, 1 << 20):
@@ -158,7 +158,7 @@ def _read_policy(
 ) -> dict[str, Any]:
     num_inputs = tensors["tip.weight"].shape[0]
     stream.word("the policy head's name")
-    # The first output is the policy; optimistic and Q value outputs follow.
+    # Number of policy outputs: the policy, then optimistic policies and Q values.
     num_policies = 1 if header.version < 12 else 4 if header.version == 16 else 2
     if header.version >= 17:
         num_policies = stream.whole("its policies", 2, 4)
@@ -227,7 +227,7 @@ def _read_value(
     hidden_bias = read_bias(stream, num_units)
     activations.read(stream)
     out, out_bias = read_matrix(stream, num_units, 3), read_bias(stream, 3)
-    # Score mean, score deviation, lead, and unused outputs.
+    # Number of score outputs: mean, deviation, lead, and unused outputs.
     num_scores = 4 if header.version < 9 else 6
     score = read_matrix(stream, num_units, num_scores)
     score_bias = read_bias(stream, num_scores)

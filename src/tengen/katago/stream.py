@@ -1,4 +1,4 @@
-"""Reads the words and arrays of a KataGo network file in sequence.
+"""Reads the words and arrays of a KataGo network file sequentially.
 
 A file consists of words separated by white space. In a binary file, an array is the
 marker ``@BIN@`` followed by little-endian float32 numbers.
@@ -30,7 +30,7 @@ _SPACE = b" \t\r\n\v\f"
 
 
 class NotSupportedError(OtherKindError):
-    """A network file is valid, but tengen does not support its kind of network."""
+    """A network file is valid, but tengen does not support the kind of network."""
 
     def __str__(self) -> str:
         return f"{super().__str__()}; choose a convolutional one of version 8 to 17"
@@ -42,8 +42,8 @@ class WeightStream:
     Every method raises ValueError for invalid content, and OSError for read errors.
 
     Args:
-        file: The file, decompressed.
-        is_binary: Whether arrays are binary.
+        file: The decompressed file.
+        is_binary: Whether the file's arrays are binary.
     """
 
     def __init__(self, file: BufferedIOBase, *, is_binary: bool) -> None:
@@ -54,10 +54,10 @@ class WeightStream:
         self._num_left = _MAX_WEIGHTS
 
     def word(self, what: str) -> str:
-        """Returns the next word.
+        """Returns the next word of the file.
 
         Args:
-            what: The name of the value in error messages.
+            what: The word's meaning, for error messages.
         """
         self._skip_space()
         found = bytearray()
@@ -93,7 +93,7 @@ class WeightStream:
         return number
 
     def numbers(self, what: str, *shape: int) -> NDArray[np.float32]:
-        """Returns the next array, stored in C order (last axis contiguous)."""
+        """Returns the next array of shape ``shape``, stored in C order."""
         count = math.prod(shape)
         self._num_left -= count
         if self._num_left < 0:
@@ -119,7 +119,7 @@ class WeightStream:
         return np.frombuffer(data, "<f4").astype(np.float32)
 
     def _text(self, what: str, count: int) -> NDArray[np.float32]:
-        # Allocates memory only for numbers present, since the count may be wrong.
+        # Allocate only for numbers that the file has, because the count may be wrong.
         found: list[float] = []
         for _ in range(count):
             word = self.word(what)
@@ -155,10 +155,10 @@ class WeightStream:
 
 
 def check_name(path: Path) -> str:
-    """Returns the file name of a network without ``.gz``, in lower case.
+    """Returns the name of a network file in lower case, without ``.gz``.
 
     Raises:
-        UsageError: The name ends neither in ``.bin`` or ``.txt``, nor in their ``.gz``.
+        UsageError: The suffix is not ``.bin``, ``.txt``, ``.bin.gz`` or ``.txt.gz``.
     """
     plain = path.name.lower().removesuffix(".gz")
     if not plain.endswith((".bin", ".txt")):
@@ -174,7 +174,7 @@ def open_stream(path: Path) -> Iterator[WeightStream]:
     """Opens a network file, and converts read errors in the block to UsageError.
 
     Args:
-        path: A ``.bin.gz`` or ``.txt.gz`` file, or either decompressed.
+        path: A ``.bin.gz``, ``.txt.gz``, ``.bin`` or ``.txt`` file.
 
     Raises:
         UsageError: The file has another suffix, cannot be read, or is invalid.

@@ -1,4 +1,4 @@
-"""Reads the layers of a KataGo network file; converts its trunk for ``KatagoNet``.
+"""Reads the layers of a KataGo network file, and converts the trunk for ``KatagoNet``.
 
 Legend: I input channels, O output channels, C channels, K kernel size.
 """
@@ -38,11 +38,11 @@ _ACTIVATIONS = {
     "ACTIVATION_MISH": "mish",
     "ACTIVATION_SILU": "silu",
 }
-# The first format version that stores the activation of each layer.
+# The first version of the file format that stores each layer's activation.
 _SAYS_ACTIVATION = 11
 
 Kind = str
-"""An activation: ``identity``, ``relu``, ``mish`` or ``silu``."""
+"""The kind of an activation: ``identity``, ``relu``, ``mish`` or ``silu``."""
 
 
 @dataclass(frozen=True)
@@ -50,36 +50,36 @@ class Conv:
     """A convolution without bias, with zero padding around the board."""
 
     name: str
-    """The layer's name in the file."""
+    """The layer's name in the network file."""
     weight: NDArray[np.float32]
-    """Weights, ``[O, I, K, K]``; K is odd."""
+    """Weights of the convolution, ``[O, I, K, K]``; K is odd."""
 
     @property
     def num_inputs(self) -> int:
-        """Number of input channels, I."""
+        """Number of input channels of the convolution, I."""
         return int(self.weight.shape[1])
 
     @property
     def num_outputs(self) -> int:
-        """Number of output channels, O."""
+        """Number of output channels of the convolution, O."""
         return int(self.weight.shape[0])
 
     @property
     def side(self) -> int:
-        """Kernel size, K."""
+        """Kernel size of the convolution, K."""
         return int(self.weight.shape[2])
 
 
 @dataclass(frozen=True)
 class Affine:
-    """A batch normalisation in inference form: ``x * scale + shift``."""
+    """A batch normalization in inference form, ``x * scale + shift``."""
 
     name: str
     """The layer's name in the file."""
     scale: NDArray[np.float32]
-    """Scale per channel, ``[C]``."""
+    """Factor of each channel in ``x * scale + shift``, ``[C]``."""
     shift: NDArray[np.float32]
-    """Shift per channel, ``[C]``."""
+    """Offset of each channel in ``x * scale + shift``, ``[C]``."""
 
 
 def read_conv(stream: WeightStream, num_inputs: int | None = None) -> Conv:
@@ -100,7 +100,7 @@ def read_conv(stream: WeightStream, num_inputs: int | None = None) -> Conv:
 
 
 def read_affine(stream: WeightStream, num_channels: int) -> Affine:
-    """Reads a batch normalisation; folds its statistics into scale and shift."""
+    """Reads a batch normalization; folds its statistics into scale and shift."""
     name = stream.word("a norm's name")
     count = stream.whole(f"{name}'s channels", 1, _MAX_CHANNELS)
     _check_channels(name, count, num_channels)
@@ -124,7 +124,7 @@ def read_affine(stream: WeightStream, num_channels: int) -> Affine:
 
 
 def read_activation(stream: WeightStream, version: int) -> Kind:
-    """Reads an activation; before version 11 the kind is not stored and is ReLU."""
+    """Reads an activation, which is not stored and always ReLU before version 11."""
     name = stream.word("an activation's name")
     if version < _SAYS_ACTIVATION:
         return "relu"
@@ -161,10 +161,10 @@ def _check_channels(name: str, found: int, wanted: int | None) -> None:
 
 
 Tensors = dict[str, NDArray[np.float32]]
-"""Weights by their names in ``KatagoNet``."""
+"""The weights of a network, by their names in ``KatagoNet``."""
 
 _MAX_BLOCKS = 512
-# Published networks nest bottlenecks at most two deep.
+# Maximum depth of nested bottlenecks; published networks have at most two.
 _MAX_DEPTH = 4
 
 
@@ -180,11 +180,11 @@ class Activations:
         self.kind: Kind | None = None
 
     def read(self, stream: WeightStream) -> None:
-        """Reads a layer's activation and checks it with ``take``."""
+        """Reads a layer's activation; raises NotSupportedError if it differs."""
         self.take(read_activation(stream, self.version))
 
     def take(self, kind: Kind) -> None:
-        """Records a layer's activation; raises NotSupportedError if kinds differ."""
+        """Records a layer's activation; raises NotSupportedError if it differs."""
         if self.kind not in (None, kind):
             raise NotSupportedError(f"it has the activations {self.kind} and {kind}")
         if kind == "identity":
@@ -195,14 +195,14 @@ class Activations:
 def folded(conv: Conv, norm: Affine) -> tuple[Tensors, NDArray[np.float32]]:
     """Returns a convolution with the following norm folded in, and the norm's scale.
 
-    Other terms that are added before the norm must be multiplied by this scale.
+    The caller must multiply other terms that are added before the norm by this scale.
     """
     scale = norm.scale[:, None, None, None]
     return {"weight": conv.weight * scale, "bias": norm.shift}, norm.scale
 
 
 def put_affine(tensors: Tensors, name: str, norm: Affine) -> None:
-    """Adds a norm that does not follow a convolution, so it cannot be folded."""
+    """Adds to ``tensors`` a norm that no convolution precedes, so it is not folded."""
     tensors[f"{name}.weight"] = norm.scale[:, None, None]
     tensors[f"{name}.bias"] = norm.shift[:, None, None]
 
@@ -220,11 +220,11 @@ def read_blocks(
 
     Args:
         stream: The file, positioned at the first block.
-        activations: The network's activation.
-        tensors: Receives the weights.
+        activations: Records the activation of each layer.
+        tensors: Receives the blocks' weights.
         place: Prefix of the blocks' weight names, before the block's index.
-        num_blocks: Number of blocks.
-        num_channels: Channels of the residual stream.
+        num_blocks: Number of blocks to read.
+        num_channels: Number of channels of the residual stream.
         depth: Number of bottlenecks that enclose the blocks.
     """
     if not 1 <= num_blocks <= _MAX_BLOCKS or depth > _MAX_DEPTH:
@@ -241,13 +241,13 @@ def read_blocks(
         elif kind == "nested_bottleneck_block":
             found.append(reader.bottleneck(depth))
         else:
-            # All other kinds of blocks use layers other than convolutions.
+            # The other kinds of blocks have layers that KatagoNet does not support.
             raise NotSupportedError(f"{name} is a {kind}")
     return tuple(found)
 
 
 class _Block:
-    """Reader of one residual block."""
+    """Reader of one residual block of a network file."""
 
     def __init__(
         self,
@@ -264,7 +264,7 @@ class _Block:
         self._num_channels = num_channels
 
     def ordinary(self) -> KatagoBlock:
-        """Reads a block of two convolutions."""
+        """Reads an ordinary residual block, which has two convolutions."""
         first = self._first()
         norm = self._norm(first.num_outputs)
         last = self._last(first.num_outputs)
@@ -272,7 +272,7 @@ class _Block:
         return self._config(first, last)
 
     def pooling(self) -> KatagoBlock:
-        """Reads a block with global pooling."""
+        """Reads a residual block with global pooling."""
         first = self._first()
         pooled = read_conv(self._stream, self._num_channels)
         if pooled.side != first.side:
@@ -290,7 +290,7 @@ class _Block:
         return self._config(first, last, num_pooled=pooled.num_outputs)
 
     def bottleneck(self, depth: int) -> KatagoBlock:
-        """Reads a bottleneck block, which contains further blocks."""
+        """Reads a bottleneck residual block, which contains further blocks."""
         num_blocks = self._stream.whole("a bottleneck's blocks", 1, _MAX_BLOCKS)
         first = self._first()
         self._put("conv1", {"weight": first.weight})

@@ -1,4 +1,4 @@
-"""Uses trained agents: plays a game, or acts in an environment.
+"""Uses trained models: plays a game, or acts in an environment.
 
     with tengen.load("runs/connect4") as player:
         action = player.choose([3, 3, 2], simulations=200)

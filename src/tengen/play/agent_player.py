@@ -1,4 +1,4 @@
-"""A player that acts in an environment with a trained agent."""
+"""The player that acts in an environment with a trained agent."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ __all__ = ["AgentModel", "AgentPlayer", "open_agent"]
 
 @dataclass(frozen=True)
 class AgentModel:
-    """A model for an environment, with its agent and backend."""
+    """An opened model for an environment, with its agent and backend."""
 
     name: str
     """The name with which the model was opened."""
     directory: ModelDir
-    """The model directory."""
+    """The directory that contains the model."""
     agent: EnvironmentAgent
     """The agent, which chooses actions from the network's outputs."""
     backend: Backend
-    """The backend, which evaluates the network."""
+    """The backend that evaluates the network."""
 
     @property
     def task(self) -> str:
@@ -46,15 +46,15 @@ def open_agent(
     """Opens a model for an environment. Blocks while the model is compiled.
 
     Args:
-        model: The model.
-        name: The model's name in messages.
-        task: The model's task, if the user typed it in this call. It is required for an
-            environment defined by external Python code.
-        devices: See ``open_for_play``; None for the CPU.
+        model: The model directory.
+        name: The model's name in error messages.
+        task: The model's task, if the user specified it for this call. It is required
+            for an environment defined by external Python code.
+        devices: ``cpu`` or one GPU, such as ``cuda:0``; None for the CPU.
 
     Raises:
         UsageError: The model plays a board game or was trained for another task, or its
-            environment cannot be created or has changed since.
+            environment cannot be created or has changed since training.
         RunError: The backend cannot load the model.
     """
     meta = model.meta
@@ -76,10 +76,10 @@ def open_agent(
 
 
 class AgentPlayer(Closable):
-    """A player that takes greedy actions, as ``tengen eval --act greedy`` does.
+    """A player that takes greedy actions, as in ``tengen eval --act greedy``.
 
-    ``tengen eval`` is greedy by default, except for Atari, where agents with a policy
-    sample actions from it, and Q agents are epsilon-greedy with epsilon 0.001.
+    ``tengen eval`` itself is greedy by default, except for Atari: there, agents with a
+    policy sample actions from it, and Q agents are epsilon-greedy with epsilon 0.001.
 
     ``tengen.load`` returns a player::
 
@@ -93,7 +93,7 @@ class AgentPlayer(Closable):
     thread.
 
     Args:
-        model: The model.
+        model: The opened model.
 
     Attributes:
         name: The name with which the model was loaded.
@@ -101,14 +101,14 @@ class AgentPlayer(Closable):
     """
 
     def __init__(self, model: AgentModel) -> None:
-        """Begins an episode.
+        """Creates the player and begins an episode.
 
         Raises:
             UsageError: The environment cannot be created.
         """
         self.name = model.name
         self._model: AgentModel | None = model
-        # Only its spec and conversions are used; it is never stepped.
+        # Only the environment's spec and conversions are used, so close it immediately.
         self._env = envs.make(model.task, 1, 0)
         self._env.close()
         self.spec = self._env.spec
@@ -125,7 +125,7 @@ class AgentPlayer(Closable):
 
     @property
     def needs_rewards(self) -> bool:
-        """Whether ``act`` needs rewards, because the network has them as an input."""
+        """Whether ``act`` requires rewards, because the network takes them as input."""
         return LAST_REWARD in self._rows.inputs
 
     def reset(self) -> None:
@@ -133,7 +133,7 @@ class AgentPlayer(Closable):
         self._last_action: Any = None
 
     def act(self, observation: Any, reward: float | None = None) -> Any:
-        """Returns the action to take.
+        """Returns the greedy action for an observation.
 
         Args:
             observation: The observation that the environment's ``reset`` or ``step``

@@ -1,9 +1,9 @@
-"""Text boards: writes and reads moves, and draws positions.
+"""Text boards: formats and parses moves, and draws positions as text.
 
-The game's policy layout determines the notation. If actions are cells, a move is a
-letter for the column and a number for the row, counted from the bottom, as in diagrams
-of Go and gomoku: ``e5``. Go's columns skip the letter I, as in GTP, so ``J5`` is in the
-ninth column. If actions are columns, a move is the column's number.
+The game's policy layout determines the notation. If actions are cells, a move is the
+letter of a column and the number of a row, counted from the bottom, such as ``e5``. Go
+skips the letter I, as GTP does, so ``J5`` is in the ninth column. If actions are
+columns, a move is the number of a column.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tengen.games.go_rules import GO_COLUMNS
 __all__ = ["BoardText", "make_board_text", "read_stones"]
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
-_STONES = ("X", "O")  # of the first and the second player
+_STONES = ("X", "O")  # Stones of the first and the second player.
 _COLOURS = ("31", "36")
 _BOLD = "1"
 _DIM = "2"
@@ -27,36 +27,36 @@ _DIM = "2"
 
 @dataclass(frozen=True)
 class BoardText:
-    """Draws the positions of one game, and writes and reads its moves. Immutable.
+    """Draws positions of one game, and formats and parses its moves. Immutable.
 
-    This base class works for any game: moves are action numbers, and a position is
-    drawn as the text of its state.
+    This base class supports every game: a move is the number of an action, and a
+    drawing is the text of the game's state.
     """
 
     game: Game
-    """The game."""
+    """The game whose positions and moves are shown."""
 
     @property
     def shape(self) -> Literal["cells", "columns", "text"]:
-        """The kind of board: cells or columns with stones, or text."""
+        """The kind of board: stones in cells, stones in columns, or text."""
         return "text"
 
     @property
     def letters(self) -> str:
-        """The letters of the columns from left to right; empty without letters."""
+        """The letters of the columns from left to right; empty if it has no letters."""
         return ""
 
     @property
     def move_help(self) -> str:
-        """Description of the move notation, as the end of a sentence."""
+        """Description of the move notation, as the end of an English sentence."""
         return f"an action number, 0 to {self.game.num_actions - 1}"
 
     def write(self, action: int) -> str:
-        """Returns an action in the game's notation."""
+        """Returns an action in the game's move notation."""
         return str(action)
 
     def read(self, text: str) -> int | None:
-        """Returns the action of a typed move, legal or not; None if it is no move."""
+        """Parses a typed move; returns its action, legal or not, or None if invalid."""
         if not re.fullmatch("[0-9]{1,6}", text.strip()):
             return None
         action = int(text)
@@ -67,7 +67,7 @@ class BoardText:
 
         Args:
             state: The position.
-            last: The action that led to ``state``, to be marked; None at the start.
+            last: The last action before ``state``, which the drawing marks, or None.
             colours: Whether to use ANSI colours.
         """
         return str(state)
@@ -75,7 +75,7 @@ class BoardText:
 
 @dataclass(frozen=True)
 class _CellBoard(BoardText):
-    """A board whose actions are cells; with ``cells_and_pass`` the last is a pass."""
+    """A board on which actions are cells; the last action may be a pass."""
 
     @property
     def shape(self) -> Literal["cells", "columns", "text"]:
@@ -137,7 +137,7 @@ class _CellBoard(BoardText):
 
 @dataclass(frozen=True)
 class _ColumnBoard(BoardText):
-    """A board whose actions are columns, into which stones fall."""
+    """A board on which actions are columns, into which stones fall."""
 
     @property
     def shape(self) -> Literal["cells", "columns", "text"]:
@@ -151,7 +151,7 @@ class _ColumnBoard(BoardText):
         stones = read_stones(state)
         marked = None
         if last is not None:
-            # The last stone is on top of its column.
+            # Mark the last stone, which is the top stone of its column.
             row = next(r for r in range(self.game.height) if stones[r][last] != ".")
             marked = (row, last)
         lines = _rows(stones, marked, colours)
@@ -160,9 +160,9 @@ class _ColumnBoard(BoardText):
 
 
 def make_board_text(game: Game) -> BoardText:
-    """Returns the board of a game, by its policy layout; by default a text board."""
+    """Returns a text board for a game, chosen by the game's policy layout."""
     has_stones = game.num_planes >= 3 and game.width <= len(_LETTERS)
-    # The planes of stones differ between OpenSpiel's games.
+    # Exclude OpenSpiel, because the stones' planes differ between its games.
     has_stones = has_stones and not game.name.startswith(OPENSPIEL_PREFIX)
     if has_stones and game.policy_layout in ("cells", "cells_and_pass"):
         return _CellBoard(game)
@@ -172,9 +172,9 @@ def make_board_text(game: Game) -> BoardText:
 
 
 def read_stones(state: State) -> list[str]:
-    """Returns one string per row: ``X`` is the first player, ``O`` the second.
+    """Returns the board's rows as strings: ``X`` is the first player, ``O`` the second.
 
-    Planes 1 and 2 of an observation are the stones of the side to move and of the
+    Planes 1 and 2 of an observation contain the stones of the side to move and of the
     opponent, as defined by core/games/planes.h and tengen.games.stone_planes.
     """
     planes = state.observation()
@@ -190,7 +190,7 @@ def read_stones(state: State) -> list[str]:
 def _rows(
     stones: Sequence[str], marked: tuple[int, int] | None, colours: bool
 ) -> list[str]:
-    """Returns each row with gaps around its cells; parentheses mark one cell."""
+    """Returns the rows with spaces between cells, and parentheses around one cell."""
     lines = []
     for row, cells in enumerate(stones):
         gaps = [" "] * (len(cells) + 1)

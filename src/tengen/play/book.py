@@ -1,4 +1,4 @@
-"""``tengen book``: finds balanced openings with searches."""
+"""``tengen book``: finds balanced openings with searches of a model."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ from tengen.search import MAX_SIMULATIONS
 
 __all__ = ["MAX_OPENINGS", "Opening", "add_arguments", "book", "find_openings"]
 
-# Simulations per move, as a share of those that evaluate the opening.
+# Simulations per move, as a share of the simulations that evaluate a complete opening.
 _MOVE_SHARE = 0.25
-# Maximum tries per opening, on average, before the search for openings fails.
+# Maximum average number of tries per opening, after which ``find_openings`` fails.
 _MOST_TRIES = 20
-# Sampling weight that is added to every balancing move, even if its share is 0.
+# Sampling weight that is added to every balancing move, in case its policy is 0.
 _LEAST_SHARE = 1e-3
-# The number of planes that show the stones in native games; see core/games/planes.h.
+# Number of leading planes with the stones in native games; see core/games/planes.h.
 _STONES = 3
 
 
 @dataclass(frozen=True)
 class Opening:
-    """A balanced opening."""
+    """A balanced opening, and its value."""
 
     moves: tuple[int, ...]
-    """Actions from the start of the game."""
+    """The opening's actions from the start of the game."""
     value_to_play: float
-    """Search value for the side to move after the moves, in [-1, 1]."""
+    """Search value of the position after ``moves`` for the side to move, in [-1, 1]."""
 
 
 def find_openings(
@@ -70,8 +70,8 @@ def find_openings(
     All moves except the last are sampled from the policy of a search. The last move is
     sampled from the moves after which the network expects an even game, so that
     openings are found even if moving first is an advantage. Then a longer search
-    evaluates the opening. If positions differ only by a symmetry of the board or the
-    order of moves, only the first is used.
+    evaluates the opening. Of openings that differ only by a symmetry of the board or
+    the order of moves, only the first is returned.
 
     Args:
         player: The player that searches, without tree reuse, because openings must not
@@ -79,13 +79,13 @@ def find_openings(
         num_openings: Number of openings to find, 1 to MAX_OPENINGS.
         num_plies: Moves per opening, at least 1. Openings that end the game are
             discarded.
-        num_simulations: Simulations of the evaluation; the search for each move uses a
-            quarter.
-        within: Maximum absolute value of an opening, in [0, 1].
+        num_simulations: Simulations that evaluate an opening; the search for each move
+            uses a quarter of this number.
+        within: Maximum absolute search value of an opening, in [0, 1].
         temperature: Sampling temperature, above 0: moves are sampled in proportion to
             policy ** (1 / temperature).
-        seed: Seed of the sampling.
-        num_threads: Threads that search.
+        seed: Seed of the random numbers for sampling.
+        num_threads: Number of threads that search a tree.
         watch: Called after each try with the numbers of openings found and tried.
 
     Raises:
@@ -140,7 +140,7 @@ def _policy(
 ) -> tuple[list[int], NDArray[np.float64]]:
     found = player.analyse(moves, num_simulations, threads=num_threads).actions
     policy = np.array([one.policy for one in found])
-    # Normalized by the best move, so that low temperatures do not underflow all shares.
+    # Divide by the maximum, so that the powers cannot all underflow to 0.
     shares = (policy / policy.max()) ** (1.0 / temperature)
     return [one.action for one in found], shares / shares.sum()
 
@@ -152,7 +152,7 @@ def _balancing(
     shares: NDArray[np.float64],
     within: float,
 ) -> tuple[list[int], NDArray[np.float64]]:
-    """Returns actions after which the network expects an even game, with shares."""
+    """Returns actions after which the network expects an even game, with weights."""
     kept, weights = [], []
     for action, share in zip(actions, shares, strict=True):
         then = [*moves, action]
@@ -166,9 +166,9 @@ def _balancing(
 
 
 def _key(game: Game, moves: Sequence[int]) -> bytes:
-    """Returns a key that is equal for all symmetries and move orders of a position."""
+    """Returns an opening's key, equal for all symmetries and orders of its moves."""
     state = position_after(game, moves)
-    # In native games, later planes show the last moves, which depend on the order.
+    # Omit the later planes of native games, which depend on the order of moves.
     last = None if is_external(game) else _STONES
     return min(
         state.observation(symmetry)[:last].tobytes()
@@ -177,7 +177,7 @@ def _key(game: Game, moves: Sequence[int]) -> bytes:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of ``book``."""
+    """Adds the command-line arguments of ``tengen book`` to ``parser``."""
     parser.add_argument(
         "model",
         metavar="MODEL",
@@ -229,10 +229,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def book(args: argparse.Namespace) -> dict[str, Any]:
-    """Finds openings and writes them to a file.
+    """Finds balanced openings and writes them to a file.
 
     Returns:
-        ``out``, ``task``, ``openings`` (their number) and ``book`` (the digest).
+        ``out``, ``task``, ``openings`` (the number) and ``book`` (the book's digest).
 
     Raises:
         UsageError: The model cannot be used, or a number is out of its range.
@@ -284,7 +284,7 @@ def book(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _text(task: str, made_by: dict[str, Any], found: list[Opening]) -> str:
-    """Returns the book as JSON text, with one opening per line."""
+    """Returns an opening book as JSON text, with one opening per line."""
     openings = ",\n".join(
         json.dumps({"moves": one.moves, "value_to_play": round(one.value_to_play, 4)})
         for one in found

@@ -1,4 +1,4 @@
-"""``tengen play``: plays a game in the terminal, or with moves from a pipe."""
+"""``tengen play``: plays games against a model, in the terminal or through a pipe."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SIMULATIONS = 200
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of ``play``."""
+    """Adds the command-line arguments of ``tengen play`` to ``parser``."""
     parser.add_argument(
         "model",
         metavar="MODEL",
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def play(args: argparse.Namespace) -> dict[str, Any]:
-    """Plays until the user quits or the input ends; returns ``Session.report``.
+    """Plays games until the user quits or the input ends; returns ``Session.report``.
 
     Raises:
         UsageError: The model cannot be used, or a number or a setting is invalid.
@@ -83,7 +83,7 @@ def play(args: argparse.Namespace) -> dict[str, Any]:
         )
         if is_terminal:
             with contextlib.suppress(ImportError):
-                # The import gives input() line editing and a history, if available.
+                # This import gives ``input`` line editing and a history, if available.
                 import readline  # noqa: F401
         run(session, with_prompt=is_terminal)
     return session.report()
@@ -93,8 +93,8 @@ def run(session: Session, *, with_prompt: bool) -> None:
     """Runs a session with lines from stdin until the session or the input ends.
 
     Args:
-        session: The session, not started yet.
-        with_prompt: Whether a user types; then a newline is printed at end of input.
+        session: The session to run, which has not been started.
+        with_prompt: Whether to show a prompt, and a newline at the end of the input.
     """
     session.start()
     while not session.is_over:
@@ -113,11 +113,11 @@ _BAR_CELLS = 20
 
 
 class Opponent(Protocol):
-    """Interface of an opponent, which ``Player`` implements."""
+    """Interface of a user's opponent, which ``Player`` implements."""
 
     @property
     def name(self) -> str:
-        """Name of the opponent."""
+        """The opponent's name, which is shown to the user."""
 
     @property
     def game(self) -> Game:
@@ -126,7 +126,7 @@ class Opponent(Protocol):
     def analyse(
         self, moves: list[int], simulations: int = 64, seed: int = 0, threads: int = 1
     ) -> Analysis:
-        """Returns the analysis of the position after ``moves``."""
+        """Searches the position after ``moves``, and returns the analysis."""
 
 
 @dataclass(frozen=True)
@@ -142,12 +142,12 @@ class Session:
     ``start`` and ``feed`` block until it is the user's turn or the session has ended.
 
     Args:
-        opponent: The opponent.
-        show: Prints text.
+        opponent: The opponent, which chooses moves.
+        show: Called to print text for the user.
         simulations: Simulations of each search, at least 1.
         threads: Threads of each search, at least 1.
         person_is_first: Whether the user moves first.
-        colours: Whether the terminal shows ANSI colours.
+        colours: Whether to print ANSI colours.
 
     Attributes:
         moves: Actions of the current game.
@@ -166,7 +166,7 @@ class Session:
     ) -> None:
         self.moves: list[int] = []
         self.is_over = False
-        self._movers: list[int] = []  # the player of each move
+        self._movers: list[int] = []  # The player of each move in ``moves``.
         self._opponent = opponent
         self._show = show
         self._simulations = simulations
@@ -190,13 +190,13 @@ class Session:
 
     @property
     def prompt(self) -> str:
-        """The prompt for the user's next line."""
+        """The text of the prompt for the user's next line."""
         if self._state.is_terminal():
             return "new, undo or quit: "
         return f"{_STONES[self._person]}: "
 
     def start(self) -> None:
-        """Shows a greeting, and plays the opponent's move if the opponent is first."""
+        """Shows a greeting, and plays the opponent's move if it moves first."""
         self._show(
             f"{self._opponent.game.name} against {self._opponent.name}, "
             f"{self._simulations} simulations a move; you are {_STONES[self._person]}"
@@ -206,7 +206,7 @@ class Session:
         self._answer()
 
     def feed(self, line: str) -> None:
-        """Processes a line, a move or a command. Blocks while the opponent searches."""
+        """Processes a typed move or command. Blocks while the opponent searches."""
         words = line.strip().lower()
         if not words:
             return
@@ -309,7 +309,7 @@ class Session:
         return self._state.is_terminal()
 
     def _undo(self) -> None:
-        """Takes back all moves from the user's last move on."""
+        """Undoes the user's last move and all moves after it."""
         mine = [ply for ply, who in enumerate(self._movers) if who == self._person]
         if not mine:
             self._show("there is no move of yours to take back")
@@ -345,7 +345,7 @@ class Session:
 
 
 def value_bar(value: float) -> str:
-    """Returns a value in [-1, 1] as a bar and a winning chance; a draw counts 50 %."""
+    """Returns a value in [-1, 1] as a text bar and a winning chance; a draw is 50 %."""
     chance = 0.5 + 0.5 * min(max(value, -1.0), 1.0)
     full = round(chance * _BAR_CELLS)
     return f"[{'#' * full}{'-' * (_BAR_CELLS - full)}] {chance:.0%}"

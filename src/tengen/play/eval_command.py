@@ -1,4 +1,4 @@
-"""``tengen eval``: measures an agent's return, or tests models against a target."""
+"""``tengen eval``: measures an agent's return, or plays models against a target."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tengen.play.agent_player import AgentModel, open_agent
 __all__ = ["add_arguments", "evaluate"]
 
 _MAX_EPISODES = 1_000_000
-# A batch size that is fast on a CPU. The result depends on the number of copies.
+# Maximum number of vectorized copies. It is fixed, because the copies affect results.
 _MAX_COPIES = 16
 _OF_EPISODES = (
     "episodes",
@@ -48,7 +48,7 @@ _OF_EPISODES = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of ``eval``."""
+    """Adds the command-line arguments of ``tengen eval`` to ``parser``."""
     parser.add_argument("model", metavar="RUN", help="RUN, RUN@17 or a model directory")
     parser.add_argument(
         "--episodes",
@@ -118,16 +118,16 @@ def evaluate(args: argparse.Namespace) -> dict[str, Any]:
     For a run with a target, see ``evaluate_models``.
 
     Returns:
-        ``model`` (its directory), ``task``, ``seed``, ``protocol``, ``acting`` (as
-        text), and the fields of ``EpisodesReport.to_json``; with ``--video`` also
+        ``model`` (the model directory), ``task``, ``seed``, ``protocol``, ``acting``
+        (as text), and the fields of ``EpisodesReport.to_json``; with ``--video`` also
         ``films``, a list of ``FilmFile.to_json``. ``exit_code`` is 1 if closing the
         environment fails.
 
     Raises:
         UsageError: The model cannot be used or plays a board game, a number is out of
-            range, or the environment cannot be filmed.
+            range, or the environment cannot render frames.
         RunError: The environment fails or hangs, a network output is not finite, or a
-            film cannot be written.
+            video cannot be written.
     """
     if has_target(args.model):
         rule = "is for runs without a target, and this run has one; leave it out"
@@ -161,7 +161,7 @@ def evaluate(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _check_left_out(args: argparse.Namespace, names: Sequence[str], rule: str) -> None:
-    """Raises UsageError if an option in ``names`` does not have its default value."""
+    """Raises UsageError if an option in ``names`` differs from its default value."""
     usual = argparse.ArgumentParser()
     add_arguments(usual)
     for name in names:
@@ -189,7 +189,7 @@ def _evaluate(
     except RunError as error:
         if not result:
             raise
-        # Closing the environment failed after the evaluation; keep the result.
+        # Only closing the environment failed, so report the result all the same.
         print(f"tengen: {error}", file=sys.stderr)
         result["exit_code"] = RunError.exit_code
     return result
@@ -236,7 +236,7 @@ def _played(
 
 
 def _acting(args: argparse.Namespace, model: AgentModel, spec: envs.EnvSpec) -> Acting:
-    """Returns how to choose actions, from the options or from the task's protocol.
+    """Returns the method of choosing actions, from options or the task's protocol.
 
     Raises:
         UsageError: An option is invalid, or would have no effect.

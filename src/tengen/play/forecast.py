@@ -1,8 +1,8 @@
-"""Predicts how a game ends, with a network's auxiliary heads.
+"""Predicts the end of a game (ownership, score) with a network's auxiliary heads.
 
-These heads are evaluated on demand, separately from the search, because the search's
-backend omits them. A position is evaluated in one batch under all symmetries of the
-board, and the outputs are averaged.
+The auxiliary heads are evaluated on demand and separately from the search, because the
+backend of the search omits them. A position is evaluated in one batch under all
+symmetries of the board, and the outputs are averaged.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ __all__ = ["Forecast", "Forecaster"]
 
 @dataclass(frozen=True)
 class Forecast:
-    """A network's prediction of a game's end, for the side to move."""
+    """A network's prediction of a game's final position, for the side to move."""
 
     ownership_to_play: NDArray[np.float32]
     """Predicted ownership, ``[H, W]`` in [-1, 1]; 1 is the side to move."""
     score_to_play: float
     """Predicted final score for the side to move, in points, including komi."""
     score_stdev: float
-    """Standard deviation of the final score, in points."""
+    """Predicted standard deviation of the final score, in points."""
     lead_to_play: float | None
     """Predicted lead of the side to move, in points; None if the network does not
     predict the lead."""
@@ -41,11 +41,11 @@ class Forecaster:
     """Evaluates the auxiliary heads of one model on the CPU. Thread-safe.
 
     Args:
-        directory: The model directory, whose weights are read if the model has
+        directory: The model directory, whose weights are loaded if the model has
             auxiliary heads; None for a player without a model directory.
 
     Raises:
-        UsageError: A file is missing or damaged.
+        UsageError: A file of the model is missing or damaged.
     """
 
     def __init__(self, directory: Path | None) -> None:
@@ -53,14 +53,14 @@ class Forecaster:
         self._lock = Lock()
         self._last: tuple[tuple[str, tuple[int, ...]], Forecast] | None = None
         if directory is not None and _has_heads(directory):
-            # Imported here, because torch takes seconds to import and few models have
+            # Import torch only if needed: the import takes seconds, and few models have
             # auxiliary heads.
             from tengen.inference.torch_backend import load_head
 
             self._net = load_head(directory).head.net
 
     def forecast(self, framed: Framed, moves: Sequence[int]) -> Forecast | None:
-        """Returns the forecast after ``moves``; None if the model has no such heads.
+        """Returns the forecast after ``moves``; None without auxiliary heads.
 
         The last forecast is cached. Blocks while the network evaluates a small batch.
 
@@ -85,7 +85,7 @@ class Forecaster:
         with torch.inference_mode():
             expected = self._net.expect(torch.from_numpy(planes))
             owners = expected["ownership"].flatten(1).numpy()
-            # Mean and deviation of the mixture of the score distributions.
+            # Mean and deviation of the mixture of the symmetries' distributions.
             means, stdevs = expected["score"].double().T
             mean = float(means.mean())
             stdev = float((stdevs**2 + (means - mean) ** 2).mean().sqrt())

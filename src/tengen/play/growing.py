@@ -1,4 +1,4 @@
-"""Search results, their display, and searches that grow incrementally."""
+"""Search results and their display, and searches that can be extended in slices."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ class ActionAnalysis:
     """The search statistics of one legal action."""
 
     action: int
-    """The number of the action."""
+    """The action's number in the game."""
     visits: int
-    """The number of simulations that began with the action."""
+    """The action's visit count: simulations that began with the action."""
     prior: float
-    """The network's probability of the action among the searched actions, in [0, 1]."""
+    """The network's probability of the action, in [0, 1], among searched actions."""
     value_to_play: float
     """Mean value of the action for the side to move, in [-1, 1]; 0 if not visited."""
     policy: float
-    """The search's probability of the action, in [0, 1]. The probabilities sum to 1."""
+    """The search's probability of the action, in [0, 1]; sums to 1 over all actions."""
     score_to_play: float | None = None
     """Mean final score after the action for the side to move, in points; None if the
     action is not visited or the network does not estimate scores."""
     standard_error: float = 0.0
-    """Standard error of ``utility_to_play``; 0 if that is certain, or not visited."""
+    """Standard error of ``utility_to_play``; 0 if that is certain or not estimated."""
     utility_to_play: float = 0.0
     """Mean utility, which the search maximizes: the value plus any weighted score."""
     variation: tuple[int, ...] = ()
-    """The action and the best line of play after it; empty unless requested."""
+    """The principal variation, beginning with the action; empty unless requested."""
 
 
 @dataclass(frozen=True)
@@ -64,14 +64,14 @@ class Analysis:
     value_to_play: float
     """Value of the position for the side to move, in [-1, 1]; 1 is a certain win."""
     best_action: int
-    """The strongest action found."""
+    """The action that the search rates best."""
     num_simulations: int
-    """Simulations run; fewer than requested if the result became certain."""
+    """Number of simulations; fewer than requested if the result became certain."""
     is_proven: bool
-    """Whether ``value_to_play`` is certain, because all actions that were not excluded
-    were searched to the end of the game."""
+    """Whether ``value_to_play`` is certain, because the search of all actions, except
+    excluded ones, reached the end of the game."""
     actions: tuple[ActionAnalysis, ...]
-    """All legal actions except excluded ones: the best first, the others by visits."""
+    """All legal actions, except excluded ones: the best first, then by visit count."""
     network_value_to_play: float = 0.0
     """The network's value estimate for the position, without a search."""
     score_to_play: float | None = None
@@ -86,7 +86,7 @@ class Analysis:
 
     @property
     def action_to_play(self) -> int:
-        """The action that ``Player.choose`` returns: the best or the sampled action."""
+        """The action to play: ``drawn_action`` if set, else ``best_action``."""
         return self.best_action if self.drawn_action is None else self.drawn_action
 
     def __str__(self) -> str:
@@ -101,29 +101,29 @@ class Analysis:
 
 @dataclass(frozen=True)
 class Contest:
-    """A comparison of the two most visited moves of a search."""
+    """A comparison of the two most visited moves in a search tree's root."""
 
     most_visits: int
-    """Visits of the most visited move."""
+    """Visit count of the most visited move."""
     second_visits: int
-    """Visits of the second most visited move; 0 if there is none."""
+    """Visit count of the second most visited move; 0 if there is no second move."""
     is_best: bool
-    """Whether the most visited move is the best move of the search."""
+    """Whether the most visited move is also the move that the search rates best."""
     has_best_value: bool
-    """Whether the most visited move has at least the value of the second."""
+    """Whether the value of the most visited move is at least that of the second."""
 
 
 class GrowingSearch:
-    """One search of one position; see ``Player.begin``. Used by one thread.
+    """A search of one position that can be extended. Used by one thread.
 
     Args:
-        searcher: A searcher for exclusive use, which has run a search without
+        searcher: A searcher for exclusive use, which has begun the search with 0
             simulations.
-        result: The core's result of that search.
+        result: The core's result of the search with 0 simulations.
         lock: The lock to hold while the model is used.
         framed: The game to search.
         moves: The actions that led to the position.
-        draw: See ``to_analysis``.
+        draw: Samples the action to play, as for ``to_analysis``.
     """
 
     def __init__(
@@ -149,11 +149,11 @@ class GrowingSearch:
 
     @property
     def is_proven(self) -> bool:
-        """Whether the result is certain, so that further simulations are useless."""
+        """Whether the result is certain, so that more simulations cannot change it."""
         return bool(self._result.proof != 0)
 
     def contest(self) -> Contest:
-        """Returns a comparison of the two most visited moves, without an analysis."""
+        """Returns a comparison of the two most visited moves of the search."""
         first, *others = sorted(self._result.actions, key=lambda row: -row.visits)[:2]
         is_best = self._result.best_action == first.action
         if not others:
@@ -163,23 +163,23 @@ class GrowingSearch:
         return Contest(first.visits, second.visits, is_best, has_best_value)
 
     def grow(self, num_simulations: int) -> None:
-        """Runs ``num_simulations`` more, or fewer if the result becomes certain.
+        """Runs ``num_simulations`` more; ends early if the result becomes certain.
 
         Blocks, without the GIL.
 
         Raises:
             CoreError: The total would exceed 2**24 simulations.
-            Exception: An exception of the backend, which ends the search.
+            Exception: Any exception of the backend, which ends the search.
         """
         with self._lock:
             total = self.num_simulations + num_simulations
             self._result = self._searcher.extend(total)
 
     def analysis(self, variation_length: int = 0) -> Analysis:
-        """Returns the current result.
+        """Returns the current result of the search.
 
         Args:
-            variation_length: The maximum length of each variation, 0 for none.
+            variation_length: The maximum length of principal variations, 0 for none.
         """
         return to_analysis(
             self._result,
@@ -197,13 +197,13 @@ def to_analysis(
     variation_of: Callable[[int], Sequence[int]] = lambda action: (),
     draw: Draw | None = None,
 ) -> Analysis:
-    """Converts the core's search result to an ``Analysis``.
+    """Returns the core's search result as an ``Analysis``.
 
     Args:
         result: The core's result, with the action numbers of the frame.
         framed: The searched game.
         moves: The actions that led to the position.
-        variation_of: Returns the variation of an action.
+        variation_of: Returns the principal variation that begins with an action.
         draw: Samples the action to play from the actions, their priors and the best
             action; None to play the best action.
     """
@@ -247,7 +247,7 @@ _COLUMNS = ("move", "visits", "policy", "prior", "value")
 
 
 def analysis_text(found: Analysis) -> str:
-    """Returns a text summary of the search and a table of the best moves."""
+    """Returns a search result as text: a summary and a table of the best moves."""
     write = _writer(found)
     rows = [_COLUMNS, *(_row(action, write) for action in found.actions[:_MOST_ROWS])]
     widths = [max(len(row[i]) for row in rows) for i in range(len(_COLUMNS))]
@@ -259,7 +259,7 @@ def analysis_text(found: Analysis) -> str:
 
 
 def analysis_html(found: Analysis) -> str:
-    """Returns HTML: a board coloured by the search's policy, and a table of moves."""
+    """Returns a search result as HTML: a board coloured by policy, a table of moves."""
     write = _writer(found)
     verdict = _verdict(found, write)
     rows = [_row(action, write) for action in found.actions[:_MOST_ROWS]]

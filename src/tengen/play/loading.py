@@ -1,4 +1,4 @@
-"""Loads a player of a game or an environment by its name."""
+"""Loads the player of a game or of an environment by its name."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ def load(
     keeps_tree: bool = False,
     level: int | str | None = None,
 ) -> Player | AgentPlayer:
-    """Returns a player that uses a trained model. Blocks while it is compiled.
+    """Returns a player that uses a trained model. Blocks while the model is compiled.
 
     Args:
         word: RUN (its newest model), ``RUN@17``, a model directory, ``katago:FILE`` for
             a KataGo network, or a bundled player, ``bundled:go/9`` or ``go/9``. A
             KataGo network plays Go on 19x19; for other boards use ``Player.playing``.
             An existing path takes precedence over a bundled player.
-        play: Play settings of a game, except ``keeps_tree``; None for those stored in
-            the model, which are its run's ``agent.play``.
+        play: Play settings of a game, except ``keeps_tree``. None for the settings that
+            are stored in the model, which are ``agent.play`` of its run.
         devices: ``cpu`` or one GPU, such as ``cuda:0``. A GPU's outputs may differ
             slightly between batch sizes. None: the CPU or, for a game, the first GPU if
             OpenVINO is not installed.
@@ -79,19 +79,19 @@ def load_player(
     is_fresh: bool = False,
     level: str | None = None,
 ) -> Player:
-    """Returns the player of a game, for a command.
+    """Returns the player of a game, as a command's options specify it.
 
     Args:
-        word: As for ``load``.
-        settings: Play settings from ``--set``.
-        devices: As for ``load``.
-        task: As for ``load``.
+        word: The name of the model, as for ``load``.
+        settings: Play settings from the option ``--set``.
+        devices: The device that runs the model, as for ``load``.
+        task: The model's task, as for ``load``.
         is_fresh: Whether to disable tree reuse; overrides the model's settings. If
             True, levels with random moves use a fixed seed.
-        level: As for ``load``.
+        level: The strength of a bundled player, as for ``load``.
 
     Raises:
-        UsageError: As for ``load``, a setting is invalid, or the model acts in an
+        UsageError: As for ``load``, or a setting is invalid, or the model is for an
             environment.
         RunError: The backend rejects the model.
     """

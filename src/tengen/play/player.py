@@ -1,4 +1,4 @@
-"""A player that chooses moves and analyses positions with a trained model."""
+"""The player that chooses moves and analyses positions with a trained model."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ _USUAL_SIMULATIONS = 64
 
 
 class Player(Closable):
-    """A model that plays one game, as returned by ``tengen.load``.
+    """A player of one game with a trained model, as returned by ``tengen.load``.
 
     Thread-safe; calls from several threads run one after another.
 
     Args:
         model: The model with its settings, such as the level and tree reuse. With tree
             reuse, a search's result depends on earlier calls.
-        draws: Seed for sampling the moves of a weak level, combined with the seed of
-            each call.
+        draws: Seed for sampling the moves of a weak level; it is combined with the seed
+            of each call.
 
     Attributes:
         name: The name with which the model was loaded.
@@ -43,7 +43,7 @@ class Player(Closable):
     """
 
     def __init__(self, model: ModelPlayer, draws: int = 0) -> None:
-        """Opens the game.
+        """Creates the player and opens its game.
 
         Raises:
             UsageError: The game does not exist, or the model's search is only for
@@ -56,7 +56,7 @@ class Player(Closable):
         self._model: ModelPlayer | None = model
         self._draws = draws
         self._keeps_tree = model.play.keeps_tree
-        self._searchers: dict[tuple[int, int], Searcher] = {}  # by threads, rows
+        self._searchers: dict[tuple[int, int], Searcher] = {}  # By (threads, rows).
         self._forecaster: Forecaster | None = None
         self._lock = Lock()
 
@@ -76,7 +76,7 @@ class Player(Closable):
     ) -> int:
         """Returns the strongest action in the position after ``moves``.
 
-        A player of a weak level samples an action instead.
+        A player of a weak level samples the action instead.
 
         With one thread and no tree reuse, the same arguments return the same action, if
         network evaluation is deterministic. Several threads search the same tree, which
@@ -106,7 +106,7 @@ class Player(Closable):
         seed: int = 0,
         threads: int = 1,
     ) -> Analysis:
-        """Searches the position after ``moves`` and returns the complete result.
+        """Searches the position after ``moves`` and returns the complete analysis.
 
         Arguments and errors are those of ``choose``.
         """
@@ -127,7 +127,7 @@ class Player(Closable):
         threads: int = 1,
         left_out: Sequence[tuple[int, int, int]] = (),
     ) -> Iterator[GrowingSearch]:
-        """Begins a search of the position after ``moves``, and yields it.
+        """Begins a search of the position after ``moves``; yields the search.
 
             with player.begin([3, 3]) as search:
                 while not search.is_proven and not enough():
@@ -138,18 +138,17 @@ class Player(Closable):
         same number of simulations. Blocks for one evaluation.
 
         Args:
-            moves: See ``choose``.
-            simulations: The approximate number of simulations to which the search will
-                grow.
-            seed: See ``choose``.
-            threads: See ``choose``.
+            moves: The actions from the start of the game, as for ``choose``.
+            simulations: The approximate number of simulations that the search will run.
+            seed: Seed of the search's random numbers, as for ``choose``.
+            threads: Number of threads that search the tree, as for ``choose``.
             left_out: Tuples (player, action, depth): excludes an action of a player
                 within ``depth`` plies from this position, unless no other action is
                 legal.
 
         Raises:
-            UsageError: See ``choose``; or the search's policy is not PUCT.
-            CoreError: See ``choose``.
+            UsageError: As for ``choose``, or the search's policy is not PUCT.
+            CoreError: A move is not legal, or the game has ended.
         """
         key, request = self._request(moves, simulations, seed, threads)
         request.num_simulations = 0
@@ -166,13 +165,13 @@ class Player(Closable):
             result = self._run(searcher, moves, request)
         draw = self._draw(seed, len(moves))
         yield GrowingSearch(searcher, result, self._lock, self._framed, moves, draw)
-        # Not reached after an exception, because an interrupted searcher is unusable.
+        # Reuse the searcher. Exceptions skip this: interrupted searchers are unusable.
         with self._lock:
             if self._model is not None:
                 self._put_searcher(key, searcher)
 
     def playing(self, task: str) -> Player:
-        """Returns a player with the same model for another game.
+        """Returns a player that plays the game ``task`` with the same model.
 
         Args:
             task: A game with the same planes and actions as this player's game, for
@@ -188,7 +187,7 @@ class Player(Closable):
         return other
 
     def at_level(self, level: Level | None) -> Player:
-        """Returns a player with the same model at another level.
+        """Returns a player with the same model at the level ``level``.
 
         Args:
             level: The playing level; None for full strength.
@@ -227,13 +226,13 @@ class Player(Closable):
         return available_cores()
 
     def forecast(self, moves: Sequence[int]) -> Forecast | None:
-        """Returns the network's prediction of the game's end; None if it has none.
+        """Returns the network's prediction of the final position, if it has one.
 
-        This requires a network trained with auxiliary heads, in a game with a score.
-        Blocks; the first call reads the network's weights again.
+        None if the network has no auxiliary heads, which require a game with a score.
+        Blocks. The first call loads the network's weights again.
 
         Args:
-            moves: See ``choose``; the game may have ended.
+            moves: The actions from the start of the game, which may have ended.
 
         Raises:
             UsageError: The player is closed, or the model no longer exists.
@@ -262,7 +261,7 @@ class Player(Closable):
 
     def _take_searcher(self, threads: int, rows: int) -> Searcher:
         model = self._open_model()
-        # Taken out during the search, because an interrupted searcher is unusable.
+        # Remove the searcher during the search: if interrupted, it is unusable.
         if searcher := self._searchers.pop(self._place(threads, rows), None):
             return searcher
         self._model = model = model.opened_for(threads)
@@ -273,7 +272,7 @@ class Player(Closable):
         self._searchers[self._place(*key)] = searcher
 
     def _place(self, threads: int, rows: int) -> tuple[int, int]:
-        # With tree reuse, one searcher holds the tree for any number of simulations.
+        # With tree reuse, use one searcher for any number of rows, to keep its tree.
         return threads, 0 if self._keeps_tree else rows
 
     def _run(self, searcher: Searcher, moves: Sequence[int], request: Any) -> Any:
@@ -286,7 +285,7 @@ class Player(Closable):
         )
 
     def _draw(self, seed: int, ply: int) -> Draw | None:
-        """Returns a function that samples a ply's move; None to play the best."""
+        """Returns a function that samples the move of a ply; None to play the best."""
         level = self._open_model().level
         if level is None or level.temperature == 0:
             return None
@@ -296,7 +295,7 @@ class Player(Closable):
     def _request(
         self, moves: Sequence[int], simulations: int | None, seed: int, threads: int
     ) -> tuple[tuple[int, int], Any]:
-        """Returns a searcher's threads and rows per thread, and the search request."""
+        """Returns the key of a searcher (threads, rows), and the search request."""
         if simulations is None:
             simulations = self._open_model().num_simulations(_USUAL_SIMULATIONS)
         check_range("simulations", simulations, 1, MAX_SIMULATIONS)
@@ -310,5 +309,5 @@ class Player(Closable):
         play = self._open_model().play
         most = play.batch_rows
         if threads == 1 and (is_external(self.game) or play.search.policy != "puct"):
-            most = 1  # such a search evaluates one leaf at a time
+            most = 1  # The search evaluates one leaf at a time.
         return (threads, batch_rows(simulations, threads, most)), request

@@ -1,1 +1,1 @@
-"""External engines in matches: clients of their protocols, and sides of a match."""
+"""External engines as players of a match: protocol clients and match sides."""

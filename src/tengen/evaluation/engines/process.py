@@ -1,4 +1,4 @@
-"""Base class for external engines: process, line I/O and the interface for games."""
+"""Base class of external engines: the process, its line I/O and the game interface."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CHUNK_BYTES = 1 << 16
 
 
 class EngineRefusal(RunError):
-    """The engine rejects a command.
+    """An engine rejects a command.
 
     Attributes:
         words: The engine's error message, on one line.
@@ -38,10 +38,10 @@ class EngineRefusal(RunError):
 
 
 class MoveRefusedError(Exception):
-    """An engine rejects a legal move of its game.
+    """An engine rejects a legal move.
 
     Attributes:
-        ply: The number of moves before the rejected move.
+        ply: The number of moves played before the rejected move.
         vertex: The rejected move, as it was sent to the engine.
         words: The engine's error message, on one line.
     """
@@ -54,12 +54,12 @@ class MoveRefusedError(Exception):
 
 
 class EngineProcess(Closable, ABC):
-    """An engine in its own process group, with one subclass per protocol.
+    """An engine in its own process group; base class with one subclass per protocol.
 
-    It plays one game at a time. Only one thread may use it, but any thread may call
-    ``kill``, which makes a blocked call raise RunError. Methods that send commands to
-    the engine block for up to ``answer_s`` per command, and raise RunError if the
-    engine rejects the command, dies or does not respond in time.
+    The engine plays one game at a time. Only one thread may use it, but any thread may
+    call ``kill``, which makes a blocked call raise RunError. Methods that send commands
+    block for up to ``answer_s`` per command, and raise RunError if the engine rejects
+    the command, dies or does not respond in time.
 
     Args:
         command: The command line, split into words as by a shell, but run without one.
@@ -67,15 +67,15 @@ class EngineProcess(Closable, ABC):
     """
 
     PROTOCOL = ""
-    """The protocol's name in messages."""
+    """The protocol's name in error messages."""
     QUIT = b""
-    """The command that makes the engine quit."""
+    """The protocol's command that makes the engine quit, with its line end."""
 
     can_score = False
-    """Whether ``score`` is available."""
+    """Whether the engine supports ``score``."""
 
     def __init__(self, command: str, answer_s: float) -> None:
-        """Starts the program. Blocks until the handshake is complete.
+        """Starts the engine's program. Blocks until the handshake is complete.
 
         Raises:
             UsageError: The program does not exist, or speaks another protocol.
@@ -115,7 +115,7 @@ class EngineProcess(Closable, ABC):
 
     @property
     def pid(self) -> int:
-        """The process ID."""
+        """The process ID of the engine."""
         return self._process.pid
 
     @abstractmethod
@@ -124,7 +124,7 @@ class EngineProcess(Closable, ABC):
 
     @abstractmethod
     def set_up(self) -> None:
-        """Begins a game."""
+        """Begins a new game."""
 
     @abstractmethod
     def choose(self, moves: list[int]) -> str:
@@ -136,7 +136,7 @@ class EngineProcess(Closable, ABC):
 
     @abstractmethod
     def read(self, answer: str) -> int | None:
-        """Returns the action of a move from ``choose``; None if it is off the board."""
+        """Returns the action of ``answer``, a move of the engine; None if invalid."""
 
     def resigns(self, answer: str) -> bool:
         """Returns whether ``answer``, a move from ``choose``, resigns."""
@@ -144,13 +144,13 @@ class EngineProcess(Closable, ABC):
 
     @abstractmethod
     def why_illegal(self, moves: list[int], action: int | None) -> str:
-        """Returns which rule an illegal move violates, as the end of a sentence."""
+        """Returns the rule that an illegal move violates, as the end of a sentence."""
 
     def score(self, moves: list[int]) -> str:
-        """Returns the engine's score of a finished game; see ``can_score``.
+        """Returns the engine's score of a finished game, if ``can_score`` is True.
 
         Raises:
-            MoveRefusedError: The engine rejects one of the moves.
+            MoveRefusedError: The engine rejects one of ``moves``.
         """
         raise NotImplementedError
 
@@ -165,7 +165,7 @@ class EngineProcess(Closable, ABC):
     def kill(self) -> None:
         """Kills the engine's process group immediately. Idempotent."""
         if self._is_closed:
-            return  # the process ID may have been reused
+            return  # The process has been reaped, so its ID may have been reused.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
 
@@ -176,7 +176,7 @@ class EngineProcess(Closable, ABC):
         with contextlib.suppress(OSError, ValueError):
             self._stdin.write(self.QUIT)
         self._stdin.close()
-        # wait() would free the process ID before the process group is killed.
+        # Poll, because wait() would free the process ID before the group is killed.
         until = time.monotonic() + _QUIT_S
         while time.monotonic() < until and not self._has_ended():
             time.sleep(_QUIT_S / 100)
@@ -191,7 +191,7 @@ class EngineProcess(Closable, ABC):
         """Performs the protocol's handshake, if it has one."""
 
     def _tell(self, text: str, line: str) -> None:
-        """Sends lines.
+        """Sends the lines of a command to the engine.
 
         Args:
             text: The lines, with line ends.
@@ -208,12 +208,12 @@ class EngineProcess(Closable, ABC):
     def _read_answer(
         self, line: str, find_answer: Callable[[bytes], tuple[str | None, bytes]]
     ) -> str:
-        """Returns the next response. Blocks for up to ``answer_s``.
+        """Returns the engine's next response. Blocks for up to ``answer_s``.
 
         Args:
             line: The command as shown in an error message.
-            find_answer: Receives the unread output; returns the response in it, or None
-                if the response is incomplete, and the remaining output.
+            find_answer: Splits the unread output into the response, None if it is
+                incomplete, and the remaining output.
 
         Raises:
             RunError: The engine dies, is too slow, or sends an overlong response.

@@ -30,10 +30,10 @@ _NEEDED = ("boardsize", "clear_board", "komi", "play", "genmove")
 
 
 class GtpEngine(EngineProcess):
-    """A GTP engine that plays Go; see ``EngineProcess``.
+    """A Go engine that speaks GTP; see ``EngineProcess``.
 
     Attributes:
-        commands: The commands that the engine supports.
+        commands: Names of the GTP commands that the engine supports.
     """
 
     PROTOCOL = "GTP"
@@ -42,7 +42,7 @@ class GtpEngine(EngineProcess):
     commands: frozenset[str]
 
     def ask(self, line: str) -> str:
-        """Returns the response to a command, without ``=`` and surrounding whitespace.
+        """Returns the response to a command, without ``=`` and outer whitespace.
 
         Raises:
             EngineRefusal: The engine rejects the command.
@@ -57,11 +57,11 @@ class GtpEngine(EngineProcess):
         raise self._stranger(line, answer)
 
     def open(self, game: Game) -> None:
-        """Sets the board size and, if the engine has ``kata-set-rules``, the rules."""
+        """Sets the board size, and the rules if the engine has ``kata-set-rules``."""
         self._game = game
         self._rules = _core.parse_go_name(game.name)
         self.can_score = "final_score" in self.commands
-        self._moves: list[int] | None = None  # The engine's board; None if unknown.
+        self._moves: list[int] | None = None  # Moves on the engine's board, if known.
         size = f"boardsize {game.height}"
         if game.height != game.width:
             size = f"rectangular_boardsize {game.width} {game.height}"
@@ -70,14 +70,14 @@ class GtpEngine(EngineProcess):
             self.ask(f"kata-set-rules {json.dumps(rules_as_json(self._rules))}")
 
     def set_up(self) -> None:
-        """Prepares the engine's board for a new game."""
+        """Sets up the engine's board for a new game."""
         self._follow([])
 
     def choose(self, moves: list[int]) -> str:
         """Returns the engine's response to ``genmove`` after ``moves``.
 
         Raises:
-            MoveRefusedError: The engine rejects one of the moves.
+            MoveRefusedError: The engine rejects one of ``moves``.
         """
         self._follow(moves)
         answer = self.ask(f"genmove {self._colour(len(moves))}")
@@ -86,15 +86,15 @@ class GtpEngine(EngineProcess):
         return answer
 
     def read(self, answer: str) -> int | None:
-        """Returns the action of a vertex; None if the vertex is not on the board."""
+        """Returns the action of the vertex ``answer``; None if off the board."""
         return read_vertex(answer, self._game.height, self._game.width)
 
     def resigns(self, answer: str) -> bool:
-        """Returns whether the engine resigns with this response."""
+        """Returns whether the response ``answer`` is a resignation."""
         return answer.lower() == "resign"
 
     def why_illegal(self, moves: list[int], action: int | None) -> str:
-        """Returns why a move is illegal, as the end of a sentence."""
+        """Returns why ``action`` is illegal, as the end of a sentence."""
         if action is None:
             return "it is no vertex"
         rules = _core.parse_go_name(self._game.name)
@@ -112,13 +112,13 @@ class GtpEngine(EngineProcess):
         """Returns the engine's response to ``final_score`` after ``moves``.
 
         Raises:
-            MoveRefusedError: The engine rejects one of the moves.
+            MoveRefusedError: The engine rejects one of ``moves``.
         """
         self._follow(moves)
         return self.ask("final_score")
 
     def num_seki(self) -> int:
-        """Returns the number of stones in seki by the engine; 0 if it cannot tell."""
+        """Returns the number of stones in seki; 0 if the engine cannot report it."""
         try:
             return len(self.ask("final_status_list seki").split())
         except EngineRefusal:
@@ -139,14 +139,14 @@ class GtpEngine(EngineProcess):
             )
 
     def _follow(self, moves: list[int]) -> None:
-        """Brings the engine's board to the position after ``moves``."""
-        known, self._moves = self._moves, None  # unknown if a command fails
+        """Makes the engine's board show the position after ``moves``."""
+        known, self._moves = self._moves, None  # None remains if a command fails.
         height, width = self._game.height, self._game.width
         if known is None or known != moves[: len(known)]:
             self.ask("clear_board")
             self.ask(f"komi {self._rules.komi:g}")
             if self._rules.handicap:
-                # Played as moves: some engines compensate White for handicap stones.
+                # Use play: some engines compensate White after handicap commands.
                 for point in _core.handicap_points(height, width, self._rules.handicap):
                     self.ask(f"play b {write_vertex(point, height, width)}")
             known = []
@@ -163,14 +163,14 @@ class GtpEngine(EngineProcess):
 
 
 def _find_answer(text: bytes) -> tuple[str | None, bytes]:
-    """Returns the first response, None if it is incomplete, and the text after it."""
-    # Engines may send empty lines before a response.
+    """Returns the first response in ``text``, or None if incomplete, and the rest."""
+    # Skip empty lines, which engines may send before a response.
     text = text.replace(b"\r", b"").lstrip(b"\n\t ")
     answer, end, rest = text.partition(b"\n\n")
     if end:
         return answer.decode(errors="replace"), rest
     if text[:1] not in (b"", b"=", b"?") and b"\n" in text:
-        # A program that does not speak GTP may never send the closing empty line.
+        # Return a non-GTP line, because its sender may never send an empty line.
         return text.decode(errors="replace"), text
     return None, text
 
@@ -182,19 +182,19 @@ _NO_LIMIT_MS = (1 << 31) - 1
 
 
 class GomocupEngine(EngineProcess):
-    """A Gomocup engine, which plays gomoku; see ``EngineProcess``.
+    """A gomoku engine that speaks the Gomocup protocol; see ``EngineProcess``.
 
     Args:
-        command: The command line.
+        command: The command line of the engine.
         answer_s: The time limit of one response, in seconds.
-        turn_s: The time limit per move that is sent to the engine, in seconds.
+        turn_s: The time limit per move, in seconds, which is sent to the engine.
     """
 
     PROTOCOL = "Gomocup protocol"
     QUIT = b"END\r\n"
 
     def __init__(self, command: str, answer_s: float, turn_s: float = 1.0) -> None:
-        """Starts the program. Sends no commands.
+        """Starts the engine's program. Sends no commands.
 
         Raises:
             UsageError: The program cannot be started.
@@ -211,7 +211,7 @@ class GomocupEngine(EngineProcess):
         self._tell(f"{line}\r\n", line)
 
     def ask(self, line: str, *more: str) -> str:
-        """Returns the response to a command, without messages that precede it.
+        """Returns the response to a command; skips MESSAGE and DEBUG lines before it.
 
         Args:
             line: The first line of the command.
@@ -225,14 +225,14 @@ class GomocupEngine(EngineProcess):
         answer = self._read_answer(line, _find_line)
         word, _, words = answer.partition(" ")
         if word.upper() == "SUGGEST":
-            # The protocol lets the manager decide; it accepts the suggestion.
+            # The manager may accept or reject a suggested move. Accept it.
             return self.ask(f"PLAY {words}") if not line.startswith("PLAY") else answer
         if word.upper() in _REFUSALS:
             raise self._refusal(line, short(answer))
         return answer
 
     def open(self, game: Game) -> None:
-        """Sends START, the time limits and the rule.
+        """Sends the engine START with the board size, the time limits and the rule.
 
         Raises:
             EngineRefusal: The engine does not support the board size.
@@ -241,7 +241,7 @@ class GomocupEngine(EngineProcess):
         rules = read_gomoku_name(game.name)
         assert rules is not None
         self._size = rules.size
-        self._played: list[int] = []  # ends with the engine's own move
+        self._played: list[int] = []  # Moves on the engine's board; its own is last.
         line = f"START {rules.size}"
         answer = self.ask(line)
         if not answer.upper().startswith("OK"):
@@ -257,11 +257,11 @@ class GomocupEngine(EngineProcess):
             self.tell(f"INFO {key} {value}")
 
     def set_up(self) -> None:
-        """Requests a first move."""
+        """Requests the first move of a new game from the engine and discards it."""
         self.choose([])
 
     def choose(self, moves: list[int]) -> str:
-        """Returns the engine's response after ``moves``.
+        """Returns the engine's response to the position after ``moves``.
 
         Raises:
             EngineRefusal: The engine rejects the moves, or refuses to move.
@@ -281,15 +281,15 @@ class GomocupEngine(EngineProcess):
         return answer
 
     def read(self, answer: str) -> int | None:
-        """Returns the action of a cell; None if it is not on the board."""
+        """Returns the action of the cell ``answer``; None if it is not on the board."""
         return read_cell(answer, self._size)
 
     def why_illegal(self, moves: list[int], action: int | None) -> str:
-        """Returns which rule an illegal move violates, as the end of a sentence."""
+        """Returns the rule that an illegal move violates, as the end of a sentence."""
         return "it is no cell" if action is None else "the cell is taken"
 
     def is_free(self) -> bool:
-        """Returns whether the engine can play another game: RESTART is optional."""
+        """Returns whether the engine accepts RESTART, so that it can play again."""
         self._played = []
         try:
             return self.ask("RESTART").upper().startswith("OK")
@@ -298,7 +298,7 @@ class GomocupEngine(EngineProcess):
 
 
 def _find_line(text: bytes) -> tuple[str | None, bytes]:
-    """Returns the first line that is no message, None if incomplete, and the rest."""
+    """Returns the first line other than MESSAGE or DEBUG, if complete, and the rest."""
     while found := _LINE_END.search(text):
         line, text = text[: found.start()], text[found.end() :]
         shown = line.decode(errors="replace").strip()

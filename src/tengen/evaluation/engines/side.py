@@ -1,4 +1,4 @@
-"""An engine as a side of a match, with one engine process per concurrent game."""
+"""An external engine as a side of a match, with one process per concurrent game."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ __all__ = ["EngineReport", "EngineSide", "check_engine"]
 
 @dataclass(frozen=True)
 class EngineReport:
-    """Disagreements and illegal moves of an engine in a match."""
+    """An engine's scoring disagreements and illegal moves in a match."""
 
     num_scored: int = 0
-    """Number of games that ended with two passes and that the engine scored too."""
+    """Number of games that ended with two passes and that the engine also scored."""
     num_disagreements: int = 0
-    """Number of scored games in which the engine's score differs."""
+    """Number of games in which the engine's score differs from tengen's score."""
     num_other_winners: int = 0
-    """Number of disagreements in which the engine's score gives another winner."""
+    """Number of games in which the engine's score gives a different winner."""
     first_disagreement: str = ""
-    """Description of the first disagreement; empty without one."""
+    """Description of the first scoring disagreement; empty if there is none."""
     num_illegal: int = 0
-    """Number of games that the engine lost by an illegal move."""
+    """Number of games that the engine lost because it played an illegal move."""
     first_illegal: str = ""
-    """Description of the first illegal move; empty without one."""
+    """Description of the engine's first illegal move; empty if there is none."""
 
     @staticmethod
     def of(sides: Sequence[EngineSide]) -> EngineReport:
-        """Returns an engine's report, merged over its sides in all threads."""
+        """Returns an engine's report, merged from its ``sides`` in all threads."""
         disagreements = {k: v for side in sides for k, v in side.disagreements.items()}
         illegal = {k: v for side in sides for k, v in side.illegal.items()}
         return EngineReport(
@@ -50,7 +50,7 @@ class EngineReport:
 
 
 class EngineSide(Side):
-    """An engine in the games of one thread, with one process per concurrent game.
+    """An engine in the games of one match thread, with one process per concurrent game.
 
     Args:
         game: The game.
@@ -66,22 +66,22 @@ class EngineSide(Side):
         self._game = game
         self._player = player
         self._free: list[EngineProcess] = []
-        self._seats: dict[int, EngineProcess] = {}  # by game index
-        self._num_seen = 0  # finished games that have been compared
+        self._seats: dict[int, EngineProcess] = {}  # Engines in play, by game index.
+        self._num_seen = 0  # Number of finished games whose scores were compared.
         self._pool = ThreadPoolExecutor(num_slots, thread_name_prefix="engine")
         self._stopped = False
         self.num_scored = 0
-        """See ``EngineReport.num_scored``."""
+        """Number of games that the engine scored; see ``EngineReport``."""
         self.disagreements: dict[int, str] = {}
-        """Scores of the engine that differ, by game index."""
+        """Descriptions of scoring disagreements, by game index."""
         self.num_other_winners = 0
-        """See ``EngineReport.num_other_winners``."""
+        """Number of disagreements about the winner; see ``EngineReport``."""
         self.illegal: dict[int, str] = {}
-        """Illegal moves of the engine, by game index."""
-        self._disputes: dict[int, Dispute] = {}  # by game index
+        """Descriptions of the engine's illegal moves, by game index."""
+        self._disputes: dict[int, Dispute] = {}  # Disputed games, by game index.
 
     def move(self, match: Any, player: int) -> None:
-        """Requests one move in each waiting game, in all games concurrently.
+        """Requests one move in every game in which the engine is to move, concurrently.
 
         If the engine rejects a legal move, the game ends as disputed.
 
@@ -89,7 +89,7 @@ class EngineSide(Side):
             RunError: An engine died or timed out, or it refuses to set up a game or to
                 move.
         """
-        match.port(player).next()  # starts new games
+        match.port(player).next()  # Starts new games in free slots.
         self._score(match)
         turns = match.turns(player)
         try:
@@ -113,34 +113,34 @@ class EngineSide(Side):
                     vertex=answer.vertex,
                     words=answer.words,
                 )
-                # The core needs a result to end a game; the dispute discards it.
+                # Resign only to end the game. The dispute replaces the core's result.
                 match.resign(turn.index)
             else:
                 self._play(match, turn, answer)
 
     def dispute(self, index: int) -> Dispute | None:
-        """Returns the legal move that the engine rejected in a game, if any."""
+        """Returns the legal move that the engine rejected in game ``index``, if any."""
         return self._disputes.get(index)
 
     def illegal_move(self, index: int) -> str:
-        """Returns the engine's illegal move that ended a game; empty without one."""
+        """Returns the engine's illegal move in game ``index``; empty if none."""
         return self.illegal.get(index, "")
 
     def finish(self, match: Any, player: int) -> None:
-        """Compares the scores of the last games and closes the engines."""
+        """Compares the scores of the last games, and closes the engines."""
         self._score(match)
         for engine in self._free:
             engine.close()
 
     def stop(self) -> None:
-        """Kills all engine processes."""
+        """Kills all engine processes of this side."""
         self._stopped = True
         for engine in [*self._free, *self._seats.values()]:
             engine.kill()
         self._pool.shutdown(wait=False)
 
     def close(self) -> None:
-        """Waits until all engine processes have exited."""
+        """Closes all engine processes, and waits until they have exited."""
         self._pool.shutdown()
         for engine in [*self._free, *self._seats.values()]:
             engine.close()
@@ -171,8 +171,8 @@ class EngineSide(Side):
         match.resign(turn.index)
 
     def _leave(self, engine: EngineProcess) -> None:
-        """Stores an engine for another game, or closes it if it cannot play one."""
-        self._free.append(engine)  # so that ``stop`` kills it
+        """Saves ``engine`` for another game, or closes it if it can play only one."""
+        self._free.append(engine)  # Already here, so that ``stop`` can kill it.
         try:
             is_free = engine.is_free()
         except Exception:
@@ -184,13 +184,13 @@ class EngineSide(Side):
             engine.close()
 
     def _score(self, match: Any) -> None:
-        """Compares the scores of the games that have finished since the last call."""
+        """Compares the engine's score with tengen's in each newly finished game."""
         if match.num_games == self._num_seen:
             return
         num_points = self._game.height * self._game.width
         for game in match.games(self._num_seen):
             self._num_seen += 1
-            # A game may end before the engine's first turn.
+            # A game without an engine process ended before the engine's first move.
             seat = self._seats.pop(game.index, None)
             if seat is None:
                 continue
@@ -206,7 +206,7 @@ class EngineSide(Side):
                 is_same = _points(theirs) == _points(ours)
                 num_seki = 0 if is_same else seat.num_seki()
             except MoveRefusedError:
-                continue  # The engine rejects the last pass, and cannot score.
+                continue  # It rejects the last pass, so it cannot score the game.
             except Exception:
                 if self._stopped:
                     return
@@ -222,11 +222,11 @@ class EngineSide(Side):
 
 
 def check_engine(player: EnginePlayer, task: str) -> None:
-    """Starts an engine, lets it set up a game, and closes it. Blocks.
+    """Checks an engine: starts it, lets it set up a game, and closes it. Blocks.
 
     Args:
         player: The engine.
-        task: A game that the engine's protocol supports.
+        task: The name of a game that the engine's protocol supports.
 
     Raises:
         UsageError: The engine cannot be started, or does not speak its protocol.
@@ -242,7 +242,7 @@ def _first(notes: dict[int, str]) -> str:
 
 
 def _points(score: str) -> float | None:
-    """Returns Black's lead from a score such as ``W+3.5``; None if it has no number."""
+    """Returns Black's lead from text such as ``W+3.5``; None if it has no number."""
     if score.strip() == "0":
         return 0.0
     match = re.fullmatch(r"\s*([BbWw])\+([0-9]{1,4}(?:\.[0-9]{1,3})?)\s*", score)

@@ -1,1 +1,1 @@
-"""Evaluates an agent in an environment on complete episodes, and films them."""
+"""Evaluates agents in environments on complete episodes, and records videos."""

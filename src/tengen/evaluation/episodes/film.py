@@ -1,6 +1,6 @@
-"""Films of the first episodes of an evaluation, one file per episode.
+"""Records videos of the first episodes of an evaluation, one file per episode.
 
-Film i shows the first episode of copy i, so there are at most as many films as copies.
+Video i shows the first episode of copy i, so the number of copies limits the videos.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from tengen.run.publish import publish_file
 __all__ = ["MAX_FILMS", "FilmFile", "Films"]
 
 MAX_FILMS = 3
-"""The maximum number of filmed episodes."""
+"""The maximum number of episodes that are recorded as videos."""
 
 
 @dataclass(frozen=True)
 class FilmFile:
-    """A published film."""
+    """A published video file and its contents."""
 
     path: Path
-    """Path of the file."""
+    """Path of the video file."""
     episode: int
-    """Index of the episode, from 0."""
+    """Index of the recorded episode, from 0."""
     num_steps: int
-    """Number of steps that the film shows; fewer than the episode has if it is cut."""
+    """Number of environment steps in the video, which can end before the episode."""
     num_pictures: int
-    """Number of frames: one before the first step, and one per step, or one per several
-    steps if the environment is faster than the maximum frame rate."""
+    """Number of frames in the video: one before the first step, then one per step, or
+    one per several steps if the environment exceeds the maximum frame rate."""
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the fields as JSON values."""
+        """Returns the fields as a dictionary of JSON values."""
         return {
             "path": str(self.path),
             "episode": self.episode,
@@ -54,17 +54,17 @@ class FilmFile:
 
 
 class Films:
-    """Films of one evaluation. The caller must ``close`` it, even after an error.
+    """The videos of one evaluation. The caller must ``close`` it, even after an error.
 
     Args:
-        folder: The output folder, created if it is missing; earlier films are replaced.
-        num_films: Number of filmed episodes, at least 1.
-        max_steps: Number of steps after which films end.
-        film_format: The format; None for the result of ``choose_format``.
+        folder: The output folder, created if missing; earlier videos are replaced.
+        num_films: Number of episodes to record, at least 1.
+        max_steps: Number of steps after which the videos end.
+        film_format: The video format; None for the result of ``choose_format``.
 
     Attributes:
-        format: The film format.
-        num_films: Number of filmed episodes.
+        format: The video format.
+        num_films: Number of episodes to record.
 
     Raises:
         UsageError: The folder is not writable, or there is no encoder.
@@ -85,7 +85,7 @@ class Films:
         self._reels: list[_Reel] = []
 
     def filming(self, env: FilmedEnv) -> Env:
-        """Returns a wrapper of ``env`` that films the first episodes of its copies.
+        """Returns a wrapper of ``env`` that records the first episodes of its copies.
 
         Args:
             env: The environment, already reset, with at least ``num_films`` copies.
@@ -95,7 +95,7 @@ class Films:
         return filming
 
     def publish(self) -> list[FilmFile]:
-        """Writes each film atomically. Blocks while the films are encoded.
+        """Writes each video file atomically. Blocks while the videos are encoded.
 
         Raises:
             RunError: The encoder fails, or writing to the disk fails.
@@ -108,13 +108,13 @@ class Films:
         return files
 
     def close(self) -> None:
-        """Discards films that have not been published."""
+        """Discards videos that have not been published. Idempotent."""
         for reel in self._reels:
             reel.film.discard()
 
 
 class _Reel:
-    """The film of one episode in progress."""
+    """The video of one episode in progress."""
 
     def __init__(self, film: Film, every: int, max_pictures: int) -> None:
         self.film = film
@@ -126,11 +126,11 @@ class _Reel:
         self._num_steps = 0
 
     def begin(self, env: FilmedEnv, copy: int) -> None:
-        """Adds the picture of the initial state."""
+        """Adds the frame of the initial state of copy ``copy``."""
         self._add(env, copy)
 
     def step(self, env: FilmedEnv, copy: int, is_last: bool) -> None:
-        """Counts a step; adds a picture every few steps and after the last step."""
+        """Counts a step; adds a frame every few steps and after the last step."""
         self._num_steps += 1
         if is_last or self._num_steps % self._every == 0:
             self._add(env, copy)
@@ -144,7 +144,7 @@ class _Reel:
 
 
 class _FilmingEnv(EnvWrapper):
-    """An ``Env`` wrapper that adds pictures to films at each step."""
+    """An ``Env`` wrapper that adds frames to the videos at each step."""
 
     def __init__(
         self, env: FilmedEnv, film_format: FilmFormat, num_films: int, max_steps: int
@@ -182,7 +182,7 @@ class _FilmingEnv(EnvWrapper):
 
 
 def _prepare(folder: Path) -> None:
-    """Creates the folder, and checks that it is writable.
+    """Creates the output folder if missing, and checks that it is writable.
 
     Raises:
         UsageError: The folder cannot be created or is not writable.

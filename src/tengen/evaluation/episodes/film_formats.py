@@ -1,6 +1,6 @@
-"""Film formats: mp4 with ffmpeg, or gif with Pillow as the fallback.
+"""Video formats: mp4 with ffmpeg, or gif with Pillow as the fallback.
 
-Frames are encoded as they arrive, so memory holds only the frames that a format needs.
+The mp4 encoder runs while frames arrive. The gif encoder holds all frames in memory.
 """
 
 from __future__ import annotations
@@ -30,59 +30,59 @@ __all__ = [
 ]
 
 MAX_PICTURES_PER_S = 50.0
-"""The maximum frame rate, because the minimum delay between gif frames is 0.02 s."""
+"""The maximum frame rate of videos. A gif shows each frame for at least 0.02 s."""
 _MAX_PICTURES = 30_000
-# Maximum pixels of a gif, one byte per pixel: all frames stay in memory until the end.
+# Maximum total pixels of a gif, because all frames stay in memory, one byte per pixel.
 _MAX_GIF_PIXELS = 200_000_000
 _END_S = 300.0
 
 
 class Film(Protocol):
-    """An encoder of one film. Used by one thread at a time."""
+    """The encoder of one video. Used by one thread at a time."""
 
     def add(self, picture: Picture) -> None:
-        """Adds a picture of the film's size.
+        """Adds the frame ``picture``; its size should be that of the video.
 
         Raises:
             RunError: The encoder has failed.
         """
 
     def finish(self) -> bytes:
-        """Returns the complete film. Blocks until the film is encoded.
+        """Returns the contents of the video file. Blocks until the video is encoded.
 
         Raises:
             RunError: The encoder has failed.
         """
 
     def discard(self) -> None:
-        """Discards the film; has no effect after ``finish``."""
+        """Discards the video; has no effect after ``finish``."""
 
 
 class FilmFormat(Protocol):
-    """A film format and its encoder."""
+    """A video format and its encoder."""
 
     @property
     def suffix(self) -> str:
-        """The file name suffix, such as ``.mp4``."""
+        """The suffix of the video's file name, such as ``.mp4``."""
 
     @property
     def why(self) -> str:
-        """Description of the format and its encoder."""
+        """Human-readable description of the format and its encoder."""
 
     def max_pictures(self, picture: Picture) -> int:
-        """Returns the maximum number of pictures of this size per film."""
+        """Returns the maximum number of frames per video, if they have this size."""
 
     def begin(self, picture: Picture, pictures_per_s: float) -> Film:
-        """Begins a film.
+        """Returns an encoder for a new video.
 
         Args:
-            picture: A picture of the film's size; it is not added to the film.
+            picture: A frame that sets the video's size; it is not added to the video.
             pictures_per_s: The frame rate, at most ``MAX_PICTURES_PER_S``.
         """
 
 
 def choose_format() -> FilmFormat:
-    """Returns a format that this machine can encode. Blocks for about 0.1 s.
+    """Returns a video format that this host can encode. Blocks for about 0.1 s.
 
     Raises:
         UsageError: Neither ffmpeg nor Pillow is installed.
@@ -99,17 +99,17 @@ def choose_format() -> FilmFormat:
 
 
 def find_ffmpeg() -> str | None:
-    """Returns the path of ffmpeg from imageio-ffmpeg or PATH; None if there is none."""
+    """Returns the path of ffmpeg, from imageio-ffmpeg or PATH; None if not found."""
     try:
         from imageio_ffmpeg import get_ffmpeg_exe
 
         return str(get_ffmpeg_exe())
-    except (ImportError, RuntimeError):  # imageio-ffmpeg may lack a binary here.
+    except (ImportError, RuntimeError):  # RuntimeError: no binary for this platform.
         return shutil.which("ffmpeg")
 
 
 class Mp4:
-    """H.264 in an mp4 file, which all browsers and players support.
+    """The video format mp4 with H.264, which all browsers and players support.
 
     Args:
         program: The path of ffmpeg.
@@ -122,32 +122,32 @@ class Mp4:
         self._program = program
 
     def max_pictures(self, picture: Picture) -> int:
-        """See ``FilmFormat``."""
+        """See ``FilmFormat``, the interface that this method implements."""
         return _MAX_PICTURES
 
     def begin(self, picture: Picture, pictures_per_s: float) -> Film:
-        """See ``FilmFormat``."""
+        """See ``FilmFormat``, the interface that this method implements."""
         return _Mp4Film(self._program, picture, pictures_per_s)
 
 
 class Gif:
-    """An animated gif with 256 colours per frame."""
+    """The video format animated gif, with 256 colours per frame."""
 
     suffix = ".gif"
 
     @property
     def why(self) -> str:
-        """See ``FilmFormat``."""
+        """See ``FilmFormat``, the interface that this method implements."""
         line = pip_install_extra("video")
         return f"gif, as no ffmpeg that writes mp4 is found; {line}"
 
     def max_pictures(self, picture: Picture) -> int:
-        """See ``FilmFormat``."""
+        """See ``FilmFormat``, the interface that this method implements."""
         height, width, _ = picture.shape
         return max(1, _MAX_GIF_PIXELS // int(height * width))
 
     def begin(self, picture: Picture, pictures_per_s: float) -> Film:
-        """See ``FilmFormat``."""
+        """See ``FilmFormat``, the interface that this method implements."""
         return _GifFilm(pictures_per_s)
 
 
@@ -157,12 +157,12 @@ class _Mp4Film:
         height, width, _ = picture.shape
         self._folder = tempfile.TemporaryDirectory(prefix="tengen-film-")
         self._path = Path(self._folder.name) / "film.mp4"
-        # A file, because an unread pipe would fill up and block ffmpeg.
+        # Write ffmpeg's log to a file, because an unread pipe would fill and block it.
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
         words = [program, "-hide_banner", "-loglevel", "error", "-nostdin", "-y"]
         words += ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}"]
         words += ["-r", f"{pictures_per_s:g}", "-i", "pipe:0", "-an"]
-        # Chroma subsampling requires an even width and height.
+        # Pad frames, because chroma subsampling requires an even width and height.
         words += ["-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2", "-pix_fmt", "yuv420p"]
         words += ["-c:v", "libx264", "-crf", "18", "-movflags", "+faststart"]
         self._process = subprocess.Popen(
@@ -221,7 +221,7 @@ class _GifFilm:
     def finish(self) -> bytes:
         data = io.BytesIO()
         first, *others = self._pictures
-        # Pillow merges equal consecutive frames into one with a longer duration.
+        # Pillow merges equal consecutive frames into one frame with a longer duration.
         first.save(
             data,
             "GIF",
@@ -238,7 +238,7 @@ class _GifFilm:
 
 
 def _works(program: str) -> bool:
-    """Returns whether this ffmpeg encodes H.264; some builds do not."""
+    """Returns whether the ffmpeg at ``program`` encodes H.264; some builds do not."""
     picture = np.zeros((16, 16, 3), np.uint8)
     try:
         film = _Mp4Film(program, picture, 10.0)
@@ -255,7 +255,7 @@ def _works(program: str) -> bool:
 
 
 def _of_size(picture: Picture, shape: tuple[int, ...]) -> Picture:
-    """Returns a picture cropped, or padded with black, to ``shape``."""
+    """Returns ``picture`` cropped, or padded with black, to ``shape``."""
     if picture.shape == shape:
         return picture
     laid = np.zeros(shape, np.uint8)

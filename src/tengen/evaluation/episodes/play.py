@@ -1,10 +1,10 @@
-"""Evaluation of an agent in an environment, with complete episodes.
+"""Evaluates an agent in an environment on complete episodes.
 
-The environment is vectorized, so that the network evaluates batches. The episodes to
-count are fixed in advance: with C copies, episode i is the episode ``i // C`` of copy
-``i % C``. Counting the first N episodes to end would bias the result to short episodes,
-which are bad in some environments and good in others. A copy that has played its
-episodes still steps, but these steps do not count.
+The environment is vectorized, so that the network evaluates batches. The counted
+episodes are fixed in advance: with C copies, episode i is episode ``i // C`` of copy
+``i % C``. Counting the first N episodes that end would bias the result toward short
+episodes, which have low returns in some environments and high returns in others. A copy
+that has played its episodes continues to step, but these steps do not count.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ ActingMode = Literal["greedy", "sampled", "epsilon"]
 
 @dataclass(frozen=True, kw_only=True)
 class Acting:
-    """How an agent chooses actions from a network's outputs in evaluation."""
+    """The method by which an agent chooses actions in evaluation."""
 
     mode: ActingMode = "greedy"
-    """``greedy``: the best action. ``sampled``: sampled from the policy, as in
-    training; not for agents without a policy. ``epsilon``: epsilon-greedy."""
+    """``greedy`` takes the best action. ``sampled`` samples from the policy, as in
+    training; it requires an agent with a policy. ``epsilon`` is epsilon-greedy."""
     epsilon: float = 0.001
     """Probability of a random action in mode ``epsilon``, in [0, 1]. Continuous actions
     are always greedy in this mode."""
 
     def __post_init__(self) -> None:
-        """Checks the fields.
+        """Checks the ranges of the fields.
 
         Raises:
             UsageError: A field is out of its range.
@@ -64,12 +64,12 @@ class Acting:
     def choose(
         self, policy: Policy, outputs: Arrays, actions: ActionSpec, draw: Draws
     ) -> NDArray[Any]:
-        """Returns the actions ``[N, ...]`` to take.
+        """Returns one action per row of the network's outputs, ``[N, ...]``.
 
         Args:
-            policy: The agent.
+            policy: The agent, which chooses actions from ``outputs``.
             outputs: The network's outputs, arrays of shape ``[N, ...]``.
-            actions: The action space.
+            actions: The environment's action space.
             draw: The random number generator.
         """
         if self.mode == "sampled":
@@ -93,10 +93,10 @@ class Acting:
 
 
 class Draws:
-    """Uniform random numbers, determined by a seed and the index of the call.
+    """A generator of uniform random numbers that depend on a seed and a call counter.
 
     Args:
-        seed: 0 to 2^64 - 1.
+        seed: Seed of the generator, 0 to 2^64 - 1.
     """
 
     def __init__(self, seed: int) -> None:
@@ -104,44 +104,44 @@ class Draws:
         self._step = 0
 
     def uniforms(self, num_rows: int, num_each: int) -> NDArray[np.float64]:
-        """Returns new random numbers in [0, 1), ``[num_rows, num_each]`` float64."""
+        """Returns new random numbers in [0, 1), of shape ``[num_rows, num_each]``."""
         self._step += 1
         stream = np.random.Philox(key=self._seed, counter=[0, self._step, 0, 0])
         return np.random.Generator(stream).random((num_rows, num_each))
 
 
 MAX_STEPS = 108_000
-"""The default maximum number of steps of an episode."""
+"""Default maximum number of steps per episode, after which it is cut."""
 
 
 @dataclass(frozen=True)
 class EpisodesReport:
-    """Returns and lengths of episodes, ordered by episode index."""
+    """The returns and lengths of the counted episodes, ordered by episode index."""
 
     returns: tuple[float, ...]
-    """The undiscounted return of each episode."""
+    """The undiscounted return of each counted episode."""
     lengths: tuple[int, ...]
-    """The number of steps of each episode."""
+    """The number of environment steps of each counted episode."""
     num_cut: int = 0
-    """Episodes that were cut at ``max_steps``; their returns are included."""
+    """Number of episodes cut at ``max_steps``; ``returns`` includes their returns."""
 
     @property
     def mean_return(self) -> float:
-        """Mean of ``returns``."""
+        """The mean of ``returns``."""
         return float(np.mean(self.returns))
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """The 95 % confidence interval of the mean; None for one episode."""
+        """The 95 % confidence interval of ``mean_return``; None for one episode."""
         return mean_interval(self.returns)
 
     @property
     def num_frames(self) -> int:
-        """The total number of steps of all episodes."""
+        """The total number of environment steps in all counted episodes."""
         return sum(self.lengths)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the report as JSON; ``low`` and ``high`` are the ``interval``."""
+        """Returns the report as JSON values; ``low`` and ``high`` are ``interval``."""
         low, high = self.interval or (None, None)
         return {
             "episodes": len(self.returns),
@@ -168,23 +168,23 @@ def play_episodes(
     seed: int = 0,
     watch: Callable[[int], None] = lambda num_over: None,
 ) -> EpisodesReport:
-    """Plays episodes and returns their report. Blocks.
+    """Plays episodes, and returns a report of their returns and lengths. Blocks.
 
-    The returns depend only on the model, the seeds, the number of vectorized copies and
-    the number of episodes. The module's docstring defines which episodes count.
+    The returns depend only on the model, the seeds and the numbers of episodes and
+    vectorized copies. With C copies, episode i is episode ``i // C`` of copy ``i % C``.
 
     Args:
         env: The environment, with at most ``num_episodes`` vectorized copies. It is
             reset first, and not closed.
         policy: The agent, which chooses the actions.
-        backend: The backend of the network.
+        backend: The backend that evaluates the agent's network.
         num_episodes: Number of episodes, at least 1.
-        model: The model's name in messages.
-        max_steps: Steps after which an episode is cut, at least 1. Its copy then plays
-            no further episode, because a copy cannot be reset individually, so the
-            report has fewer episodes.
-        acting: How to choose actions; None for greedy.
-        seed: Seed of ``acting``, 0 to 2^64 - 1.
+        model: The model's name in error messages.
+        max_steps: Steps after which an episode is cut, at least 1. A copy cannot be
+            reset individually, so its later episodes are not played, and the report
+            has fewer episodes.
+        acting: The method of choosing actions; None for greedy.
+        seed: Seed of the random numbers for ``acting``, 0 to 2^64 - 1.
         watch: Called after each episode, with the number of finished episodes.
 
     Raises:
@@ -201,7 +201,7 @@ def play_episodes(
     rows = EnvironmentRows(backend.signature, actions, num_envs)
     runner = backend.bind(rows.inputs, rows.outputs, rows.state)
     returns, lengths = np.zeros(num_episodes), np.zeros(num_episodes, np.int64)
-    # The index of each copy's current episode; from num_episodes on, none counts.
+    # The index of each copy's current episode. Indices >= num_episodes do not count.
     playing = np.arange(num_envs)
     num_over = num_cut = 0
     acting, draws = acting or Acting(), Draws(seed)
@@ -234,20 +234,20 @@ def play_episodes(
 
 
 _CONFIDENCE = 0.95
-# More bisection steps than this exceed the precision of a float.
+# Number of bisection steps for a quantile. More steps do not improve a float64.
 _NUM_HALVINGS = 80
 
 
 def mean_interval(values: Sequence[float]) -> tuple[float, float] | None:
-    """Returns the 95 % confidence interval of the mean of a distribution (Student's t).
+    """Returns the 95 % confidence interval of a distribution's mean (Student's t).
 
     The interval is exact for a normal distribution, and a good approximation for large
-    samples of any other. Equal values have variance 0, and so an interval of width 0.
+    samples of other distributions. If all values are equal, its width is 0.
 
     Source: Student 1908, "The probable error of a mean".
 
     Args:
-        values: The sample, at least one value.
+        values: The sample from the distribution, at least one value.
 
     Returns:
         The lower and upper bounds; None for a single value, which has no variance.
@@ -261,8 +261,8 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float] | None:
 
 
 def _t_quantile(freedom: int) -> float:
-    """Returns the two-sided 95 % quantile of Student's t distribution."""
-    low, high = 1.0, 16.0  # from 12.7 for 1 degree of freedom to 1.96 in the limit
+    """Returns the two-sided 95 % quantile of Student's t for ``freedom`` degrees."""
+    low, high = 1.0, 16.0  # Bracket: 12.7 for 1 degree of freedom, 1.96 in the limit.
     for _ in range(_NUM_HALVINGS):
         middle = (low + high) / 2
         if _probability_within(middle, freedom) < _CONFIDENCE:
@@ -280,7 +280,7 @@ def _probability_within(t: float, freedom: int) -> float:
     angle = math.atan(t / math.sqrt(freedom))
     sine, cosine = math.sin(angle), math.cos(angle)
     is_odd = freedom % 2
-    # Each term is the previous term times a fraction of cosine squared.
+    # Each term of the series is the previous term times a fraction of cosine squared.
     terms = np.arange(1, (freedom - is_odd) // 2)
     fractions = cosine**2 * (2 * terms - 1 + is_odd) / (2 * terms + is_odd)
     series = 1.0 + float(np.cumprod(fractions).sum())

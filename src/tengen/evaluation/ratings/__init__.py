@@ -1,1 +1,1 @@
-"""Rates players from match results, and models on a ladder of anchors."""
+"""Rates players by their match results, and models on a ladder of anchors."""

@@ -1,10 +1,10 @@
 """Anchors: fixed players, whose ratings define the Elo scale of a game.
 
 A ladder begins with ``random``, rated 0. ``mcts:N`` and, in Go, KataGo networks
-(``katago:FILE``) follow. Neighbours on the ladder play matches. For some games tengen
-ships their results, measured with ``benchmarks/strength/measure_anchors.py``. For other
-games a run measures them once and stores them in ``RUN/eval``. A gap of more than a few
-hundred Elo is known only roughly, and errors of models' ratings do not include this.
+(``katago:FILE``) follow. Matches between neighbours determine the ratings. For some
+games tengen ships results, measured with ``benchmarks/strength/measure_anchors.py``;
+otherwise a run plays the matches once and stores the results in ``RUN/eval``. Ratings
+across a gap of several hundred Elo have large errors, which the intervals omit.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ __all__ = [
 
 @dataclass(frozen=True)
 class KatagoAnchor:
-    """``katago:FILE``: a KataGo network with a search. The file is opened on demand."""
+    """The anchor ``katago:FILE``: a KataGo network with a search, opened on demand."""
 
     word: str
     """The anchor's name on the ladder, ``katago:FILE``."""
     num_simulations: int
-    """Simulations per move, at least 1."""
+    """Number of simulations per move of the network's search, at least 1."""
 
     @functools.cached_property
     def name(self) -> str:
-        """The name in match records: the file's digest and the simulations.
+        """The anchor's name in match records: the file's digest and the simulations.
 
         If the file cannot be read, the name is ``word``, which no record contains.
         """
@@ -65,7 +65,7 @@ class KatagoAnchor:
 
 
 FixedPlayer: TypeAlias = RandomPlayer | MctsPlayer | KatagoAnchor
-"""A fixed player."""
+"""A player whose strength never changes, so that it can serve as an anchor."""
 
 
 @dataclass(frozen=True)
@@ -73,20 +73,20 @@ class Anchor:
     """A fixed player on the ladder, with its rating."""
 
     player: FixedPlayer
-    """The fixed player."""
+    """The player, whose strength never changes."""
     elo: float
-    """The player's rating; ``random`` has 0."""
+    """The player's Elo rating, on a scale where ``random`` is rated 0."""
 
 
 def fixed_players(words: Iterable[str], num_simulations: int = 1) -> list[FixedPlayer]:
-    """Returns the players that a ladder names. Reads no file.
+    """Returns the fixed players that ``words`` names, without opening a file.
 
     Args:
-        words: Names, weakest first: ``random``, ``mcts:N`` or ``katago:FILE``.
-        num_simulations: Simulations per move of networks.
+        words: Player names, weakest first: ``random``, ``mcts:N`` or ``katago:FILE``.
+        num_simulations: Simulations per move of KataGo networks.
 
     Raises:
-        UsageError: A word names no fixed player, or the first is not ``random``.
+        UsageError: A word names no fixed player, or the first word is not ``random``.
     """
     players: list[FixedPlayer] = []
     for word in words:
@@ -107,7 +107,7 @@ def fixed_players(words: Iterable[str], num_simulations: int = 1) -> list[FixedP
 
 
 def opened_anchor(player: FixedPlayer, game: Game, num_threads: int) -> MatchPlayer:
-    """Returns an anchor as a player of a match. Blocks while a network is compiled.
+    """Returns an anchor as a match player. Blocks while a KataGo network is compiled.
 
     Raises:
         UsageError: A network file cannot be used, or the network cannot play the game.
@@ -121,7 +121,7 @@ def opened_anchor(player: FixedPlayer, game: Game, num_threads: int) -> MatchPla
 
 
 def shipped_pairings(task: str) -> list[Pairing]:
-    """Returns the anchor results that tengen ships for a game; empty without any."""
+    """Returns the anchors' match results shipped with tengen for a game, if any."""
     return [
         Pairing(a, b, Tally(wins_a, draws, wins_b))
         for a, b, wins_a, draws, wins_b in _shipped().get(task, [])
@@ -131,11 +131,11 @@ def shipped_pairings(task: str) -> list[Pairing]:
 def rate_anchors(
     players: Sequence[FixedPlayer], pairings: Iterable[Pairing]
 ) -> list[Anchor]:
-    """Returns the rated anchors, up to the first neighbours that have not played.
+    """Returns the ladder with ratings, cut off where two neighbours have no results.
 
     Args:
-        players: The ladder, weakest first.
-        pairings: Match results; results of other players are ignored.
+        players: The players of the ladder, weakest first.
+        pairings: Match results; results of players outside the ladder are ignored.
     """
     known = list(pairings)
     met = {frozenset((p.a, p.b)) for p in known if p.tally.num_games}
@@ -162,20 +162,20 @@ def measure_anchors(
     opening_plies: int = 2,
     stop: Callable[[], bool] = lambda: False,
 ) -> list[Anchor]:
-    """Plays the missing matches between neighbours; returns the rated ladder.
+    """Plays the missing matches between ladder neighbours; returns the rated ladder.
 
-    Blocks while they play. Seeds are fixed, so the same arguments give the same ladder
-    in every run.
+    Blocks during the matches. Seeds are fixed, so the same arguments give the same
+    ladder in every run.
 
     Args:
-        run: The run, which stores the results as ``anchor-<name>-<n>.json``.
-        game: The game.
-        players: The ladder, weakest first.
+        run: The run directory, which stores results as ``anchor-<name>-<n>.json``.
+        game: The game to play.
+        players: The players of the ladder, weakest first.
         num_games: Games per match of two neighbours.
-        num_simulations: Simulations per move of networks, as for ``fixed_players``.
-        num_threads: Threads that play.
+        num_simulations: Simulations per move of KataGo networks.
+        num_threads: Number of threads that play games.
         opening_plies: Random plies at the start of each game.
-        stop: Called ten times a second; True ends the measurement.
+        stop: Called ten times a second; ends the measurement if it returns True.
 
     Raises:
         MatchStopped: ``stop`` ended a match; earlier matches are recorded.
@@ -216,7 +216,7 @@ def measure_anchors(
 
 @cache
 def _shipped() -> dict[str, list[tuple[str, str, int, int, int]]]:
-    """Returns the rows (a, b, wins_a, draws, wins_b) of ``anchors.json`` by task."""
+    """Returns the rows of ``anchors.json``, (a, b, wins_a, draws, wins_b), by task."""
     text = (
         resources.files("tengen.evaluation.ratings")
         .joinpath("anchors.json")

@@ -1,9 +1,9 @@
 """Fits Elo ratings of many players to their match results.
 
-Source: Bradley and Terry 1952, "Rank analysis of incomplete block designs"; ratings
-are on the Elo scale. Differs from the paper: draws count as half a win, some ratings
-are fixed, a weak prior keeps the ratings of perfect scores finite, and another prior
-links a player to its earlier version, as in Coulom 2008, "Whole-History Rating".
+Source: Bradley and Terry 1952, "Rank analysis of incomplete block designs". Differs
+from the paper: ratings use the Elo scale, draws count as half a win, some ratings are
+fixed, a weak prior makes the ratings of perfect scores finite, and another prior links
+a player to its earlier version, as in Coulom 2008, "Whole-History Rating".
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ from tengen.evaluation.elo import Z_95, Tally
 __all__ = ["PRIOR_DRAWS", "Link", "Pairing", "Rating", "fit_ratings"]
 
 PRIOR_DRAWS = 1.0
-"""The prior: virtual draws added to each pair of players with results."""
+"""Number of virtual draws added, as a prior, to each pair of players with results."""
 
-_ELO = 400.0 / math.log(10.0)  # Elo per natural unit of strength
+_ELO = 400.0 / math.log(10.0)  # Elo per natural unit of strength (log-odds).
 _MAX_STEPS = 500
 _TOLERANCE = 1e-10
-# The maximum change of a strength per step, in natural units (174 Elo). Beyond it the
-# log-likelihood is nearly linear, so Newton's quadratic approximation is poor.
+# The maximum change of a strength per Newton step, in natural units (174 Elo). For
+# larger changes the quadratic approximation of the log-likelihood is poor.
 _MAX_MOVE = 1.0
 
 
 @dataclass(frozen=True)
 class Pairing:
-    """The results of the games between two players."""
+    """The results of all games between two players."""
 
     a: str
     """Name of player A."""
     b: str
     """Name of player B."""
     tally: Tally
-    """Results from A's view."""
+    """Results of the games from A's view."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """A prior that two versions of a player have similar strength."""
+    """A prior on ratings: two versions of a player have similar strength."""
 
     a: str
     """Name of one version; its rating must not be fixed."""
@@ -57,18 +57,18 @@ class Link:
 
 @dataclass(frozen=True)
 class Rating:
-    """A player's rating and its uncertainty."""
+    """A player's Elo rating and its uncertainty."""
 
     elo: float
     """The rating, on the Elo scale that the fixed players define."""
     standard_error: float
-    """Standard error of ``elo`` from the observed information; 0 for a fixed rating."""
+    """Standard error of ``elo``, from the observed Fisher information; 0 if fixed."""
     num_games: int
-    """Number of the player's games."""
+    """Number of games that the player has played."""
 
     @property
     def error(self) -> float:
-        """The 95 % confidence half-width, in Elo."""
+        """The half-width of the rating's 95 % confidence interval, in Elo."""
         return Z_95 * self.standard_error
 
 
@@ -77,16 +77,16 @@ def fit_ratings(
     fixed: Mapping[str, float],
     links: Sequence[Link] = (),
 ) -> dict[str, Rating]:
-    """Returns the maximum a posteriori ratings of all players.
+    """Returns the maximum a posteriori ratings of all players, by player name.
 
-    Maximises the posterior of the ratings given the results with Newton's method; the
-    maximum is unique. Errors do not include the uncertainty of fixed ratings.
+    Newton's method maximizes the posterior of the ratings given the match results. The
+    maximum is unique. Standard errors do not include the uncertainty of fixed ratings.
 
     Args:
         pairings: Match results. A pair of players may occur several times, in either
             order. Pairings without games are ignored.
-        fixed: Known ratings in Elo by name; at least one.
-        links: Links between players of ``pairings``.
+        fixed: Known Elo ratings by player name, at least one.
+        links: Priors that link versions of players in ``pairings``.
 
     Raises:
         UsageError: A player has no chain of opponents to a player with a fixed rating,
@@ -112,7 +112,7 @@ def fit_ratings(
 
 
 def _merge(pairings: Iterable[Pairing]) -> dict[tuple[str, str], Tally]:
-    """Returns one tally per pair of names; ignores games of a player against itself."""
+    """Returns one tally per pair of players, except for a player and itself."""
     pairs: dict[tuple[str, str], Tally] = {}
     for pairing in pairings:
         a, b, tally = pairing.a, pairing.b, pairing.tally
@@ -145,7 +145,7 @@ def _check_connected(
 
 
 class _Problem:
-    """The log posterior of the strengths in natural units: smooth and concave."""
+    """The log posterior of the free strengths, in natural units; smooth and concave."""
 
     def __init__(
         self,
@@ -168,7 +168,7 @@ class _Problem:
         self._precision = (deviations / _ELO) ** -2.0
 
     def solve(self) -> NDArray[np.float64]:
-        """Returns the strengths at the maximum, ``[num_free]``."""
+        """Returns the strengths that maximize the log posterior, ``[num_free]``."""
         free = np.full(self._num_free, float(self._fixed.mean()))
         value = self._log_posterior(free)
         for _ in range(_MAX_STEPS):
@@ -177,8 +177,8 @@ class _Problem:
                 break
             step = np.linalg.solve(information, gradient)
             scale = min(1.0, _MAX_MOVE / float(np.abs(step).max()))
-            # A step may still overshoot. The value rises at the start of the step,
-            # so the halving terminates.
+            # A step may overshoot the maximum, so halve it until the log posterior
+            # does not decrease. This terminates, because the step is an ascent.
             while scale > 1e-12:
                 moved = free + scale * step
                 moved_value = self._log_posterior(moved)
@@ -189,7 +189,7 @@ class _Problem:
         return free
 
     def standard_errors(self, free: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Returns the standard errors in natural units, ``[num_free]``."""
+        """Returns the strengths' standard errors in natural units, ``[num_free]``."""
         _, information = self._derivatives(free)
         errors: NDArray[np.float64] = np.sqrt(np.diag(np.linalg.inv(information)))
         return errors
@@ -233,8 +233,8 @@ class _Problem:
 
         difference = self._difference(free, self._a, self._b)
         win = 0.5 + 0.5 * np.tanh(0.5 * difference)
-        # p (1 - p) in a form that never rounds to 0, so the information matrix remains
-        # positive definite.
+        # Compute p (1 - p) in a form that never rounds to 0, so that the information
+        # matrix is positive definite.
         weight = self._games / (2.0 * np.cosh(0.5 * difference)) ** 2
         add(self._a, self._b, self._points - self._games * win, weight)
         moved = self._difference(free, self._later, self._earlier)

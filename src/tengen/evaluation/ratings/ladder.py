@@ -30,35 +30,35 @@ from tengen.search import PlayConfig
 
 __all__ = ["LadderConfig", "nearest_anchor", "rate_generation", "run_ratings"]
 
-# The expected Elo change when the amount of training grows by a factor of e.
+# Prior standard deviation, in Elo, of a rating change if training grows e-fold.
 _DRIFT = 400.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class LadderConfig:
-    """Settings for rating models during a run."""
+    """Settings for rating a run's models while the run trains."""
 
     num_games: int = bounded(16, 2, MAX_GAMES)
-    """Number of games that rate a model, at least 2."""
+    """Number of games with which a model is rated, at least 2."""
     round_games: int = bounded(8, 2, MAX_GAMES)
-    """Games per round, after which the next anchor is chosen; at least 2."""
+    """Number of games per round, at least 2. Each round chooses one anchor to play."""
     anchor_games: int = bounded(20, 2, MAX_GAMES)
-    """Games per match between anchors, in a game without a shipped ladder."""
+    """Number of games per match between anchors, for a game without shipped results."""
     final_games: int = bounded(40, 0, MAX_GAMES)
-    """Games against ``final_opponent`` at the end of ``tengen train``; 0 for none."""
+    """Number of games against ``final_opponent`` at the end of training, or 0."""
     final_opponent: str = "mcts:1000"
-    """The opponent of the final match, ``random`` or ``mcts:N``."""
+    """The opponent of the match at the end of training: ``random`` or ``mcts:N``."""
     num_simulations: int = 64
     """Simulations per move of the model, at least 1."""
     opening_plies: int = 2
-    """Random plies at the start of each game."""
+    """Number of random plies at the start of each game."""
     book: bool = False
     """Whether games start with an opening from ``agent.book``, before random plies.
     Matches between anchors use no book."""
     time_share: float = bounded(
         0.05, 0, 1, below=True, rule="must be at least 0 and below 1; use 0.05"
     )
-    """Maximum share of a run's time spent on rating, in [0, 1); 0 rates no model."""
+    """Maximum share of a run's time spent on rating, in [0, 1); 0 disables rating."""
     anchors: tuple[str, ...] = (
         "random",
         "mcts:30",
@@ -72,7 +72,7 @@ class LadderConfig:
     network that searches with ``num_simulations``)."""
 
     def __post_init__(self) -> None:
-        """Checks the ranges.
+        """Checks the ranges of the fields.
 
         Raises:
             UsageError: A field is out of its range.
@@ -102,24 +102,24 @@ def rate_generation(
     time_limit_s: float | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Rating:
-    """Plays a model against anchors near its strength; returns its rating.
+    """Plays a model against anchors near its strength; returns its rating. Blocks.
 
-    In each round the model plays the anchor with the nearest rating, because such games
-    are the most informative. Each round is recorded as ``RUN/eval/<model>-<n>.json``.
-    The first round assumes the rating of the newest rated model. Blocks.
+    In each round the model plays the anchor with the nearest rating, whose games are
+    the most informative. Each round is recorded as ``RUN/eval/<model>-<n>.json``. The
+    first round assumes the rating of the newest rated model.
 
     Args:
-        run: The run, which stores the results. Only one process may rate a run.
+        run: The run directory, which stores the results. Used by one process at a time.
         number: The model's number in ``RUN/models``.
         player: The player that uses the model.
-        game: The game.
-        config: The settings.
+        game: The game to play.
+        config: The settings of the ladder.
         play: Play settings of ``player``, for the record; None for the defaults.
-        book: Opening book; None for random plies alone.
+        book: Opening book; None for random openings.
         seed: Seed of the run, from which the seeds of rounds are derived.
-        num_threads: Threads that play.
+        num_threads: Number of threads that play games.
         time_limit_s: Seconds after which no round begins, except the first round.
-        stop: Called ten times a second; True ends the rating.
+        stop: Called ten times a second; ends the rating if it returns True.
 
     Raises:
         MatchStopped: ``stop`` ended a round; earlier rounds are recorded.
@@ -136,7 +136,7 @@ def rate_generation(
         anchor = nearest_anchor(anchors, estimate)
         num_rounds = sum(r.a == name for r in read_records(run))
         round_seed = _round_seed(seed, number, num_rounds)
-        # If a single game would remain, add it to this round.
+        # If a single game would remain for the next round, add it to this round.
         num_games = min(config.round_games, num_left)
         num_games += num_left - num_games == 1
         tally = play_match(
@@ -178,14 +178,14 @@ def run_ratings(
     play: PlayConfig | None = None,
     book: Book | None = None,
 ) -> dict[str, Rating]:
-    """Returns the ratings of a run's models by number, formatted with six digits.
+    """Returns the ratings of a run's models, by model number with six digits.
 
-    Reads ``RUN/eval``. Strength depends on the simulations, the play settings and the
-    book. So only matches with ``config.num_simulations``, ``play`` (None: the defaults)
-    and ``book`` (None: random plies alone) count.
+    Reads the match records in ``RUN/eval``. Strength depends on the simulations, the
+    play settings and the book. So only matches with ``config.num_simulations``,
+    ``play`` (None for the defaults) and ``book`` (None for random openings) count.
 
     Raises:
-        RunError: A record is damaged.
+        RunError: A match record is damaged.
     """
     records = [record for record in read_records(run) if record.task == task]
     pairings = [record.to_pairing() for record in records]
@@ -210,10 +210,10 @@ def run_ratings(
 
 
 def _links(models: Iterable[str]) -> list[Link]:
-    """Returns a link between each rated model and the preceding rated model.
+    """Returns priors that link each rated model to the preceding rated model.
 
-    Strength grows roughly with the logarithm of training, so the expected difference is
-    large between early generations and small between late generations.
+    Strength grows roughly with the logarithm of training. So the prior allows a large
+    difference between early generations and a small one between late generations.
     """
     names = sorted(models)
     return [
@@ -231,9 +231,9 @@ def _anchors_around(
     num_threads: int,
     stop: Callable[[], bool],
 ) -> list[Anchor]:
-    """Returns the ladder up to the first anchor above ``elo``.
+    """Returns the rated anchors up to the first one that is rated above ``elo``.
 
-    Higher anchors are not measured before a model needs them, because they are slow.
+    Matches of stronger anchors are slow, so they are played only if a model needs them.
     """
     players = fixed_players(config.anchors, config.num_simulations)
     height = 1
@@ -254,21 +254,21 @@ def _anchors_around(
 
 
 def nearest_anchor(anchors: list[Anchor], elo: float) -> Anchor:
-    """Returns the anchor rated nearest to ``elo``; of two, the lower-rated.
+    """Returns the anchor rated nearest to ``elo``; in a tie, the lower-rated one.
 
-    A game is most informative if both results are equally likely: with winning
-    probability p, its information is p (1 - p).
+    A game is most informative if both players are equally likely to win, because its
+    Fisher information is p (1 - p) for the winning probability p.
     """
     return min(anchors, key=lambda anchor: (abs(anchor.elo - elo), anchor.elo))
 
 
 def _estimate(ratings: dict[str, Rating], name: str) -> float:
-    """Returns the rating of a model or of the newest rated model before it, or 0."""
+    """Returns the rating of model ``name`` or of the rated model before it, or 0."""
     earlier = [known for known in ratings if known <= name]
     return ratings[max(earlier)].elo if earlier else 0.0
 
 
 def _round_seed(seed: int, number: int, num_rounds: int) -> int:
-    """Returns a 63-bit seed that differs between all rounds of a run."""
+    """Returns a 63-bit match seed, different for each rating round of a run."""
     text = f"rating {seed} {number} {num_rounds}".encode()
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little") >> 1

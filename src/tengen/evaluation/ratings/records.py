@@ -1,4 +1,4 @@
-"""Match results in ``RUN/eval``, one immutable file per match."""
+"""Match records: the results of matches in ``RUN/eval``, one immutable file each."""
 
 from __future__ import annotations
 
@@ -21,52 +21,52 @@ __all__ = [
 ]
 
 RECORD_SCHEMA = 3
-"""The schema of new records, and the newest schema that can be read."""
+"""The schema version of new match records, and the newest that can be read."""
 
 _FILE = re.compile(r"(.+)-(\d+)\.json")
 
 
 @dataclass(frozen=True, kw_only=True)
 class MatchRecord:
-    """The result of one match."""
+    """The record of one match: players, settings and result."""
 
     schema: int = RECORD_SCHEMA
-    """The record's schema."""
+    """The schema version of the record."""
     task: str
-    """The game."""
+    """The name of the game."""
     a: str
-    """Player A: ``random``, ``mcts:N`` or the number of a model, six digits."""
+    """Player A's name: ``random``, ``mcts:N`` or a model number with six digits."""
     b: str
-    """Player B, in the same form."""
+    """Player B's name, in the same form as ``a``."""
     wins_a: int
-    """Games that A won."""
+    """Number of games that player A won."""
     draws: int
-    """Drawn games."""
+    """Number of drawn games."""
     wins_b: int
-    """Games that B won."""
+    """Number of games that player B won."""
     num_simulations: int
-    """Simulations per move for players that are models."""
+    """Simulations per move of players that are models."""
     play: PlayConfig = field(default_factory=PlayConfig)
-    """Search settings of models; the defaults in schema 1, which lacks this field."""
+    """Play settings of models; the defaults in schema 1, which lacks this field."""
     opening_plies: int
-    """Random plies at the start of each game."""
+    """Number of random plies at the start of each game."""
     book: str = ""
-    """Digest of the opening book, played before the random plies; empty for none."""
+    """Digest of the opening book, played before random plies; empty for no book."""
     seed: int
-    """Seed of the match."""
+    """Seed with which the match was played."""
 
     def to_pairing(self) -> Pairing:
-        """Returns the result as input for ``fit_ratings``."""
+        """Returns the match result as input for ``fit_ratings``."""
         return Pairing(self.a, self.b, Tally(self.wins_a, self.draws, self.wins_b))
 
 
 def publish_record(run: RunDirectory, name: str, record: MatchRecord) -> Path:
-    """Writes ``RUN/eval/<name>-<n>.json`` with the next free n, starting at 1.
+    """Writes a match record to ``RUN/eval/<name>-<n>.json`` with the next free n.
 
-    Blocks until the file is durable. For each ``name``, only one process may write.
+    n starts at 1. Blocks until the file is durable. One process may use each ``name``.
 
     Returns:
-        The path of the file.
+        The path of the new file.
 
     Raises:
         RunError: The write fails.
@@ -79,7 +79,7 @@ def publish_record(run: RunDirectory, name: str, record: MatchRecord) -> Path:
 
 
 def read_records(run: RunDirectory) -> list[MatchRecord]:
-    """Returns all records of a run, sorted by name and number.
+    """Returns all match records of a run, sorted by file name and number.
 
     Raises:
         UsageError: A record has a newer schema.
@@ -100,7 +100,7 @@ def _files(run: RunDirectory) -> list[tuple[str, int, Path]]:
 
 
 def read_record(path: Path) -> MatchRecord:
-    """Returns the record in the file ``path``.
+    """Returns the match record in the file ``path``.
 
     Raises:
         UsageError: The record has a newer schema.

@@ -1,4 +1,4 @@
-"""The checks of ``tengen game check`` of a game against `tengen.games.OwnGame`."""
+"""``tengen game check``: checks that a user's game follows `tengen.games.OwnGame`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``tengen game check``: plays random games and reports errors in the rules."""
+"""``tengen game check``: plays random games and reports errors in a game's rules."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MAX_SEED = 2**63 - 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the arguments of ``tengen game check``."""
+    """Adds the command-line arguments of ``tengen game check`` to ``parser``."""
     parser.add_argument(
         "task",
         metavar="TASK",
@@ -44,7 +44,7 @@ def game_check(args: argparse.Namespace) -> dict[str, Any]:
         is empty if there is none.
 
     Raises:
-        UsageError: The game breaks the protocol, or is not a game in Python.
+        UsageError: The game breaks the protocol, or is not written in Python.
     """
     check_range("games", args.games, 1, _MAX_GAMES)
     check_range("seed", args.seed, 0, _MAX_SEED)
@@ -72,10 +72,10 @@ def game_check(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _open(task: str) -> OwnGame[Any]:
-    """Returns the game of a task.
+    """Returns the user's game that a task names.
 
     Raises:
-        UsageError: The task is not a game in Python.
+        UsageError: The task is not a game written in Python.
     """
     if task.startswith(OPENSPIEL_PREFIX):
         return OpenSpielGame(task)

@@ -1,4 +1,4 @@
-"""Checks a user's game by playing it, and reports the method that is wrong."""
+"""Checks a user's game by playing it, and reports methods that break the protocol."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ _SYMMETRY_METHODS = ("transform_action", "transform_planes")
 def check_own_game(
     own: OwnGame[Any], name: str = "", num_games: int = 10, seed: int = 0
 ) -> GameFacts:
-    """Plays random games and verifies every method of a game.
+    """Plays random games, and verifies the results of every method of a game.
 
     Args:
-        own: The game; see `tengen.games.OwnGame` for the protocol.
-        name: The game's name in messages; empty for its class name.
+        own: The user's game, which must follow `tengen.games.OwnGame`.
+        name: The game's name in error messages; empty for its class name.
         num_games: Number of games to play.
         seed: Seed of the random moves; the same seed plays the same games.
 
     Returns:
-        Statistics of the games.
+        Statistics of the random games.
 
     Raises:
-        UsageError: A method is missing, raised, or broke the protocol. The message
-            names the method and the value.
+        UsageError: A method is missing, raises an exception or breaks the protocol. The
+            message names the method and the value.
     """
     check = _Check(own, name or type(own).__name__)
     check.declarations()
@@ -59,9 +59,9 @@ def check_position(
     """Verifies the values that a game's methods return for one position.
 
     Args:
-        own: The game.
+        own: The user's game.
         state: The position.
-        ply: Number of moves made so far.
+        ply: Number of moves played so far.
         shape: Shape of the planes, as in the initial position.
 
     Raises:
@@ -72,7 +72,7 @@ def check_position(
 
 
 class _Check(VerifiedGame):
-    """The checks of attributes, of positions and of complete games."""
+    """Checks of a game's attributes, of its positions and of complete games."""
 
     def __init__(
         self, own: OwnGame[Any], name: str, shape: tuple[int, ...] | None = None
@@ -81,7 +81,7 @@ class _Check(VerifiedGame):
         self.facts = GameFacts()
 
     def declarations(self) -> None:
-        """Checks the attributes of a game: methods, counts, layout and symmetries."""
+        """Checks a game's methods, counts, policy layout and symmetries."""
         if not any(callable(getattr(self._own, name, None)) for name in _METHODS):
             raise UsageError(
                 f"{self._name} must be a game, with the methods of "
@@ -103,14 +103,14 @@ class _Check(VerifiedGame):
         self._planes_are_permuted(planes.shape)
 
     def position(self, state: Any, ply: int) -> None:
-        """Checks one position."""
+        """Checks all values that the game's methods return for a position."""
         self.ply = ply
         self.snapshot(state)
         if not self.terminal(state) and ply >= self._own.max_plies:
             self.fail("is_terminal", False, "must be True", "raise max_plies")
 
     def random_game(self, rng: random.Random) -> None:
-        """Plays a random game, and the same game transformed by a random symmetry."""
+        """Plays a random game and its image under a random symmetry; compares both."""
         symmetry = rng.randrange(self._num_symmetries)
         self.ply = 0
         state = self.call("initial_state")
@@ -136,7 +136,7 @@ class _Check(VerifiedGame):
                 )
             again = self.call("apply", state, action)
             self._same_again("apply", f"action {action}", child, again)
-            # Randomness in apply may become visible only later, hence the twin game.
+            # Play a twin game, because randomness in apply may show only later.
             twin = self.call("apply", twin, action)
             self._same_again("apply", f"action {action}", child, twin)
             if symmetry:
@@ -149,7 +149,7 @@ class _Check(VerifiedGame):
         self.facts.finish(self.ply, self.returns(state)[0])
 
     def _same_again(self, method: str, label: str, first: Any, second: Any) -> None:
-        """Checks that two calls of ``method`` led to the same position."""
+        """Checks that two calls of ``method`` returned the same position."""
         if self._snapshot(first) != self._snapshot(second):
             self.fail(
                 method,
@@ -159,7 +159,7 @@ class _Check(VerifiedGame):
             )
 
     def _snapshot(self, state: Any) -> tuple[Any, ...]:
-        """Returns a position's snapshot; checks that a second one is equal."""
+        """Returns a position's snapshot, after checking that a second one is equal."""
         snapshot = self.snapshot(state)
         if snapshot != self.snapshot(state):
             self.fail(
@@ -226,7 +226,7 @@ class _Check(VerifiedGame):
                 )
 
     def _same_under_symmetry(self, state: Any, turned: Any, symmetry: int) -> None:
-        """Checks a position, and that ``turned`` is the position under ``symmetry``."""
+        """Checks that ``turned`` is the image of ``state`` under ``symmetry``."""
         snapshot = self._snapshot(state)
         player, terminal, legal, _, planes, _ = snapshot
         if not terminal:
@@ -267,28 +267,28 @@ class _Check(VerifiedGame):
             )
 
 
-# Maximum number of stored positions, to find two with the same planes.
+# Maximum number of positions to store in order to find two with the same planes.
 _MAX_POSITIONS = 200_000
 
 
 @dataclass
 class GameFacts:
-    """Statistics of random games."""
+    """Statistics of the random games of a check."""
 
     num_plies: list[int] = field(default_factory=list)
-    """Length of each game, in plies."""
+    """Length of each random game, in plies."""
     results: dict[float, int] = field(default_factory=lambda: {1: 0, 0: 0, -1: 0})
-    """Number of games that the first player won (1), drew (0) and lost (-1)."""
+    """Numbers of games that the first player won (key 1), drew (0) and lost (-1)."""
     alike: str = ""
-    """Describes two positions with the same planes but different legal actions or sides
-    to move; empty if none were found."""
+    """Description of two positions that have the same planes, but different legal
+    actions or sides to move; empty if there are none."""
     _legal: dict[bytes, tuple[int, tuple[int, tuple[int, ...]]]] = field(
         default_factory=dict, repr=False
     )
 
     @property
     def warning(self) -> str:
-        """A one-line warning about information missing in the planes, or empty."""
+        """A one-line warning if the planes lack information; otherwise empty."""
         if not self.alike:
             return ""
         return (
@@ -300,10 +300,10 @@ class GameFacts:
         """Records a position that is not terminal.
 
         Args:
-            ply: Number of moves made so far.
+            ply: Number of moves played so far.
             player: The side to move.
-            legal: The legal actions.
-            planes: The bytes of the planes.
+            legal: The legal actions of the position.
+            planes: The bytes of the position's planes.
         """
         key = hashlib.blake2b(planes, digest_size=16).digest()
         met = self._legal.get(key)
@@ -323,7 +323,7 @@ class GameFacts:
         """Records a finished game.
 
         Args:
-            num_plies: Length of the game.
+            num_plies: Length of the game, in plies.
             first: The first player's result: 1, 0 or -1.
         """
         self.num_plies.append(num_plies)

@@ -13,23 +13,23 @@ from tengen.games.raised import RAISED, call_method, raised
 
 __all__ = ["VerifiedGame", "is_int"]
 
-# Actions and plies are stored in 16 bits.
+# Maximum number of actions and of plies, because both are stored in 16 bits.
 _MAX_COUNT = 65535
 
 
 class VerifiedGame:
-    """A wrapper of a game that verifies every value that the game returns.
+    """A wrapper of a user's game that verifies every value that the game returns.
 
     Every method raises UsageError if a method of the game is missing, raises or breaks
     the protocol. The message names the game's method, the value and the ply.
 
     Args:
-        own: The game.
-        name: The game's name in messages.
+        own: The user's game.
+        name: The game's name in error messages.
         shape: Shape of the planes; None for the shape of the first planes returned.
 
     Attributes:
-        ply: Number of moves made so far, for messages; the caller updates it.
+        ply: Number of moves played so far, for messages; the caller updates it.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class VerifiedGame:
         self._shape = shape
 
     def require_method(self, method: str) -> None:
-        """Raises an error if the game lacks a method."""
+        """Raises an error if the game lacks the method ``method``."""
         if not callable(self.attribute(method, None)):
             raise UsageError(
                 f"{self._name}.{method} (missing) must be a method; "
@@ -49,18 +49,18 @@ class VerifiedGame:
             )
 
     def attribute(self, name: str, default: Any) -> Any:
-        """Returns an attribute, or the default if there is none."""
+        """Returns the game's attribute ``name``, or ``default`` if it is missing."""
         try:
             return getattr(self._own, name, default)
         except RAISED as error:
             raise raised(f"{self._name}.{name} (attribute)", error) from error
 
     def call(self, method: str, *args: Any) -> Any:
-        """Calls a method of the game; returns the result without checks."""
+        """Calls a method of the game; returns its result without checks."""
         return call_method(self._name, self._own, self.ply, method, *args)
 
     def fail(self, method: str, value: Any, rule: str, advice: str) -> NoReturn:
-        """Raises UsageError with the invalid value, the rule and the advice."""
+        """Raises UsageError with a method's invalid value, the rule and the advice."""
         text = value if isinstance(value, str) else repr(value)
         raise UsageError(
             f"{self._name}.{method} ({' '.join(text.split())}) {rule} "
@@ -68,7 +68,7 @@ class VerifiedGame:
         )
 
     def count(self, name: str, value: Any) -> int:
-        """Returns a count, after checking that it is 1 to 65535."""
+        """Returns ``value`` as a count, after checking that it is 1 to 65535."""
         if not is_int(value) or not 1 <= value <= _MAX_COUNT:
             raise UsageError(
                 f"{self._name}.{name} ({value!r}) must be an integer, 1 to "
@@ -77,14 +77,14 @@ class VerifiedGame:
         return int(value)
 
     def terminal(self, state: Any) -> bool:
-        """Returns whether the game has ended."""
+        """Returns whether the game has ended, after checking the type of the result."""
         terminal = self.call("is_terminal", state)
         if not isinstance(terminal, bool | np.bool_):
             self.fail("is_terminal", terminal, "must be a bool", "return bool(...)")
         return bool(terminal)
 
     def legal(self, state: Any) -> list[int]:
-        """Returns the legal actions: at least one, in range and in increasing order."""
+        """Returns the legal actions, after checking their number, range and order."""
         actions = self.call("legal_actions", state)
         if not isinstance(actions, Sequence | np.ndarray) or not all(
             map(is_int, actions)
@@ -112,14 +112,14 @@ class VerifiedGame:
         return legal
 
     def to_play(self, state: Any) -> int:
-        """Returns the side to move, 0 or 1."""
+        """Returns the side to move, after checking that it is 0 or 1."""
         player = self.call("to_play", state)
         if not is_int(player) or player not in (0, 1):
             self.fail("to_play", player, "must be 0 or 1", "0 moves first")
         return int(player)
 
     def returns(self, state: Any) -> tuple[float, float]:
-        """Returns both players' results: (1, -1), (-1, 1) or (0, 0)."""
+        """Returns both players' results, after checking that they are valid."""
         value = self.call("returns", state)
         try:
             first, second = (float(result) for result in value)
@@ -135,7 +135,7 @@ class VerifiedGame:
         return first, second
 
     def observation(self, state: Any) -> Planes:
-        """Returns the planes of a position, ``[C, H, W]`` float32."""
+        """Returns the verified planes of a position, ``[C, H, W]`` float32."""
         planes = self.planes("observation", self.call("observation", state))
         if not planes[0].any():
             self.fail(
@@ -185,7 +185,7 @@ class VerifiedGame:
         return planes
 
     def snapshot(self, state: Any) -> tuple[Any, ...]:
-        """Returns everything that the protocol exposes of a position, as a tuple."""
+        """Returns all values that the game's methods return for a position."""
         text = self.call("to_string", state)
         if not isinstance(text, str):
             self.fail("to_string", text, "must be a str", "return the board as text")
@@ -201,5 +201,5 @@ class VerifiedGame:
 
 
 def is_int(value: Any) -> bool:
-    """Returns whether a value is a Python or numpy integer, but not a bool."""
+    """Returns whether ``value`` is a Python or numpy integer, and not a bool."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)

@@ -1,15 +1,15 @@
-"""Parses SGF bytes and detects their charset.
+"""Detects the charset of SGF files and parses their bytes.
 
 In Shift-JIS, GBK and Big5 the second byte of a character may equal ``]`` or a backslash
 in ASCII. Files seldom name their charset, and some name one that is too small. So the
-parser tries several readings, and takes the one with the most properties. A file with
-valid non-ASCII UTF-8 is read only as UTF-8, even if it names another charset, unless
-its characters are also typical of that charset, as in short texts.
+parser tries several decodings, called readings, and uses the reading with the most SGF
+properties. A file with valid non-ASCII UTF-8 is decoded only as UTF-8, even if it names
+another charset, unless its characters are also typical of that charset.
 
-The masked reading needs no charset, and tolerates characters that were cut in half. It
-decides from the following text whether a byte is syntax or the second byte of a
-character: after a bracket that closes a value comes another value, a property, a node
-or the end of a variation.
+The masked reading needs no charset, and tolerates truncated characters. The text after
+a byte determines whether the byte is syntax or the second byte of a character: a
+bracket that closes a value is followed by another value, a property, a node or the end
+of a variation.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-# ASCII text that a charset must not change, or brackets and names would be lost.
+# ASCII text that a charset must not change, so that brackets and names are not lost.
 _ASCII = (
     "".join(map(chr, range(32, 92)))
     + "\\x41\\u0041"
     + "".join(map(chr, range(93, 127)))
 )
-# The name's length is bounded, because a text may have many unclosed brackets.
+# The charset's name. Its length is bounded, because texts may have unclosed brackets.
 _NAMED = re.compile(rb"\bCA[\s\0]{0,10}\[([^\]]{0,40})\]")
-# Writers name the common subset of a charset, but use the larger charset.
+# Larger charsets by name, because programs often name a subset of the charset in use.
 _WIDER = {
     "gb2312": "gb18030",
     "gbk": "gb18030",
@@ -48,8 +48,8 @@ _WIDER = {
     "big5": "big5hkscs",
     "iso8859-1": "cp1252",
 }
-# Charsets to guess if a file names none, with patterns of their usual characters. If
-# several charsets are equally likely, the first one wins.
+# Charsets to guess if a file names none, with patterns of their common characters. If
+# several charsets are equally likely, the first charset is used.
 _GUESSED = (
     ("gb18030", re.compile(r"[\xa1\xa3\xb0-\xd7][\xa1-\xfe]")),
     ("cp932", re.compile(r"[\x81-\x83\x88-\x97][\x40-\x7e\x80-\xfc]")),
@@ -61,42 +61,42 @@ _PAIRS = re.compile(r"[\x81-\xfe][\x40-\x7e\x80-\xfe]")
 _RUN = re.compile(r"[\x80-\xff]{2}")
 _LEAD = re.compile(r"[\x80-\xff][\x80-\xff\\]")
 _HIGH = re.compile(r"[\x80-\xff]")
-# A run of bytes in EUC or Big5 that may be valid UTF-8 by chance, and that is not an
-# accented letter in a word. In UTF-8, these charsets' characters have three bytes.
+# _USUAL_RUN matches bytes of EUC or Big5 that may be valid UTF-8 by chance, and not an
+# accented letter in a word. The characters of these charsets have three bytes in UTF-8.
 _RUNS = re.compile(rb"[A-Za-z]?[\x80-\xff]+[A-Za-z]?")
 _USUAL_RUN = re.compile(rb"(?:[\xa1-\xdf][\xa1-\xfe])+")
 _MIN_THREE_BYTES = "\u0800"
-# Korean texts consist mostly of Hangul, whose bytes are also common in Chinese texts.
+# Minimum number of Hangul in Korean text. Their bytes are also common in Chinese text.
 _MIN_HANGUL = 6
-# The text that may follow the bracket that closes a value, except in lists of texts.
+# Regex for the text after a bracket that closes a value, except in lists of texts.
 _GAP = r"[\s\0]*+"
 _AFTER = (
     rf"{_GAP}(?:$|\){_GAP}[()]|\)[^\]]{{0,2000}}\Z|\({_GAP};|;{_GAP}(?:[();]|$)"
     rf"|;?{_GAP}[A-Za-z_][A-Za-z0-9_]{{0,29}}{_GAP}\[|\[[a-z]{{2}}:)"
 )
-# Second bytes of characters: a bracket that does not close a value, or a backslash
-# before a bracket that does.
+# Matches second bytes of characters: a bracket that does not close a value, or a
+# backslash before a bracket that closes a value.
 _SECOND = re.compile(rf"(?<=[\x81-\xfe])(?:\](?!{_AFTER})|\\(?=\]{_AFTER}))")
 _MASKED_READING = "masked"
-_SECOND_PLACE = 0xE000  # a private use area, which files do not contain
+_SECOND_PLACE = 0xE000  # Start of a private use area, which files do not contain.
 _MASKED = re.compile("[\ue05c\ue05d]")
-# A bracket, or a backslash before one, that may be the second byte of a character.
+# Matches a bracket, or a backslash before it, that may be a character's second byte.
 _LOST = re.compile(rb"[\x81-\xfe]\\?\]")
-# A property that affects the position, at the end of a text that lost its bracket.
+# A property that affects the position, at the end of a value that lost its bracket.
 _SWALLOWED = re.compile(
     r"(?:(?<![A-Za-z])[BW]|A[BEW]|GM|SZ|HA|KM|PL)[\s\0]*\[[A-Za-z0-9.:+-]{0,7}\Z"
 )
 
 
 def parse_bytes(text: bytes) -> Tree:
-    """Parses an SGF file in any charset; see ``parse_tree``.
+    """Parses the bytes of an SGF file in any charset; see ``parse_tree``.
 
     Byte order marks identify UTF-16 and UTF-32, and zero bytes identify UTF-16. Any
     other charset must contain ASCII unchanged.
 
     Raises:
-        UsageError: The file is not SGF, or too long, or no charset fits, because a text
-            seems to contain a property that affects the position.
+        UsageError: The file is not SGF or is too long, or no charset fits, because a
+            value seems to contain a property that affects the position.
     """
     if len(text) > 4 * MAX_CHARACTERS:
         rule = f"must be at most {4 * MAX_CHARACTERS} bytes; keep games apart"
@@ -119,19 +119,19 @@ def parse_bytes(text: bytes) -> Tree:
 
 
 def _fullest(readings: dict[str, str]) -> tuple[str, Tree]:
-    """Returns the reading with the most properties; ties go to the first.
+    """Returns the reading with the most properties, the first one in case of a tie.
 
     A reading that confuses brackets with characters loses properties. Readings of the
-    complete game are preferred to those that end early.
+    complete game are preferred to readings that end early.
 
     Raises:
-        UsageError: All readings are broken; the error is that of the first one.
+        UsageError: All readings are broken. The error is that of the first reading.
     """
     trees: dict[str, Tree] = {}
     errors: list[UsageError] = []
     for name, text in readings.items():
         try:
-            trees[name] = parse_tree(text, 2 * MAX_CHARACTERS)  # 2-byte characters
+            trees[name] = parse_tree(text, 2 * MAX_CHARACTERS)  # 2 bytes per character.
         except UsageError as error:
             errors.append(error)
     if not trees:
@@ -145,7 +145,7 @@ def _rank(tree: Tree) -> tuple[bool, int]:
 
 
 def _check_swallowed(tree: Tree, reading: str) -> None:
-    """Raises UsageError if a text may hide a property that affects the position."""
+    """Raises UsageError if a value may contain a property that affects the position."""
     for node in tree.nodes:
         for values in node.values():
             for value in values:
@@ -160,7 +160,7 @@ def _check_swallowed(tree: Tree, reading: str) -> None:
 
 
 def _decode(tree: Tree, named: str) -> None:
-    """Decodes the values of a masked reading in place."""
+    """Decodes all property values of a masked reading in place."""
     texts = [
         value
         for node in tree.nodes
@@ -175,9 +175,9 @@ def _decode(tree: Tree, named: str) -> None:
 
 
 def _likely(text: str, named: str) -> list[str]:
-    """Returns charsets to try for a file, given as Latin-1 text.
+    """Returns the charsets to try for a file, which is given as Latin-1 text.
 
-    The named charset, or else the two most likely ones.
+    Returns the named charset, or the two most likely charsets if there is none.
     """
     if named not in ("", "utf-8"):
         return [named]
@@ -185,7 +185,7 @@ def _likely(text: str, named: str) -> list[str]:
 
 
 def _named(text: bytes) -> str:
-    """Returns the charset that a file names, in its wider form; empty for none."""
+    """Returns the charset that a file names, or its larger form; empty for none."""
     match = _NAMED.search(text)
     name = match[1].decode("latin-1").strip() if match else ""
     try:
@@ -198,7 +198,7 @@ def _named(text: bytes) -> str:
 
 
 def _whole(text: bytes, named: str) -> str | None:
-    """Decodes a file if its charset needs no guess; returns None otherwise."""
+    """Decodes a file if its charset is certain; returns None if it must be guessed."""
     for mark, charset in _BOMS:
         if text.startswith(mark):
             return text[len(mark) :].decode(charset, errors="replace")
@@ -216,7 +216,7 @@ def _whole(text: bytes, named: str) -> str | None:
 
 
 def _as_utf8(text: bytes) -> str | None:
-    """Decodes UTF-8 whose last character may be cut; returns None for other text."""
+    """Decodes UTF-8 whose last character may be truncated; None for other bytes."""
     try:
         return codecs.getincrementaldecoder("utf-8")().decode(text)
     except UnicodeDecodeError:
@@ -224,7 +224,7 @@ def _as_utf8(text: bytes) -> str | None:
 
 
 def _suits(text: bytes, unicode: str, named: str) -> bool:
-    """Returns whether valid UTF-8 fits the charset ``named`` equally well."""
+    """Returns whether ``text``, valid as UTF-8, fits charset ``named`` equally well."""
     return (
         named in dict(_GUESSED)
         and max(unicode) < _MIN_THREE_BYTES
@@ -234,12 +234,12 @@ def _suits(text: bytes, unicode: str, named: str) -> bool:
 
 
 def _raw(value: str) -> bytes:
-    """Returns the bytes of a value, with its masked second bytes restored."""
+    """Returns the bytes of a value of a masked reading, with second bytes restored."""
     return _MASKED.sub(lambda m: chr(ord(m[0]) - _SECOND_PLACE), value).encode("latin1")
 
 
 def _charset(texts: list[bytes], named: str) -> str:
-    """Returns the most likely charset of texts that are not pure ASCII."""
+    """Returns the most likely charset of property values that are not pure ASCII."""
     known = [named] if named else []
     for charset in (*known, "utf-8"):
         if _fits(texts, charset, cut=False):
@@ -249,7 +249,7 @@ def _charset(texts: list[bytes], named: str) -> str:
     if named and (_fits(texts, named, cut=True) or 2 * num_fit > len(texts)):
         return named
     everything = "\n".join(text.decode("latin-1") for text in texts)
-    # Accented letters rarely follow each other, so guess only if two high bytes do.
+    # Guess only if two high bytes are adjacent, because accented letters rarely are.
     guessed = _guess(everything) if _RUN.search(everything) else ()
     for cut in (False, True):
         for charset in guessed:
@@ -261,7 +261,7 @@ def _charset(texts: list[bytes], named: str) -> str:
 
 
 def _guess(text: str) -> list[str]:
-    """Returns charsets in decreasing order of the number of their usual characters."""
+    """Returns charsets in decreasing order of the number of their common characters."""
     num_hangul = len(_GUESSED[3][1].findall(text))
     counts = {name: len(usual.findall(text)) for name, usual in _GUESSED}
     num_pairs = len(_PAIRS.findall(text))
@@ -274,7 +274,7 @@ def _guess(text: str) -> list[str]:
 
 
 def _fits(texts: Iterable[bytes], charset: str, *, cut: bool) -> bool:
-    """Returns whether texts are valid in a charset; ``cut`` allows partial ends."""
+    """Returns whether texts are valid in a charset; ``cut`` allows truncated ends."""
     make_decoder = codecs.getincrementaldecoder(charset)
     try:
         for text in texts:

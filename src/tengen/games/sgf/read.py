@@ -1,7 +1,7 @@
 """Reads games of Go from SGF.
 
 An invalid property that does not affect the position is never an error. The reader
-keeps or ignores it, and adds a note if it may matter.
+uses or ignores the property, and adds a note if the property may be important.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from tengen.games.sgf.tree import (
 __all__ = ["read_sgf"]
 
 _MAX_SIZE = 19
-# Whole komi numbers from here on are hundredths, for any board and program.
+# Minimum integer value of KM that means hundredths, for any board and program.
 _MIN_HUNDREDTHS = 275
-# Chinese counting gives komi in stones; komi up to this is doubled to get points.
+# Maximum value of KM that can mean stones, as in Chinese counting; a stone is 2 points.
 _MAX_STONES = 4
 _GAME_INFO = ("KM", "HA", "RU", "RE", "PB", "PW")
 
@@ -47,18 +47,18 @@ def read_sgf(
     """Returns the first game of an SGF text.
 
     The defaults are a 19x19 board and a komi of 7.5. Rules that tengen does not support
-    (territory scoring) are replaced by the default rules, with simple ko if a move
-    needs it. The result stays as written in the file.
+    (territory scoring) are replaced with the default rules, with simple ko if a move
+    requires it. The result remains that of the file.
 
     Dialects of servers and editors are supported; docs/reference/sgf.md lists them.
 
     Args:
         text: The SGF text. Bytes are decoded with the charset that the file names, or
-            else with a guessed one.
+            with a guessed charset.
         main_line: Whether to read the main line of a game with variations; if False,
             such a game is an error.
         num_moves: Number of ``B`` and ``W`` properties to read, at least 0; None for
-            all. The result remains that of the complete game.
+            all properties. The result remains that of the complete game.
 
     Raises:
         UsageError: The text is not SGF, is not a game of Go on a board of size 2 to 19,
@@ -116,8 +116,8 @@ def _replayable(record: GoRecord, unsaid: GoRules | None) -> GoRecord:
     """Returns ``record``, with simple ko if its moves are legal only under simple ko.
 
     Args:
-        record: The game.
-        unsaid: The default rules if the file names no known rules, else None.
+        record: The record of the game.
+        unsaid: The default rules if the file names no known rules, otherwise None.
 
     Raises:
         UsageError: A stone or a move is not legal.
@@ -140,7 +140,7 @@ def _replayable(record: GoRecord, unsaid: GoRules | None) -> GoRecord:
 
 
 def _parts(nodes: list[Node], num_moves: int | None) -> tuple[int, int]:
-    """Returns the number of nodes up to the first move, and of nodes to read.
+    """Returns the numbers of nodes up to the first move and up to the last to read.
 
     Both counts include the node of the move. ``num_moves`` is None for all nodes.
     """
@@ -152,7 +152,7 @@ def _parts(nodes: list[Node], num_moves: int | None) -> tuple[int, int]:
 
 
 def _notes(tree: Tree) -> list[str]:
-    """Returns the notes about the entire text."""
+    """Returns notes about an SGF text: truncation, and further games."""
     notes = ["more games follow; this is the first"] if tree.is_collection else []
     if tree.is_cut:
         dropped = f"; its last value, of {tree.unfinished[:40]}, is dropped"
@@ -161,7 +161,7 @@ def _notes(tree: Tree) -> list[str]:
 
 
 def _line(node: Node, name: str, notes: list[str] | None = None) -> str:
-    """Returns the first value that is not empty; adds a note if others differ."""
+    """Returns a property's first non-empty value; adds a note if the values differ."""
     values = (plain_text(v, keep_lines=False).strip(" ") for v in node.get(name, ()))
     said = list(dict.fromkeys(filter(None, values)))
     if notes is not None and len(said) > 1:
@@ -175,11 +175,11 @@ def _comment(node: Node) -> str:
 
 
 def _board(root: Node, nodes: list[Node]) -> tuple[int, int]:
-    """Returns the height and width of the board.
+    """Returns the height and width of the game's board.
 
     Args:
-        root: The root, with the properties of the nodes before the first move.
-        nodes: All nodes, which must not contradict the root.
+        root: The root node, with the properties of all nodes before the first move.
+        nodes: All nodes, which must not specify another game or size than the root.
     """
     sizes = {}
     for node in (root, *nodes):
@@ -196,7 +196,7 @@ def _board(root: Node, nodes: list[Node]) -> tuple[int, int]:
 
 
 def _size(text: str) -> tuple[int, int]:
-    """Parses a value of ``SZ``; returns height and width."""
+    """Parses a value of the property ``SZ``; returns the board's height and width."""
     match = re.fullmatch(r"\+?([0-9]{1,3})(?:\s*[:xX]\s*([0-9]{1,3}))?", text)
     width, height = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
     if not (2 <= width <= _MAX_SIZE and 2 <= height <= _MAX_SIZE):
@@ -205,7 +205,7 @@ def _size(text: str) -> tuple[int, int]:
 
 
 def _set_rules(root: Node, rules: GoRules, notes: list[str]) -> bool:
-    """Sets rules from the root, except the handicap; returns whether RU is known."""
+    """Sets ``rules`` from the root, except the handicap; returns if RU is known."""
     if text := _line(root, "KM", notes):
         area = rules.height * rules.width
         komi = _komi(text, _line(root, "AP").lower(), area)
@@ -223,7 +223,7 @@ def _set_rules(root: Node, rules: GoRules, notes: list[str]) -> bool:
 
 
 def _komi(text: str, writer: str, area: int) -> float | None:
-    """Returns komi in points, even if the file gives hundredths or stones.
+    """Returns the komi in points, even if the file specifies hundredths or stones.
 
     Fox (``AP[foxwq]``) writes 0.5, 5.5, 6.5, 7 and 7.5 as 50, 275, 325, 350 and 375,
     which are hundredths of stones, except 50. Other programs do not use these numbers
@@ -252,13 +252,13 @@ def _komi(text: str, writer: str, area: int) -> float | None:
         if 1 <= abs(komi) <= _MAX_STONES:
             komi *= 2
     elif 4 * komi % 2 == 1 and size <= _MAX_STONES:
-        komi *= 2  # a multiple of 0.25 cannot be in points
+        komi *= 2  # An odd multiple of 0.25 must be in stones.
     is_komi = 2 * komi == int(2 * komi) and abs(komi) <= most
     return komi if is_komi else None
 
 
 def _handicap(root: Node, notes: list[str]) -> int:
-    """Returns the number in ``HA``, or 0 if there is none."""
+    """Returns the number of handicap stones in ``HA``, or 0 if there is no number."""
     text = _line(root, "HA", notes)
     if match := re.match(r"\+?([0-9]{1,3})(?![0-9])", text):
         return int(match[1])
@@ -268,7 +268,7 @@ def _handicap(root: Node, notes: list[str]) -> int:
 
 
 def _fixed_stones(rules: GoRules, root: Node, handicap: int) -> list[int]:
-    """Returns the points of ``handicap`` stones for a file that does not list them."""
+    """Returns the fixed points of ``handicap`` stones that the file does not list."""
     if len({value.strip() for value in root["HA"]} - {""}) > 1:
         raise refuse("HA", "several values", "must have one value; keep one")
     try:
@@ -279,7 +279,7 @@ def _fixed_stones(rules: GoRules, root: Node, handicap: int) -> list[int]:
 
 
 def _with_game_info(nodes: list[Node], num_start: int) -> Node:
-    """Returns the root, completed with game info that later nodes have."""
+    """Returns the root node, with game info from later nodes if the root has none."""
     root = dict(nodes[0])
     said: set[str] = set()
     for number, node in enumerate(nodes):
@@ -291,7 +291,7 @@ def _with_game_info(nodes: list[Node], num_start: int) -> Node:
 
 
 def _to_play(nodes: list[Node], notes: list[str]) -> int | None:
-    """Returns the side to play that ``PL`` sets after the last move; None if unset.
+    """Returns the side to move that ``PL`` sets after the last move; None if unset.
 
     ``PL`` in a node with a move is ignored, because programs disagree on its meaning.
     """
@@ -315,7 +315,7 @@ def _to_play(nodes: list[Node], notes: list[str]) -> int | None:
 def _moves(
     nodes: list[Node], rules: GoRules
 ) -> tuple[list[int], list[int], list[list[str]]]:
-    """Returns the actions, their players, and the comments on each action."""
+    """Returns the actions of all moves, their players, and the comments on each."""
     moves: list[int] = []
     colours: list[int] = []
     comments: list[list[str]] = []
@@ -334,7 +334,7 @@ def _moves(
 def _first_player(
     to_play: int | None, opens: str | None, black: list[int], white: list[int]
 ) -> int:
-    """Returns the player of the first move, or of ``PL``, or the default player."""
+    """Returns the player of the first move, or else of ``PL``, or else the default."""
     if opens is not None:
         return "BW".index(opens)
     return int(bool(black) and not white) if to_play is None else to_play
@@ -347,20 +347,20 @@ def _with_passes(
     comments: list[list[str]],
     to_play: int | None,
 ) -> tuple[list[int], list[str]]:
-    """Returns actions and comments, including passes that the file left out.
+    """Returns actions and comments, including passes that the file omits.
 
     Args:
-        turns: The game without moves.
+        turns: The game's setup, without moves.
         moves: The actions in the file.
         colours: The player of each action.
         comments: The comments on each action.
-        to_play: The side to play after the last move, or None if the file sets none.
+        to_play: The side to move after the last move, or None if the file sets none.
     """
     said: list[list[str]] = []
     for move, colour, comment in zip(moves, colours, comments, strict=True):
         turns.add(colour, move)
         place = len(turns.actions) - 1
-        # Merge the comments on removed or ignored passes into those on the last action.
+        # Merge comments on removed or ignored passes into those on the last action.
         last, *more = [*said[place:], comment]
         for text in more:
             last += text

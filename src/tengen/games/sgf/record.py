@@ -1,4 +1,4 @@
-"""The record of a game of Go, with its setup stones and moves, and its SGF writer."""
+"""The record of a game of Go, with setup stones and moves, and the SGF writer."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class GoRecord:
-    """One game of Go, finished or not."""
+    """The record of one game of Go, finished or not."""
 
     game: str
-    """The game's name, ``go/9/komi=6.5``. It implies any fixed handicap stones."""
+    """The game's name, such as ``go/9/komi=6.5``; includes a fixed handicap."""
     moves: tuple[int, ...] = ()
-    """The actions after the setup."""
+    """The actions after the setup stones."""
     first_player: int = 0
     """The player of the first action: 0 Black, 1 White."""
     black_stones: tuple[int, ...] = ()
-    """Black's setup stones other than a fixed handicap; points in increasing order."""
+    """Points of Black's setup stones, except a fixed handicap, in increasing order."""
     white_stones: tuple[int, ...] = ()
-    """White's setup stones; points in increasing order."""
+    """Points of White's setup stones, in increasing order."""
     result: str = ""
     """The result as in SGF: ``B+3.5``, ``W+R``, ``0`` for a draw, ``Void`` for no
     result; empty if unknown."""
@@ -51,9 +51,9 @@ class GoRecord:
     white: str = ""
     """Name of the White player, on one line."""
     comment: str = ""
-    """A comment on the game."""
+    """A comment on the complete game; empty for none."""
     comments: tuple[str, ...] = ()
-    """A comment for each move; empty if no move has one."""
+    """The comment on each move; empty if no move has a comment."""
     notes: tuple[str, ...] = field(default=(), compare=False)
     """Notes about data that the reader ignored, one line per note; not compared."""
 
@@ -61,9 +61,9 @@ class GoRecord:
 def setup_moves(record: GoRecord) -> list[int]:
     """Returns moves that place a record's setup stones on an empty board.
 
-    The sides alternate, starting with Black, and a side without stones to place passes.
-    Passes come first, because two passes at the end would end the game. After the
-    setup, ``first_player`` is to move.
+    The sides alternate, starting with Black. A side passes if it has no stones to
+    place. The passes come first, because two passes after the last stone would end the
+    game. After the setup, ``first_player`` is to move.
 
     Returns:
         Actions to play before the record's actions; empty if there is no setup.
@@ -98,7 +98,7 @@ def replay(record: GoRecord) -> tuple[State, list[int]]:
     """Returns the position after a record's moves, and all moves including the setup.
 
     Raises:
-        UsageError: The game does not exist, or a stone or a move is not legal.
+        UsageError: The game does not exist, or a setup stone or a move is not legal.
     """
     game = open_game(record.game)
     state = game.new_state()
@@ -143,12 +143,12 @@ def _play(game: Game, state: State, moves: Sequence[int], what: str) -> None:
 
 
 def _has_stones(state: State, record: GoRecord) -> bool:
-    """Returns whether the board has exactly the record's setup stones."""
+    """Returns whether the stones of ``state`` are exactly the record's setup stones."""
     return stones_on(state) == (set(record.black_stones), set(record.white_stones))
 
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
-"""The letters of columns and rows in SGF."""
+"""The letters of the board's columns and rows in SGF."""
 _STONES = ("AB", "AW", "AE")
 _PASSES = ("", "tt", "pass")
 
@@ -156,10 +156,10 @@ _Stones: TypeAlias = tuple[set[int], set[int]]
 
 
 def read_move(node: Node, rules: GoRules) -> tuple[int, int]:
-    """Returns the player (0 Black, 1 White) and the action of a node with a move.
+    """Returns the player (0 Black, 1 White) and the action of a node's move.
 
     Raises:
-        UsageError: Both sides move, one side moves twice, or a point is off the board.
+        UsageError: The node has two moves, or the point is off the board.
     """
     if "B" in node and "W" in node:
         points = f"{node['B'][0]} and {node['W'][0]}"
@@ -187,11 +187,11 @@ def _point(text: str, rules: GoRules, name: str) -> int:
 
 
 def _points(node: Node, name: str, rules: GoRules) -> set[int]:
-    """Returns the points of a property, including those of rectangles."""
+    """Returns the points of a property, including compressed point lists."""
     points: set[int] = set()
     for value in dict.fromkeys(node.get(name, ())):
         if not value.strip():
-            continue  # AB[] is an empty list
+            continue  # An empty value, as in AB[], means no points.
         first, _, last = value.partition(":")
         rows, columns = zip(
             divmod(_point(first, rules, name), rules.width),
@@ -211,14 +211,14 @@ def _points(node: Node, name: str, rules: GoRules) -> set[int]:
 def start_stones(start: list[Node], rules: GoRules) -> tuple[list[int], list[int]]:
     """Returns the points of Black's and White's stones before the first move.
 
-    If several nodes set a point, the last one wins.
+    If several nodes set a point, the last node takes precedence.
 
     Args:
         start: The nodes up to the first move.
         rules: The rules, including the board size.
 
     Raises:
-        UsageError: A point is off the board, or in two lists of one node.
+        UsageError: A point is off the board, or in two properties of one node.
     """
     stones: _Stones = (set(), set())
     for node in start:
@@ -240,17 +240,17 @@ def check_later_stones(
     In a node with a move, the stones may describe the position before or after it.
 
     Args:
-        nodes: All nodes, from the root.
-        num_start: Number of nodes up to and including that of the first move.
-        start: The record without moves.
-        rules: The rules.
+        nodes: All nodes of the main line.
+        num_start: Number of nodes up to and including the node of the first move.
+        start: The record of the game without moves.
+        rules: The rules of the game.
 
     Raises:
         UsageError: The stones change the position, or the setup is impossible.
     """
     if not any(node.keys() & set(_STONES) for node in nodes[num_start:]):
         return
-    # Use simple ko, because it allows every move that any ko rule allows.
+    # Replay with simple ko, which allows every move that any other ko rule allows.
     ko, rules.ko = rules.ko, "simple"
     start, rules.ko = dataclasses.replace(start, game=rules.name), ko
     state, _ = replay(start)
@@ -266,7 +266,7 @@ def check_later_stones(
                         state.apply(pass_action)
                     state.apply(move)
                 except CoreError:
-                    return  # Illegal under any rules; replay reports it.
+                    return  # replay reports this move, illegal under any rules.
                 stones = stones_on(state)
                 changed = changed and _changed(node, stones, rules)
         if changed is not None:
@@ -275,7 +275,7 @@ def check_later_stones(
 
 
 def _changed(node: Node, stones: _Stones, rules: GoRules) -> str | None:
-    """Returns the first property that changes the position; None if there is none."""
+    """Returns the first property of ``node`` that changes the position, if any."""
     black, white = stones
     for name, standing in zip(_STONES, (black, white, None), strict=True):
         points = _points(node, name, rules)
@@ -289,14 +289,14 @@ _LARGE_KOMI = 50
 
 
 def write_sgf(record: GoRecord) -> str:
-    """Returns the game as SGF FF[4]; ``read_sgf`` reads it back.
+    """Returns a game record as SGF FF[4], which ``read_sgf`` can read.
 
-    Equal records give equal texts. When read back, line breaks in comments are
-    newlines, and other whitespace is spaces. The part of the name that selects planes
-    (``/planes=minigo``, ``/planes=katago``) is left out.
+    Equal records give equal texts. When the text is read, line breaks in comments
+    become newlines, and other whitespace becomes spaces. The part of the game's name
+    that selects planes (``/planes=minigo``, ``/planes=katago``) is omitted.
 
     Args:
-        record: The game; its moves are not checked.
+        record: The record to write; its moves are not checked.
 
     Raises:
         CoreError: The record's name is not that of a game of Go.
@@ -305,7 +305,7 @@ def write_sgf(record: GoRecord) -> str:
     usual = GoRules(rules.height, rules.width)
     height, width = rules.height, rules.width
     size = str(width) if height == width else f"{width}:{height}"
-    # The reader accepts a komi above the board's area only from tengen.
+    # Name tengen as writer of a komi above the area, else the reader rejects the komi.
     writer = "AP[tengen]" if abs(rules.komi) > height * width else ""
     lines = [
         f"(;FF[4]CA[UTF-8]{writer}GM[1]SZ[{size}]KM[{_komi(rules)}]"
@@ -336,7 +336,7 @@ def write_sgf(record: GoRecord) -> str:
 
 
 def _komi(rules: GoRules) -> str:
-    """Returns komi; adds ".0" to numbers that would be read as hundredths."""
+    """Returns the value of KM, with ".0" if the reader would assume hundredths."""
     text = f"{rules.komi:g}"
     is_large = abs(rules.komi) >= min(rules.height * rules.width, _LARGE_KOMI)
     return f"{text}.0" if is_large and "." not in text else text
@@ -355,7 +355,7 @@ def _moves(record: GoRecord, rules: GoRules) -> str:
 
 
 def _letters(action: int, rules: GoRules) -> str:
-    """Returns a point's two letters, or an empty string for a pass."""
+    """Returns the two letters of an action's point; empty for a pass."""
     row, column = divmod(action, rules.width)
     return "" if row == rules.height else LETTERS[column] + LETTERS[row]
 

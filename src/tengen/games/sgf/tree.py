@@ -1,4 +1,4 @@
-"""Parses the syntax of SGF to the nodes of the main line.
+"""Parses the syntax of an SGF text; returns the nodes of the main line.
 
 Source: SGF FF[4] (red-bean.com/sgf), "EBNF Definition" and "Property Value Types".
 Lowercase letters in property names, as in older files, are ignored. The names of
@@ -23,11 +23,11 @@ __all__ = [
 ]
 
 MAX_CHARACTERS = 1 << 20
-"""The maximum length of a text."""
+"""The maximum length of an SGF text, in characters."""
 
 _MAX_DEPTH = 1000
 _WHOLE = 'must be a whole game, "(;...)"; check the file'
-# "(;" must be followed by the start of a node or the end, unlike in a smiley "(;-)".
+# Matches "(;" before the content of a node or the end, but not the smiley "(;-)".
 _BEGINNING = re.compile(
     r"\([\s\0]*;[\s\0]*+(?=[A-Za-z();]|[0-9_][A-Za-z0-9_]*+[\s\0]*+\[|$)"
 )
@@ -36,34 +36,34 @@ _LOWER = re.compile("[a-z]+")
 _NAME = re.compile(r"[A-Za-z0-9_]+")
 _VALUE = re.compile(r"\[([^\]\\]*+(?:\\.[^\]\\]*+)*+)\]", re.S)
 _LINE_BREAK = re.compile(r"\r\n|\n\r|\r|\n")
-# If the last value of one of these properties is cut off, the position is unknown.
+# Properties whose truncated last value makes the position unknown.
 _POSITION = frozenset(("GM", "SZ", "HA", "PL", "AB", "AW", "AE"))
-# Properties that only the root of a game has.
+# Properties that only the root node of a game has.
 _ROOT = frozenset(("FF", "GM", "SZ"))
 
 Node = dict[str, list[str]]
-"""The values of each property, not yet unescaped. If a property occurs several times in
-a node, the values of all occurrences are joined."""
+"""A node of an SGF tree: the values of each property, not yet unescaped. The values of
+all occurrences of a property in the node are in one list."""
 
 
 @dataclass(frozen=True)
 class Tree:
-    """The first game of a text."""
+    """The parsed first game of an SGF text."""
 
     nodes: list[Node]
-    """The nodes of the main line."""
+    """The nodes of the game's main line, beginning with the root."""
     has_variations: bool
-    """Whether the game has variations."""
+    """Whether the game has variations besides the main line."""
     is_collection: bool
-    """Whether another game follows."""
+    """Whether another game follows in the text."""
     is_cut: bool
-    """Whether the text ends before the game does."""
+    """Whether the text ends before the end of the game."""
     unfinished: str
-    """Name of the property whose last value was cut off and dropped; empty if none."""
+    """Name of the property whose truncated last value was dropped; empty if none."""
 
 
 def refuse(name: str, value: object, rule: str) -> UsageError:
-    """Returns the error for an invalid value, which is shortened in the message."""
+    """Returns the UsageError for an invalid value, which the message shortens."""
     text = " ".join(str(value).split())
     shown = text if len(text) <= 40 else text[:37] + "..."
     return UsageError(f"SGF {name} ({shown}) {rule}")
@@ -76,23 +76,23 @@ def has_move(node: Node) -> bool:
 
 @dataclass
 class _Level:
-    """An open "(" and the nodes after it."""
+    """An open variation: a "(" that is not closed yet, and the nodes after it."""
 
-    is_main: bool  # whether its nodes belong to the main line
+    is_main: bool  # Whether the nodes belong to the main line.
     has_child: bool = False
     num_nodes: int = 0
 
 
 def parse_tree(text: str, most: int = MAX_CHARACTERS) -> Tree:
-    """Parses the first game of a text.
+    """Parses the first game of an SGF text.
 
     The main line takes the first variation at each branch. Text around the game, such
-    as an email, is ignored. A text that ends early, for example after a crash, is
-    accepted; an incomplete last value is dropped.
+    as an email, is ignored. A truncated text is accepted, but an incomplete last value
+    is dropped.
 
     Args:
-        text: The text.
-        most: The maximum number of characters.
+        text: The SGF text.
+        most: The maximum number of characters of ``text``.
 
     Raises:
         UsageError: The text has no game tree or is too long, the tree is broken or too
@@ -135,7 +135,7 @@ def parse_tree(text: str, most: int = MAX_CHARACTERS) -> Tree:
                 nodes.append(node)
             unfinished = last[0] if last else ""
         elif not sign:
-            # The size may be in the missing end. A second root suggests two games.
+            # Reject if the size may be in the missing end, or if there are two roots.
             is_sized = len(nodes) > 1 or "SZ" in nodes[0]
             has_roots = any(node.keys() & _ROOT for node in nodes[1:])
             if not any(nodes) or not is_sized or has_roots:
@@ -149,7 +149,7 @@ def parse_tree(text: str, most: int = MAX_CHARACTERS) -> Tree:
 
 
 def plain_text(value: str, *, keep_lines: bool) -> str:
-    """Unescapes a value of type Text or SimpleText.
+    """Unescapes a property value of the SGF type Text or SimpleText.
 
     Args:
         value: The characters between the brackets.
@@ -162,11 +162,11 @@ def plain_text(value: str, *, keep_lines: bool) -> str:
 
 
 def _parse_node(text: str, place: int) -> tuple[Node, int, re.Match[str] | None]:
-    """Parses the node at index ``place`` of the text.
+    """Parses the node at index ``place`` of ``text``.
 
     Returns:
-        The node; the index after it; and the match of the property's name in which the
-        text ends, or None.
+        The node, the index after the node, and the regex match of a truncated
+        property's name, or None.
     """
     node: Node = {}
     while match := _NAME.match(text, place):

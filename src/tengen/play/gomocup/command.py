@@ -35,20 +35,20 @@ __all__ = ["COMMANDS", "add_arguments", "answer_swap2", "gomocup"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of ``gomocup``."""
+    """Adds the command-line arguments of ``tengen gomocup`` to ``parser``."""
     add_session_arguments(parser, " or a bundled player, gomoku/15 or gomoku/9")
 
 
 def gomocup(args: argparse.Namespace) -> dict[str, Any]:
-    """Serves a manager on stdin and stdout until it quits; returns ``{}``.
+    """Serves a tournament manager on stdin and stdout until it quits; returns ``{}``.
 
     Raises:
         UsageError: The model cannot be used or does not play gomoku, or a number or a
             setting is invalid.
         RunError: The backend rejects the model.
     """
-    # The match clock runs from the start of the process, which is at least the CPU time
-    # ago.
+    # The match clock starts with the process. Subtract the process's CPU time to
+    # estimate the start time.
     begun_s = time.monotonic() - time.process_time()
     player, simulations, threads = load_for_session(args)
     with player:
@@ -72,7 +72,7 @@ _SIDES = re.compile(r"([^\s,]+)(?:\s*[\s,]\s*([^\s,]+))?")
 
 
 def _start(engine: Engine, command: Command) -> str:
-    """Accepts a size, or width and height, which some managers send."""
+    """Runs START with a board size, or with width and height, as some managers send."""
     sides = _SIDES.fullmatch(command.text)
     width, height = sides.groups() if sides else (command.text, None)
     return _begin_match(engine, width, height or width)
@@ -133,7 +133,7 @@ def _board(engine: Engine, command: Command) -> str | None:
 
 
 def _yxboard(engine: Engine, command: Command) -> None:
-    """Sets the board like BOARD, but the engine does not move; a command of Yixin."""
+    """Runs YXBOARD, a command of Yixin: sets the board like BOARD, without a move."""
     engine.stones = _stones_until_done(engine)
 
 
@@ -183,13 +183,13 @@ def _done(engine: Engine, command: Command) -> str:
 
 
 def _lines_until_done(engine: Engine) -> list[str]:
-    """Returns the lines before DONE, at most one more than the board has cells.
+    """Consumes input until DONE; returns the lines before it, without INFO commands.
 
-    INFO lines are handled and not returned.
+    Runs INFO commands. Returns at most one line more than the board has cells.
 
     Raises:
         GomocupError: Another command, which is not consumed, or the end of the input
-            comes before DONE.
+            precedes DONE.
     """
     lines: list[str] = []
     while True:
@@ -234,12 +234,12 @@ COMMANDS: dict[str, Handler] = {
     "ABOUT": _about,
     "END": _end,
 }
-"""The handlers of all commands by name."""
+"""The handlers of all Gomocup commands, by command name."""
 
 
 _NUM_OFFERED = 3
-# Maximum number of offers that the network evaluates, the share of the time for these
-# evaluations, and the number of best offers to search after them.
+# For swap2: the maximum number of offers that the network evaluates, the share of the
+# move's time for evaluating them, and the number of best offers that are then searched.
 _NUM_LOOKED_AT = 48
 _LOOKING = 0.25
 _NUM_SEARCHED = 6
@@ -249,19 +249,19 @@ _SEED = 0
 def answer_swap2(engine: Engine, cells: list[int], begun_s: float) -> str | None:
     """Returns the response to SWAP2BOARD: stones to offer, SWAP, or a move. Blocks.
 
-    The side that receives an offer may take either side, or add two stones and leave
-    the choice to the other side. The last option is never better than taking the better
-    side, so the engine never uses it.
+    The player who receives an offer may choose a side, or add two stones and leave the
+    choice to the other player. Adding stones is never better than choosing the better
+    side, so the engine always chooses a side.
 
     Source: Gomocup, "Experimental tournament 2020", the command SWAP2BOARD.
 
     Args:
         engine: The engine, which searches within its limits.
-        cells: The stones so far in order, black first: none, three or five.
-        begun_s: Arrival time of the command, by ``time.monotonic``.
+        cells: The cells of the stones so far, black first: none, three or five.
+        begun_s: The time at which the command arrived, from ``time.monotonic``.
 
     Returns:
-        The response; None if the manager has quit in the meantime.
+        The response; None if the manager quit during the search.
 
     Raises:
         GomocupError: The number of stones is invalid, or the game has ended.
@@ -279,12 +279,12 @@ def answer_swap2(engine: Engine, cells: list[int], begun_s: float) -> str | None
     found = engine.think(as_white, begun_s)
     if engine.is_over:
         return None
-    # After SWAP the other side plays white and moves next.
+    # Choose black if White, who moves next, is worse off; otherwise play a white move.
     return "SWAP" if found.value_to_play < 0 else engine.play(as_white, found)
 
 
 def _offer(engine: Engine, begun_s: float) -> list[int]:
-    """Returns the most balanced of the evaluated offers of three stones."""
+    """Returns the cells of a balanced swap2 offer of three stones. Blocks."""
     limits = engine.move_limits(*engine.limits.budget(0))
     looked_at: list[tuple[float, list[int]]] = []
     for cells in _offers(engine.rules.size**2):
@@ -312,7 +312,7 @@ def _offer(engine: Engine, begun_s: float) -> list[int]:
 
 
 def _offers(num_cells: int) -> Iterator[list[int]]:
-    """Yields random offers to evaluate, from a fixed seed."""
+    """Yields random swap2 offers of three cells, from a fixed seed."""
     rng = np.random.default_rng(_SEED)
     for _ in range(_NUM_LOOKED_AT):
         drawn = rng.choice(num_cells, _NUM_OFFERED, replace=False)

@@ -1,4 +1,4 @@
-"""A Gomocup session, in which a model plays under the control of a manager."""
+"""A Gomocup session, in which a tournament manager controls a model's play."""
 
 from __future__ import annotations
 
@@ -33,32 +33,32 @@ __all__ = [
     "ManagerLimits",
 ]
 
-# The value that managers send for an unlimited match time.
+# The value of INFO time_left that managers send for unlimited time, in milliseconds.
 _UNLIMITED_MS = (1 << 31) - 1
-# Overhead per move in addition to the search, if the manager does not report times.
+# Overhead per move besides the search, assumed if the manager does not report the time.
 _LAG_S = 0.02
-# The share of the board's cells that a typical game fills.
+# The share of the board's cells that a typical game fills, for time control.
 _PLAYED_PART = 0.4
-# A reused tree is copied at each move, so two trees exist for a moment.
+# Maximum number of trees in memory: tree reuse copies the tree at each move.
 _NUM_TREES = 2
 _LEAST_TREE_BYTES = 1 << 20
-# Memory of searches in addition to their trees.
+# Memory that searches need besides their trees.
 _SPARE_BYTES = 16 << 20
-# Bits of the value of INFO rule.
+# Bits of the INFO rule value, which managers send.
 _EXACTLY_FIVE = 1
 _OTHER_RULES = {2: "continuous games", 4: "renju", 8: "caro"}
 _NUMBER = re.compile(r"[+-]?[0-9]{1,15}")
 
 
 class ManagerLimits:
-    """The limits that INFO has set so far. Used by one thread.
+    """The limits that a manager has set with INFO. Used by one thread.
 
-    INFO has no response, so the next command that has one reports a limit that cannot
-    be met; see ``problem``.
+    INFO has no response. So if a limit cannot be met, the response to the next command
+    reports it; see ``problem``.
 
     Args:
         rules: The rules that the model plays.
-        begun_s: When the process started, on the same clock as ``now_s`` of ``start``.
+        begun_s: The start time of the process, by the clock of ``now_s`` of ``start``.
         own_bytes: The memory of the process without search trees.
     """
 
@@ -69,14 +69,14 @@ class ManagerLimits:
         self._turn_s: float | None = None
         self._match_s = math.inf
         self._told_left_s: float | None = None
-        self._used_s = 0.0  # since the last time_left, else in the match
+        self._used_s = 0.0  # Time used since INFO time_left, or in the match.
         self._rule = _EXACTLY_FIVE if rules.exactly_five else 0
         self._max_memory = 0
         self._notes: list[str] = []
 
     @property
     def tree_bytes(self) -> int | None:
-        """The maximum size of a tree, in bytes; None for no limit."""
+        """The maximum size of a search tree, in bytes; None for no limit."""
         if self._max_memory == 0:
             return None
         left = self._max_memory - self._own_bytes - _SPARE_BYTES
@@ -84,7 +84,7 @@ class ManagerLimits:
 
     @property
     def problem(self) -> str | None:
-        """A message about a limit that cannot be met; None if all can be met."""
+        """An error message about a limit that cannot be met; None if there is none."""
         rule = self._rule_problem()
         if rule is not None:
             return f"rule ({self._rule}) {rule}; the model plays {self._rules.text}"
@@ -97,12 +97,12 @@ class ManagerLimits:
         return None
 
     def take_notes(self) -> list[str]:
-        """Returns and clears the messages to send with the next response."""
+        """Returns and clears the messages about invalid INFO values."""
         notes, self._notes = self._notes, []
         return notes
 
     def set(self, text: str) -> None:
-        """Applies ``text``, the arguments of INFO. Unknown keys are ignored."""
+        """Sets a limit from ``text``, the arguments of INFO. Ignores unknown keys."""
         key, _, value = text.partition(" ")
         key, value = key.lower(), value.strip()
         setters: dict[str, Callable[[int], None]] = {
@@ -120,10 +120,10 @@ class ManagerLimits:
         setters[key](int(value))
 
     def start(self, now_s: float) -> None:
-        """Begins a match. The first match's clock starts with the process.
+        """Starts the clock of a match; that of the first match starts at ``begun_s``.
 
         Args:
-            now_s: The current time.
+            now_s: The current time, in seconds.
         """
         if self._told_left_s is None:
             self._used_s = 0.0 if self._begun_s is None else now_s - self._begun_s
@@ -132,7 +132,7 @@ class ManagerLimits:
     def budget(self, ply: int) -> tuple[float | None, float | None]:
         """Returns the normal and the maximum time for a move, in seconds.
 
-        Both are None without a limit.
+        Both are None if there is no time limit.
 
         Args:
             ply: The number of moves played so far.
@@ -150,7 +150,7 @@ class ManagerLimits:
         return clock.budget_s(*where), clock.most_s(*where)
 
     def spend(self, seconds: float) -> None:
-        """Subtracts the time of a move from the remaining time of the match."""
+        """Subtracts a move's time, and an overhead, from the remaining match time."""
         self._used_s += seconds + _LAG_S
 
     def _set_turn(self, milliseconds: int) -> None:
@@ -185,12 +185,12 @@ _VARIATION_CELLS = 8
 
 
 class Engine(Session):
-    """One session of the Gomocup protocol; see ``Session``.
+    """A session of the Gomocup protocol; see ``Session``.
 
     Args:
         player: The player; its game must be gomoku.
         handlers: The command handlers, by command name.
-        begun_s: When the process started, by ``time.monotonic``; None for now.
+        begun_s: The start time of the process, from ``time.monotonic``; None for now.
         settings: The other arguments of ``Session``.
 
     Attributes:
@@ -207,7 +207,7 @@ class Engine(Session):
         begun_s: float | None = None,
         **settings: Any,
     ) -> None:
-        """Measures the speed of searches.
+        """Creates the session, and measures the search speed of the player.
 
         Raises:
             UsageError: The game is not gomoku, or the search cannot grow.
@@ -230,7 +230,7 @@ class Engine(Session):
 
     @property
     def about(self) -> str:
-        """The response to ABOUT."""
+        """The response to the command ABOUT."""
         name = self._player.name.replace('"', "'")
         return (
             f'name="tengen", version="{__version__}", author="tengen", model="{name}", '
@@ -244,11 +244,11 @@ class Engine(Session):
 
     @property
     def tree_bytes(self) -> int | None:
-        """The manager's memory limit for a tree, in bytes; None for no limit."""
+        """The manager's memory limit per search tree, in bytes; None for no limit."""
         return self.limits.tree_bytes
 
     def begin_match(self) -> None:
-        """Clears the board and begins a match."""
+        """Clears the board and starts the match clock."""
         self.stones = Stones()
         self.limits.start(time.monotonic())
 
@@ -256,7 +256,7 @@ class Engine(Session):
         """Returns the stones on the board.
 
         Raises:
-            GomocupError: There is no board yet.
+            GomocupError: The manager has not sent START yet.
         """
         if self.stones is None:
             raise GomocupError(
@@ -271,11 +271,11 @@ class Engine(Session):
             raise GomocupError(problem)
 
     def think(self, stones: Stones, begun_s: float) -> Analysis:
-        """Searches the position within the limits and returns the analysis. Blocks.
+        """Searches a position within the manager's limits; returns the result. Blocks.
 
         Args:
-            stones: The board, with the engine to move.
-            begun_s: When the move was requested, by ``time.monotonic``.
+            stones: The stones of the position, with the engine to move.
+            begun_s: Time at which the move was requested, from ``time.monotonic``.
 
         Raises:
             GomocupError: It is not the engine's turn, or the game has ended.
@@ -287,10 +287,10 @@ class Engine(Session):
         return found
 
     def play(self, stones: Stones, found: Analysis) -> str:
-        """Plays the chosen move of an analysis; returns the cell of the move.
+        """Plays the move that an analysis chooses; returns the cell of the move.
 
         Args:
-            stones: The board that was searched.
+            stones: The stones of the analysed position.
             found: The analysis.
         """
         self.stones = stones.with_stone(OWN, found.action_to_play, self.rules.size)
@@ -304,7 +304,7 @@ class Engine(Session):
         return self.cell(found.action_to_play)
 
     def move(self, stones: Stones, begun_s: float) -> str | None:
-        """Searches and plays a move; see ``think``. Blocks.
+        """Searches a position and plays the chosen move; see ``think``. Blocks.
 
         Returns:
             The cell of the move; None if the manager has quit.
@@ -313,24 +313,24 @@ class Engine(Session):
         return None if self.is_over else self.play(stones, found)
 
     def say(self, text: str) -> None:
-        """Sends MESSAGE with text for the user, which managers display."""
+        """Sends ``text`` as MESSAGE, which managers show to the user."""
         self._write(one_line(f"MESSAGE {text}"))
 
     def cell(self, action: int) -> str:
-        """Returns an action in the protocol's notation."""
+        """Returns the cell of an action in the protocol's notation."""
         return write_cell(action, self.rules.size)
 
     def moves_to_ponder(self) -> Sequence[int] | None:
-        """Returns the moves to ponder after; None unless the engine moved last."""
+        """Returns the moves of the position to ponder, if the engine moved last."""
         if self.stones is None or self.stones is not self._moved_to:
             return None
         try:
             return self.stones.moves(self._player.game, to_move=OTHER)
         except GomocupError:
-            return None  # The engine's move has ended the game.
+            return None  # The engine's move ended the game, so do not ponder.
 
     def answer(self, line: bytes) -> None:
-        """Runs the command in ``line`` and writes the response."""
+        """Runs the Gomocup command in ``line`` and writes the response."""
         command = parse_line(line)
         if command is None:
             return
@@ -352,8 +352,8 @@ class Engine(Session):
     def is_stopped(self) -> bool:
         """Returns whether the manager has quit, with END or by closing the input.
 
-        END counts even if other lines precede it, because managers send INFO at any
-        time. Closing the input does not cancel commands sent before.
+        Lines before END do not matter, because managers send INFO at any time. The end
+        of the input does not stop commands that were sent before it.
         """
         has_command = False
         for line in self.lines.waiting():
@@ -369,4 +369,4 @@ class Engine(Session):
 
 
 Handler: TypeAlias = Callable[[Engine, Command], str | None]
-"""A command handler: returns the response, or None for no response."""
+"""A handler of a Gomocup command: returns the response, or None for no response."""

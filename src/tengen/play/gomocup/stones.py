@@ -1,8 +1,8 @@
 """Parses lines of the Gomocup protocol, and converts stones to moves.
 
 Each command and each response is one line. A manager may send the stones of a position
-in any order, and remove any of them. In the core's games, sides alternate, and a
-complete row ends the game.
+in any order, and remove any stone. In the core's games, sides alternate, and a row of
+five ends the game. So stones must be ordered before the core can play them.
 
 Source: Lastovicka, "Gomoku AI protocol", https://plastovicka.github.io/protocl2en.htm.
 """
@@ -28,13 +28,13 @@ __all__ = [
     "parse_line",
 ]
 
-# Managers read into buffers of a few hundred bytes.
+# Maximum length of a response, because managers have buffers of a few hundred bytes.
 _MAX_CHARACTERS = 400
 _NOT_SHOWN = re.compile(r"[^\x20-\x7e]+")
 
 
 class GomocupError(Exception):
-    """A command failed; the response is ``ERROR`` and the error message."""
+    """A Gomocup command failed; the response is ``ERROR`` and the error message."""
 
 
 class UnknownCommandError(GomocupError):
@@ -43,25 +43,25 @@ class UnknownCommandError(GomocupError):
 
 @dataclass(frozen=True)
 class Command:
-    """A command line from a manager."""
+    """A parsed command line from a tournament manager."""
 
     name: str
-    """Name of the command, in upper case."""
+    """The command's name, in upper case."""
     text: str
-    """The arguments, as one string."""
+    """The command's arguments, as one string."""
 
 
 def parse_line(line: bytes) -> Command | None:
-    """Returns the command in a line; None if the line is empty.
+    """Parses a line; returns its command, or None if the line is empty.
 
-    Characters except printable ASCII count as spaces. Managers end lines with CR LF.
+    All characters except printable ASCII count as spaces, such as the CR before LF.
     """
     name, _, text = _visible(line.decode(errors="replace")).partition(" ")
     return Command(name.upper(), text.strip()) if name else None
 
 
 def one_line(text: str) -> str:
-    """Returns a text as one line of limited length, with a newline."""
+    """Returns ``text`` as one line of limited length, with a newline."""
     shown = _visible(text)
     if len(shown) > _MAX_CHARACTERS:
         shown = shown[: _MAX_CHARACTERS - 3] + "..."
@@ -74,24 +74,24 @@ def _visible(text: str) -> str:
 
 Owner = Literal[0, 1]
 OWN: Owner = 0
-"""A stone of the engine."""
+"""The owner of the engine's stones."""
 OTHER: Owner = 1
-"""A stone of the other side."""
+"""The owner of the opponent's stones."""
 
 
 @dataclass(frozen=True)
 class Stones:
-    """Stones in the order in which they were placed. Immutable."""
+    """The stones on a board, in the order in which they were placed. Immutable."""
 
     placed: tuple[tuple[Owner, int], ...] = ()
-    """(owner, cell) of each stone; cells are distinct."""
+    """The owner and the cell of each stone; cells are distinct."""
 
     def __len__(self) -> int:
         """Returns the number of stones."""
         return len(self.placed)
 
     def with_stone(self, owner: Owner, action: int, size: int) -> Stones:
-        """Returns the stones with one more stone.
+        """Returns these stones and one more stone.
 
         Raises:
             GomocupError: The cell is occupied.
@@ -101,7 +101,7 @@ class Stones:
         return Stones((*self.placed, (owner, action)))
 
     def without(self, action: int, size: int) -> Stones:
-        """Returns the stones without the stone on a cell.
+        """Returns these stones without the stone on a cell.
 
         Raises:
             GomocupError: The cell is empty.
@@ -114,11 +114,11 @@ class Stones:
     def moves(self, game: Game, to_move: Owner = OWN) -> list[int]:
         """Returns moves that lead to this position, with ``to_move`` to move next.
 
-        The moves follow the order of the stones, except where sides must alternate or a
+        The moves follow the order of the stones, unless sides would not alternate or a
         move would end the game.
 
         Raises:
-            GomocupError: It is not ``to_move``'s turn, or the game has ended.
+            GomocupError: ``to_move`` is not to move, or the game has ended.
         """
         waits = OTHER if to_move == OWN else OWN
         cells = {
@@ -142,7 +142,7 @@ class Stones:
 
 
 def _next(state: State, cells: list[int]) -> tuple[State, int]:
-    """Plays the first cell that does not end the game; returns (position, cell)."""
+    """Plays the first cell that does not end the game; returns (new state, cell)."""
     for action in cells:
         after = state.clone()
         after.apply(action)

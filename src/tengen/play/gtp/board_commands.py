@@ -1,7 +1,7 @@
-"""GTP commands that set up and show the board, or set the clock, without searching.
+"""GTP commands that set up and show the board, or set the clock.
 
 Source: Farneback 2002, "Specification of the Go Text Protocol, version 2", 6.3; the
-documentation of KGS and of KataGo (docs/GTP_Extensions.md) for their time systems.
+documentation of KGS and of KataGo (docs/GTP_Extensions.md) for time systems.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _rules_on(engine: Engine, height: int, width: int) -> _core.GoRules:
 
 
 def _restart(engine: Engine, *stones: int) -> None:
-    """Clears the board and places ``stones`` as Black's handicap stones."""
+    """Clears the board, and places ``stones`` as Black's handicap stones."""
     start = Start(
         engine.position.start.game,
         engine.position.start.komi,
@@ -62,7 +62,7 @@ def _restart(engine: Engine, *stones: int) -> None:
 
 
 def _boardsize(engine: Engine, command: Command) -> str:
-    """Accepts a size, or width and height, which some front ends send."""
+    """Runs ``boardsize`` with a size, or with width and height, as some clients do."""
     words = words_of(command, 1)
     _set_size(engine, read_whole(words[0]), read_whole(words[min(len(words), 2) - 1]))
     return ""
@@ -80,7 +80,7 @@ def _clear_board(engine: Engine, command: Command) -> str:
 
 
 def _komi(engine: Engine, command: Command) -> str:
-    komi = read_number(words_of(command, 1)[0]) + 0.0  # + 0.0 converts -0 to 0
+    komi = read_number(words_of(command, 1)[0]) + 0.0  # Adding 0.0 turns -0.0 into 0.0.
     if not math.isfinite(komi) or abs(komi) > _MAX_KOMI or 2 * komi != int(2 * komi):
         raise GtpError("unacceptable komi")
     start = dataclasses.replace(engine.position.start, komi=komi)
@@ -106,7 +106,7 @@ def _play(engine: Engine, command: Command) -> str:
 
 
 def _play_sequence(engine: Engine, command: Command) -> str:
-    """Plays all moves; if one is illegal, plays none."""
+    """Runs ``gogui-play_sequence``: plays all moves, or none if one is illegal."""
     words = command.words
     if len(words) % 2:
         raise GtpError("syntax error")
@@ -158,7 +158,7 @@ def _fixed_handicap(engine: Engine, command: Command) -> str:
 
 
 def _place_free_handicap(engine: Engine, command: Command) -> str:
-    """Places the requested handicap, or the largest fixed handicap below it."""
+    """Places the requested number of handicap stones, or the next lower fixed one."""
     _check_empty(engine)
     count = read_whole(words_of(command, 1)[0])
     for number in range(min(count, 9), 1, -1):
@@ -189,7 +189,7 @@ def _loadsgf(engine: Engine, command: Command) -> str:
     try:
         path, num_moves = _file_and_moves(command)
         with path.open("rb") as file:
-            text = file.read(_MAX_FILE_BYTES + 1)  # read_sgf rejects longer files
+            text = file.read(_MAX_FILE_BYTES + 1)  # read_sgf rejects the extra byte.
         record = read_sgf(text, main_line=True, num_moves=num_moves)
     except (OSError, ValueError, TengenError) as error:
         raise GtpError(f"cannot load file: {error}") from None
@@ -202,10 +202,10 @@ def _loadsgf(engine: Engine, command: Command) -> str:
 
 
 def _file_and_moves(command: Command) -> tuple[Path, int | None]:
-    """Returns the file name, and the number of moves to play (None: all moves).
+    """Returns the path of an SGF file, and how many moves to play (None for all).
 
-    A number N after the name selects the position before move N, unless a file with
-    that complete name, including the number, exists.
+    A number N after the path selects the position before move N, unless a file whose
+    name includes the number exists.
     """
     whole = Path(command.text)
     *name, last = command.text.rsplit(maxsplit=1)
@@ -215,7 +215,7 @@ def _file_and_moves(command: Command) -> tuple[Path, int | None]:
 
 
 def _loaded(engine: Engine, played: _core.GoRules, record: GoRecord) -> Position:
-    """Returns the position in a file, under the session's rules."""
+    """Returns the position of an SGF record, under the session's rules."""
     said, black = _core.parse_go_name(record.game), record.black_stones
     if said.handicap:
         points = _core.handicap_points(said.height, said.width, said.handicap)
@@ -285,12 +285,12 @@ BOARD_COMMANDS: dict[str, Handler] = {
     "kata-get-rules": _get_rules,
     "kata-set-rules": _set_rules,
 }
-"""Handlers of board commands by name."""
+"""Handlers of the board commands, by command name."""
 
 
-# The maximum time in seconds; longer times are clipped to it.
+# The maximum time of a clock, in seconds; longer times are clipped to it.
 _MAX_TIME_S = 1e7
-# Number of arguments by time system: the systems of KGS, and KataGo's additions.
+# Number of arguments by time system. KataGo adds time systems to those of KGS.
 _KGS_KINDS = {"none": 0, "absolute": 1, "byoyomi": 3, "canadian": 3}
 _KATA_KINDS = {**_KGS_KINDS, "fischer": 2, "fischer-capped": 4}
 
@@ -300,20 +300,20 @@ def _seconds(word: str) -> float:
 
 
 def _limit(word: str) -> float:
-    """Returns a limit in seconds; infinity for a negative number."""
+    """Returns a time limit in seconds; infinity for a negative number."""
     return math.inf if read_number(word) < 0 else _seconds(word)
 
 
 def _canadian(main_s: float, period_s: float, count: int) -> TimeSettings:
     if period_s > 0 and count == 0:
-        return TimeSettings()  # The protocol defines this as no time limit.
+        return TimeSettings()  # In the protocol, this means no time limit.
     if period_s > 0:
         return TimeSettings("canadian", main_s, period_s, count)
     return TimeSettings("absolute", main_s)
 
 
 def _system(kinds: dict[str, int], words: tuple[str, ...]) -> TimeSettings:
-    """Parses the name and the numbers of a time system."""
+    """Parses the name of a time system and its arguments."""
     kind, numbers = words[0].lower() if words else "", words[1:]
     if kind not in kinds:
         raise GtpError(f"unknown time system; known are {' '.join(kinds)}")
@@ -371,4 +371,4 @@ TIME_COMMANDS: dict[str, Handler] = {
     "kata-list_time_settings": lambda engine, command: " ".join(_KATA_KINDS),
     "time_left": _time_left,
 }
-"""Handlers of time commands by name."""
+"""Handlers of the time commands, by command name."""

@@ -1,9 +1,9 @@
 """``tengen gtp``: runs a Go model as a GTP engine.
 
-This module has the commands that search, score, or concern the session.
+This module defines the commands that search, score, or manage the session.
 
 Source: Farneback 2002, "Specification of the Go Text Protocol, version 2", 6.3; the
-documentation of Leela Zero and KataGo for analysis, and of GoGui for its commands.
+documentation of Leela Zero and KataGo for analysis commands, and of GoGui.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["COMMANDS", "add_arguments", "gtp"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of ``gtp``."""
+    """Adds the command-line arguments of ``tengen gtp`` to ``parser``."""
     add_session_arguments(parser, ", katago:FILE or a bundled player, go/9 or go/7")
     parser.add_argument(
         "--name",
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def gtp(args: argparse.Namespace) -> dict[str, Any]:
-    """Serves a controller on stdin and stdout until it quits; returns ``{}``.
+    """Serves a GTP controller on stdin and stdout until it quits; returns ``{}``.
 
     Raises:
         UsageError: The model cannot be used or does not play Go, or a number or a
@@ -88,7 +88,7 @@ _ANALYZE_COMMANDS = (
     "plist/Territory of White/final_status_list white_territory",
     "string/Network/kata-raw-nn all",
 )
-# Further commands for networks that predict ownership.
+# Additional GoGui analyze commands for networks that predict ownership.
 _OWNER_COMMANDS = (
     "plist/Final Status Dead/final_status_list dead",
     "dboard/Expected Owners/tengen-ownership",
@@ -96,7 +96,7 @@ _OWNER_COMMANDS = (
 
 
 def _known_command(engine: Engine, command: Command) -> str:
-    """Never fails; without an argument the response is false."""
+    """Runs ``known_command``, which never fails; false without an argument."""
     name = command.words[0] if command.words else ""
     return "true" if name in COMMANDS else "false"
 
@@ -130,10 +130,10 @@ def _genmove_analyze(engine: Engine, command: Command) -> None:
 
 
 def _raw_nn(engine: Engine, command: Command) -> str:
-    """Returns the network's outputs at the root; arguments ``[colour] [symmetry]``.
+    """Returns the network's outputs; the arguments are ``[colour] [symmetry]``.
 
-    The symmetry is ignored: win, loss and policy use the symmetry that searches choose
-    for the position, and the auxiliary heads average over all symmetries.
+    The argument symmetry is ignored: win, loss and policy use the symmetry that the
+    search chooses, and the auxiliary heads' outputs are averages over all symmetries.
     """
     words = [word.lower() for word in command.words]
     position = engine.position.going_on()
@@ -177,7 +177,7 @@ def _rows(texts: list[str], width: int) -> list[str]:
 
 
 def _ownership(engine: Engine, command: Command) -> str:
-    """Returns predicted ownership as GoGui's ``dboard``: rows from the top, Black 1."""
+    """Returns the predicted ownership as GoGui's ``dboard``, by rows; 1 is Black."""
     position = engine.position.going_on()
     forecast = engine.forecast(position)
     if forecast is None:
@@ -192,7 +192,7 @@ def _gogui_commands(engine: Engine, command: Command) -> str:
     return "\n".join((*_ANALYZE_COMMANDS, *(_OWNER_COMMANDS if has_owners else ())))
 
 
-# A chain is dead if its points' mean ownership for the other side exceeds this.
+# Minimum mean ownership of a chain's points by the other side for a dead chain.
 _DEAD_OWNERSHIP = 0.8
 
 
@@ -204,7 +204,7 @@ def _final_score(engine: Engine, command: Command) -> str:
 def _final_status_list(engine: Engine, command: Command) -> str:
     """Lists territory by the rules, and dead stones by the network's prediction.
 
-    The status seki has no stones, because area scoring needs no special case for seki.
+    No stones have the status seki, because area scoring has no special case for seki.
     """
     position = engine.position
     board = _core.GoPosition(position.game.name, position.actions)
@@ -254,7 +254,7 @@ def _dead_chains(
 
 
 def _chains(stones: dict[int, int], height: int, width: int) -> list[list[int]]:
-    """Returns the chains on the board, each as its points in increasing order."""
+    """Returns the chains of ``stones`` as lists of points in increasing order."""
     chains: list[list[int]] = []
     seen: set[int] = set()
     for first in sorted(stones):
@@ -295,10 +295,10 @@ COMMANDS: dict[str, Handler] = {
     "kata-raw-nn": _raw_nn,
     "tengen-ownership": _ownership,
     "gogui-analyze_commands": _gogui_commands,
-    # Tells GoGui that a comment line interrupts a search; see INTERRUPT.
+    # The presence of this command tells GoGui that INTERRUPT can stop a search.
     "gogui-interrupt": lambda engine, command: "",
     "clear_cache": _clear_cache,
-    # Its arrival has already ended the search, so the handler does nothing.
+    # The handler of stop does nothing, because the line itself has ended the search.
     "stop": lambda engine, command: "",
 }
-"""Handlers of all commands by name, in the order of ``list_commands``."""
+"""Handlers of all GTP commands by name, in the order of ``list_commands``."""

@@ -1,4 +1,4 @@
-"""A GTP 2 session, in which a model plays under the control of a controller."""
+"""A GTP 2 session, in which a controller such as a front end controls a model."""
 
 from __future__ import annotations
 
@@ -30,32 +30,32 @@ from tengen.play.session.session import Session
 
 __all__ = ["Engine", "Handler", "Resigning"]
 
-# Consecutive lost-looking moves after which a side resigns, as in KataGo.
+# Consecutive moves with a low value after which a side resigns, as in KataGo.
 _NUM_LOST = 3
 
 
 class Resigning:
-    """Decides when to resign: after several consecutive low values of a side.
+    """Decides when a side resigns: after several consecutive moves with a low value.
 
     Args:
-        below: The value below which a position looks lost, in [-1, 1]; None for never.
+        below: The value below which a position counts as lost; None to never resign.
     """
 
     def __init__(self, below: float | None) -> None:
         self._below = below
-        # Per side, the actions before each of the latest consecutive lost moves.
+        # For each side, the actions before each of its last consecutive lost moves.
         self._lost_after: dict[int, list[list[int]]] = {0: [], 1: []}
 
     def resigns(
         self, player: int, actions: Sequence[int], value_to_play: float
     ) -> bool:
-        """Records the result of a side's search; returns whether the side resigns.
+        """Records the value of a side's search; returns whether the side resigns.
 
         Args:
-            player: The side to move in the search.
-            actions: The actions before the search. Earlier results are discarded if
-                these actions do not continue them, as after an undo or in a new game.
-            value_to_play: The search's value for ``player``.
+            player: The side to move in the searched position.
+            actions: The actions before the search. Earlier values are discarded if
+                their actions do not precede these, as after an undo.
+            value_to_play: The search's value for ``player``, in [-1, 1].
         """
         if self._below is None:
             return False
@@ -96,7 +96,7 @@ class Engine(Session):
         resigning: Resigning | None = None,
         **settings: Any,
     ) -> None:
-        """Measures the search speed and loads the weights for forecasts.
+        """Creates the session: measures the search speed, loads weights for forecasts.
 
         Raises:
             UsageError: The game is not Go, or the search cannot grow.
@@ -122,19 +122,19 @@ class Engine(Session):
 
     @property
     def rules(self) -> _core.GoRules:
-        """The session's rules, without komi and handicap."""
+        """The current rules, without komi and handicap."""
         return _core.parse_go_name(self.position.start.game)
 
     @property
     def board(self) -> tuple[int, int]:
-        """Height and width of the board."""
+        """Height and width of the current board."""
         rules = self.rules
         return rules.height, rules.width
 
     def rules_on(self, height: int, width: int) -> _core.GoRules | None:
-        """Returns the rules for a board size; None if the network does not support it.
+        """Returns the rules for a board size; None if the network cannot play it.
 
-        A network trained for several board sizes supports all up to the largest.
+        A network trained for several board sizes supports all sizes up to the largest.
         """
         frame, rules = self._trained.game, self.rules
         is_smaller = 2 <= height <= frame.height and 2 <= width <= frame.width
@@ -145,18 +145,18 @@ class Engine(Session):
         return rules
 
     def knows(self, ko: str, may_suicide: bool) -> bool:
-        """Returns whether the network was trained for these or for several rules."""
+        """Returns whether the network was trained for these rules or for several."""
         rules = _core.parse_go_name(self._trained.game.name)
         is_trained = (ko, may_suicide) == (rules.ko, rules.may_suicide)
         return is_trained or self._trained.mixed_sizes
 
     @property
     def version(self) -> str:
-        """The version of tengen, and the model's name."""
+        """The response to ``version``: the version of tengen, and the model's name."""
         return f"{__version__} {self._trained.name}"
 
     def placed(self, start: Start, moves: Iterable[tuple[int, int]] = ()) -> Position:
-        """Returns the position after ``moves``, and prepares the player for its game.
+        """Returns the position after ``moves``; prepares the player for the game.
 
         Raises:
             UsageError: The initial stones or the komi are not valid.
@@ -171,7 +171,7 @@ class Engine(Session):
         return position
 
     def forecast(self, position: Position) -> Forecast | None:
-        """Returns the predicted end of the game; None without auxiliary heads."""
+        """Returns the predicted final position; None without auxiliary heads."""
         return self._player.forecast(position.actions)
 
     def choose(
@@ -179,15 +179,15 @@ class Engine(Session):
         player: int,
         report: tuple[AnalysisRequest, bool] | None = None,
     ) -> tuple[int, float]:
-        """Searches for a move within the limits, on the player's clock. Blocks.
+        """Searches for a move of ``player`` within its clock's limits. Blocks.
 
         Args:
             player: The side to move.
             report: The analyses to write during the search, and whether to write them
-                in KataGo's dialect; None to write none.
+                in KataGo's dialect; None to write no analyses.
 
         Returns:
-            The action, and its value for the side to move, in [-1, 1].
+            The action, and the position's value for the side to move, in [-1, 1].
         """
         begun_s = time.monotonic()
         position = self.position.turn_of(player)
@@ -213,7 +213,7 @@ class Engine(Session):
         player: int,
         report: tuple[AnalysisRequest, bool] | None = None,
     ) -> str:
-        """Plays the move of ``choose``; returns its vertex, or ``resign``."""
+        """Plays the move that ``choose`` returns; returns its vertex, or ``resign``."""
         action, value_to_play = self.choose(player, report)
         actions = self.position.turn_of(player).actions
         if self._resigning.resigns(player, actions, value_to_play):
@@ -223,7 +223,7 @@ class Engine(Session):
         return self.vertex(action)
 
     def analyse(self, command: Command, *, kata: bool) -> None:
-        """Writes analyses of the position until the next command arrives. Blocks."""
+        """Writes analyses of the position until the next line arrives. Blocks."""
         request = parse_analysis(command.words, self.board)
         player = request.player
         position = self.position.going_on()
@@ -242,18 +242,18 @@ class Engine(Session):
         self._write("\n")
 
     def choose_aloud(self, command: Command, player: int, *, kata: bool) -> None:
-        """Plays a move for ``player``, with analyses during the search. Blocks."""
+        """Plays a move for ``player``; writes analyses during the search. Blocks."""
         request = parse_analysis(command.words, self.board)
         _check_left(self.position.turn_of(player), request)
         self._write(first_line(command, ok=True) + "\n")
         self._write(f"play {self.move(player, (request, kata))}\n\n")
 
     def vertex(self, action: int) -> str:
-        """Returns an action in GTP's notation."""
+        """Returns the vertex of an action in GTP's notation."""
         return write_vertex(action, *self.board)
 
     def answer(self, line: bytes) -> None:
-        """Runs the command in ``line`` and writes the response."""
+        """Runs the GTP command in ``line`` and writes the response."""
         command = parse_line(line)
         if command is None:
             return
@@ -281,7 +281,7 @@ class Engine(Session):
         return is_stop or line.strip() == INTERRUPT
 
     def moves_to_ponder(self) -> Sequence[int] | None:
-        """Returns the moves to ponder after; None unless the engine moved last."""
+        """Returns the moves of the position to ponder, if the engine moved last."""
         position = self.position
         is_own = position is self._moved_to and not position.state.is_terminal()
         return position.actions if is_own else None
@@ -296,15 +296,15 @@ class Engine(Session):
         *,
         stops: Callable[[], bool],
     ) -> Analysis:
-        """Searches like ``search``, and writes analyses at regular intervals.
+        """Searches a position, and writes analyses at regular intervals.
 
         Args:
             position: The position to search.
-            limits: See ``search``.
-            begun_s: See ``search``.
+            limits: Limits of the search.
+            begun_s: Time at which the move was requested, from ``time.monotonic``.
             request: The analyses to write.
             kata: Whether to write in KataGo's dialect.
-            stops: Called between slices of the search; returning True stops the search.
+            stops: Called between slices of the search; stops it by returning True.
         """
         forecast = None
         if kata and (request.with_root or request.with_ownership):
@@ -329,7 +329,7 @@ class Engine(Session):
 
 
 def _check_left(position: Position, request: AnalysisRequest) -> None:
-    """Raises GtpError if a request forbids every legal move."""
+    """Raises GtpError if an analysis request excludes every legal move."""
     player = position.state.to_play
     out = {action for side, action, _ in request.left_out if side == player}
     if out:
@@ -340,4 +340,4 @@ def _check_left(position: Position, request: AnalysisRequest) -> None:
 
 
 Handler: TypeAlias = Callable[[Engine, Command], str | None]
-"""A command handler: returns the response, or None if it has written the response."""
+"""A handler of a GTP command: returns the response; None if it has written it."""

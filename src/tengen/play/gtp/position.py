@@ -1,7 +1,7 @@
 """The position of a GTP session, in which either side may move at any time.
 
 Controllers may place stones, play two moves of one side in a row, and continue after
-two passes. In the core's games sides alternate, so ``GoTurns`` translates.
+two passes. In the core's games sides alternate, so ``GoTurns`` adds passes.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from tengen.games.sgf import GoRecord, is_fixed_handicap, setup_moves
 __all__ = ["MAX_PLIES", "Position", "Start"]
 
 MAX_PLIES = 4 * 19 * 19
-"""Ply limit of GTP games. Setup stones and the passes of skipped sides count as plies,
-so the usual limit would end games too early."""
+"""Ply limit of GTP games. It exceeds the limit for self-play, because setup stones and
+the passes of skipped sides also count as plies."""
 
 
 @dataclass(frozen=True)
 class Start:
-    """The setup before the first move."""
+    """The setup of a game before the first move."""
 
     game: str
     """Name of the game, with board size, ko rule, suicide rule and ply limit."""
@@ -38,9 +38,9 @@ class Start:
     """The side that moves first: 0 for Black, 1 for White."""
 
     def record(self) -> GoRecord:
-        """Returns the setup as a record without moves.
+        """Returns the setup as a game record without moves.
 
-        Handicap stones at the standard points become part of the game's name.
+        The game's name in the record includes handicap stones at the standard points.
         """
         rules = _core.parse_go_name(self.game)
         rules.komi, rules.handicap = self.komi, 0
@@ -60,11 +60,11 @@ class Start:
 
 
 class Position:
-    """A setup and the moves after it. Immutable.
+    """A position of a GTP session: a setup and the moves after it. Immutable.
 
     Args:
         start: The setup before the moves.
-        game: The game of ``start.record()``.
+        game: The game that ``start.record()`` names.
         moves: The moves as (player, action).
 
     Attributes:
@@ -97,12 +97,12 @@ class Position:
 
     @property
     def is_passed_to(self) -> bool:
-        """See ``GoTurns``."""
+        """Whether the last action is the inserted pass of a skipped side."""
         return self._turns.is_passed_to
 
     @property
     def closing_pass(self) -> list[tuple[int, int, int]]:
-        """Excludes a pass after the pass of a skipped side; see ``AnalysisRequest``."""
+        """Excluded actions: a pass that would end the game after an inserted pass."""
         return [(self.state.to_play, self._pass, 1)] if self.is_passed_to else []
 
     def after(self, player: int, action: int) -> Position:
@@ -114,7 +114,7 @@ class Position:
         return Position(self.start, self.game, (*self.moves, (player, action)))
 
     def turn_of(self, player: int) -> Position:
-        """Returns the position with ``player`` to move, after a pass if needed."""
+        """Returns the position with ``player`` to move; adds a pass if needed."""
         if self.state.to_play == player or self.state.is_terminal():
             return self
         return self._on(self._turns.turned(player))
@@ -122,16 +122,16 @@ class Position:
     def going_on(self) -> Position:
         """Returns the position without the two passes that ended the game.
 
-        Returns itself if the game has not ended with two passes.
+        Returns this position if the game has not ended with two passes.
         """
         return self if self._turns.num_passes < 2 else self._on(self._turns.going_on())
 
     def record(self) -> GoRecord:
-        """Returns the game's record, with the result if the game has ended."""
+        """Returns the record of the game, with the result if the game has ended."""
         is_over = self.state.is_terminal()
         rules = _core.parse_go_name(self.game.name)
         usual = _core.GoRules(rules.height, rules.width).max_plies
-        # Record the usual ply limit, unless the game exceeds it.
+        # Record the default ply limit of the board size, unless the game exceeds it.
         if len(self.actions) <= usual:
             rules.max_plies = usual
         return replace(
@@ -143,7 +143,7 @@ class Position:
 
     @property
     def score(self) -> float:
-        """Black's area minus White's area and komi, for the current board."""
+        """Black's area minus White's area and komi, on the current board."""
         return _core.GoPosition(self.game.name, self.actions).score()
 
     @property
@@ -151,13 +151,13 @@ class Position:
         return self.game.num_actions - 1
 
     def _on(self, turns: GoTurns) -> Position:
-        """Returns a position with the same moves and other turns."""
+        """Returns a position with the same moves and the actions of ``turns``."""
         position = copy(self)
         position._turns = turns
         position.state = position_after(self.game, turns.actions)
         return position
 
     def _add(self, player: int, action: int) -> None:
-        # A pass beyond the ply limit is dropped.
+        # Ignore a pass beyond the ply limit, at which the game has ended.
         if action != self._pass or len(self.actions) < self.game.max_plies:
             self._turns.add(player, action)

@@ -32,34 +32,34 @@ __all__ = [
 ]
 
 INTERRUPT = b"# interrupt"
-"""The comment with which GoGui stops a search of a program with gogui-interrupt."""
+"""The comment line with which GoGui stops a search, if gogui-interrupt is supported."""
 
 PLAYERS = {"b": 0, "black": 0, "w": 1, "white": 1}
-"""The players, by their lower-case names in GTP: 0 for Black, 1 for White."""
+"""Players by their lower-case names in GTP: 0 is Black, 1 is White."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
 class GtpError(Exception):
-    """A failed command. The response is ``?`` and the error's text."""
+    """A GTP command failed; the response is ``?`` and the error message."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command line from a controller."""
+    """A parsed command line from a GTP controller."""
 
     id: str
-    """The command's id, a number; empty if there is none."""
+    """The command's ID, a number as text; empty if there is none."""
     name: str
-    """The command's name; empty if the line contains only an id."""
+    """The command's name; empty if the line contains only an ID."""
     words: tuple[str, ...]
-    """The arguments."""
+    """The command's arguments."""
     text: str = field(default="", compare=False)
-    """The arguments as one string, with the original white space."""
+    """The command's arguments as one string, with the original white space."""
 
 
 def parse_line(line: bytes) -> Command | None:
-    """Returns the command in ``line``; None if the line is empty or a comment.
+    """Parses a line; returns its command, or None if it is empty or a comment.
 
     Control characters are removed, tabs are white space, and ``#`` begins a comment.
     """
@@ -75,16 +75,16 @@ def parse_line(line: bytes) -> Command | None:
 
 
 def first_line(command: Command, *, ok: bool) -> str:
-    """Returns the start of a response: ``=`` or ``?``, followed by the id."""
+    """Returns the start of a response: ``=`` or ``?``, and the command's ID."""
     return f"{'=' if ok else '?'}{command.id}"
 
 
 def answer_text(command: Command, text: str, *, ok: bool = True) -> str:
-    """Returns a complete response, including the final empty line.
+    """Returns the complete response to a command, including the final empty line.
 
     Args:
         command: The command.
-        text: The response; its empty lines, which would end it, are removed.
+        text: The response. Its empty lines, which would end it, are removed.
         ok: Whether the command succeeded.
     """
     lines = [_CONTROL.sub("", line) for line in text.splitlines() if line.strip()]
@@ -93,10 +93,10 @@ def answer_text(command: Command, text: str, *, ok: bool = True) -> str:
 
 
 def read_player(word: str) -> int:
-    """Returns 0 for Black, 1 for White.
+    """Returns the player that ``word`` names: 0 for Black, 1 for White.
 
     Raises:
-        GtpError: The word is not a colour.
+        GtpError: ``word`` is not a colour.
     """
     player = PLAYERS.get(word.lower())
     if player is None:
@@ -127,7 +127,7 @@ def read_number(word: str) -> float:
         GtpError: ``word`` is not a number.
     """
     try:
-        # Python's digit separators, as in 1_000, are not part of the protocol.
+        # Reject Python's digit separators, as in 1_000, which are not part of GTP.
         number = float(word) if word.isascii() and "_" not in word else math.nan
     except ValueError:
         number = math.nan
@@ -137,10 +137,10 @@ def read_number(word: str) -> float:
 
 
 def words_of(command: Command, count: int) -> tuple[str, ...]:
-    """Returns the arguments of a command that requires at least ``count``.
+    """Returns a command's arguments, if there are at least ``count``.
 
     Raises:
-        GtpError: The command has fewer arguments.
+        GtpError: The command has fewer than ``count`` arguments.
     """
     if len(command.words) < count:
         raise GtpError("syntax error")
@@ -149,7 +149,7 @@ def words_of(command: Command, count: int) -> tuple[str, ...]:
 
 _DEFAULT_INTERVAL_CS = 100
 _MAX_INTERVAL_CS = 10_000_000
-# Options of KataGo that only add output and are therefore ignored.
+# KataGo's analysis options that only add output, and are therefore ignored.
 _PASSED_OVER = (
     "movesownership",
     "movesownershipstdev",
@@ -158,32 +158,32 @@ _PASSED_OVER = (
     "pvvisits",
     "pvedgevisits",
 )
-# Number of standard errors between a value and its LCB, as in KataGo.
+# Number of standard errors between a move's value and its LCB, as in KataGo.
 _LCB_STDEVS = 5.0
 
 
 @dataclass(frozen=True)
 class AnalysisRequest:
-    """The arguments of an analysis command."""
+    """The parsed arguments of an analysis command."""
 
     player: int | None
-    """The side to analyse for, 0 Black, 1 White; None for the side to move."""
+    """The side to move in the analysis: 0 Black, 1 White; None for the current side."""
     interval_s: float
-    """Seconds between two output lines."""
+    """Interval between two output lines, in seconds."""
     min_moves: int = 0
-    """Minimum number of moves to show, if necessary with unvisited moves."""
+    """Minimum number of moves to show, including unvisited moves if necessary."""
     max_moves: int = 1000
-    """Maximum number of moves to show."""
+    """Maximum number of moves to show in an output line."""
     with_root: bool = False
-    """Whether to show KataGo's ``rootInfo``."""
+    """Whether to show statistics of the root, KataGo's ``rootInfo``."""
     with_ownership: bool = False
-    """Whether to show the predicted ownership, if the network predicts it."""
+    """Whether to show predicted ownership, if the network predicts ownership."""
     left_out: tuple[tuple[int, int, int], ...] = ()
-    """Tuples (player, action, depth): the action is excluded for ``depth`` plies."""
+    """Excluded actions, as (player, action, depth); excluded for ``depth`` plies."""
 
 
 def parse_analysis(words: tuple[str, ...], board: tuple[int, int]) -> AnalysisRequest:
-    """Parses ``[colour] [interval] [key value]...``.
+    """Parses an analysis command's arguments: ``[colour] [interval] [key value]...``.
 
     Args:
         words: The arguments of the command.
@@ -198,7 +198,7 @@ def parse_analysis(words: tuple[str, ...], board: tuple[int, int]) -> AnalysisRe
     if rest and is_whole(rest[0]):
         rest.insert(0, "interval")
     shown = {"rootinfo": False, "ownership": False}
-    kinds: dict[int, str] = {}  # "avoid" or "allow", by player
+    kinds: dict[int, str] = {}  # The option of each player, "avoid" or "allow".
     left_out: list[tuple[int, int, int]] = []
     while rest:
         key, value = rest.pop(0), rest.pop(0) if rest else ""
@@ -209,7 +209,7 @@ def parse_analysis(words: tuple[str, ...], board: tuple[int, int]) -> AnalysisRe
         elif key in _PASSED_OVER and value in ("true", "false"):
             continue
         elif key in ("avoid", "allow") and value in PLAYERS and len(rest) >= 2:
-            # Each side may have several "avoid" options or one "allow" option.
+            # A player may have several "avoid" options, or one "allow" option.
             said = kinds.get(PLAYERS[value])
             if said is not None and (said, key) != ("avoid", "avoid"):
                 raise GtpError("syntax error")
@@ -232,7 +232,7 @@ def parse_analysis(words: tuple[str, ...], board: tuple[int, int]) -> AnalysisRe
 def _left_out(
     key: str, player: int, vertices: str, depth: str, board: tuple[int, int]
 ) -> list[tuple[int, int, int]]:
-    """Returns the actions that an option ``avoid`` or ``allow`` excludes."""
+    """Returns the actions that the option ``key``, avoid or allow, excludes."""
     read = [read_vertex(word, *board) for word in vertices.split(",") if word]
     actions = {action for action in read if action is not None}
     if read_whole(depth) < 1 or None in read:
@@ -250,11 +250,11 @@ def info_line(
     kata: bool,
     forecast: Forecast | None = None,
 ) -> str:
-    """Returns one output line of an analysis, with the best move first.
+    """Returns an analysis as one line of output, with the best move first.
 
     Args:
-        analysis: The analysis, with variations.
-        request: The requested contents.
+        analysis: The analysis, with principal variations.
+        request: The requested contents of the line.
         board: Height and width of the board.
         kata: Whether to use KataGo's dialect instead of Leela Zero's.
         forecast: The forecast for the position; None if there is none.
@@ -286,7 +286,7 @@ def _info(
 ) -> str:
     vertices = [write_vertex(move, *board) for move in row.variation or (row.action,)]
     chance = _chance(row.value_to_play)
-    # A move without visits has the lowest possible bound.
+    # The LCB is the lowest possible winning chance if the move has no visits.
     lowest = row.value_to_play - _LCB_STDEVS * row.standard_error
     bound = _chance(lowest) if row.visits > 0 else 0.0
     if kata:

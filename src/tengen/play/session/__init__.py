@@ -1,1 +1,1 @@
-"""Components of sessions with other programs: line input, clocks, limited searches."""
+"""Components of sessions with other programs: line input, clocks, search limits."""

@@ -1,4 +1,4 @@
-"""Arguments of the commands that play, and input and output of a session."""
+"""Command-line arguments of playing commands, and a session's input and output."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _CHUNK_BYTES = 1 << 16
 
 
 def add_session_arguments(parser: argparse.ArgumentParser, models: str) -> None:
-    """Adds the arguments for the player and its search.
+    """Adds the arguments that specify the player and its search.
 
     Args:
         parser: The parser of the command.
-        models: Further kinds of MODEL for the help text, after runs and directories.
+        models: Further kinds of MODEL, for the help text.
     """
     parser.add_argument(
         "model",
@@ -55,7 +55,7 @@ def add_session_arguments(parser: argparse.ArgumentParser, models: str) -> None:
 
 
 def add_level_argument(parser: argparse.ArgumentParser) -> None:
-    """Adds ``--level``; see ``checked_simulations``."""
+    """Adds the option ``--level``, the playing level of a bundled player."""
     parser.add_argument(
         "--level",
         metavar="L",
@@ -65,13 +65,13 @@ def add_level_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def checked_simulations(args: argparse.Namespace) -> int | None:
-    """Returns the requested number of simulations; None if not requested.
+    """Returns the number of simulations of ``--simulations``; None if not given.
 
     Args:
-        args: The arguments, with ``simulations`` and ``level``.
+        args: The parsed arguments, with ``simulations`` and ``level``.
 
     Raises:
-        UsageError: The number is out of range, or a level is given as well.
+        UsageError: The number is out of range, or ``--level`` is given as well.
     """
     simulations: int | None = args.simulations
     if simulations is not None:
@@ -82,7 +82,7 @@ def checked_simulations(args: argparse.Namespace) -> int | None:
 
 
 def add_search_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the search arguments that all playing commands share."""
+    """Adds the arguments for searches that all playing commands share."""
     parser.add_argument(
         "--threads",
         type=int,
@@ -116,10 +116,10 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
 def load_for_session(args: argparse.Namespace) -> tuple[Player, int | None, int]:
     """Returns the player, the maximum simulations per move, and the threads per tree.
 
-    Blocks. Simulations are None if neither an option nor the level sets them.
+    Blocks. The simulations are None if neither an option nor the level sets them.
 
     Args:
-        args: The parsed arguments of ``add_session_arguments``.
+        args: The parsed arguments that ``add_session_arguments`` defines.
 
     Raises:
         UsageError: The model cannot be used, or a number or a setting is invalid.
@@ -138,14 +138,14 @@ def load_for_session(args: argparse.Namespace) -> tuple[Player, int | None, int]
     )
     if player.level is not None:
         simulations = player.level.simulations
-        # Pondering would make the player stronger than its level.
+        # Reject --ponder, because it would make the player stronger than its level.
         check(not args.ponder, "ponder", args.ponder, "needs no level; leave one out")
     threads = player.usual_threads(args.threads, is_repeatable=args.fresh)
     return player, simulations, threads
 
 
 def read_input() -> bytes:
-    """Returns bytes that have arrived on stdin; empty at the end of input. Blocks.
+    """Returns the next bytes from stdin; empty at the end of input. Blocks.
 
     Does not use ``sys.stdin``, because a blocked thread would hold its lock during
     interpreter shutdown.
@@ -154,6 +154,6 @@ def read_input() -> bytes:
 
 
 def write_output(text: str) -> None:
-    """Writes a text to stdout and flushes."""
+    """Writes ``text`` to stdout and flushes it."""
     sys.stdout.write(text)
     sys.stdout.flush()

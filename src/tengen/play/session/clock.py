@@ -1,7 +1,7 @@
 """Time control: a game's time settings, the clocks, and the time budget of a move.
 
-Times are in seconds. A reserve is never spent, because a search ends slightly late, and
-because the controller's clock runs until the response arrives.
+Times are in seconds. Budgets leave a reserve, because a search ends slightly late and
+the controller's clock runs until the response arrives.
 """
 
 from __future__ import annotations
@@ -15,49 +15,49 @@ __all__ = ["Clock", "TimeSettings"]
 
 _RESERVE_S = 0.15
 _RESERVE_PART = 0.1
-# Overhead per move besides the search, if no controller reports the time.
+# Overhead per move besides the search, assumed if no controller reports the time.
 _LAG_S = 0.02
-# Expected total number of plies of a game, and minimum number of plies still expected
-# at any time, both as shares of the board's points.
+# Expected number of plies of a game, and the minimum of the expected number of
+# remaining plies, both as shares of the board's points.
 _PLAYED_PART = 0.8
 _LEFT_PART = 0.3
 _MIN_MOVES_LEFT = 20.0
-# Number of shares of the main time for an unclear move; it is 1 with less main time
-# than _SHORT_S.
+# Factor on the time budget of a move if no move is clearly best. Not applied if the
+# main time is below _SHORT_S.
 _HARD = 2.5
 _SHORT_S = 10.0
 
 
 @dataclass(frozen=True)
 class TimeSettings:
-    """The time settings of a game, which apply to both sides."""
+    """The time settings of a game, which are the same for both sides."""
 
     kind: Literal["none", "absolute", "byoyomi", "canadian", "fischer"] = "none"
-    """The time system. ``byoyomi``: each period is for one move; ``canadian``: a period
-    is for several moves; ``fischer``: each move adds to the main time."""
+    """The time system. A period is for one move with ``byoyomi``, for several moves
+    with ``canadian``. With ``fischer``, each move adds to the main time."""
     main_s: float = 0.0
-    """Main time, before the overtime."""
+    """Main time, before the overtime begins."""
     period_s: float = 0.0
     """Length of an overtime period; for ``fischer`` the increment per move."""
     count: int = 0
-    """Number of periods for ``byoyomi``; moves per period for ``canadian``."""
+    """Number of overtime periods for ``byoyomi``; moves per period for ``canadian``."""
     main_limit_s: float = math.inf
-    """Maximum main time, for ``fischer``."""
+    """Maximum main time that increments can reach, for ``fischer``."""
     move_limit_s: float = math.inf
     """Maximum time per move, for ``fischer``."""
 
 
 @dataclass(frozen=True)
 class _Left:
-    """The remaining time of one side."""
+    """The remaining time of one side of the game."""
 
     main_s: float
-    period_s: float  # remaining time of the running period
-    count: int  # remaining periods, including the running one, or moves in it
+    period_s: float  # Remaining time of the current period.
+    count: int  # Remaining periods, including the current one, or moves in it.
 
 
 class Clock:
-    """The clocks of both sides. Clocks advance only with ``spend``.
+    """The clocks of both sides. A clock advances only when ``spend`` is called.
 
     Args:
         settings: The game's time settings. None if unknown; then the remaining time is
@@ -72,7 +72,7 @@ class Clock:
 
     @property
     def is_running(self) -> bool:
-        """Whether there is a time limit."""
+        """Whether the time settings limit the time."""
         return self._settings.kind != "none"
 
     def set_left(self, player: int, seconds: float, count: int) -> None:
@@ -80,11 +80,11 @@ class Clock:
 
         Args:
             player: The side, 0 for Black or 1 for White.
-            seconds: Remaining main time if ``count`` is 0, else time in the period.
+            seconds: Remaining main time if ``count`` is 0, otherwise of the period.
             count: Remaining moves in the period, or remaining periods.
         """
         if not (self._is_said or self.is_running) and seconds > 0:
-            # Unknown overtime counts as none: only main time or one period remains.
+            # The overtime is unknown, so assume that there is none after this time.
             self._settings = TimeSettings("canadian")
             self.set_left(1 - player, seconds, count)
         left = self._left[player]
@@ -99,7 +99,7 @@ class Clock:
             self._left[player] = _Left(0.0, seconds, count)
 
     def budget_s(self, player: int, ply: int, num_points: int) -> float | None:
-        """Returns the time budget of a side's move; None without a limit.
+        """Returns the normal time budget of a move; None without a time limit.
 
         Args:
             player: The side, 0 for Black or 1 for White.
@@ -109,12 +109,12 @@ class Clock:
         return self._share_s(player, ply, num_points, 1.0)
 
     def most_s(self, player: int, ply: int, num_points: int) -> float | None:
-        """Returns the time budget of an unclear move; None without a limit.
+        """Returns the time budget if no move is clearly best; None without a limit.
 
         Args:
-            player: As for ``budget_s``.
-            ply: As for ``budget_s``.
-            num_points: As for ``budget_s``.
+            player: The side, 0 for Black or 1 for White.
+            ply: Number of moves played so far.
+            num_points: Number of points on the board.
         """
         is_short = self._left[player].main_s < _SHORT_S
         return self._share_s(player, ply, num_points, 1.0 if is_short else _HARD)
@@ -122,7 +122,7 @@ class Clock:
     def _share_s(
         self, player: int, ply: int, num_points: int, factor: float
     ) -> float | None:
-        """Returns the time budget of a move with ``factor`` shares of the main time."""
+        """Returns a move's time budget, with ``factor`` shares of the main time."""
         if not self.is_running:
             return None
         left = self._left[player]
@@ -132,7 +132,7 @@ class Clock:
         if self._settings.kind == "absolute":
             return share_s
         if self._settings.kind == "fischer":
-            # The increment is added after the move, so the main time must suffice.
+            # Limit to the main time: the increment is added only after the move.
             added_s = (1 - _RESERVE_PART) * left.period_s
             limit_s = _usable(self._settings.move_limit_s)
             return min(share_s + added_s, _usable(left.main_s), limit_s)
@@ -140,7 +140,7 @@ class Clock:
         return max(share_s, _usable(left.period_s) / max(moves, 1))
 
     def spend(self, player: int, seconds: float) -> None:
-        """Subtracts a move's time from a side's clock."""
+        """Subtracts a move's time, and an overhead, from a side's clock."""
         seconds += _LAG_S
         left = self._left[player]
         over_s = max(seconds - left.main_s, 0.0)
@@ -150,7 +150,7 @@ class Clock:
         if self._settings.kind == "fischer":
             main_s = min(main_s + whole_s, self._settings.main_limit_s)
         elif self._settings.kind == "byoyomi":
-            # An unfinished period restarts with the next move.
+            # A period that is not used up starts again with the next move.
             while over_s >= period_s and count > 1:
                 over_s -= period_s
                 period_s, count = whole_s, count - 1

@@ -1,4 +1,4 @@
-"""Limits searches in time, simulations and memory."""
+"""Limits the time, simulations and memory of searches."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from tengen.play.growing import GrowingSearch
 __all__ = ["USUAL_SIMULATIONS", "Limits", "Thinker", "most_simulations"]
 
 USUAL_SIMULATIONS = 400
-"""Default number of simulations per move."""
+"""Default number of simulations per move in a session."""
 
 _MAX_TREE_BYTES = 1 << 30
-# Bytes that one simulation adds to a tree: per node, and per action.
+# Approximate bytes that a simulation adds to a tree: per node, and per legal action.
 _NODE_BYTES = 200
 _LEGAL_BYTES = 6
 
 
 def most_simulations(game: Game, tree_bytes: int | None = None) -> int:
-    """Returns the maximum number of simulations that fit into a tree's memory.
+    """Returns the maximum number of simulations whose tree fits into its memory.
 
     Args:
         game: The game to search.
@@ -32,46 +32,46 @@ def most_simulations(game: Game, tree_bytes: int | None = None) -> int:
 
 
 _SLICE_S = 0.05
-# The maximum share of a move's remaining time that one slice may take.
+# Maximum share of a move's remaining time that one slice of the search may take.
 _SLICE_PART = 0.25
 _MAX_SLICE = 1 << 16
 _MAX_SPEED_UP = 2.0
-# The best move is clear if the second-best has at most this share of its visits, and no
-# higher value.
+# A move is clearly best if the second move has at most this share of its visits, and
+# does not have a higher value.
 _CLEAR_PART = 0.75
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a search, which ends at the first limit that it reaches."""
+    """Limits of a search. The search ends when it reaches any of them."""
 
     simulations: int
-    """Total simulations."""
+    """Total number of simulations of the search."""
     seconds: float | None = None
-    """Seconds since the move was requested; None for no limit."""
+    """Time limit in seconds after the move was requested; None for no limit."""
     most_seconds: float | None = None
-    """The time limit if no move is clearly best, at least ``seconds``; None for
+    """Time limit in seconds if no move is clearly best, at least ``seconds``; None for
     ``seconds``."""
     may_end_early: bool = False
-    """Whether a search also ends when the remaining simulations cannot change the most
-    visited move; only simulations until ``seconds`` count if this move is clear."""
+    """Whether the search ends early if the remaining simulations cannot change the most
+    visited move. If this move is clearly best, the time limit is ``seconds``."""
 
     @property
     def last_s(self) -> float | None:
-        """The latest end of the search, in seconds; None for no limit."""
+        """The maximum time of the search, in seconds; None for no limit."""
         return self.seconds if self.most_seconds is None else self.most_seconds
 
 
 class Thinker:
-    """Grows searches within limits, and measures their speed.
+    """Extends searches within limits, and measures their speed.
 
     Args:
-        now: Returns a monotonic time in seconds.
+        now: A function that returns a monotonic time in seconds.
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
-        self._rate: float | None = None  # simulations per second of the last slices
+        self._rate: float | None = None  # Simulations per second, of recent slices.
 
     def think(
         self,
@@ -80,15 +80,15 @@ class Thinker:
         begun_s: float,
         between: Callable[[], bool],
     ) -> None:
-        """Grows a search until it reaches a limit or its result is proven. Blocks.
+        """Extends a search until it reaches a limit or its result is proven. Blocks.
 
-        If there is no time for a simulation, the best move is that of the network.
+        If there is no time for a simulation, the network's policy determines the move.
 
         Args:
-            search: The search.
+            search: The search to extend.
             limits: Limits of the search.
-            begun_s: Time of the request for the move, by ``now``.
-            between: Called between slices; True ends the search.
+            begun_s: Time at which the move was requested, from ``now``.
+            between: Called between slices; ends the search if it returns True.
         """
         while not search.is_proven and search.num_simulations < limits.simulations:
             left_s = None
@@ -106,7 +106,7 @@ class Thinker:
     def _is_decided(
         self, search: GrowingSearch, limits: Limits, left_s: float | None
     ) -> bool:
-        """Returns whether more simulations cannot change the move."""
+        """Returns whether the remaining simulations cannot change the chosen move."""
         if not limits.may_end_early or search.num_simulations == 0:
             return False
         contest = search.contest()
@@ -124,7 +124,7 @@ class Thinker:
         return contest.most_visits - contest.second_visits > to_come
 
     def _slice(self, left_s: float | None) -> int:
-        """Returns the number of simulations until the next check of the limits."""
+        """Returns the number of simulations to run before the limits are checked."""
         if left_s is not None and left_s <= 0:
             return 0
         if self._rate is None:
@@ -132,13 +132,13 @@ class Thinker:
         wanted_s = _SLICE_S if left_s is None else min(_SLICE_S, _SLICE_PART * left_s)
         size = int(self._rate * wanted_s)
         if size == 0 and left_s is not None and self._rate * left_s < 1:
-            return 0  # A single simulation would exceed the limit.
+            return 0  # A single simulation would exceed the time limit.
         return min(max(size, 1), _MAX_SLICE)
 
     def _measure(self, simulations: int, seconds: float) -> None:
         if simulations == 0:
             return
         rate = simulations / max(seconds, 1e-6)
-        # Growth of the rate is limited, because a slice may be fast due to cache hits.
+        # Limit the increase of the rate, because cache hits can make a slice fast.
         most = rate if self._rate is None else _MAX_SPEED_UP * self._rate
         self._rate = min(rate, most)

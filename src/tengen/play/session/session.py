@@ -1,4 +1,4 @@
-"""A session with another program, which sends commands and reads responses as lines."""
+"""A session with another program, which sends commands and gets responses as lines."""
 
 from __future__ import annotations
 
@@ -28,32 +28,32 @@ _MAX_LINES = 1000
 
 
 class LineReader:
-    """Reads lines in its own thread. One other thread calls the methods.
+    """Reads lines in a background thread. Its methods are called by one other thread.
 
     Args:
-        read: Returns some bytes; empty at the end of input. Blocks. The reader's thread
-            calls it, and may still be blocked in it when the process exits.
+        read: A blocking function that returns the next bytes; empty at the end of
+            input. The background thread may be blocked in it when the process exits.
     """
 
     def __init__(self, read: Callable[[], bytes]) -> None:
         self._read = read
-        # Bounded, so that a program that sends too fast is slowed down.
+        # The queue is bounded, so that a program that sends too fast has to wait.
         self._lines: queue.Queue[bytes | None] = queue.Queue(_MAX_LINES)
         self._peeked: deque[bytes | None] = deque()
 
     def start(self) -> None:
-        """Starts to read; must be called once, before all other methods."""
+        """Starts the background thread. Must be called once, before other methods."""
         Thread(target=self._fill, name="lines", daemon=True).start()
 
     def next(self) -> bytes | None:
-        """Returns the next line; None at the end of input. Blocks."""
+        """Consumes and returns the next line; None at the end of input. Blocks."""
         return self._peeked.popleft() if self._peeked else self._lines.get()
 
     def peek(self, *, wait: bool = False) -> tuple[bytes | None, bool]:
-        """Returns the result that ``next`` will return, and whether it has arrived.
+        """Returns the next line without consuming it, and whether it has arrived.
 
         Args:
-            wait: Whether to block until a line arrives.
+            wait: Whether to block until a line or the end of input arrives.
         """
         if not self._peeked:
             try:
@@ -63,7 +63,7 @@ class LineReader:
         return self._peeked[0], True
 
     def waiting(self) -> Sequence[bytes | None]:
-        """Returns the lines that have arrived, in order, at most 1000.
+        """Returns the unread lines that have arrived, in order, at most 1000.
 
         None marks the end of input.
         """
@@ -83,25 +83,25 @@ class LineReader:
                     self._lines.put(line[:_MAX_LINE_BYTES])
                 rest = rest[:_MAX_LINE_BYTES]
         except OSError:
-            pass  # A closed terminal ends the input.
+            pass  # Treat a closed terminal as the end of input.
         if rest:
             self._lines.put(rest)
         self._lines.put(None)
 
 
-# Maximum length of a reported variation.
+# Maximum length of a reported principal variation.
 _MAX_VARIATION = 15
 
 
 class Session(ABC):
-    """Base class of the sessions of all protocols. Used by one thread.
+    """Base class of sessions, with one subclass per protocol. Used by one thread.
 
     Args:
-        player: The player.
-        simulations: Simulations per move. None: 400 without a time limit, otherwise as
-            many as the time allows.
-        threads: Threads that search one tree.
-        write: Sends a text immediately.
+        player: The player that searches positions.
+        simulations: Simulations per move. None for 400 without a time limit, otherwise
+            for as many as the time allows.
+        threads: Number of threads that search one tree.
+        write: Called to send text immediately to the other program.
         lines: Reader of the other program's lines; not started yet.
         ponders: Whether to search after the session's own move until the next line
             arrives. Requires a player that reuses its tree.
@@ -125,7 +125,7 @@ class Session(ABC):
         self.is_over = False
         self._player = player
         self._simulations = simulations
-        # Determines the batch size of searches.
+        # Expected number of simulations, which determines the batch size of searches.
         self._usual = min(simulations or USUAL_SIMULATIONS, USUAL_SIMULATIONS)
         self._threads = threads
         self._write = write
@@ -134,12 +134,12 @@ class Session(ABC):
 
     @property
     def tree_bytes(self) -> int | None:
-        """The memory limit of a tree in bytes; None for the default."""
+        """The memory limit of a search tree, in bytes; None for the default."""
         return None
 
     @property
     def most(self) -> int:
-        """The maximum simulations of a tree within its memory limit."""
+        """The maximum number of simulations of a tree within its memory limit."""
         return most_simulations(self._player.game, self.tree_bytes)
 
     def run(self) -> None:
@@ -155,7 +155,7 @@ class Session(ABC):
 
     @abstractmethod
     def answer(self, line: bytes) -> None:
-        """Executes the command in a line and writes the response."""
+        """Runs the command in ``line`` and writes the response."""
 
     @abstractmethod
     def is_stopped(self) -> bool:
@@ -163,14 +163,14 @@ class Session(ABC):
 
     @abstractmethod
     def moves_to_ponder(self) -> Sequence[int] | None:
-        """Returns the moves after which to ponder; None unless it moved last."""
+        """Returns the moves of the position to search while pondering, or None."""
 
     def move_limits(self, seconds: float | None, most_s: float | None) -> Limits:
         """Returns the search limits for a move.
 
         Args:
-            seconds: As ``Limits.seconds``.
-            most_s: As ``Limits.most_seconds``.
+            seconds: The time limit ``Limits.seconds``.
+            most_s: The time limit ``Limits.most_seconds``.
         """
         simulations = self._simulations
         if simulations is None:
@@ -185,15 +185,15 @@ class Session(ABC):
         between: Callable[[Callable[[], Analysis]], bool] | None = None,
         left_out: Sequence[tuple[int, int, int]] = (),
     ) -> Analysis:
-        """Searches within limits; returns the analysis. Blocks.
+        """Searches within limits; returns the analysis of the position. Blocks.
 
         Args:
             moves: Actions from the start of the game, which must not have ended.
             limits: Limits of the search.
-            begun_s: Time of the request for the move, by ``time.monotonic``.
-            between: Called between slices with a function that returns the analysis so
-                far; True ends the search. None for ``is_stopped``.
-            left_out: As for ``Player.begin``.
+            begun_s: Time at which the move was requested, from ``time.monotonic``.
+            between: Called between slices with a function that returns the current
+                analysis; ends the search if it returns True. None for ``is_stopped``.
+            left_out: Actions to exclude, as for ``Player.begin``.
         """
         ends = between or (lambda analysis: self.is_stopped())
         with self._player.begin(
@@ -208,23 +208,23 @@ class Session(ABC):
             return search.analysis(_MAX_VARIATION)
 
     def measure_speed(self, moves: Sequence[int]) -> None:
-        """Runs a short search, which measures the search speed.
+        """Runs a short search of the position after ``moves`` to measure the speed.
 
         Raises:
-            UsageError: The search cannot be extended.
+            UsageError: The player's searches cannot be extended.
         """
         self.search(moves, Limits(2 * self._threads), time.monotonic())
 
     def forget(self) -> None:
-        """Discards the cache and the trees of earlier searches."""
+        """Discards the evaluation cache and the trees of earlier searches."""
         self._player = self._player.playing(self._player.game.name)
 
     def _ponder(self) -> None:
-        """Searches until the next line arrives or the tree is full. Blocks.
+        """Ponders until the next line arrives or the tree is full. Blocks.
 
-        The next search reuses the tree if the tree contains the opponent's move. If the
-        search fails, the error is printed to stderr and pondering ends; the next
-        requested search will report it to the other program.
+        The next search reuses the tree if the tree contains the opponent's move. If
+        the search fails, the error is printed to stderr and pondering is disabled. The
+        next requested search reports the error to the other program.
         """
         moves = self.moves_to_ponder()
         if moves is None:
