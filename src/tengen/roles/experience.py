@@ -16,7 +16,7 @@ __all__ = ["check_room", "open_experience"]
 
 
 def check_room(config: RunConfig, run: RunDirectory, *, at_once: bool) -> str:
-    """Checks that a run's experience fits this host; writes nothing.
+    """Checks that a run's experience fits into this host's memory and disk.
 
     Args:
         config: The run's config.
@@ -71,7 +71,7 @@ def open_experience(
     if shared.experience is None:
         number = run.checkpoints.latest()
         if state is None and number is not None:
-            # If an actor redoes its turn in a new process, it opens the experience
+            # An actor that repeats its turn in a new process opens the experience
             # before the learner does.
             state = read_extra(run.checkpoints.entry(number))["table"]
         shared.experience = family.open_experience(run, state)

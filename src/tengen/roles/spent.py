@@ -98,7 +98,7 @@ def read_began(run: RunDirectory) -> float | None:
 
 
 def learned_steps(run: RunDirectory) -> int:
-    """Returns the learner steps of the newest checkpoint; 0 without a checkpoint.
+    """Returns the number of learner steps in the newest checkpoint; 0 if there is none.
 
     Raises:
         UsageError: The newest checkpoint has another schema.
