@@ -114,8 +114,7 @@ class Launcher:
             threads: Number of cores to use on each host; None for all.
 
         Raises:
-            UsageError: The launcher's program did not start this process, or the
-                processes differ.
+            UsageError: The process is not part of such a call, or its version differs.
             RunError: A process does not start.
         """
 
@@ -256,8 +255,7 @@ def role_command(
         at_once: Whether the run's other roles work concurrently.
         connect: The run's address for a host without the run directory, or None.
     """
-    # -P removes the working directory from the module search path. A role process
-    # imports only a task that the user typed from that directory.
+    # -P prevents imports from the working directory, except of a task that was typed.
     words = ["-P", "-m", "tengen.launch.child", f"--index={worker.index}"]
     words.append(f"--identity={run_identity(run)}")
     if at_once:

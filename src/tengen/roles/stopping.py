@@ -102,8 +102,7 @@ class StopListener:
                 os.close(nowhere)
             self._terminals = []
         if number == signal.SIGINT:
-            # Some programs send SIGINT to the process and to its group, so a second
-            # SIGINT counts only after the first one was handled.
+            # Count a second SIGINT only after ``on_stop``, as some programs send two.
             if self._was_interrupted and self._was_told:
                 if self.is_urgent and not is_own_process():
                     raise KeyboardInterrupt

@@ -251,8 +251,7 @@ class _Plan:
         workers = workers_at_once(config, 1)
         self._players = [one for one in workers if one.roles == (schedule.acting,)]
         self._core = [one for one in workers if one.roles != (schedule.acting,)]
-        # Stands for all hosts while the cluster has none. Then processes request one
-        # core per thread.
+        # If the cluster has no hosts yet, processes request one core per thread.
         none_yet = Node(node="", host="", num_cpus=math.inf, num_gpus=math.inf)
         self.hosts = [one for one in nodes if one.num_cpus > 0 or one.node == home]
         self.hosts = self.hosts or [none_yet]

@@ -26,8 +26,8 @@ __all__ = ["ActorRole"]
 # Polling interval of the watcher thread, in seconds. With a shorter interval, the
 # threads of hundreds of actors would keep a core busy.
 _LOOK_S = 5.0
-# Seconds by which the runner's time limit for a hang exceeds the limit here. The watcher
-# thread detects a hang first, because only it can report how long the hang lasted.
+# Seconds by which the runner's time limit for a hang exceeds the watcher's, so that the
+# watcher thread detects a hang first. Only it can report how long the hang lasted.
 _SIGN_S = 2.0
 
 

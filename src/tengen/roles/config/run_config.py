@@ -154,8 +154,7 @@ class RunConfig:
     def _check_launch(self) -> None:
         schedule = self.schedule
         several = (schedule.acting, schedule.serving, "learn")
-        # With a serving role, all learning roles share one process, which has the name
-        # of the first learning role.
+        # With a serving role, the learning roles share a process named after the first.
         learning = schedule.learning[:1] if schedule.serving else schedule.learning
         roles = (schedule.acting, schedule.serving, *learning, schedule.rating)
         known = [role for role in roles if role]

@@ -231,8 +231,7 @@ class GateRole:
         folder = NumberedFolder(self._run.games / "gate")
         make_directory(folder.path)
         remove_leftovers(folder.path)
-        # The games exist if a process was killed after it wrote them and before it
-        # moved the candidate.
+        # The games exist if a process was killed before it moved the candidate.
         if not folder.entry(candidate).exists():
             names = (f"{candidate:06d}", f"{champion:06d}")
             folder.publish(

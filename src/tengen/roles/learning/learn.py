@@ -39,8 +39,7 @@ _SAVE_S = 10.0
 _WAIT_S = 0.5
 _LOOK_S = 0.002
 _CLOCK_STEPS = 8
-# Experience counts recorded in models. They exclude window_bytes, which differs between
-# processes.
+# Experience counts recorded in models, without window_bytes, which differs by process.
 _DATA = ("num_games", "num_rows", "window_rows", "pass_generation", "pass_games")
 
 
@@ -314,8 +313,7 @@ class LearnRole:
             torch.manual_seed(self._config.seed + self._generation)
             grown = old.optimizer.average.grown(config).requires_grad_(True)
         self._learner = self._make_learner(grown)
-        # Copy only the counters, because the optimizer, its warm-up and the average of
-        # the weights restart.
+        # Copy only the counters; the optimizer, its warm-up and the average restart.
         self._learner.load_state(
             self._learner.state()._replace(
                 num_steps=old.num_steps, num_samples=old.num_samples
