@@ -114,7 +114,7 @@ def train_by(
         num_threads: Number of cores to use on this machine.
 
     Raises:
-        UsageError: A role rejected its config or files, or a host lacks a requirement.
+        UsageError: A role rejected its config or files, or a host is unsuitable.
         RunError: A role failed or died repeatedly.
     """
     launcher = launcher_of(name)

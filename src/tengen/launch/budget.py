@@ -1,4 +1,4 @@
-"""The budget of one call of ``tengen train``, and a counter of what it has spent."""
+"""The budget of one call of ``tengen train``, and the spent time, games and frames."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class _Turn:
     """A turn of an acting process that is in progress."""
 
     num_games: int
-    """Games of the turn, including games that an earlier process had finished."""
+    """Number of games of the turn, with games that an earlier process had finished."""
     num_recovered: int | None = None
-    """Games that an earlier process had finished; None until the turn reports them."""
+    """Number of games finished by an earlier process; None before the first report."""
 
     @property
     def num_left(self) -> int:

@@ -73,7 +73,7 @@ may finish first; see ``_core.Lifeline``."""
 
 
 def main(argv: list[str]) -> int:
-    """Serves turns until the runner closes the connection or sends ``Stop``."""
+    """Runs turns until the runner closes the connection or sends ``Stop``."""
     args = arguments(argv)
     mark_own_process()
     # A signal reaches the complete process group, but only the runner acts on it.

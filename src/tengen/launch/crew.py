@@ -83,7 +83,7 @@ class Crew:
             return worker.name in self._left
 
     def start_threads(self, serve: Callable[[Worker], None]) -> None:
-        """Starts a thread for each process that has none."""
+        """Starts a thread for each process without a thread."""
         for worker in self.workers:
             if worker.name not in self.threads:
                 thread = threading.Thread(
@@ -160,7 +160,7 @@ class Crew:
                 continue
             thread.join(_KILL_S)
             if thread.is_alive():
-                # A follower has nothing to save.
+                # Kill the follower, which has nothing to save.
                 self.handle(worker).kill()
                 thread.join()
 
@@ -190,7 +190,7 @@ class Crew:
         return self._is_served and worker.roles == (self._acting,)
 
     def outgrown(self, count: int) -> str:
-        """Returns a warning if the call began with fewer actors than ``count``."""
+        """Returns a warning if memory is sized for fewer than ``count`` actors."""
         if not 0 < self._sized < count:
             return ""
         return (

@@ -3,7 +3,7 @@
     python -P -m tengen.launch.fork_server RUN DESCRIPTOR
 
 The imports of an actor take half a second of CPU time and about 30 MB of memory. Forks
-start within milliseconds and share these pages until they write to them. In ``ps`` the
+start within milliseconds and share this memory until they write to it. In ``ps`` the
 argument RUN shows the run of a process, and each fork has the name of its role and
 index (``actor-17``).
 

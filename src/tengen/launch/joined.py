@@ -121,7 +121,7 @@ class Child:
                 self._handle.kill()
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, _JOINING_S)
-        # The process may have joined just before it ended.
+        # Close the connection of a process that joined just before it ended.
         if self._stream is None and (late := self._ticket.wait(0.0)) is not None:
             late.close()
         return how

@@ -194,7 +194,7 @@ class RoleProcess:
         """Stops the process, waits until it has saved, and kills it if it hangs.
 
         Raises:
-            RunError: A role could not save its state, or the process ended before that.
+            RunError: A role could not save, or the process ended before it had saved.
         """
         self.stop()
         with self._lock:

@@ -242,7 +242,7 @@ class _AtOnce(TurnTaker):
         self._crew.start_threads(self._serve)
 
     def _is_wanted(self, worker: Worker, role: str) -> bool:
-        """Returns whether a role may take a turn now; records an acting turn."""
+        """Returns whether a role may take a turn now; records begun acting turns."""
         if role in self._schedule.learning and self._spending.is_trained():
             return False  # the turn would add a model after the final model
         if role in ("shuffle", "learn", "export", "follow"):

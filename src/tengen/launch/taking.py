@@ -90,7 +90,7 @@ class TurnTaker:
         self._least_s = _TELL_S if serves else 0.0
         self._told_s: dict[str, float] = {}
         self._stages: dict[str, str] = {}
-        # The roles that must read the config again.
+        # The roles that must read the config again in their next turn.
         self._changed: set[str] = set()
         # The time of the first acting turn, the start time of each role's current turn,
         # and the time spans of its completed turns.
@@ -225,7 +225,7 @@ class TurnTaker:
             if waiting_s is None:
                 return
             if worker.roles == (self._schedule.acting,):
-                # Other processes may play its games, because it may never start.
+                # Leave the games to other processes, as this one may never start.
                 self._spending.drop_turn(worker.name)
             is_late = self._spending.is_late()
             if not is_late:

@@ -250,7 +250,7 @@ class Hub:
         return ticket
 
     def forget(self, ticket: Ticket) -> None:
-        """Rejects a ticket from now on."""
+        """Makes this hub reject ``ticket``."""
         with self._lock:
             self._tickets.pop(ticket.name, None)
 

@@ -1,4 +1,4 @@
-"""``--connect`` for roles whose run is on another host, and the mirror of that run."""
+"""The option ``--connect`` for roles whose run is on another host, and their mirror."""
 
 from __future__ import annotations
 

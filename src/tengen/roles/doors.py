@@ -153,7 +153,7 @@ def _door(config: LaunchConfig, name: str, token: str) -> NetDoor:
 
 
 def _services(config: RunConfig) -> list[str]:
-    """Returns the services that a run with concurrent roles offers to other hosts."""
+    """Returns the names of the services that a concurrent run offers to other hosts."""
     schedule = config.schedule
     services = [STORE] if schedule.is_shared else []
     if schedule.serving:

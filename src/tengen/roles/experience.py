@@ -31,7 +31,7 @@ def check_room(config: RunConfig, run: RunDirectory, *, at_once: bool) -> str:
     """
     directory = None
     if at_once and config.schedule.is_shared:
-        # A new run has no service folder yet.
+        # A new run has no service folder yet, so use one in the same file system.
         new = memory_root() / "tengen"
         directory = new if run.is_new else service_folder(run, STORE)
     return config.family.check_room(run, directory)

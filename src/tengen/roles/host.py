@@ -129,14 +129,14 @@ class RoleHost:
         process.
 
         Raises:
-            Exception: The first error, such as a full disk. All other calls are made.
+            Exception: The first error, such as a full disk, after trying all roles.
         """
         savers = self._savers()
         own = [name for name in self._roles if name not in _WITH_ENVIRONMENTS]
         calls: list[Callable[[], object]] = [saver.save for saver in savers]
         calls += [self._roles.pop(name).close for name in reversed(own)]
         if (experience := self._context.shared.experience) is not None:
-            # Needed if an actor opened the experience and no learner was created.
+            # Close experience that an actor opened, if no learner was created.
             calls.append(lambda: self._context.write(experience.close))
         _call_all(calls)
 

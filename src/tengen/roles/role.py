@@ -235,8 +235,8 @@ def make_role(
 def patiently(take: Callable[[], Taken], context: RoleContext) -> Taken:
     """Retries ``take`` until it acquires its lock, and returns its result.
 
-    For locks that the runner has assigned to this process. Any other holder is a
-    process that is ending, or the run's service on behalf of a mirror; the service
+    Used for locks that the runner has assigned to this process. Any other holder is a
+    process that is ending, or the run's service on behalf of a mirror. The service
     releases the lock within seconds (``run.evict_mirrors``).
 
     Args:

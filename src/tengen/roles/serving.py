@@ -90,7 +90,7 @@ class InferenceRole:
         self._told_s = time.monotonic()
 
     def turn(self) -> Report | None:
-        """Polls for new models for a second and reports; None if there is no model."""
+        """Polls for models for a second; returns a report, or None without a model."""
         if self._config.inference.has_auto:
             self.waits_for = "export has not chosen the backend yet"
             return None

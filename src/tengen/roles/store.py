@@ -294,7 +294,7 @@ def lines_of(report: dict[str, Any]) -> list[str]:
 def _hit_rate(table: dict[str, Any], before: dict[str, Any]) -> float | None:
     names = ("num_chunk_hits", "num_chunk_misses")
     if any(table[name] < before[name] for name in names):
-        before = dict.fromkeys(names, 0)  # the store was restarted since that report
+        before = dict.fromkeys(names, 0)  # the store was restarted since ``before``
     hits, misses = (table[name] - before[name] for name in names)
     return round(hits / (hits + misses), 4) if hits + misses else None
 

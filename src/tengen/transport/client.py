@@ -1,4 +1,4 @@
-"""The client side, which sends requests to a service and opens sessions."""
+"""The client of a service, which sends requests and opens sessions."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Client:
                 )
             self.name = str(self._address)
         else:
-            # A short symbolic link may stand for a path too long for a socket address.
+            # Resolve links, because only the target's path may fit a socket address.
             self._folder = Path(address).resolve()
             self.name = str(self._folder)
 
@@ -86,7 +86,7 @@ class Client:
         Args:
             message: The request; its key ``ask`` is the kind of request. A key
                 ``wait_s`` extends the time limit, for a server that waits.
-            timeout_s: Time limit in seconds, if lower than ``patience_s``.
+            timeout_s: A lower time limit than ``patience_s`` in seconds, or None.
 
         Raises:
             NoAnswer: The server does not respond, or has too many clients.

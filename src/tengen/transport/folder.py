@@ -21,12 +21,12 @@ LOCK_NAME = "lock"
 # any descriptor of a lock file would release this process's lock.
 _claimed: set[Path] = set()
 SOCKET_NAME = "socket"
-# The maximum length of a socket's path on Linux and, a few bytes less, on macOS.
+# The maximum length of a socket's path in bytes. Linux allows 107, macOS 103.
 _MAX_SOCKET_PATH = 100
 
 
 class HostFolder:
-    """A folder that this process holds exclusively until `leave`, or until it ends.
+    """A folder that this process holds exclusively until `leave` or its exit.
 
     Args:
         service: The name of the service, for error messages.
@@ -59,7 +59,7 @@ class HostFolder:
         self._lock = FolderLock(service, "directory", directory, (SOCKET_NAME, *own))
 
     def listen(self) -> Listener:
-        """Returns a listener with a new socket in the folder; replaces an old one."""
+        """Creates or replaces the socket in this folder; returns its listener."""
         self._socket_path.unlink(missing_ok=True)
         bound = OwnedSocket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -162,7 +162,7 @@ class FolderLock:
     def leave(self) -> None:
         """Releases the lock. Idempotent."""
         if self._descriptor is not None:
-            # Close only once, because path and descriptor may be reused afterwards.
+            # Close the lock only once, because its descriptor may be reused afterwards.
             descriptor, self._descriptor = self._descriptor, None
             _claimed.remove(self._path)
             os.close(descriptor)

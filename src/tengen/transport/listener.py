@@ -69,7 +69,7 @@ class NetDoor:
     key_file: Path | None = None
 
     def open(self, dialect: Dialect) -> Listener:
-        """Binds a socket to the address.
+        """Binds a socket to ``listen``; returns its listener.
 
         Args:
             dialect: The service's dialect.

@@ -1,4 +1,4 @@
-"""The server side, which accepts clients and handles one request per connection."""
+"""The server of a service, which accepts clients and handles their requests."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Server:
     def _turn_away(self, connection: socket.socket, error: ServiceFull) -> None:
         """Rejects a client without starting a thread. Does not block."""
         with connection:
-            # A client that waits for a TLS handshake could not read a plain line.
+            # With TLS, the client could not read a plain line before the handshake.
             if self._listener.tls is None:
                 connection.setblocking(False)
                 _try_send(connection, error)

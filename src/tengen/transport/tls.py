@@ -26,7 +26,7 @@ __all__ = ["Tls", "client_tls", "fingerprint_of", "server_tls"]
 # Space for several TLS records of at most 16 KiB, which are forwarded together.
 _BUFFER_BYTES = 1 << 18
 _TLS_HANDSHAKE = 0x16
-# Time limit in seconds for sending buffered bytes after the session has closed its end.
+# Time limit in seconds for sending buffered bytes after the session has ended.
 _REST_S = 10.0
 
 Tls = Callable[[socket.socket, float], socket.socket]
@@ -181,7 +181,7 @@ def _shake_hands(
 
 
 def _pump(tls: ssl.SSLSocket, service: str) -> socket.socket:
-    """Starts a thread that decrypts and encrypts ``tls``; returns the plain socket."""
+    """Starts a thread that forwards the data of ``tls``; returns a plain socket."""
     ours, theirs = (OwnedSocket.of(end) for end in socket.socketpair())
     carrier = threading.Thread(
         target=_carry, args=(tls, theirs), name=f"{service}-tls", daemon=True
@@ -202,7 +202,7 @@ class _OwnedTls(ssl.SSLSocket):
     """TLS over an `OwnedSocket`; takes ownership of the socket's descriptor."""
 
     def _real_close(self) -> None:
-        # As in OwnedSocket; the TLS state holds no further system resources.
+        # Close only the descriptor, because TLS state has no other system resources.
         _core.close_owned(self.detach())
         self._sslobj = None
 

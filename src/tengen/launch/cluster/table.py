@@ -114,7 +114,7 @@ def _listed(nodes: Sequence[Node]) -> str:
 
 
 def is_together(config: RunConfig) -> bool:
-    """Returns whether the core needs one host, because it listens at one address."""
+    """Returns whether all non-acting processes must share a host."""
     several = max(config.launch.of(role).count for role in _LISTENING)
     return bool(config.schedule.serving) and several == 1
 
@@ -161,7 +161,7 @@ def check_fits(
         config: The run's config.
         table: The result of ``table_of``.
         nodes: The cluster's hosts.
-        home: As for ``table_of``.
+        home: See ``table_of``.
 
     Raises:
         UsageError: A process, or the core if it must be on one host, does not fit
@@ -237,7 +237,7 @@ class _Plan:
     Args:
         config: The run's config.
         nodes: The cluster's hosts, as returned by ``nodes_of``.
-        home: As for ``table_of``.
+        home: See ``table_of``.
 
     Attributes:
         hosts: The hosts that may run roles.
@@ -286,7 +286,7 @@ class _Plan:
         return sorted(found, key=lambda one: order[one.worker.name])
 
     def _place_core(self, home: str) -> Node | None:
-        """Assigns the core; returns its host, or None if no host fits all of it."""
+        """Assigns non-acting processes; returns their host, or None if on several."""
         launch = self._config.launch
         given = [launch.of(one.given_as) for one in self._core]
         cpus = sum(one.num_cpus or _NOW_AND_THEN for one in given)

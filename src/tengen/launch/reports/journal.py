@@ -92,7 +92,7 @@ class RunJournal:
         # sealed since the table's last report. Games in progress are added for display.
         self._games = self._state.num_games or 0
         self._unlearned: dict[int, int] = {}
-        # The mean return in this call; None until an episode ends.
+        # The mean return of episodes in this call; None before an episode has ended.
         self.mean_return: float | None = None
 
     def begin(self, spending: Spending) -> None:

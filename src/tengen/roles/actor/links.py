@@ -65,4 +65,4 @@ class ActorLink(Protocol):
         """
 
     def close(self) -> None:
-        """Closes both connections. A second call does nothing."""
+        """Closes the connections to inference and experience. Idempotent."""

@@ -1,4 +1,4 @@
-"""The link of an actor that has the network and the experience in its own process."""
+"""The connections of an actor to a network and experience in its own process."""
 
 from __future__ import annotations
 

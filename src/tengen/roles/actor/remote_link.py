@@ -79,7 +79,7 @@ class RemoteLink:
         self.layout = agent.layout(signature.state)
 
         def client_of(server: int) -> Client:
-            # Not cached, because the server may be restarted on another host.
+            # Look up the address, because the server may be restarted on another host.
             way = way_to(run, server_name(server), context.connect)
             return Client(
                 central.INFERENCE,
@@ -164,7 +164,7 @@ class RemoteLink:
             )
             return num_items
         except TengenError as error:
-            # At the end of a run the learner may end before its actors; no error then.
+            # Ignore the error at the end of a run, when the learner may end first.
             if self._stop.wait(_GRACE_S):
                 raise central.Interrupted from None
             if self._is_far and self._steps.is_lost(error):
@@ -184,7 +184,7 @@ class RemoteLink:
         def is_over() -> bool:
             if self._stop.is_set() or time.monotonic() >= until:
                 return True
-            return ports[0].stats.num_frames >= last  # same for all ports
+            return ports[0].stats.num_frames >= last  # all ports share stats
 
         askers = [
             central.Asker(port, client, functools.partial(port.begin, stop=self._stop))

@@ -141,7 +141,7 @@ def learn(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _check_index(args: argparse.Namespace, role: str) -> None:
-    """Checks ``--index`` and ``--threads`` of a role; rejects a mirror as the run."""
+    """Checks ``--index`` and ``--threads``, and that the run is not a mirror."""
     usable_threads(args.threads)  # checked first, as in all roles
     run = RunDirectory.open(args.run)
     check_no_mirror(run)  # a mirror's run.json belongs to another host

@@ -108,7 +108,7 @@ class Environments(Family, agents=EnvironmentAgent):
     def _table(
         self, run: RunDirectory
     ) -> tuple[Path, dict[str, Column], ItemLayout, ReplayConfig]:
-        """Returns the steps' folder, their columns, the item layout and the config."""
+        """Returns the steps' folder and columns, the item layout and table config."""
         config, agent = self.config, self._agent
         columns = {
             name: Column(dtype=tensor.dtype, shape=tensor.shape)

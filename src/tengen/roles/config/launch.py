@@ -34,7 +34,7 @@ class RoleResources:
     machine must have as many GPUs as all roles together request."""
 
     def __post_init__(self) -> None:
-        """Checks the ranges.
+        """Checks that all fields are within their ranges.
 
         Raises:
             UsageError: A field is out of its range.
@@ -83,7 +83,7 @@ class LaunchConfig:
     """The certificate's private key, a PEM file."""
 
     def __post_init__(self) -> None:
-        """Checks the ranges and the address.
+        """Checks the ranges of all fields, and the address in ``listen``.
 
         Raises:
             UsageError: A field is out of its range, the address is not HOST:PORT, or

@@ -97,7 +97,7 @@ class RunConfig:
     """Minutes that ``tengen train`` runs if no budget is given, positive."""
 
     def __post_init__(self) -> None:
-        """Checks the ranges, and that the parts are compatible.
+        """Checks the ranges of all fields, and that all parts fit the agent.
 
         Raises:
             UsageError: A field is out of its range, or a part does not fit the agent.
@@ -120,7 +120,7 @@ class RunConfig:
 
     @property
     def schedule(self) -> Schedule:
-        """The roles of the run."""
+        """The roles of the run, and when they work."""
         return self.family.schedule
 
     @property
@@ -140,11 +140,11 @@ class RunConfig:
 
     @property
     def signature(self) -> Signature:
-        """The initial network's signature, with recurrent state. Creates the task."""
+        """The initial network's signature. Creates the game or environment."""
         return self.net.signature(self.agent.signature(self.task))
 
     def check_task(self) -> None:
-        """Checks the settings that depend on the task. Creates the task.
+        """Checks the settings that depend on the task, which is created for this.
 
         Raises:
             UsageError: A setting does not fit the task.
@@ -216,7 +216,7 @@ class Family:
 
     @property
     def schedule(self) -> Schedule:
-        """The roles of the run."""
+        """The roles of the run, and when they work."""
         raise NotImplementedError(f"{type(self).__name__} must have roles")
 
     def open_experience(

@@ -231,7 +231,7 @@ class GateRole:
         folder = NumberedFolder(self._run.games / "gate")
         make_directory(folder.path)
         remove_leftovers(folder.path)
-        # The games exist if a process was killed before it moved the candidate.
+        # A process that was killed before it moved the candidate may have written them.
         if not folder.entry(candidate).exists():
             names = (f"{candidate:06d}", f"{champion:06d}")
             folder.publish(

@@ -264,7 +264,7 @@ class ExportRole:
         return report
 
     def _refused(self, generation: int, reason: str) -> dict[str, Any]:
-        """Returns a warning that a model has no int8 graph; empty after the first."""
+        """Returns a warning about a missing int8 graph; empty after the first one."""
         if self._has_warned:
             return {}
         self._has_warned = True

@@ -57,7 +57,7 @@ class FollowRole:
         keep_freed_memory()
 
     def turn(self) -> Report | None:
-        """Follows the leader for a second; returns None if there is no leader."""
+        """Computes shards for the leader for a second; None if there is no leader."""
         if self._follower is None:
             try:
                 connection = self._connect()

@@ -53,8 +53,8 @@ class LearnRole:
     beginning of a turn, before its learner steps.
 
     If roles take turns in environments and evaluate with torch, the actor uses the
-    learner's own network. A turn that another turn follows then writes a checkpoint
-    only if the last checkpoint is some seconds old. ``close`` saves later turns, but a
+    learner's own network. Then a turn before another turn writes a checkpoint only if
+    the last checkpoint is some seconds old. ``close`` saves all turns since then, but a
     kill loses them. If ``launch.roles.learn.count`` is above 1 and roles work
     concurrently, ``follow`` roles compute shards of each step, but only this role has
     the experience and writes files.
@@ -228,7 +228,7 @@ class LearnRole:
         return {**values, **{name: values[name] + counts[name] for name in counts}}
 
     def _wait(self, seconds: float) -> None:
-        """Waits until a learner step is allowed, at most ``seconds``."""
+        """Waits at most ``seconds`` until the experience allows a learner step."""
         start_s = time.monotonic()
         until = start_s + seconds
         while self._num_allowed() == 0 and time.monotonic() < until:

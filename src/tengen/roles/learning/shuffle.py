@@ -52,7 +52,7 @@ class ShuffleRole:
         self._shuffler: Shuffler | None = self._open()
 
     def turn(self) -> Report | None:
-        """Writes a shuffled turn; returns None if none is needed or possible yet."""
+        """Samples and writes batches; None if none are needed or there are few rows."""
         self.waits_for = ""
         needed, reached = self._learner_turns()
         self._run.shuffled.retire_before(needed)

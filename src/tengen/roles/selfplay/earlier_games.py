@@ -1,4 +1,4 @@
-"""Finds games to fork in earlier generations, and checks there if resigning is safe.
+"""Finds games of earlier generations to fork, and checks whether resigning is safe.
 
 In each generation a share of the games, and at first all of them, is played to the end
 without resignation. These games show how often a player who would have resigned did not
@@ -95,10 +95,10 @@ class ResignationCheck:
     num_checked: int
     """Number of games that continued after a player would have resigned."""
     num_false: int
-    """Number of ``num_checked`` games that this player did not lose."""
+    """Number of checked games that the player who would have resigned did not lose."""
 
     def allows(self, max_false_share: float) -> bool:
-        """Returns whether enough games show few enough false resignations."""
+        """Returns whether the check has enough games and few false resignations."""
         is_enough = self.num_checked >= _ENOUGH_GAMES
         return is_enough and self.num_false <= max_false_share * self.num_checked
 

@@ -71,7 +71,7 @@ def first_slots(
 
     Args:
         actor: The current settings.
-        num_threads: Threads that play.
+        num_threads: Number of threads that play.
         generation_s: Time limit of a generation in seconds.
         game_s: Seconds per game, measured on the first games.
     """
@@ -93,7 +93,7 @@ def smaller_generations(
 
     Args:
         actor: The current settings.
-        num_threads: Threads that play.
+        num_threads: Number of threads that play.
         generation_s: Time limit of a generation in seconds.
         game_s: Seconds per game in the last generation.
         num_played: Number of games in the last generation, after ``fewer_games``.

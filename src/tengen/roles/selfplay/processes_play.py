@@ -80,7 +80,7 @@ class PlayingProcesses:
         return self._play_part(wanted, opened, num_recovered, played)
 
     def close(self) -> None:
-        """Ends the processes. A second call does nothing."""
+        """Ends the playing processes. A second call does nothing."""
         self._processes.close()
 
     def _play_part(

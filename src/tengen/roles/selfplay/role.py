@@ -170,7 +170,7 @@ class SelfplayRole:
             num_wanted = 0 if is_over else num_wanted
             self._context.write(lambda: self._seal(writer, generation, num_wanted))
             if mirror is not None and self._context.is_vouched:
-                # The runner relies on the run to have all games of an ended turn.
+                # The runner expects all games of an ended turn in the run directory.
                 mirror.wait_until_sent(_SENT_S)
         return {
             "generation": generation,
@@ -351,8 +351,8 @@ def _writer(run: RunDirectory, context: RoleContext) -> ExperienceWriter:
     else:
         number = TRAIN_WRITER + context.index
         folder = writer_directory(run, number)
-        # Retry, because a mirror of an earlier call or of a lost host may hold the
-        # writer, and the first self-play process may have adopted it for a turn.
+        # Evict and retry, because a mirror of an earlier call or lost host may hold the
+        # writer, or the first self-play process may have adopted it for a turn.
         evict_mirrors(run, "selfplay", number)
         writer = patiently(lambda: ExperienceWriter(folder, incarnation), context)
     run.forget_incarnations("selfplay", incarnation)

@@ -127,7 +127,7 @@ class PlayingThreads:
     def _play_part(
         self, part: _Part, num_recovered: int, before: GenerationReport
     ) -> GenerationReport:
-        """Plays like ``play``, until a model is newer, the part or the disk is full."""
+        """Plays until the part is complete, a model is newer, or the disk is full."""
         # Open the model before the clock starts, because compilation is not play time.
         with core_errors():
             backend = self._open(part.wanted)
