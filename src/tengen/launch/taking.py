@@ -235,7 +235,7 @@ class TurnTaker:
             self._crew.handle(worker).stop()
 
     def _end(self, worker: Worker, role: str, report: Mapping[str, Any] | None) -> None:
-        """Records the end of a turn. ``report`` is None if the turn did nothing."""
+        """Records a turn's end; ``report`` is None if it did nothing or failed."""
         name = _busy_name(worker, role)
         begun_s = self._begun_s.pop(name, None)
         self._stages.pop(role, None)

@@ -85,7 +85,7 @@ class GateRole:
 
         A gate that plays matches takes the candidate with an unfinished match, or else
         the newest, and rejects all older candidates. An ``AcceptAllGate`` takes the
-        oldest candidate, because it accepts all candidates in order.
+        oldest candidate, because accepting each candidate costs only a rename.
         """
         numbers = self._run.candidates.numbers()
         self.waits_for = "" if numbers else _NO_CANDIDATE

@@ -28,12 +28,12 @@ _LAST_S = 15.0
 def lead(
     config: RunConfig, run: RunDirectory, context: RoleContext, experience: Experience
 ) -> Leading | None:
-    """Starts the leading learner's service for followers; None with only one learner.
+    """Starts the leading learner's service for followers; None without followers.
 
     Args:
         config: The run's config.
         run: The run.
-        context: The context of the learner's role.
+        context: The learner's context. If roles take turns, there are no followers.
         experience: The learner's experience.
 
     Raises:
