@@ -1,8 +1,8 @@
 """Launchers, which decide where processes run, and the entry point of training.
 
 With ``inline``, roles take turns in processes on this machine. With the other
-launchers all roles work concurrently: ``local`` uses processes on this machine, ``ray``
-processes started by actors of a Ray cluster, ``mpi`` processes started by ``mpirun``.
+launchers all roles work concurrently. ``local`` starts processes on this machine,
+``ray`` on the hosts of a Ray cluster, and ``mpi`` on the hosts of ``mpirun``.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def launcher_of(name: str) -> type[Launcher]:
 def check_doors(name: str, config: RunConfig) -> None:
     """Checks that ``launch.listen`` is usable, if the learner is on this host.
 
-    A learner on another host does this check itself. If roles take turns, no other
+    A learner on another host checks its own addresses. If roles take turns, no other
     machine can join the run, and ``launch.listen`` causes a TengenWarning.
 
     Args:
@@ -77,7 +77,7 @@ def check_doors(name: str, config: RunConfig) -> None:
         config: The run's config, as returned by ``Launcher.fit``.
 
     Raises:
-        UsageError: A service cannot listen; the message names the service and why.
+        UsageError: A service cannot listen at its address.
     """
     launcher = launcher_of(name)
     if launcher.takes_turns:
@@ -101,20 +101,20 @@ def train_by(
     *,
     num_threads: int,
 ) -> None:
-    """Trains a run. When its last model exists, plays the target match. Blocks.
+    """Trains a run, and plays the target match if training is complete. Blocks.
 
     Args:
         name: The launcher's name.
-        config: The run's config, as returned by ``Launcher.fit``; its task is the one
-            that the user typed.
+        config: The run's config, as returned by ``Launcher.fit``, with the task that
+            the user typed.
         run: The run; the caller holds its ``train`` lock.
         budget: The call's budget.
-        journal: Receives every report.
-        stop: Ends the current turns after everything has been saved.
+        journal: Receives every report of a role.
+        stop: Makes the roles end their turns and save their state.
         num_threads: Number of cores to use on this machine.
 
     Raises:
-        UsageError: A role rejected its config or files, or a host lacks a requirement.
+        UsageError: A role rejected its config or files, or a host is unsuitable.
         RunError: A role failed or died repeatedly.
     """
     launcher = launcher_of(name)

@@ -1,4 +1,4 @@
-"""The budget of one call of ``tengen train``, and a counter of what it has spent."""
+"""The budget of one call of ``tengen train``, and the spent time, games and frames."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tengen.roles import RunSpent
 __all__ = ["Budget", "Spending"]
 
 # The number of generations that should fit into a call's minutes. On an idle machine
-# with two cores the recipes complete 18 in ten minutes.
+# with two cores the recipes complete 18 generations in ten minutes.
 _GENERATIONS = 8
-# Avoids a division by zero if the budget is spent before any work.
+# Prevents a division by zero if the budget is spent before any work.
 _LEAST_MINUTES = 1e-9
 
 
@@ -23,26 +23,26 @@ class Budget:
     """The limits of one call of ``tengen train``. None means no limit."""
 
     minutes: float | None = None
-    """Wall time of the call, counted from its first turn of work. Start-up and the
-    target match do not count."""
+    """Wall-clock minutes of the call, counted from its first turn of work. Start-up and
+    the target match do not count."""
     games: int | None = None
-    """Games to play in this call, rounded up to complete generations."""
+    """Number of games to play in this call, rounded up to complete generations."""
     models: int | None = None
-    """The number of the model after which the run's training ends, over all calls."""
+    """The number of the run's final model, with which training ends."""
     frames: int | None = None
-    """Environment steps to take in this call, in complete turns of the actors."""
+    """Number of environment steps in this call, rounded up to complete actor turns."""
     fits_generations: bool = False
-    """Whether generations may shrink if only a few of them fit into the minutes."""
+    """Whether generations get fewer games if only a few fit into the minutes."""
 
 
 @dataclass
 class _Turn:
-    """An acting turn in progress."""
+    """A turn of an acting process that is in progress."""
 
     num_games: int
-    """Games of the turn, including games that an earlier process had finished."""
+    """Number of games of the turn, with games that an earlier process had finished."""
     num_recovered: int | None = None
-    """Games that an earlier process had finished; None until the turn reports them."""
+    """Number of games finished by an earlier process; None before the first report."""
 
     @property
     def num_left(self) -> int:
@@ -50,7 +50,7 @@ class _Turn:
 
 
 class Spending:
-    """Counts what a call has spent of its budget. Used by one thread at a time.
+    """Counts the time, games and frames that a call has spent. Not thread-safe.
 
     Args:
         budget: The call's budget.
@@ -63,8 +63,8 @@ class Spending:
             children report their own CPU time.
 
     Attributes:
-        num_rows: Rows of experience from this call's completed acting turns.
-        num_evaluations: Positions that the network evaluated in these turns.
+        num_rows: Number of rows of experience from this call's completed acting turns.
+        num_evaluations: Number of positions that the network evaluated in these turns.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Spending:
         self._own_cpu_s = own_cpu()
         # CPU-seconds that role processes have reported since the call started.
         self._roles_cpu_s = 0.0
-        # When the first turn of work began, and the CPU time that start-up took.
+        # The start time of the first turn of work, and the CPU time of start-up.
         self._begun_s: float | None = None
         self._startup_cpu_s = 0.0
         self._games = 0
@@ -105,14 +105,14 @@ class Spending:
 
     @property
     def seconds_left(self) -> float | None:
-        """Seconds left of the call's minutes; None if the minutes have no limit."""
+        """Seconds left of the budget in minutes; None without such a budget."""
         if self.budget.minutes is None:
             return None
         return max(0.0, 60 * self.budget.minutes - self.elapsed_s)
 
     @property
     def generation_s(self) -> float | None:
-        """Seconds for one generation and its learning; None means no limit."""
+        """Time limit in seconds for a generation and its learning; None: no limit."""
         budget = self.budget
         if not budget.fits_generations or budget.minutes is None:
             return None
@@ -144,19 +144,19 @@ class Spending:
             self._startup_cpu_s = self.cpu_s
 
     def outlook(self) -> dict[str, float | None]:
-        """Returns the state of the budget that a turn needs; see ``RoleContext``.
+        """Returns the budget's state for the fields of ``RoleContext`` in a turn.
 
         The keys are ``core_minutes``, ``core_minutes_in_all``, ``remaining`` and
         ``asked``. With a budget in games only, the last two are None, so that the
         result of such a run does not depend on how it is divided into calls. If both
         minutes and frames are limited, the smaller remaining share counts. The CPU time
-        that the remaining minutes will yield is estimated from the number of cores that
-        the call has kept busy; before its first turn of work, from all its cores.
+        of the remaining minutes is estimated from the number of cores that the call has
+        kept busy, or from all its cores before the first turn of work.
         """
         budget, before = self.budget, self._before
         worked = max(0.0, self._worked_s) / 60
         in_all: float | None = None
-        # For each limit, the remaining share and this call's share of the run's total.
+        # For each limit, the share that is left and this call's share of the total.
         parts = []
         if self.seconds_left is not None:
             left = self._num_busy_cores * self.seconds_left / 60
@@ -183,18 +183,18 @@ class Spending:
         return self._worked_s / self.elapsed_s
 
     def frames_left(self) -> int | None:
-        """Returns the number of frames left; None without a budget in frames."""
+        """Returns the number of frames left in the budget; None without a limit."""
         if self.budget.frames is None:
             return None
         return max(0, self.budget.frames - self._frames)
 
     def count_frames(self, num_frames: int) -> None:
-        """Sets the run's frame count if turns do not count frames themselves.
+        """Sets the run's frame count, if reports of turns do not count frames.
 
-        Frames that a killed process had not saved do not count and are repeated.
+        Frames that a killed process had not saved do not count, and are repeated.
 
         Args:
-            num_frames: Frames of all calls, as counted by the learner's table.
+            num_frames: Number of frames of all calls, counted by the learner's table.
         """
         if self._frames_before is None:
             self._frames_before = num_frames - self._frames
@@ -204,7 +204,7 @@ class Spending:
         """Returns whether the budget is spent, or will be before the next turn ends.
 
         Args:
-            next_s: Duration in seconds of the next turn and the learning after it.
+            next_s: Expected duration of the next turn and its learning, in seconds.
         """
         budget = self.budget
         if self.is_trained():
@@ -230,7 +230,7 @@ class Spending:
         return left_s <= next_s
 
     def is_taken(self) -> bool:
-        """Returns whether the turns in progress cover all games that are left."""
+        """Returns whether the turns in progress will use up the budget in games."""
         if self.budget.games is None:
             return False
         coming = sum(turn.num_left for turn in self._turns.values())
@@ -241,27 +241,27 @@ class Spending:
 
         Args:
             who: The name of the acting process, if there are several.
-            num_games: Games of the turn, including games that were already finished.
+            num_games: Number of the turn's games, including games already finished.
         """
         self._turns[who] = _Turn(num_games)
 
     def count(self, report: dict[str, Any]) -> None:
-        """Adds a report's CPU time, removes it, and detects the first turn of work.
+        """Moves a report's CPU time to the total, and detects the first turn of work.
 
         Args:
             report: A progress report or turn report of any role; modified in place.
         """
         self._roles_cpu_s += report.pop("cpu_s", 0.0)
         is_acting = any(name in report for name in ("num_games", "num_rows", "gate"))
-        # Waiting for a full cluster counts against the minutes, as it may never end.
+        # Waiting for a full cluster counts as work, because the wait may never end.
         is_waiting = report.get("waiting_s") is not None
         if is_acting or is_waiting or report.get("num_steps"):
             self.begin_work(report.get("seconds", 0.0))
 
     def note(self, report: Mapping[str, Any], who: str = "") -> None:
-        """Takes the number of recovered games from the report of an acting turn."""
+        """Records the number of recovered games in the report of an acting turn."""
         turn = self._turns.get(who)
-        # Only the first report counts: a redone turn also recovers its own games.
+        # Only the first report counts, because a repeated turn recovers its own games.
         if turn is not None and turn.num_recovered is None:
             turn.num_recovered = report.get("num_recovered")
 
@@ -277,7 +277,7 @@ class Spending:
         Args:
             report: The turn's report.
             counts_frames: Whether the report's rows count as environment frames.
-            who: The name of the acting process, as for ``begin_turn``.
+            who: The name of the acting process; see ``begin_turn``.
         """
         self.note(report, who)
         turn = self._turns.pop(who, _Turn(0))

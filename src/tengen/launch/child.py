@@ -1,13 +1,13 @@
-"""A role process: hosts roles of one run and executes the turns that the runner sends.
+"""The program of a role process, which runs turns of its roles for the runner.
 
     python -m tengen.launch.child [--task TASK] [--index I] [--at-once]
         [--connect HOST:PORT [--fingerprint F] [--identity RUN_ID]]
         RUN NUM_THREADS ROLE [ROLE ...]
 
 The process connects back to its runner with the ticket in its environment
-(``launch.wire``). TASK is the task that the user typed to the runner; no other task's
-program is imported. I is the index of this process among the processes with these
-roles. ``--at-once`` means that the run's other roles work concurrently. With
+(``launch.wire``). TASK is the task that the user typed; no other task's program is
+imported. I is the index of this process among the processes with the same roles.
+``--at-once`` means that the run's other roles work concurrently. With
 ``--connect`` the run may be on another host: if RUN does not have the identity RUN_ID,
 the process works on a mirror (``tengen.remote``) in a temporary folder, or in RUN if
 there is no ``--identity``. Roles print to RUN/logs/<first role>.log, to <first
@@ -63,17 +63,17 @@ from tengen.transport import NoAnswer
 __all__ = ["PLACE_VARIABLE", "arguments", "main"]
 
 PLACE_VARIABLE = "TENGEN_PLACE"
-"""The environment variable with a cluster's description of a process's location."""
+"""The environment variable in which a cluster describes where a process runs."""
 
 _PROGRESS_INTERVAL_S = 0.2
 _LOOK_S = 1.0
 _ALONE_S = 5.0
-"""Seconds in which the process must end after the runner is gone; see
-``_core.Lifeline``. A write in progress may finish first."""
+"""Seconds until this process is killed after its runner has ended. A write in progress
+may finish first; see ``_core.Lifeline``."""
 
 
 def main(argv: list[str]) -> int:
-    """Serves turns until the runner closes the connection or sends ``Stop``."""
+    """Runs turns until the runner closes the connection or sends ``Stop``."""
     args = arguments(argv)
     mark_own_process()
     # A signal reaches the complete process group, but only the runner acts on it.
@@ -81,7 +81,7 @@ def main(argv: list[str]) -> int:
         signal.signal(number, signal.SIG_IGN)
     # Until the log is open, all output goes to stderr, which the runner's user sees.
     os.dup2(2, 1)
-    # Removed so that processes started by an environment do not inherit the token.
+    # Remove the token, so that processes started by an environment do not inherit it.
     token = os.environ.pop(TOKEN_VARIABLE, None)
     place = os.environ.pop(PLACE_VARIABLE, "")
     try:
@@ -115,13 +115,13 @@ def main(argv: list[str]) -> int:
             return 1
         except Exception as error:
             if isinstance(error, NoAnswer) and commands.stop.is_set():
-                return 0  # stopped while waiting for the run's host: nothing to save
+                return 0  # stopped before the run's host was reached
             return _tell(stream, error, args.roles[0])
         return _Child(run, args, stream, commands, lifeline, connect, mirror).serve()
 
 
 def arguments(argv: list[str]) -> argparse.Namespace:
-    """Returns the parsed command line."""
+    """Parses the command-line arguments of a role process."""
     parser = argparse.ArgumentParser(prog="tengen.launch.child")
     parser.add_argument("run")
     parser.add_argument("num_threads", type=int)
@@ -146,7 +146,7 @@ class _NoRun(Exception):
 def _where(
     args: argparse.Namespace, token: str | None = None
 ) -> tuple[Path, Connect | None]:
-    """Returns the folder to work in and, if it is a mirror, how to reach the run."""
+    """Returns the folder to work in, and the run's address if that is a mirror."""
     path = Path(args.run)
     if args.connect is None:
         if args.identity is not None and not _is_run(path, args.identity):
@@ -162,7 +162,7 @@ def _where(
 
 
 def _is_run(path: Path, identity: str) -> bool:
-    """Returns whether a folder is the run with this identity and not a copy of it."""
+    """Returns whether ``path`` is the run with this identity and not a copy of it."""
     try:
         found = [one.read_text().strip() for one in path.glob("endpoints/id-*")]
     except OSError:
@@ -175,7 +175,7 @@ def _redirect(run: RunDirectory, name: str) -> None:
     os.dup2(log, 1)
     os.dup2(log, 2)
     os.close(log)
-    # If C code crashes, the log then shows the Python traceback.
+    # Writes the Python traceback to the log if C code crashes.
     faulthandler.enable()
 
 
@@ -196,14 +196,14 @@ class _Commands:
     def next_turn(self) -> Turn | None:
         """Waits for the next turn. Returns None if the process must end."""
         with self._arrived:
-            # A failing mirror also sets the event, without notifying this condition.
+            # Poll, because a failing mirror sets ``stop`` without a notification.
             while not self._turns and not self.stop.is_set():
                 self._arrived.wait(_LOOK_S)
             return None if self.stop.is_set() else self._turns.pop(0)
 
     def listen(self, stream: Stream) -> None:
         """Reads commands until the connection closes. Runs in its own thread."""
-        with contextlib.suppress(RunError):  # invalid data is handled like an end
+        with contextlib.suppress(RunError):  # invalid data ends the process, too
             while (message := stream.receive()) is not None:
                 if isinstance(message, Turn):
                     with self._arrived:
@@ -235,7 +235,7 @@ class _Child:
         self._commands = commands
         self._lifeline = lifeline
         self._mirror = mirror
-        # Guards the number of start-up steps in progress, which a stop may abort.
+        # Guards the number of start-up steps in progress. A stop aborts these steps.
         self._starting = threading.RLock()
         self._num_starting = 0
         self._context = RoleContext(
@@ -260,7 +260,7 @@ class _Child:
         self._cpu = CpuClock(time.monotonic)
 
     def serve(self) -> int:
-        """Serves turns until stopped, saves, and then closes the roles.
+        """Runs turns until a stop, then saves and closes the roles.
 
         Returns:
             The exit code.
@@ -269,17 +269,17 @@ class _Child:
         try:
             self._host.save()
             if self._mirror is not None:
-                self._mirror.close()  # sends the remaining files, for a few seconds
+                self._mirror.close()  # first sends the remaining files
             self._say_saved(True)
         except Exception as error:
             traceback.print_exc()
-            # Only the first error is reported to the runner.
+            # Report only the first error to the runner.
             with contextlib.suppress(OSError):
                 code = code or _tell(self._to_runner, error, self._name)
             code = code or 1
             self._say_saved(False)
-        # Closing comes last because code of environments may hang or end the process.
-        # Errors of environments are only logged, so an exception has another cause.
+        # Close last, because code of environments may hang or end the process. Their
+        # errors are only logged, so an exception here has another cause.
         try:
             self._host.close()
         except Exception:
@@ -288,7 +288,7 @@ class _Child:
         return code
 
     def _say_saved(self, is_saved: bool) -> None:
-        """Tells the runner, which waits for this, that nothing more will be saved."""
+        """Notifies the waiting runner that this process has saved all it can."""
         with contextlib.suppress(OSError):  # the runner is gone
             self._to_runner.send(Saved(is_saved))
 
@@ -306,7 +306,7 @@ class _Child:
         except Exception as error:
             at_once = self._context.at_once
             code = _tell(self._to_runner, error, self._name, at_once=at_once)
-            # If the log's disk is full, the runner has already received the error.
+            # Ignore a full disk, because the runner has already received the error.
             with contextlib.suppress(OSError):
                 traceback.print_exc()
             return code
@@ -339,7 +339,7 @@ class _Child:
                 self._num_starting -= 1
 
     def _leave_if_starting(self) -> None:
-        """Ends the process immediately if it is still starting. Thread-safe."""
+        """Ends the process immediately if it is in a start-up step. Thread-safe."""
         with self._starting:
             if self._num_starting and self._mirror is None and self._host.is_saved:
                 self._say_saved(True)
@@ -353,11 +353,11 @@ class _Child:
             self._to_runner.send(Progress(self._with_cpu(report)))
 
     def _with_cpu(self, report: Report) -> dict[str, Any]:
-        """Returns a report with the CPU time since the previous report."""
+        """Returns ``report`` with the CPU time since the previous report added."""
         return {**report, "cpu_s": round(self._cpu.since_last(), 6)}
 
     def _alive(self, within_s: float, otherwise: str) -> None:
-        # If the runner has closed the connection, the role's thread will notice.
+        # Ignore a closed connection, because the role's thread will detect it.
         with contextlib.suppress(OSError):
             self._to_runner.send(Alive(within_s, otherwise))
 
@@ -375,7 +375,7 @@ def _tell(
     """Reports an error to the runner and returns the exit code.
 
     If an environment fails in an actor's own process, the runner restarts the actor. A
-    restart of a process with a learner would lose unsaved training.
+    process with a learner is not restarted, because it would lose unsaved training.
     """
     if at_once and isinstance(error, EnvError):
         with contextlib.suppress(ConnectionError):
@@ -385,7 +385,7 @@ def _tell(
         f"role ({role}) failed by a bug, {type(error).__name__} {error}; "
         f"report it with the traceback in the run's logs"
     )
-    # If the runner is gone, the process continues, in order to save its state.
+    # Without a runner, this process continues until it has saved its state.
     with contextlib.suppress(ConnectionError):
         to_runner.send(Failed(str(known), known.exit_code))
     return known.exit_code

@@ -1,6 +1,6 @@
-"""The processes of a call, and the threads that give them turns.
+"""The role processes of a call, and the threads that send turns to them.
 
-The number of acting processes changes during the call if ``run.json`` changes.
+If ``run.json`` changes, the number of acting processes changes during the call.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ __all__ = ["Crew"]
 
 
 _MOST_GROWTH = 4
-"""The maximum number of actors, as a multiple of the number that inference was sized
-for. Inference has space for eight times as many, which include recently died actors."""
+"""The maximum number of actors, as a multiple of the number at the start of the call.
+Inference has space for eight times that number, including actors that died recently."""
 _KILL_S = 10.0
 
 
 class Crew:
-    """The processes of a call. Any thread may call ``handles`` and ``kill_soon``.
+    """The processes of a call. Only ``handles`` and ``kill_soon`` are thread-safe.
 
     Args:
-        processes: Starts the processes.
+        processes: Starts processes.
         config: The run's config.
         run: The run.
         workers: The initial processes.
 
     Attributes:
-        workers: The working processes in order, without processes that are leaving.
-        threads: Threads by process name, including those of processes that have left.
+        workers: The working processes in order, without processes told to leave.
+        threads: Threads by process name, including threads of processes that have left.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Crew:
             self._begin(worker)
 
     def of_role(self, role: str) -> Worker:
-        """Returns the first process that hosts a role."""
+        """Returns the first process that hosts ``role``."""
         return next(one for one in self.workers if role in one.roles)
 
     def handle(self, worker: Worker) -> RoleProcess:
@@ -73,17 +73,17 @@ class Crew:
             return self._handles[worker.name]
 
     def handles(self) -> list[RoleProcess]:
-        """Returns the handles of all processes."""
+        """Returns the handles of all processes, including those that have left."""
         with self._lock:
             return list(self._handles.values())
 
     def has_left(self, worker: Worker) -> bool:
-        """Returns whether a process must not take further turns."""
+        """Returns whether a process was told to leave and must take no more turns."""
         with self._lock:
             return worker.name in self._left
 
     def start_threads(self, serve: Callable[[Worker], None]) -> None:
-        """Starts a thread for each process that has none."""
+        """Starts a thread for each process without a thread."""
         for worker in self.workers:
             if worker.name not in self.threads:
                 thread = threading.Thread(
@@ -123,7 +123,7 @@ class Crew:
             name = f"{self._acting}-{index}"
             leaving_thread = self.threads.get(name)
             if leaving_thread is not None and leaving_thread.is_alive():
-                # The process that is leaving still has its lock, so try again later.
+                # The old process may still hold the lock of this index, so retry later.
                 self._looked = (0, 0)
                 continue
             worker = Worker(
@@ -150,9 +150,9 @@ class Crew:
         return count, leaving, refused
 
     def join(self) -> None:
-        """Waits for the remaining threads after every process was told to stop.
+        """Waits for the remaining threads, after all processes were told to stop.
 
-        They serve the followers of the learner. A follower that does not end is killed.
+        These threads serve followers. A follower that does not end in time is killed.
         """
         for worker in self.workers:
             thread = self.threads.get(worker.name)
@@ -160,12 +160,12 @@ class Crew:
                 continue
             thread.join(_KILL_S)
             if thread.is_alive():
-                # A follower has nothing to save.
+                # Kill the follower, which has nothing to save.
                 self.handle(worker).kill()
                 thread.join()
 
     def kill_soon(self, workers: Sequence[Worker]) -> None:
-        """Kills actors that do not exit in time, for example if an environment hangs.
+        """Kills actors that do not exit in time, for example because of a hang.
 
         Actors have nothing to save. Does not block.
 
@@ -179,7 +179,7 @@ class Crew:
                 timer.start()
 
     def close_actors(self) -> None:
-        """Closes the actors. Ignores their errors, as they have nothing to save."""
+        """Closes all actors. Ignores errors, because actors have nothing to save."""
         for worker in self.workers:
             if self.is_actor(worker):
                 with contextlib.suppress(TengenError):
@@ -190,7 +190,7 @@ class Crew:
         return self._is_served and worker.roles == (self._acting,)
 
     def outgrown(self, count: int) -> str:
-        """Returns a warning if memory is too small for ``count`` actors, or ""."""
+        """Returns a warning if memory is sized for fewer than ``count`` actors."""
         if not 0 < self._sized < count:
             return ""
         return (
@@ -199,7 +199,7 @@ class Crew:
         )
 
     def _held_by(self, index: int) -> str:
-        """Returns an error message if another process holds the writer, or ""."""
+        """Returns an error if another process holds writer ``index``, or ""."""
         if self._acting != "selfplay":
             return ""
         folder = writer_directory(self._run, TRAIN_WRITER + index)
@@ -209,19 +209,19 @@ class Crew:
         return f"{folder.name} is played by process {holder}; stop that one first"
 
     def forget(self, worker: Worker) -> None:
-        """Closes a process that has left. Called by the thread that gave it turns."""
+        """Closes a process that has left. Called by the thread that sent its turns."""
         self.handle(worker).close()
 
     def _begin(self, worker: Worker) -> None:
         handle = self._processes.start(worker)
         with self._lock:
             self._handles[worker.name] = handle
-            # A process with this name may have left earlier.
+            # An earlier process with this name may have left.
             self._left.discard(worker.name)
         self.threads.pop(worker.name, None)
         self.workers.append(worker)
 
     def _stamp(self) -> tuple[int, int]:
-        """Returns a stamp that changes when ``run.json`` is rewritten."""
+        """Returns a value that changes if ``run.json`` is rewritten."""
         found = os.stat(self._run.path / "run.json")
         return found.st_ino, found.st_mtime_ns

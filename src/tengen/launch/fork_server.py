@@ -3,20 +3,20 @@
     python -P -m tengen.launch.fork_server RUN DESCRIPTOR
 
 The imports of an actor take half a second of CPU time and about 30 MB of memory. Forks
-start within milliseconds and share these pages until they write to them. The argument
-RUN shows in ``ps`` to which run a process belongs; each fork is named after its role
-and index (``actor-17``).
+start within milliseconds and share this memory until they write to it. In ``ps`` the
+argument RUN shows the run of a process, and each fork has the name of its role and
+index (``actor-17``).
 
-The server has a single thread when it forks, because a fork would copy a lock held by
-another thread and never release it. So the server imports no environment, whose package
-may start threads, and OpenBLAS is told to start none. If the server has more threads it
-exits immediately, and the runner starts actors as ordinary processes.
+The server must have a single thread when it forks, because a fork would never release a
+lock held by another thread. So the server imports no environment package, which might
+start threads, and OpenBLAS is configured to start none. If the server has more threads,
+it exits immediately, and the runner starts actors as ordinary processes.
 
 DESCRIPTOR is a socket to the runner. A request is JSON with the arguments of
 ``tengen.launch.child`` and additional environment variables, and the descriptor of a
 pipe to which the exit status is written. The response has the process ID and a process
-descriptor, with which the runner can kill a process that is not its child; or
-``{"error": WHY}`` if the system allows no further process.
+descriptor, with which the runner can kill a process that is not its child. If the
+system allows no further process, the response is ``{"error": WHY}``.
 """
 
 from __future__ import annotations
@@ -55,27 +55,27 @@ _PRELOADED = (
     "numpy.random",
     "gymnasium.vector",
 )
-# The maximum length of a process name in Linux.
+# The maximum length of a process name on Linux.
 _MOST_NAME = 15
 
 
 def main(argv: list[str]) -> int:
-    """Serves until the runner closes the socket. In a fork, runs the role process."""
+    """Forks actors until the runner closes the socket. In a fork, runs the actor."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     for name in _PRELOADED:
-        # If a module is missing, the actor that needs it reports the error.
+        # Ignore a missing module, because the actor that needs it reports the error.
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
-    # Reading a config imports the modules of all agents and networks.
+    # Read the config, because that imports the modules of all agents and networks.
     with contextlib.suppress(TengenError):
         read_config(RunDirectory.open(argv[0]))
     num_threads = len(os.listdir("/proc/self/task"))
     if num_threads > 1:
         print(f"fork server: has {num_threads} threads, so forks none", file=sys.stderr)
         return 1
-    # Without the freeze, the garbage collector in each fork would write to the pages of
-    # all objects and so copy them.
+    # Without the freeze, the garbage collector of each fork would write to all objects,
+    # and so copy their memory pages.
     gc.collect()
     gc.freeze()
     words = _serve(socket.socket(fileno=int(argv[1])))
@@ -83,7 +83,7 @@ def main(argv: list[str]) -> int:
 
 
 def _serve(control: socket.socket) -> list[str] | None:
-    """Returns the command line in a fork, or None in the server when it must exit."""
+    """Handles requests. Returns None in the server, and a command line in each fork."""
     waiter = select.poll()
     waiter.register(control, select.POLLIN)
     # Maps a process descriptor to the process ID and the pipe for the exit status.
@@ -124,7 +124,7 @@ def _serve(control: socket.socket) -> list[str] | None:
 def _answer(
     control: socket.socket, message: dict[str, object], *descriptors: int
 ) -> None:
-    # If the runner has exited, the next read detects it.
+    # Ignore an error, because the next read detects that the runner has exited.
     with contextlib.suppress(OSError):
         socket.send_fds(control, [json.dumps(message).encode()], descriptors)
 
@@ -139,8 +139,8 @@ def _bury(process: int, number: int, status: int) -> None:
 
 def _become(words: list[str]) -> None:
     """Gives a fork its own random state and process name."""
-    # An environment may use numpy's global generator, so each fork reseeds it. Python
-    # itself reseeds ``random``.
+    # Reseed numpy's global generator, which an environment may use. Python itself
+    # reseeds ``random``.
     np.random.seed()
     args = child.arguments(words)
     with contextlib.suppress(OSError), open("/proc/self/comm", "w") as name:

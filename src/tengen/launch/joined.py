@@ -1,4 +1,4 @@
-"""A process that a launcher started, and the connection with which it has joined."""
+"""The runner's view of a started process: its connection and its heartbeats."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ __all__ = ["Child", "Silence"]
 _JOINING_S = 0.1
 _BEGUN_S = 60.0
 _UNSEEN_S = 60.0
-"""Seconds to wait for the end of a killed process before giving up."""
+"""The maximum wait in seconds for the end of a killed process."""
 _LOOK_S = 1.0
-"""Seconds between two polls of a process that sends nothing."""
+"""Polling interval for a process that sends no messages, in seconds."""
 _FIRST_LOOK_S = 0.002
 _WAITING_S = 10.0
-"""Seconds after which the view reports that a cluster has no space for a process."""
+"""Interval in seconds between reports that a process waits for cluster resources."""
 
 
 class Child:
-    """A role process and the connection to it.
+    """A role process and the runner's connection to it.
 
     Args:
         ticket: The ticket that the process was given.
@@ -53,11 +53,11 @@ class Child:
 
     @property
     def has_joined(self) -> bool:
-        """Whether the process has joined, and so may have started a turn."""
+        """Whether the process has connected to the runner; it may have begun a turn."""
         return self._has_joined
 
     def send(self, message: Message) -> None:
-        """Sends a message, if the process still exists. Thread-safe.
+        """Sends a message to the process, if the process still exists. Thread-safe.
 
         ``Stop`` kills a process that has not joined, because it has nothing to save.
         """
@@ -74,7 +74,7 @@ class Child:
     def receive(self) -> Message | None:
         """Returns the next message, or None if the process has ended. Blocks.
 
-        While a cluster has no space for the process, returns ``Progress`` that says so.
+        While the process waits for cluster resources, returns a ``Progress`` message.
         """
         if self._stream is None:
             found = self.join()
@@ -88,7 +88,7 @@ class Child:
             try:
                 return self._stream.receive(_LOOK_S)
             except TimeoutError:
-                # The process's Ray actor may have died, but not the process itself.
+                # Poll, because a process may be alive after its Ray actor has died.
                 if self._handle.poll().end:
                     return None
             except RunError:
@@ -99,7 +99,7 @@ class Child:
         self._handle.kill()
 
     def end(self, timeout_s: float) -> str:
-        """Waits for the process to end; returns how it ended, as text. Blocks.
+        """Waits for the process to end; returns a description of its end. Blocks.
 
         Args:
             timeout_s: Seconds after which the process is killed.
@@ -113,7 +113,7 @@ class Child:
         while not (how := self._handle.poll().end):
             if time.monotonic() >= until:
                 if was_killed:
-                    # The actor or rank that started the process may hang.
+                    # Give up, because the actor or rank that watches it may hang.
                     how = "an end that nobody saw"
                     break
                 was_killed = True
@@ -121,7 +121,7 @@ class Child:
                 self._handle.kill()
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, _JOINING_S)
-        # The process may have joined just before it ended.
+        # Close the connection of a process that joined just before it ended.
         if self._stream is None and (late := self._ticket.wait(0.0)) is not None:
             late.close()
         return how
@@ -129,8 +129,8 @@ class Child:
     def join(self) -> Message | None:
         """Waits until the process has joined; returns its first message. Blocks.
 
-        If the process has ended, returns None. If a cluster has no space for it yet,
-        returns ``Progress``.
+        Returns None if the process has ended, and ``Progress`` if the process waits for
+        cluster resources.
         """
         while (stream := self._ticket.wait(_JOINING_S)) is None:
             found = self._handle.poll()
@@ -144,7 +144,7 @@ class Child:
                 waiting_s = now_s - self._start_s
                 return Progress({"stage": stage, "waiting_s": waiting_s})
         try:
-            # The process sends this message after the hub has accepted its ticket.
+            # The process sends ``Begun`` after the hub has accepted its ticket.
             begun = stream.receive(_BEGUN_S)
         except (TimeoutError, RunError):
             begun = None
@@ -161,9 +161,8 @@ class Child:
 class Silence:
     """A watchdog that kills a process whose heartbeats stop during a turn.
 
-    A thread inside the process would not detect an extension that loops in C code and
-    holds the GIL, because that thread could not run. Watching starts with the first
-    ``heard``.
+    A thread inside the process could not detect a C extension that loops and holds the
+    GIL, because the thread could not run. Watching starts with the first ``heard``.
 
     Args:
         kill: Kills the process without blocking. Called by a separate thread.
@@ -190,7 +189,7 @@ class Silence:
             until_s = time.monotonic() + within_s
             is_sooner = until_s < self._until_s
             self._until_s, self._otherwise = until_s, otherwise
-            # One thread per turn, because hundreds of heartbeats may arrive per second.
+            # Start only one thread per turn, because heartbeats may be frequent.
             if self._watcher is None:
                 self._watcher = threading.Thread(target=self._watch, daemon=True)
                 self._watcher.start()

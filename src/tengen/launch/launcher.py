@@ -1,9 +1,9 @@
-"""The interface of a launcher, which starts commands on some host.
+"""The interface of a launcher, which starts the processes of a run on hosts.
 
-``local`` starts processes on this machine, ``ray`` actors of a Ray cluster that start
-processes, ``mpi`` processes on the hosts of ranks. A command is a role process
+``local`` starts processes on this machine, ``ray`` starts them with actors of a Ray
+cluster, and ``mpi`` on the hosts of ranks. Each command runs a role process
 (``launch.child``), which connects back to the runner with its ticket (``launch.wire``).
-The schedule decides when each role works, the placement decides where.
+The schedule decides when each role works, and the placement decides where.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ _LEARNERS = (("learn",), ("follow",))
 
 @dataclass(frozen=True, kw_only=True)
 class Placed:
-    """The placement of a process: its resources and its location."""
+    """The placement of a process, with its resources and its location."""
 
     worker: Worker
-    """The process, with its number of threads on that host."""
+    """The process, with its number of threads."""
     num_cpus: float = 0.0
     """Cores that a cluster reserves, possibly a fraction."""
     num_gpus: float = 0.0
     """GPUs that a cluster reserves."""
     is_given: bool = False
-    """Whether the user set these numbers; otherwise they are a share of the host."""
+    """Whether the user set these resources; if not, they are a share of the host."""
     node: str = ""
     """Ray's ID of the preferred host; empty if any host is suitable."""
     rank: int = 0
@@ -58,10 +58,10 @@ class Placed:
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """A command line of ``python`` for a launcher to start."""
+    """A Python command line that a launcher starts."""
 
     words: list[str]
-    """The arguments of Python."""
+    """The command-line arguments of the Python interpreter."""
     environment: dict[str, str] = field(default_factory=dict)
     """Additional environment variables, which may contain secrets."""
 
@@ -70,31 +70,31 @@ class Poll(NamedTuple):
     """The state of a process."""
 
     has_room: bool = True
-    """False while the process waits for resources of a cluster."""
+    """False while the process waits for cluster resources."""
     end: str = ""
-    """How the process ended, such as ``signal 9`` or ``exit code 3``, or empty."""
+    """How the process ended, such as ``signal 9``; empty while the process runs."""
 
 
 class Handle(Protocol):
     """A process that a launcher started."""
 
     def poll(self) -> Poll:
-        """Returns the state of the process. Cheap; one thread at a time."""
+        """Returns the state of the process. Cheap, but not thread-safe."""
 
     def kill(self) -> None:
         """Kills the process or cancels its start. Thread-safe; does not block."""
 
 
 class Launcher:
-    """Starts a run's processes. Each launcher is a subclass and listed in LAUNCHERS.
+    """The base class of launchers, which start a run's processes; see ``LAUNCHERS``.
 
     Attributes:
-        package: The required Python package, installed by the extra with the launcher's
-            name. If set, processes may be on other hosts.
-        takes_turns: Whether roles take turns; otherwise all work concurrently.
-        num_cores: Cores of the largest host; None means those of this machine.
-        connect: How processes on hosts without the run directory connect to the run.
-        logs: A string that names additional logs, for messages about dead processes.
+        package: The Python package that the launcher requires; the extra with the
+            launcher's name installs it. If set, processes may be on other hosts.
+        takes_turns: Whether roles take turns; otherwise all roles work concurrently.
+        num_cores: Number of cores of the largest host; None: use this machine's.
+        connect: The run's address for processes on hosts without the run directory.
+        logs: Text with the location of further logs, for errors about dead processes.
     """
 
     package: ClassVar[str] = ""
@@ -105,16 +105,16 @@ class Launcher:
 
     @classmethod
     def join(cls, threads: int | None) -> None:
-        """Joins this process to a call that consists of several processes.
+        """Joins this process to a ``tengen train`` call with several processes.
 
-        With ``mpirun``, only the first rank returns. The other ranks follow its
-        instructions and end when it ends.
+        With ``mpirun``, only the first rank returns. The other ranks execute the first
+        rank's requests and end when the first rank ends.
 
         Args:
             threads: Number of cores to use on each host; None for all.
 
         Raises:
-            UsageError: The process is not part of such a call, or processes differ.
+            UsageError: The process is not part of such a call, or its version differs.
             RunError: A process does not start.
         """
 
@@ -124,11 +124,11 @@ class Launcher:
 
         Args:
             config: The run's config.
-            keeps_count: Whether the user set the number of acting processes; otherwise
-                as many are used as fit.
+            keeps_count: Whether the user set the number of acting processes. If not,
+                the number is chosen to fit the hosts.
 
         Raises:
-            UsageError: The roles do not fit.
+            UsageError: The roles do not fit the hosts.
         """
         return config
 
@@ -154,8 +154,8 @@ class Launcher:
         Args:
             config: The run's config, as returned by ``fit``.
             run: The run; the caller holds its ``train`` lock.
-            stop: Interrupts waiting.
-            say: Called with a description of what the launcher waits for.
+            stop: Aborts a wait for hosts or resources.
+            say: Called with a message about the wait, for the user.
 
         Raises:
             UsageError: A host lacks something that the run requires.
@@ -164,10 +164,10 @@ class Launcher:
         raise NotImplementedError
 
     def start(self, command: Command, placed: Placed) -> Handle:
-        """Starts a command. May return before the process has started.
+        """Starts a process for a command. May return before the process has started.
 
         Args:
-            command: The command.
+            command: The command line of the process.
             placed: The location and resources of the process.
 
         Raises:
@@ -194,13 +194,13 @@ class Launcher:
         return [Placed(worker=worker)]
 
     def begun(self, worker: Worker, begun: Begun) -> None:
-        """Receives the first message of a process that has joined. Thread-safe."""
+        """Called with the first message of a process that has joined. Thread-safe."""
 
 
 def match_places(config: RunConfig, table: Iterable[Placed]) -> list[Placed]:
-    """Returns placements for a match, with the resources of actors and learners.
+    """Returns placements for a match, on the resources of actors and learners.
 
-    A learner with fewer GPUs than an acting process is left out, as it could not play.
+    Learners with fewer GPUs than an acting process are left out, as they cannot play.
 
     Args:
         config: The run's config.
@@ -253,9 +253,9 @@ def role_command(
         worker: The process.
         task: The run's task if the user typed it, else None.
         at_once: Whether the run's other roles work concurrently.
-        connect: How a process on a host without the run directory connects to the run.
+        connect: The run's address for a host without the run directory, or None.
     """
-    # -P: only a task that the user typed may be imported from the working directory.
+    # -P prevents imports from the working directory, except of a task that was typed.
     words = ["-P", "-m", "tengen.launch.child", f"--index={worker.index}"]
     words.append(f"--identity={run_identity(run)}")
     if at_once:

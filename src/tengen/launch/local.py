@@ -1,13 +1,13 @@
 """The launchers ``inline`` and ``local``, which start processes on this machine.
 
 With ``inline``, roles take turns. With ``local``, all roles work concurrently, which
-suits machines where roles do not compete for the same hardware: for example, a GPU
-evaluates for self-play while CPU cores learn. On a machine without a GPU, ``inline``
-also keeps all cores busy, and a seed reproduces the run.
+suits machines where roles do not compete for hardware, for example if a GPU evaluates
+for self-play while CPU cores learn. On a machine without a GPU, ``inline`` also keeps
+all cores busy, and a seed reproduces the run.
 
 If there are several actors, they are forks of one process, so they start within
 milliseconds and share memory (``launch.fork_server``). Other roles are ordinary
-processes because they import torch, which starts threads.
+processes because they import torch, which starts threads that would not survive a fork.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _DEVICES = "CUDA_VISIBLE_DEVICES"
 
 
 class LocalLauncher(Launcher):
-    """Starts processes on this machine; see ``Launcher``.
+    """A launcher that starts processes on this machine, which work concurrently.
 
     Args:
         forks_for: The run whose actors are forked; None to start ordinary processes.
-        own_session: Whether each process gets a session of its own, so that it can
-            still save if this process's group is killed.
+        own_session: Whether each process gets its own session, so that the process can
+            save its state even if the process group of its parent is killed.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class LocalLauncher(Launcher):
     ) -> None:
         self._own_session = own_session
         self._server: ForkServer | None = None
-        # Forking needs process descriptors, which only Linux has.
+        # The fork server needs process descriptors, which only Linux has.
         if forks_for is not None and hasattr(os, "pidfd_open"):
             self._server = ForkServer(forks_for)
 
@@ -95,13 +95,13 @@ class LocalLauncher(Launcher):
         )
 
     def close(self) -> None:
-        """Ends the fork server. Forks end when their own connections close."""
+        """Ends the fork server. Each fork ends when its own connection closes."""
         if self._server is not None:
             self._server.close()
 
 
 class InlineLauncher(LocalLauncher):
-    """Starts processes on this machine whose roles take turns."""
+    """A launcher that starts processes on this machine, whose roles take turns."""
 
     takes_turns = True
 
@@ -112,7 +112,7 @@ def ended_by(code: int) -> str:
 
 
 class _Started:
-    """A ``Handle`` of a child process."""
+    """The ``Handle`` of a child process."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
@@ -136,7 +136,7 @@ class ForkServer:
         self._lock = threading.Lock()
         mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         words = ["-P", "-m", "tengen.launch.fork_server", str(run.path.absolute())]
-        # OpenBLAS threads would not survive a fork, and an actor needs only one thread.
+        # Disable OpenBLAS threads, which would not survive a fork. Actors need none.
         environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
         with theirs:
             self._process = subprocess.Popen(
@@ -149,9 +149,9 @@ class ForkServer:
         self._control: socket.socket | None = OwnedSocket.of(mine)
 
     def start(self, command: Command) -> Handle | None:
-        """Forks a process. Returns None, with one warning, if the server has ended.
+        """Forks a process. Returns None, after one warning, if the server has ended.
 
-        Blocks until the server's imports are complete, under a second of CPU time.
+        Blocks until the server's imports are complete, within a second of CPU time.
 
         Raises:
             RunError: The system allows no further process.
@@ -173,7 +173,7 @@ class ForkServer:
                 return None
 
     def close(self) -> None:
-        """Ends the server. A second call does nothing."""
+        """Ends the fork server. A second call does nothing."""
         with self._lock:
             if self._control is not None:
                 self._control.close()
@@ -205,17 +205,17 @@ def _fork(control: socket.socket, command: Command) -> _Forked:
 
 
 class _Forked:
-    """A ``Handle`` of a process that the fork server forked.
+    """The ``Handle`` of a process that the fork server forked.
 
     Args:
-        process: The process descriptor.
+        process: The process descriptor of the fork.
         status: The read end of the pipe for the exit status.
     """
 
     def __init__(self, process: int, status: int) -> None:
         self._process = process
         self._status = status
-        # Guards the descriptor, whose number may be reused after it has been closed.
+        # Guards the process descriptor, whose number may be reused after it is closed.
         self._lock = threading.Lock()
         self._end = ""
 
@@ -227,7 +227,7 @@ class _Forked:
             waiter.register(self._process, select.POLLIN)
             if not waiter.poll(0):
                 return Poll()
-            # The pipe is empty if the fork server was killed too.
+            # The pipe has no exit status if the fork server was killed, too.
             told = os.read(self._status, STATUS.size)
             os.close(self._process)
             os.close(self._status)

@@ -1,7 +1,7 @@
 """The match of a run's models against its target after training has ended.
 
-Processes with role ``eval`` on all hosts of the launcher share the games. When one of
-them fails or finds no game left, all of them end.
+Processes with role ``eval`` on all hosts of the launcher share the games. If a process
+fails or finds no more games to play, all these processes end.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def meet_target(
         processes: Starts the processes.
         places: The placements of the processes.
         config: The run's config, with a target that this call has checked.
-        journal: Receives the report of each part of a match.
+        journal: Receives a report for each part of the match.
         stop: Stops the match; a later call resumes it.
 
     Raises:
@@ -61,7 +61,7 @@ def meet_target(
     def serve(number: int) -> None:
         def on_progress(report: dict[str, Any]) -> None:
             with lock:
-                if "starting" not in report:  # sent before the cluster has space
+                if "starting" not in report:  # sent while the process may still wait
                     _check_room(waiting, workers, workers[number], report, journal)
                 journal.progress(report)
 
@@ -72,7 +72,7 @@ def meet_target(
                 start_s = time.monotonic()
                 report = handles[number].turn(EVAL, on_progress, on_death, details)
                 if report is not None and not report.get("stopped"):
-                    report.pop("cpu_s", None)  # the budget is spent
+                    report.pop("cpu_s", None)  # a match does not count
                     with lock:
                         journal.report(EVAL, report, time.monotonic() - start_s)
         finally:
@@ -96,7 +96,7 @@ def _check_room(
     report: dict[str, Any],
     journal: RunJournal,
 ) -> None:
-    """Shows which processes wait for space in a cluster.
+    """Shows which processes of the match wait for cluster resources.
 
     Raises:
         RunError: All processes have waited too long.

@@ -2,13 +2,13 @@
 
 A child first sends ``Begun``. The runner sends ``Turn`` or ``Stop``. During a turn the
 child sends ``Progress`` and ``Alive``, and at the end ``Report`` or ``Failed``. A child
-that ends itself in order to be restarted sends ``Dying``. A child that leaves sends
-``Saved`` before it closes external code, such as that of an environment. Before
-``Saved`` the child has no deadline; after it, the child's exit status is ignored.
+that ends itself in order to be restarted sends ``Dying``. A child that exits sends
+``Saved`` before it closes external code, such as an environment. Before ``Saved`` the
+child has no deadline. After ``Saved`` its exit status is ignored.
 
-When one side closes the connection, the other side ends too, so that no orphan process
-remains. A child whose runner is gone stops its turn, saves and exits; otherwise
-``_core.Lifeline`` ends it.
+When one side closes the connection, the other side ends, too, so that no orphan process
+remains. A child whose runner is gone stops its turn, saves and exits. If the child does
+not exit in time, ``_core.Lifeline`` ends it.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ __all__ = [
 ]
 
 MOST_BYTES = 4 << 20
-"""The maximum size of a message in bytes."""
+"""The maximum size of an encoded message in bytes."""
 
 
 @dataclass(frozen=True)
 class Turn:
-    """Requests a turn from the child."""
+    """Requests a turn of one role from the child."""
 
     role: str
-    """One of the roles of the process."""
+    """The name of the role, which the process must host."""
     details: Mapping[str, Any] = field(default_factory=dict)
-    """See ``RoleHost.turn``."""
+    """The argument ``details`` of ``RoleHost.turn``."""
 
 
 @dataclass(frozen=True)
@@ -59,19 +59,19 @@ class Stop:
 
 @dataclass(frozen=True)
 class Begun:
-    """The first message of a process, which is now ready for turns."""
+    """The first message of a child, which is ready for turns."""
 
     process: int = 0
-    """The process ID."""
+    """The child's process ID."""
     host: str = ""
-    """The host name."""
+    """The name of the child's host."""
     place: str = ""
-    """The cluster's description of the process's location."""
+    """The cluster's description of the child's location."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """A progress report during a turn.
+    """A progress report that a child sends during a turn.
 
     ``cpu_s`` has the CPU-seconds of the child and its descendants since the previous
     message. ``starting`` describes work that precedes the turn's own work.
@@ -82,7 +82,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Alive:
-    """A heartbeat; the runner kills a child whose next message is late."""
+    """A heartbeat. The runner kills a child whose next heartbeat is late."""
 
     within_s: float
     """Seconds in which the next heartbeat, or the end of the turn, must arrive."""
@@ -92,17 +92,17 @@ class Alive:
 
 @dataclass(frozen=True)
 class Report:
-    """The end of a turn."""
+    """Reports that a turn has ended."""
 
     report: dict[str, Any] | None
-    """The turn's report; None if there was nothing to do. See ``Progress``."""
+    """The turn's report, with ``cpu_s`` as in ``Progress``; None if it did nothing."""
     is_saved: bool = True
-    """Whether the process has no unsaved training."""
+    """Whether the child has no unsaved training."""
 
 
 @dataclass(frozen=True)
 class Failed:
-    """The role or process failed with an error that a restart would not fix."""
+    """Reports an error of a child that a restart would not fix."""
 
     error: str
     exit_code: int
@@ -110,22 +110,22 @@ class Failed:
 
 @dataclass(frozen=True)
 class Dying:
-    """The process ends itself and requests a restart."""
+    """Reports that a child ends itself and must be restarted."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class Saved:
-    """The process is exiting and has finished saving."""
+    """Reports that an exiting child has finished saving."""
 
     is_saved: bool
-    """Whether everything was saved; False after an error."""
+    """Whether all state was saved; False after an error."""
 
 
 @dataclass(frozen=True)
 class Note:
-    """A message between the MPI launcher and a rank that starts processes for it."""
+    """A message between the MPI launcher's runner and another rank."""
 
     details: dict[str, Any]
 
@@ -148,7 +148,7 @@ _SCALARS: dict[str, tuple[type, ...]] = {
 
 
 def encode(message: Message) -> bytes:
-    """Returns a message as JSON without a newline."""
+    """Encodes a message as JSON without a newline."""
     fields = {
         one.name: getattr(message, one.name) for one in dataclasses.fields(message)
     }
@@ -156,7 +156,7 @@ def encode(message: Message) -> bytes:
 
 
 def decode(data: bytes) -> Message:
-    """Decodes a message.
+    """Decodes a message from its JSON.
 
     Raises:
         RunError: ``data`` is not a valid message.

@@ -6,13 +6,13 @@
 
 All ranks execute the same command. The first rank is the runner and starts the roles
 that learn, gate and rate. Each of the other ranks starts one acting process, as planned
-by ``launch.ranks.table``. All processes join the runner over the hosts' network. A host
-needs tengen, and the run directory under the same path. If a rank dies or its host is
-disconnected, the call ends, and the same command resumes the run. A match after
+by ``launch.ranks.table``. All processes join the runner over the hosts' network. Each
+host needs tengen, and the run directory under the same path. If a rank dies or its host
+is disconnected, the call ends, and the same command resumes the run. A match after
 training uses the cores and GPUs of acting processes and learners.
 
-MPI is used only for the start: each rank sends its resources to the first rank and
-receives a ticket to join it. All later messages use the hosts' network.
+MPI is used only at the start, when each rank sends its resources to the first rank and
+receives a ticket with which it joins. All later messages use the hosts' network.
 
 Source: MPI 3.1, section 5.12 (nonblocking collective operations); Open MPI 4,
 ``mpirun(1)``, "Process Termination / Signal Handling".
@@ -69,30 +69,30 @@ from tengen.run import RunDirectory, available_cores, lock_holder
 
 __all__ = ["MpiLauncher"]
 
-# Environment variables set by Open MPI, by Slurm's srun, and by MPICH and Intel MPI.
+# Environment variables with the rank, set by Open MPI, Slurm's srun, and MPICH.
 _STARTED = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
 _LEFT_S = 600.0
-"""Seconds for processes of an earlier call to exit after their ranks were killed. They
-need only seconds of CPU time, but may get little on a busy host."""
+"""Time limit in seconds for processes of an earlier call to exit. They need only
+seconds of CPU time, which may take minutes on a busy host."""
 _LOOK_S = 0.05
 _HELLO_S = 600.0
-"""Seconds for all ranks to start, on hosts that may be slow. If a rank dies, ``mpirun``
-ends the call."""
+"""Time limit in seconds for the start of all ranks, long enough for slow hosts. If a
+rank dies, ``mpirun`` ends the call earlier."""
 _SAY_S = 10.0
-"""Seconds between messages that the runner is waiting for ranks."""
+"""Interval of the message that the runner is waiting for ranks, in seconds."""
 _POLL_S = 0.025
 _MOST_BYTES = 1 << 14
-"""The size of a padded message between ranks."""
+"""The size in bytes to which messages between ranks are padded."""
 
 _met: tuple[Runner, Hub] | None = None
 
 
 class MpiLauncher(Launcher):
-    """Starts processes on the hosts of the ranks; see ``Launcher``.
+    """A launcher that starts processes on the hosts of the ranks of ``mpirun``.
 
     Args:
-        runner: Communicates with the other ranks.
-        table: The processes with their ranks.
+        runner: The connection to the other ranks.
+        table: The placements of all processes on ranks.
     """
 
     package = "mpi4py"
@@ -108,7 +108,7 @@ class MpiLauncher(Launcher):
         """Joins this process to the ranks of ``mpirun``.
 
         The first rank returns when all ranks have started. The other ranks never
-        return: they host roles until the first rank ends, and then exit.
+        return. They start role processes until the first rank ends, and then exit.
 
         Raises:
             UsageError: The command was not started with ``mpirun``, MPI cannot be
@@ -181,7 +181,7 @@ class MpiLauncher(Launcher):
         def tell(loss: str) -> None:
             with contextlib.suppress(RunError):  # the disk may be full
                 log.lost(loss)
-            # mpirun ends the call with the signal of Ctrl-C, without giving a reason.
+            # Print the loss, because mpirun ends the call without giving a reason.
             print("tengen:", loss, file=sys.stderr, flush=True)
 
         runner.watch(tell)
@@ -225,12 +225,12 @@ def _joined() -> tuple[Runner, Hub]:
 
 
 def _addresses(ranks: Sequence[RankInfo]) -> list[str]:
-    """Returns the IP addresses at which the ranks' hosts may reach this host."""
+    """Returns this host's IP addresses that the hosts of other ranks may reach."""
     others = {one.host for one in ranks} - {ranks[0].host}
     if not others:
         return ["127.0.0.1"]
     found: dict[str, None] = {}
-    # Connecting a UDP socket selects the route and local address without a packet.
+    # Connecting a UDP socket selects the local address without sending a packet.
     for host in sorted(others):
         with contextlib.suppress(OSError):
             family, kind, _, _, where = socket.getaddrinfo(
@@ -265,7 +265,7 @@ def _describe(rank: int, threads: int | None) -> RankInfo:
 
 
 def _load_mpi() -> Any:
-    """Returns ``mpi4py.MPI``, initialised.
+    """Imports and initialises ``mpi4py.MPI``.
 
     Raises:
         UsageError: MPI cannot be loaded.
@@ -300,7 +300,7 @@ def _packed(message: Mapping[str, Any]) -> bytes:
 
 
 def _gathered(mpi: Any, info: RankInfo) -> list[RankInfo]:
-    """Returns the info of all ranks in the first rank, and [] in other ranks. Blocks.
+    """Gathers all ranks' info in the first rank; returns [] in other ranks. Blocks.
 
     Raises:
         RunError: A rank does not start.
@@ -313,7 +313,7 @@ def _gathered(mpi: Any, info: RankInfo) -> list[RankInfo]:
     infos = []
     for begin in range(0, len(found or ()), _MOST_BYTES):
         told = json.loads(bytes(found or b"")[begin : begin + _MOST_BYTES])
-        # A rank of another version may send more fields; check_alike rejects it later.
+        # Ignore fields of a rank with another version; check_alike rejects it later.
         infos.append(RankInfo(**{key: told[key] for key in names & told.keys()}))
     return infos
 
@@ -329,7 +329,7 @@ def _scatter(mpi: Any, messages: Sequence[Mapping[str, str]] = ()) -> dict[str, 
 
 
 def _wait(request: Any, says: bool) -> None:
-    """Waits for ranks by infrequent polling; MPI's own wait would keep a core busy."""
+    """Polls an MPI request until it completes; MPI's wait would keep a core busy."""
     begun_s = said_s = time.monotonic()
     while not request.Test():
         time.sleep(_POLL_S)
@@ -345,7 +345,7 @@ def _wait(request: Any, says: bool) -> None:
 
 
 def _hold(mpi: Any, info: RankInfo) -> NoReturn:
-    """Starts processes for the runner until the runner ends, and then exits."""
+    """Starts this rank's processes for the runner; exits when the runner ends."""
     # mpirun sends signals to all ranks, but only the runner acts on them.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
@@ -366,7 +366,7 @@ def _hold(mpi: Any, info: RankInfo) -> NoReturn:
 
 
 def _leave(mpi: Any, runner: Runner, hub: Hub) -> None:
-    """Ends the other ranks when the first one ends."""
+    """Ends all other ranks, because the first rank ends."""
     hub.close()
     if runner.end():
         mpi.Finalize()
@@ -392,7 +392,7 @@ def _place(one: Placed) -> Place:
 
 
 def _lines(ranks: Sequence[RankInfo], table: Sequence[Placed]) -> list[str]:
-    """Returns the lines of a printed table with one line per rank."""
+    """Returns lines to print, which list the processes of each rank."""
     lines = []
     for rank in ranks:
         held = [
@@ -413,7 +413,7 @@ def _gpus(one: Placed) -> str:
 def _await_earlier(
     run: RunDirectory, table: Sequence[Placed], stop: StopListener
 ) -> None:
-    """Waits for processes of an earlier call that still save after their ranks died."""
+    """Waits for processes of an earlier call, which may still save their state."""
     locks = []
     for one in table:
         for role in one.worker.roles:

@@ -1,4 +1,4 @@
-"""Supervised role processes, which execute turns and are restarted when they die."""
+"""Supervised role processes, which run turns and are restarted when they die."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ __all__ = [
 OnProgress = Callable[[dict[str, Any]], None]
 """Called with a role's progress report during a turn."""
 OnDeath = Callable[[str, str], None]
-"""Called with a role and how its process died, before the process is restarted."""
+"""Called with a role and the way its process died, before the process is restarted."""
 
 _MAX_DEATHS = 5
 """Deaths in a row that end the run; see ``RoleProcess``."""
 _KILLED = ("signal 9", "its actor's ")
-"""Prefixes of ``Poll.end`` for an external cause: SIGKILL, or the death of the Ray
-actor that started the process, for example because the host was lost."""
+"""Prefixes of ``Poll.end`` if a process was ended externally, by SIGKILL or by the
+death of its Ray actor, for example because the host was lost."""
 _EXITED = "exit code"
 """The beginning of those words if the process ended by itself."""
 _FAIL_S = 30.0
@@ -59,7 +59,7 @@ _processes: weakref.WeakSet[RoleProcess] = weakref.WeakSet()
 
 
 def kill_stopping() -> None:
-    """Kills all role processes of this program that were told to stop. Thread-safe."""
+    """Kills all role processes that this process told to stop. Thread-safe."""
     for process in list(_processes):
         if process.is_stopping:
             process.kill()
@@ -68,17 +68,17 @@ def kill_stopping() -> None:
 class RoleProcess:
     """A process that hosts roles and is restarted when it dies.
 
-    A child that dies is restarted after a growing pause, and its turn is redone, which
-    is safe for all roles. After five consecutive deaths the run ends with an error that
-    names the role. The count restarts at a death if the process finished a turn a
-    minute or more after its start, or if it finished any turn and was then ended
+    A child that dies is restarted after a growing pause, and its turn is repeated,
+    which is safe for all roles. After five consecutive deaths the run ends with an
+    error that names the role. The count restarts at a death if the process finished a
+    turn a minute or more after its start, or if it finished any turn and was then ended
     externally, by SIGKILL or with its host. So a process that fails soon after each
     start ends the run, even if it finishes turns in between. A role may send heartbeats
-    (``messages.Alive``). If they then stop, the process is killed and the reason that
-    the role gave is reported.
+    (``messages.Alive``). If the heartbeats stop, the process is killed, and the reason
+    in the last heartbeat is reported.
 
-    Closing waits without a deadline until the process has saved, and then for some
-    seconds. The way in which the process ends after that is not an error.
+    ``close`` waits without a deadline until the process has saved, and then some
+    seconds until it exits. After it has saved, its exit status is ignored.
 
     Args:
         roles: What it hosts.
@@ -104,16 +104,16 @@ class RoleProcess:
         self.roles = roles
         self._start = start
         self._logs = logs
-        # Ensures that a stop either reaches an existing child or prevents its start.
+        # Ensures that ``stop`` either reaches the child or prevents its start.
         self._lock = threading.Lock()
         self._child: Child | None = None
         self._is_stopping = threading.Event()
         self._deaths = 0
-        # Whether the child has no unsaved training, and how the previous child ended.
+        # Whether the child has no unsaved training, and how the last child ended.
         self._is_saved = True
         self._how = ""
         _processes.add(self)
-        # When the living child started, and when its most recent turn ended.
+        # The start time of the current child, and the end time of its last turn.
         self._started_s = 0.0
         self._finished_s: float | None = None
 
@@ -124,13 +124,13 @@ class RoleProcess:
         on_death: OnDeath,
         details: Mapping[str, Any],
     ) -> dict[str, Any] | None:
-        """Runs one turn to completion. Blocks. Used by one thread.
+        """Runs one turn to completion. Blocks. Not thread-safe.
 
         Args:
             role: One of ``roles``.
-            on_progress: Called with the role's progress.
+            on_progress: Called with the role's progress reports.
             on_death: Called for each death of the process.
-            details: As for ``RoleHost.turn``; the same when the turn is redone.
+            details: See ``RoleHost.turn``. A repeated turn gets the same details.
 
         Returns:
             The turn's report, or None if there was nothing to do.
@@ -142,7 +142,7 @@ class RoleProcess:
         if self._child is None:
             on_progress({"starting": f"process {role}"})
         while (child := self._living()) is not None:
-            # Only the role learn has training that could be lost.
+            # Only the role learn has training that a kill would lose.
             self._is_saved = self._is_saved and role != "learn"
             child.send(Turn(role, details))
             silence = Silence(self.kill)
@@ -159,7 +159,7 @@ class RoleProcess:
                 self._ended(child, self.leave_s)
                 _raise(message)
             is_saved = isinstance(message, Saved) and message.is_saved
-            # A process that has not joined had no turn, so it has nothing to save.
+            # A process that never joined had no turn, so it has nothing to save.
             self._is_saved = self._is_saved or is_saved or not child.has_joined
             self._ended(child, _FAIL_S)
             how = message.reason if isinstance(message, Dying) else why or self._how
@@ -179,8 +179,8 @@ class RoleProcess:
     def stop(self) -> None:
         """Tells the process to end its turn and exit. Thread-safe; does not block.
 
-        A current or later call of ``turn`` returns ``{"stopped": True}``, unless the
-        process sends another report.
+        After that, ``turn`` returns ``{"stopped": True}`` unless the process sends
+        another report.
         """
         with self._lock:
             self._is_stopping.set()
@@ -189,17 +189,17 @@ class RoleProcess:
             child.send(Stop())
 
     def kill(self) -> None:
-        """Kills the process, if it is running. Thread-safe; does not block."""
+        """Kills the process if it is running. Thread-safe; does not block."""
         with self._lock:
             child = self._child
         if child is not None:
             child.kill()
 
     def close(self) -> None:
-        """Stops the process, waits until it has saved, and kills it if it lingers.
+        """Stops the process, waits until it has saved, and kills it if it hangs.
 
         Raises:
-            RunError: A role could not save, or the process ended before saving.
+            RunError: A role could not save, or the process ended before it had saved.
         """
         self.stop()
         with self._lock:
@@ -212,21 +212,21 @@ class RoleProcess:
         self._check_saved()
 
     def _ended(self, child: Child, timeout_s: float) -> None:
-        """Waits for a process to end. ``kill`` works until then."""
+        """Waits for a child to end, and records how. Until then ``kill`` works."""
         self._how = child.end(timeout_s)
         with self._lock:
             self._child = None
 
     def _check_saved(self) -> None:
         if not self._is_saved:
-            self._is_saved = True  # report the loss only once
+            self._is_saved = True  # raise the error only once
             raise RunError(
                 f"role (learn) ended before it had saved, with {self._how}; what it "
                 f"learned since its last checkpoint is lost, see {self._logs}"
             )
 
     def _last_words(self, child: Child) -> Failed | None:
-        """Waits until a process has saved or failed to; returns its first error.
+        """Waits until a child has saved or has failed to; returns its first error.
 
         Blocks without a deadline, so that a slow disk or a busy machine loses nothing.
         """
@@ -240,7 +240,7 @@ class RoleProcess:
         return error
 
     def _living(self) -> Child | None:
-        """Returns the child, started if needed, or None if the role must stop."""
+        """Returns the child, after starting it if needed; None if told to stop."""
         with self._lock:
             if self._is_stopping.is_set():
                 return None
@@ -257,7 +257,7 @@ class RoleProcess:
                 self._deaths = 0
         self._deaths += 1
         if self._deaths >= _MAX_DEATHS:
-            # A failing role sends an error, so a silent exit was caused by other code.
+            # A failing role sends an error, so other code caused an exit without one.
             whose = (
                 ", by code of its task or of a library"
                 if how.startswith(_EXITED)
@@ -273,7 +273,7 @@ class Processes:
     """The supervised processes of a run, started by a launcher.
 
     Args:
-        launcher: Starts commands.
+        launcher: Starts the processes.
         hub: The hub that the processes join.
         run: The run.
         task: The run's task if the user typed it; None rejects a game in Python.
@@ -296,7 +296,7 @@ class Processes:
         self._at_once = at_once
 
     def start(self, worker: Worker) -> RoleProcess:
-        """Returns a new process, which is started by its first turn.
+        """Returns a new supervised process, which starts with its first turn.
 
         Args:
             worker: The process; its placement decides its number of threads.
@@ -307,7 +307,7 @@ class Processes:
         return self.start_at(self._launcher.placed(worker))
 
     def start_at(self, placed: Placed) -> RoleProcess:
-        """Returns a new process with the given placement."""
+        """Returns a new supervised process with the given placement."""
         launcher, worker = self._launcher, placed.worker
         connect = launcher.connect if worker.roles[0] in MIRROR_ROLES else None
         command = role_command(
@@ -330,7 +330,7 @@ class Processes:
 
 
 def close_all(handles: Iterable[RoleProcess]) -> None:
-    """Closes all processes, even if some of them raise errors.
+    """Closes all processes, even if closing some of them raises errors.
 
     Raises:
         RunError: The first error, unless the caller is already raising one.
@@ -356,7 +356,7 @@ def _last_message(
         elif isinstance(message, Progress):
             on_progress(message.report)
         else:
-            # After ``Dying`` no other message comes.
+            # A child sends nothing after ``Report``, ``Failed`` or ``Dying``.
             return message
     return None
 

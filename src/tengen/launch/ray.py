@@ -1,16 +1,16 @@
 """The Ray launcher, which starts all roles concurrently on the hosts of a Ray cluster.
 
-A Ray actor starts one role process, which joins the runner as on this machine, and
-waits for its exit. So roles have a process environment of their own and write logs to
-the run. A host needs tengen, installed or at the same path. If a host has the run
-directory under the same path, its processes work there. Otherwise it can run self-play
-and environment actors on a mirror (``tengen.remote``), which needs ``launch.listen``.
+Each Ray actor starts one role process, which joins the runner, and waits for its exit.
+So each role has its own process environment, and writes its logs to the run. Each host
+needs tengen, installed or at the same path. If a host has the run directory under the
+same path, its processes work there. Other hosts can run self-play and environment
+actors on a mirror (``tengen.remote``), which needs ``launch.listen``.
 
-Ray places the processes. All non-acting roles request one placement group, so that
-either all of them start or none. Acting processes are placed individually: self-play
-prefers the host for which it was planned, actors run on any host. If a host is lost,
-its processes are restarted on other hosts. A match after training uses the cores and
-GPUs of acting processes and learners.
+Ray places the processes. All non-acting roles share one placement group, so that either
+all of them start or none. Acting processes are placed individually. Self-play prefers
+the host for which it was planned, and actors run on any host. If a host is lost, its
+processes are restarted on other hosts. A match after training uses the cores and GPUs
+of acting processes and learners.
 
 Source: Ray 2 documentation, "Actors" (concurrency groups of threaded actors, fault
 tolerance), "Resources", "Scheduling" and "Placement Groups".
@@ -67,11 +67,11 @@ __all__ = ["RayLauncher"]
 
 _PROBE_S = 600.0
 _PIN = 0.001
-"""The requested amount of the resource that identifies a host, which has 1 unit."""
+"""The amount to request of the resource ``Node.resource``, of which a host has 1."""
 
 
 class RayLauncher(Launcher):
-    """Starts processes through actors of the connected cluster; see ``Launcher``.
+    """A launcher that starts processes with Ray actors on the hosts of a cluster.
 
     Args:
         config: The run's config.
@@ -89,7 +89,7 @@ class RayLauncher(Launcher):
     def __init__(
         self, config: RunConfig, run: RunDirectory, nodes: Sequence[Node]
     ) -> None:
-        # Cores of the largest host; nodes are sorted by cores.
+        # The number of cores of the largest host, which is first in ``nodes``.
         self.num_cores = max(1, int(nodes[0].num_cpus)) if nodes else 1
         self._config = config
         self._run = run
@@ -99,7 +99,7 @@ class RayLauncher(Launcher):
             for found in _probe(nodes, marker, text)
             if not found["has_run"]
         ]
-        # The certificate is read only if a host needs a mirror.
+        # Read the certificate only if a host needs a mirror.
         self.connect = connect_to(config.launch) if lacking else None
         if lacking and self.connect is None:
             raise UsageError(
@@ -115,7 +115,7 @@ class RayLauncher(Launcher):
                 f"launch.certificate_file and launch.key_file"
             )
         self._actor_class = holder_class(ray)
-        # If some hosts lack the run, only this host is assumed to have its files.
+        # If some hosts lack the run directory, assume that only this host has it.
         home = ray.get_runtime_context().get_node_id() if lacking else ""
         self._home = home
         table = table_of(config, nodes, home)
@@ -179,13 +179,13 @@ class RayLauncher(Launcher):
                 self._group, placement_group_bundle_index=self._core.index(key)
             )
         elif placed.node:
-            # soft=True: if the host is lost, Ray may use any other host.
+            # soft=True allows Ray to use another host if this host is lost.
             strategy = NodeAffinitySchedulingStrategy(placed.node, soft=True)
         options = self._actor_class.options(
             num_cpus=placed.num_cpus,
             num_gpus=placed.num_gpus,
             scheduling_strategy=strategy,
-            # RoleProcess restarts processes, because it must also redo their turns.
+            # Ray must not restart processes. RoleProcess does, and repeats their turns.
             max_restarts=0,
         )
         paths, folder = search_path(), os.getcwd()
@@ -200,9 +200,9 @@ class RayLauncher(Launcher):
             remove_placement_group(self._group)
 
     def for_match(self, config: RunConfig, num_threads: int) -> Sequence[Placed]:
-        """See ``Launcher.for_match``. Only hosts with the run directory can play."""
+        """See ``Launcher.for_match``. Only hosts with the run directory are used."""
         with contextlib.suppress(ray.exceptions.RayError):
-            remove_placement_group(self._group)  # its processes have ended
+            remove_placement_group(self._group)  # the group's processes have ended
         if self._home:
             return super().for_match(config, num_threads)
         return match_places(config, self._table.values())
@@ -224,7 +224,7 @@ class RayLauncher(Launcher):
         found = self._table.get((worker.roles, worker.index))
         if found is not None:
             return found
-        # A process added by ``tengen scale`` requests the same resources as process 0
+        # A process that ``tengen scale`` added requests the same resources as process 0
         # of its role, on any host.
         first = self._table[worker.roles, 0]
         name = f"{worker.roles[0]}-{worker.index}"
@@ -232,7 +232,7 @@ class RayLauncher(Launcher):
         return dataclasses.replace(first, worker=there, node="")
 
     def _bundles(self, resource: Sequence[str]) -> list[dict[str, float]]:
-        """Returns the resource bundles of the placement group, one per process."""
+        """Returns the placement group's bundles, one per non-acting process."""
         pinned = dict.fromkeys(resource, _PIN)
         return [
             {"CPU": one.num_cpus, **({"GPU": one.num_gpus} if one.num_gpus else {})}
@@ -242,7 +242,7 @@ class RayLauncher(Launcher):
 
 
 class RayActor:
-    """A ``Handle`` of a process that a Ray actor started.
+    """The ``Handle`` of a process that a Ray actor started.
 
     Args:
         actor: The handle of the Ray actor.
@@ -275,7 +275,7 @@ class RayActor:
 
 
 def _is_there(ref: Any) -> bool:
-    """Returns whether a remote call has completed or failed."""
+    """Returns whether a Ray call has completed or failed. Does not block."""
     done, _ = ray.wait([ref], timeout=0)
     return bool(done)
 

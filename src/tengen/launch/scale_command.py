@@ -16,7 +16,7 @@ _WORDS = {"actors": "actor"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the command's arguments to a parser."""
+    """Declares the arguments of ``tengen scale``."""
     parser.add_argument("run", metavar="RUN", type=Path, help="the run directory")
     parser.add_argument(
         "count",
@@ -26,10 +26,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def scale(args: argparse.Namespace) -> dict[str, Any]:
-    """Writes the number of acting processes to ``run.json``.
+    """``tengen scale``: writes the number of acting processes to ``run.json``.
 
-    A running call with ``local`` or ``ray`` adapts within seconds. Otherwise the number
-    takes effect in the next call.
+    A running call with launcher ``local`` or ``ray`` adapts within seconds. Otherwise
+    the number takes effect in the next call.
 
     Raises:
         UsageError: The run does not exist, the role does not act in the run, or the

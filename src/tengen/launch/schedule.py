@@ -11,19 +11,19 @@
         stop acting; learn from the
         last games, export, gate
 
-If the run already has all its models, a call does nothing.
+If the run already has its final model, a call does nothing.
 
 If roles work concurrently, a run of a board game has one process per role, and several
 ``selfplay`` processes if ``launch.roles`` says so. A run of environments has one
 process for learning, one for inference and one per actor; actors have no network (see
 ``roles.actor``). Self-play switches to newly published models in the middle of a game.
 A seed does not reproduce the run, because results depend on the speeds of processes. A
-process that dies is restarted and its turn is redone. If it dies repeatedly, the run
+process that dies is restarted and its turn is repeated. If it dies repeatedly, the run
 ends with an error that names the process's role.
 
 If roles take turns, each turn continues from published files, so the same loop resumes
 a run after any interruption. In environments, actor and learner share a process and the
-network in memory; a checkpoint and a model are written every few seconds and at the
+network in memory. A checkpoint and a model are written every few seconds and at the
 end. On a CPU each turn uses all cores, so self-play and learning do not compete for
 caches, and a seed reproduces the run.
 """
@@ -71,18 +71,18 @@ def run_schedule(
     num_threads: int,
     takes_turns: bool = False,
 ) -> None:
-    """Trains until the budget is spent or ``stop`` is set. Blocks.
+    """Trains a run until the budget is spent or ``stop`` is set. Blocks.
 
     Args:
         processes: Starts the processes.
-        config: The run's config; its task is the one that the user typed.
+        config: The run's config, with the task that the user typed.
         run: The run; the caller holds its ``train`` lock.
         budget: The call's budget.
-        journal: Receives every report.
-        stop: Ends the current turns after everything has been saved.
+        journal: Receives every report of a role.
+        stop: Makes the roles end their turns and save their state.
         num_threads: Number of cores to use; ``workers_at_once`` divides them.
-        takes_turns: Whether roles take turns, each with all cores; otherwise all work
-            concurrently.
+        takes_turns: Whether roles take turns, each with all cores; otherwise all roles
+            work concurrently.
 
     Raises:
         UsageError: A role rejected its config or files.
@@ -93,7 +93,7 @@ def run_schedule(
         # memory, which must not be mixed with newer experience.
         remove_services(run)
     workers_of = workers_in_turns if takes_turns else workers_at_once
-    # Read first, so that damaged files raise an error before a process starts.
+    # Read the files first, so that a damaged file raises before a process starts.
     spending = Spending(budget, read_spent(run), num_threads, run.models.latest)
     journal.begin(spending)
     crew = Crew(processes, config, run, workers_of(config, num_threads))
@@ -112,7 +112,7 @@ def run_schedule(
         loop.run()
     finally:
         end()
-        # Recorded early, because a second interrupt may end this process during a save.
+        # Record early, too, because a second interrupt may end this process in a save.
         record_spent(run, spending.core_minutes)
         crew.join()
         try:
@@ -129,14 +129,14 @@ class _AtOnce(TurnTaker):
     def __init__(self, *parts: Any) -> None:
         super().__init__(*parts, at_once=True)
         self._is_over = threading.Event()
-        # Followers take turns until the leading learner has finished.
+        # Set when the leading learner has finished; until then, followers take turns.
         self._is_learned = threading.Event()
         self._error: Exception | None = None
         self._is_chosen = False
 
     def run(self) -> None:
-        """Runs until the budget is spent, the run is stopped, or a role fails."""
-        # The learner of a fully trained run must not produce another model.
+        """Runs turns until the budget is spent, the run is stopped, or a role fails."""
+        # Learning would add a model to a run that already has its final model.
         if not self._spending.is_trained():
             self._work()
             if not self._stop.event.is_set():
@@ -164,18 +164,18 @@ class _AtOnce(TurnTaker):
             raise self._error
 
     def _finish(self) -> None:
-        """Learns from the last games if there is time, and publishes a final model.
+        """Learns from the last games if time is left, and publishes a final model.
 
         Raises:
             UsageError: A role rejected its config or files.
-            RunError: A required role failed, or the cluster has no space for it.
+            RunError: A required role failed, or waits for cluster resources.
         """
         if not self._spending.is_trained():
             with self._lock:
                 self._waiting.check_end(self._crew.workers)
         for role in self._schedule.learning:
             worker = self._crew.of_role(role)
-            # After the last model has been published, the remaining games are unused.
+            # The remaining games are not learned from after the final model.
             while not self._spending.is_trained():
                 report = self._turn(worker, role)
                 is_late = self._spending.is_late(self._publishing_s)
@@ -190,10 +190,10 @@ class _AtOnce(TurnTaker):
         self._is_learned.set()
 
     def _is_ending(self, worker: Worker) -> bool:
-        """Returns whether a process must end its turn when the budget is spent.
+        """Returns whether a process must exit when the budget is spent.
 
-        If the minutes are spent, this includes the learner. Its model then contains all
-        training so far, except an incomplete pass (``store.kind=generations``).
+        If the minutes are spent, the learner must exit, too. Its last model contains
+        all training except an incomplete pass (``store.kind=generations``).
         """
         schedule = self._schedule
         if worker.roles[0] in (schedule.acting, schedule.rating):
@@ -218,12 +218,12 @@ class _AtOnce(TurnTaker):
         except Exception as error:
             with self._lock:
                 if self._is_over.is_set() and self._crew.is_actor(worker):
-                    # The actor's services may have ended first, and it has nothing to
-                    # save, so its error is only logged.
+                    # Only log the error, because the actor's services may have ended
+                    # first, and an actor has nothing to save.
                     self._journal.ended_late(worker.name, str(error))
                 else:
                     self._error = self._error or error
-                    # Stops followers too, so that no process waits for another.
+                    # Stop followers, too, so that no process waits for another process.
                     self._is_learned.set()
             self._is_over.set()
 
@@ -242,12 +242,12 @@ class _AtOnce(TurnTaker):
         self._crew.start_threads(self._serve)
 
     def _is_wanted(self, worker: Worker, role: str) -> bool:
-        """Returns whether a role may take a turn now; begins an acting turn if so."""
+        """Returns whether a role may take a turn now; records begun acting turns."""
         if role in self._schedule.learning and self._spending.is_trained():
-            return False  # the turn would lead to an extra model
+            return False  # the turn would add a model after the final model
         if role in ("shuffle", "learn", "export", "follow"):
             return True
-        # Export fills in the config's "auto" values, and other roles read it only once.
+        # Other roles wait for export to replace the config's "auto" values.
         if not self._is_chosen and read_config(self._run).inference.has_auto:
             return False
         self._is_chosen = True
@@ -256,12 +256,12 @@ class _AtOnce(TurnTaker):
                 serving = self._schedule.serving
                 if serving and not {"learn", serving} <= self._begun:
                     return False  # services for actors have not started yet
-                # The loop's periodic check might not prevent an extra generation.
+                # Check the budget here, too, because the loop may check it too late.
                 if self._spending.is_over(self._publishing_s):
                     self._is_over.set()
                 if self._is_over.is_set() or self._spending.is_taken():
                     return False
-                # Counted now, so that no other process claims the same games.
+                # Count these games now, so that no other process claims them.
                 num_games = self._schedule.games_per_turn
                 self._spending.begin_turn(worker.name, num_games)
                 return True
@@ -272,7 +272,7 @@ class _AtOnce(TurnTaker):
 
 
 class _InTurns(TurnTaker):
-    """The schedule of roles that take turns. Used by one thread."""
+    """The schedule of roles that take turns. Not thread-safe."""
 
     def __init__(self, *parts: Any) -> None:
         super().__init__(*parts, at_once=False)
@@ -282,9 +282,9 @@ class _InTurns(TurnTaker):
         self._games_seen: set[Path] = set()
 
     def run(self) -> None:
-        """Gives roles their turns until the budget is spent or the run is stopped."""
+        """Runs the roles in turns until the budget is spent or the run is stopped."""
         if self._run.checkpoints.latest() is None:
-            # Publishes the first model; the next turn may learn from imported games.
+            # Publish the first model; the next turns may learn from imported games.
             self._learn()
         while not self._stop.event.is_set():
             self._learn()
@@ -292,7 +292,7 @@ class _InTurns(TurnTaker):
             self._rate()
             if self._is_over():
                 if self._schedule.is_shared:
-                    # Publishes a model with the unsaved training of recent turns.
+                    # Publish a model with the unsaved training of the last turns.
                     self._learn(saves=True)
                 return
             if not self._schedule.acting:
@@ -310,21 +310,21 @@ class _InTurns(TurnTaker):
             if role == "learn":
                 self._count_frames(report)
                 self._learn_rest(report)
-        # A call's first turns include the start of processes, so they are not timed.
+        # Ignore the time of a call's first turns, which include process start-up.
         if self._has_begun:
             self._learning_s = time.monotonic() - start_s
 
     def _count_frames(self, report: dict[str, Any] | None) -> None:
-        """Sets the frame count from the table, as a killed process may lose frames."""
+        """Sets the frame count from the table, which excludes lost frames."""
         table = {} if report is None else report.get("table", {})
         if self._schedule.counts_frames and "num_rows" in table:
             self._spending.count_frames(table["num_rows"])
 
     def _learn_rest(self, report: dict[str, Any] | None) -> None:
-        """Repeats turns of learning until the complete generation is learned from.
+        """Repeats the learner's turn until it has learned from all of a generation.
 
-        If other processes add games meanwhile, this might never end, so it stops after
-        the first turn that includes new games.
+        Stops after a turn that includes new games, because it might never end if other
+        processes kept adding games.
         """
         while report is not None and report.get("steps_left"):
             report = self._take("learn")
@@ -332,7 +332,7 @@ class _InTurns(TurnTaker):
                 return
 
     def _is_over(self) -> bool:
-        # A generation must leave enough time to learn from it.
+        # Do not start a generation unless there is time to play and learn from it.
         return self._spending.is_over(self._playing_s + self._learning_s)
 
     def _play(self) -> None:
@@ -347,7 +347,7 @@ class _InTurns(TurnTaker):
             )
 
     def _wait_for_games(self) -> None:
-        """Waits until another run has sealed new games, or this run must end."""
+        """Waits until the run ``agent.learn_from`` has new games, or this run ends."""
         experience = with_games(self._config, self._run).experience
         self._spending.begin_work()
         start_s = time.monotonic()
@@ -360,7 +360,7 @@ class _InTurns(TurnTaker):
         self._journal.waited(time.monotonic() - start_s)
 
     def _rate(self) -> None:
-        """Rates the newest model if rating's share of the time allows it."""
+        """Rates the newest model, unless rating has used up its share of the time."""
         share, elapsed_s = self._schedule.rating_share, self._spending.elapsed_s
         if not share or self._stop.event.is_set():
             return
@@ -378,10 +378,10 @@ class _InTurns(TurnTaker):
         )
 
     def _generation_s(self) -> float | None:
-        """Returns the seconds for playing a generation; None means no limit."""
+        """Returns the time limit for playing a generation, in seconds, or None."""
         whole_s = self._spending.generation_s
         total_s = self._playing_s + self._learning_s
-        # Until both times are known, playing is assumed to take half of the total.
+        # Until both times are known, assume that playing takes half of the total.
         is_known = self._playing_s > 0.0 and self._learning_s > 0.0
         share = self._playing_s / total_s if is_known else _PLAYING_SHARE
         return None if whole_s is None else whole_s * share

@@ -1,8 +1,8 @@
-"""Executes the turns of a call's roles, and processes their reports.
+"""Runs the turns of a call's roles, and processes their reports.
 
-A cluster may never have space for a process, if the run is too large or a host was
-lost. So ``Waiting`` limits the time for which a required role may wait, and for which
-all acting processes may wait.
+A process may wait forever for cluster resources, if the run is too large or a host was
+lost. So ``Waiting`` limits the time for which a required role, or all acting processes,
+may wait.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ _TELL_S = 2.0
 
 
 class TurnTaker:
-    """Executes turns, adds their reports to the spending, and informs the journal.
+    """Runs turns, and passes their reports to the spending and the journal.
 
     Each schedule is a subclass that decides when a role takes a turn. Thread-safe.
 
     Args:
         config: The run's config.
         run: The run.
-        spending: The call's budget and how much of it is spent.
-        journal: Receives every report that is not too frequent.
+        spending: The call's budget and the spent part of it.
+        journal: Receives the reports, except those that are too frequent.
         crew: The processes.
-        stop: Ends the current turns.
+        stop: Makes the roles end their turns.
         at_once: Whether roles work concurrently.
     """
 
@@ -72,35 +72,35 @@ class TurnTaker:
         self._crew = crew
         self._stop = stop
         self._at_once = at_once
-        # Guards all attributes below and ``spending``. Not held during a turn.
+        # Guards ``spending`` and all attributes below. Not held during a turn.
         self._lock = threading.RLock()
         self._waiting = Waiting(schedule, config.launch)
-        # Whether reports show changes of the waiting processes. The schedule's loop
-        # shows them until the call ends.
+        # Whether each report shows changes of the waiting processes. Before the call
+        # ends, the schedule's loop shows them.
         self._tells_at_once = False
-        # The roles that had a turn, and how long their latest turn took. A first turn
-        # counts as 0, because it includes the start of its process.
+        # The roles that had a turn, and the duration of their latest turn. A first turn
+        # counts as 0 s, because it includes the start of its process.
         self._begun: set[str] = set()
         self._last_s: dict[str, float] = {}
         self._rated_s = 0.0
         num_acting = sum(schedule.acting in one.roles for one in crew.workers)
         serves = at_once and bool(schedule.serving)
         self._acting = Actors() if serves else Players(num_acting)
-        # Actors may send dozens of reports per second, so not every report is logged.
+        # Minimum interval of logged reports, as actors send dozens of them per second.
         self._least_s = _TELL_S if serves else 0.0
         self._told_s: dict[str, float] = {}
         self._stages: dict[str, str] = {}
-        # The roles that must read the config again.
+        # The roles that must read the config again in their next turn.
         self._changed: set[str] = set()
-        # Since the first acting turn: when each role's current turn began, and the time
-        # spans of its completed turns.
+        # The time of the first acting turn, the start time of each role's current turn,
+        # and the time spans of its completed turns.
         self._since_s = time.monotonic()
         self._begun_s: dict[str, float] = {}
         self._spans: dict[str, Spans] = {}
 
     @property
     def _publishing_s(self) -> float:
-        """Seconds from checkpoint to publication of the most recent model."""
+        """Seconds from the checkpoint to the publication of the most recent model."""
         return self._last_s.get("export", 0.0) + self._last_s.get("gate", 0.0)
 
     def _turn(self, worker: Worker, role: str, **more: Any) -> dict[str, Any] | None:
@@ -113,7 +113,7 @@ class TurnTaker:
 
         Raises:
             UsageError: The role rejected its config or files.
-            RunError: The role failed, or waited too long for space in the cluster.
+            RunError: The role failed, or waited too long for cluster resources.
         """
         is_acting = role == self._schedule.acting
         writer = TRAIN_WRITER + (worker.index if is_acting else 0)
@@ -148,33 +148,33 @@ class TurnTaker:
             with self._lock:
                 self._spending.count(report or {})
                 if role == "learn" and self._at_once and not self._schedule.acting:
-                    # Another run plays the games, so work begins with learning.
+                    # Another run plays the games, so learning is the first work.
                     self._spending.begin_work()
         finally:
             with self._lock:
                 self._end(worker, role, report)
-        # The leading learner's reports include the work of its followers.
+        # Skip followers, because the leading learner's reports include their work.
         if not worker.is_follower:
             with self._lock:
                 self._note(worker, role, report, time.monotonic() - start_s)
         fitted = (report or {}).get("fitted") if is_acting else None
         if fitted is not None and record_generation(self._run, fitted):
-            # These roles must read the config again, to wait for fewer rows.
+            # Roles that wait for rows must read the reduced number from the config.
             with self._lock:
                 self._changed |= {"learn", "shuffle"} & {*self._schedule.learning}
         return report
 
     def _tell_who_waits(self) -> None:
-        """Shows which processes wait for space, if they have changed."""
+        """Shows the processes that wait for cluster resources, if they have changed."""
         with self._lock:
             if (names := self._waiting.news()) is not None:
                 self._journal.waiting(names)
 
     def _shares(self) -> dict[str, float]:
-        """Returns the share of time in which each role works, averaged over processes.
+        """Returns the fraction of time that each role works, averaged over processes.
 
-        A turn in progress counts up to now. If a role is only looking for work, this
-        adds almost nothing.
+        A turn in progress counts up to now. Turns without work are so short that they
+        add almost nothing.
         """
         now_s = time.monotonic()
         shares = {
@@ -194,7 +194,7 @@ class TurnTaker:
             self._spending.count(report)
         if worker.is_follower:
             return
-        if "starting" in report:  # sent before the cluster has space
+        if "starting" in report:  # sent while the process may still wait
             with self._lock:
                 self._journal.progress(report)
             return
@@ -213,7 +213,7 @@ class TurnTaker:
             self._journal.progress({**report, "stage": stage})
 
     def _note_room(self, worker: Worker, waiting_s: float | None) -> None:
-        """Records how long a process has waited for space; None: it has started.
+        """Records that a process waits for cluster resources, or has started.
 
         Raises:
             RunError: A process that the run needs has waited too long.
@@ -225,7 +225,7 @@ class TurnTaker:
             if waiting_s is None:
                 return
             if worker.roles == (self._schedule.acting,):
-                # The process may never start, so other processes may play its games.
+                # Leave the games to other processes, as this one may never start.
                 self._spending.drop_turn(worker.name)
             is_late = self._spending.is_late()
             if not is_late:
@@ -235,12 +235,12 @@ class TurnTaker:
             self._crew.handle(worker).stop()
 
     def _end(self, worker: Worker, role: str, report: Mapping[str, Any] | None) -> None:
-        """Records the end of a turn; ``report`` is None if it did nothing or failed."""
+        """Records a turn's end; ``report`` is None if it did nothing or failed."""
         name = _busy_name(worker, role)
         begun_s = self._begun_s.pop(name, None)
         self._stages.pop(role, None)
         if begun_s is not None and report is not None:
-            # Time spent waiting for other roles does not count as work.
+            # The time that a turn waited for other roles does not count as work.
             ended_s = time.monotonic() - report.get("idle_s", 0.0)
             self._spans.setdefault(name, Spans()).add(begun_s, max(begun_s, ended_s))
 
@@ -289,12 +289,12 @@ class TurnTaker:
 
 
 def _busy_name(worker: Worker, role: str) -> str:
-    """Returns the key under which the working time of a process's role is stored."""
+    """Returns the key for the working time of ``role`` in process ``worker``."""
     return worker.name if role == worker.roles[0] else role
 
 
 class Waiting:
-    """Tracks processes that wait for space in a cluster. Used by one thread at a time.
+    """Tracks processes that wait for cluster resources. Not thread-safe.
 
     Args:
         schedule: The run's schedule.
@@ -303,10 +303,10 @@ class Waiting:
 
     def __init__(self, schedule: Schedule, launch: LaunchConfig) -> None:
         self._needed = {*schedule.learning, schedule.serving}
-        # One acting process is enough for the run to continue.
+        # The acting role; a run can continue if at least one of its processes works.
         self._acting = (schedule.acting,)
         self._most_minutes = launch.wait_minutes
-        # The seconds that each process had waited at its latest report.
+        # The waiting time in seconds of each process, from its latest report.
         self._seconds: dict[str, float] = {}
         self._had_room: set[str] = set()
         self._told: list[str] = []
@@ -316,7 +316,7 @@ class Waiting:
 
         Args:
             worker: The process.
-            seconds: How long the process has waited; None if it has started.
+            seconds: The waiting time in seconds; None if the process has started.
         """
         if seconds is not None:
             self._seconds[worker.name] = seconds
@@ -325,11 +325,11 @@ class Waiting:
         self._had_room.add(worker.name)
 
     def forget(self, worker: Worker) -> None:
-        """Removes a process that has left."""
+        """Removes a process that has left from the waiting processes."""
         self._seconds.pop(worker.name, None)
 
     def news(self) -> list[str] | None:
-        """Returns the names of waiting processes, or None if they have not changed."""
+        """Returns the names of waiting processes; None if they have not changed."""
         names = list(self._seconds)
         if names == self._told:
             return None
@@ -337,7 +337,7 @@ class Waiting:
         return names
 
     def check(self, workers: Sequence[Worker]) -> None:
-        """Checks that the run can continue.
+        """Checks that no required role has waited too long for cluster resources.
 
         Args:
             workers: All processes of the call, except those that have left.
@@ -351,7 +351,7 @@ class Waiting:
             self._seconds[one.name] for one in needed if one.roles == self._acting
         ]
         if acting:
-            # The minimum is the time since the last of them stopped working.
+            # The minimum is the time since the last acting process stopped working.
             spans.append(min(acting))
         if max(spans, default=0.0) >= 60 * self._most_minutes:
             raise RunError(
@@ -361,13 +361,13 @@ class Waiting:
             )
 
     def check_end(self, workers: Sequence[Worker]) -> None:
-        """Checks at the end of the budget that no required process is waiting.
+        """Checks, when the budget is spent, that no required process is waiting.
 
         Args:
-            workers: As for ``check``.
+            workers: See ``check``.
 
         Raises:
-            RunError: A role that the run needs is waiting for space.
+            RunError: A role that the run needs is waiting for cluster resources.
         """
         needed = self._needed_of(workers)
         if needed:
@@ -379,7 +379,7 @@ class Waiting:
             )
 
     def _needed_of(self, workers: Sequence[Worker]) -> list[Worker]:
-        """Returns the waiting processes that the run needs."""
+        """Returns the processes that are waiting and that the run needs."""
         waiting = [one for one in workers if one.name in self._seconds]
         needed = [one for one in waiting if self._needed & {*one.roles}]
         acting = [one for one in workers if one.roles == self._acting]

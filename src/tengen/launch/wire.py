@@ -2,10 +2,10 @@
 
 The runner has a ``Hub``, which creates a ``Ticket`` for each process and passes the
 ticket in the process's environment. The process connects back with ``join``. Each line
-carries an authentication code over the direction, number and text of the line, which
-requires the ticket's secret. The secret itself is never sent over this connection.
-Lines are not encrypted, because they contain only counts and names. Ray or MPI, which
-passes environments to other hosts, must be trusted with tickets.
+has an authentication code over its direction, number and text, computed with the
+ticket's secret. The secret itself is never sent over this connection. Lines are not
+encrypted, because they contain only counts and names. Ray or MPI, which passes
+environments to other hosts, must be trusted with tickets.
 
 Source: RFC 2104 (HMAC).
 """
@@ -41,19 +41,19 @@ from tengen.transport import Message as Question
 __all__ = ["TICKET_VARIABLE", "Hub", "Stream", "Ticket", "join"]
 
 TICKET_VARIABLE = "TENGEN_RUNNER_TICKET"
-"""The environment variable with the ticket for connecting to the runner."""
+"""The environment variable with the ticket that a process needs to join its runner."""
 
-# Any client may send a request of this size before its proof has been checked.
+# Requests are small, because a client may send one before its proof is checked.
 _RUNNER = Dialect("runner", version=1, max_question_bytes=4096)
 _JOIN_S = 60.0
-"""Seconds for which a process tries to connect, unless it is refused."""
+"""Seconds for which a process retries to connect, unless its connection is refused."""
 _ANSWER_S = 10.0
 _RETRY_S = 0.2
 _CODE_BYTES = 32
 
 
 class Stream:
-    """Exchanges messages over a connection. Any thread may send; one thread receives.
+    """A connection for messages. Any thread may send, but only one may receive.
 
     Args:
         connection: The connection, which the stream owns and closes.
@@ -76,7 +76,7 @@ class Stream:
         return self._connection.fileno()
 
     def send(self, message: Message) -> None:
-        """Sends a message.
+        """Sends a message to the other side.
 
         Raises:
             ConnectionError: The other side is gone.
@@ -92,10 +92,10 @@ class Stream:
                 raise ConnectionError(f"connection ({error}) is broken") from error
 
     def receive(self, timeout_s: float | None = None) -> Message | None:
-        """Returns the next message, or None if the other side is gone. Blocks.
+        """Returns the next message, or None if the connection has ended. Blocks.
 
         Raises:
-            TimeoutError: No message arrived in time.
+            TimeoutError: No message arrived within ``timeout_s`` seconds.
             RunError: A line is too long or not authentic.
         """
         end = None if timeout_s is None else time.monotonic() + timeout_s
@@ -122,7 +122,7 @@ class Stream:
 
     def close(self) -> None:
         """Closes the connection on both sides. Thread-safe; idempotent."""
-        # Unlike close, shutdown also wakes a waiting thread of this process.
+        # Shut down first, because that also wakes a receiving thread of this process.
         with contextlib.suppress(OSError):  # the other side may have closed it
             self._connection.shutdown(socket.SHUT_RDWR)
         self._connection.close()
@@ -132,19 +132,19 @@ class Stream:
         try:
             poll.register(self._connection, select.POLLIN)
         except ValueError:
-            return True  # the connection is closed, which recv will report
+            return True  # the connection is closed; recv raises
         return bool(poll.poll(1000 * max(0.0, timeout_s)))
 
 
 class Ticket:
-    """The address and credentials with which a process joins. Used by one thread.
+    """The hub's addresses, and the credentials with which one process joins the hub.
 
     Args:
         hub: The runner's hub.
-        addresses: The hub's addresses.
+        addresses: The addresses of the hub.
 
     Attributes:
-        environment: Environment variables for the process.
+        environment: The environment variables that pass the ticket to the process.
     """
 
     def __init__(self, hub: Hub, addresses: Sequence[str]) -> None:
@@ -161,19 +161,19 @@ class Ticket:
         self._connection: socket.socket | None = None
 
     def take(self, connection: socket.socket) -> None:
-        """Takes ownership of the connection of the joined process. Thread-safe."""
+        """Takes ownership of the joined process's connection. Thread-safe."""
         self._connection = connection
         self._joined.set()
 
     def wait(self, timeout_s: float) -> Stream | None:
-        """Returns the stream of the process, or None if it did not join in time."""
+        """Waits for the process to join; returns its stream, or None if it did not."""
         if not self._joined.wait(timeout_s):
             return None
         assert self._connection is not None
         return Stream(self._connection, self.secret, is_runner=True)
 
     def close(self) -> None:
-        """Invalidates the ticket. Idempotent."""
+        """Makes the hub reject the ticket. Idempotent."""
         self._hub.forget(self)
 
 
@@ -182,7 +182,7 @@ class Hub:
 
     Args:
         listener: The listener, which the hub closes.
-        addresses: The addresses that processes try; None means the listener's address.
+        addresses: The addresses to which processes connect; None: the listener's.
     """
 
     def __init__(
@@ -243,19 +243,19 @@ class Hub:
         return cls(Listener(bound, names[0]), names)
 
     def ticket(self) -> Ticket:
-        """Returns a ticket for one process."""
+        """Returns a new ticket, with which one process can join."""
         ticket = Ticket(self, self._addresses)
         with self._lock:
             self._tickets[ticket.name] = ticket
         return ticket
 
     def forget(self, ticket: Ticket) -> None:
-        """Invalidates a ticket."""
+        """Makes this hub reject ``ticket``."""
         with self._lock:
             self._tickets.pop(ticket.name, None)
 
     def close(self) -> None:
-        """Stops accepting processes. Open streams are not closed. Idempotent."""
+        """Stops accepting processes. Open streams stay open. Idempotent."""
         self._server.close()
         if self._folder is not None:
             self._folder.remove()
@@ -270,10 +270,10 @@ class Hub:
                     "ticket (of this process) must be one of the runner's, and unused; "
                     "processes of a run are started by tengen train"
                 )
-            # If this fails for lack of descriptors, the ticket remains valid.
+            # Duplicate first, so that the ticket stays valid if no descriptor is free.
             joined = connection.dup()
             del self._tickets[ticket.name]
-        # The process sends Begun only after the hub's response, so no turn precedes it.
+        # The runner sends nothing before Begun, which follows the hub's response.
         ticket.take(joined)
 
 
@@ -282,7 +282,7 @@ def join(environment: MutableMapping[str, str], begun: Begun) -> Stream:
 
     Args:
         environment: The environment variables of this process. The ticket is removed,
-            so that processes started by an environment do not inherit it.
+            so that processes started by an environment do not inherit the ticket.
         begun: The first message to the runner.
 
     Raises:
@@ -317,7 +317,7 @@ def join(environment: MutableMapping[str, str], begun: Begun) -> Stream:
 
 
 def _content(text: str) -> tuple[list[str], str, bytes]:
-    """Decodes a ticket; returns the hub's addresses, and its own name and secret."""
+    """Decodes a ticket into the hub's addresses, the ticket's name and its secret."""
     try:
         content = json.loads(text)
         addresses = [str(address) for address in content["addresses"]]

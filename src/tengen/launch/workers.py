@@ -1,4 +1,4 @@
-"""The processes of a run, and the division of cores among them."""
+"""The role processes of a run, and the division of cores among the processes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Worker:
 
     @property
     def given_as(self) -> str:
-        """The role whose entry in ``launch.roles`` applies to the process."""
+        """The role whose entry in ``launch.roles`` gives this process's resources."""
         return "learn" if self.is_follower else self.roles[0]
 
     @property
@@ -49,14 +49,14 @@ class Worker:
 
 
 def workers_in_turns(config: RunConfig, num_threads: int) -> list[Worker]:
-    """Returns the processes of a run whose roles take turns.
+    """Returns the role processes of a run whose roles take turns.
 
     Self-play has its own process, because the threads of torch would slow down OpenVINO
     in the learner's process. Roles that share experience in memory share a process.
 
     Args:
         config: The run's config.
-        num_threads: Number of cores, all of which each turn uses.
+        num_threads: Number of cores. Each turn uses all cores.
     """
     schedule = config.schedule
     playing = tuple(role for role in (schedule.acting, schedule.rating) if role)
@@ -71,7 +71,7 @@ def workers_in_turns(config: RunConfig, num_threads: int) -> list[Worker]:
 
 
 def workers_at_once(config: RunConfig, num_threads: int) -> list[Worker]:
-    """Returns the processes of a run whose roles work concurrently.
+    """Returns the role processes of a run whose roles work concurrently.
 
     Args:
         config: The run's config.
@@ -111,18 +111,18 @@ def workers_at_once(config: RunConfig, num_threads: int) -> list[Worker]:
 def with_cores(
     config: RunConfig, workers: Sequence[Worker], num_cores: int
 ) -> list[Worker]:
-    """Returns the processes of one machine with its cores divided among them.
+    """Divides the cores of a machine among its processes; returns the processes.
 
     Only roles that are always busy divide the cores. In board games, learners get a
-    quarter of the cores, at least one, and self-play gets the rest; without self-play
-    learners get all. In environments, learners and inference get half of the cores
-    each, or all if the other role is on another machine, and each actor has one thread.
-    Processes with the same role divide its part equally. All other roles are mostly
-    idle and have one thread. ``launch.roles`` overrides each of these numbers.
+    quarter of the cores, at least one, and self-play gets the rest. Without self-play,
+    learners get all cores. In environments, learners and inference get half of the
+    cores each, or all if the other role is on another machine, and each actor has one
+    thread. Processes with the same role divide the role's cores equally. All other
+    roles are mostly idle and have one thread. ``launch.roles`` overrides these numbers.
 
     Args:
         config: The run's config.
-        workers: The processes on the machine, possibly only a part of the run's.
+        workers: The processes on the machine, which may be a part of the run's.
         num_cores: The number of cores of the machine.
     """
     schedule = config.schedule

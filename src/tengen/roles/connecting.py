@@ -1,4 +1,4 @@
-"""``--connect`` for roles whose run is on another host, and the mirror of that run."""
+"""The option ``--connect`` for roles whose run is on another host, and their mirror."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def mirrored(
     *,
     is_vouched: bool = False,
 ) -> Iterator[Mirror | None]:
-    """Opens a mirror at ``path`` for the context; yields None without ``connect``.
+    """Opens a mirror at ``path`` for the context; yields None if ``connect`` is None.
 
     Args:
         path: The mirror's folder.
@@ -77,10 +77,10 @@ def mirrored(
         index: Index of the actor or number of the writer; None: any free writer.
         stop: Ends the wait for the run's host.
         say: Called with a line of text for the user.
-        is_vouched: Whether the run started this process as the only one of its index.
+        is_vouched: Whether a runner started this process as the only one of its index.
 
     Raises:
-        UsageError: See ``Mirror.open``; or no token is in the environment.
+        UsageError: The environment has no token; for others see ``Mirror.open``.
         RunError: The host does not answer, or writing failed.
     """
     if connect is None:

@@ -61,7 +61,7 @@ def with_devices(
 def move_run(
     run: RunDirectory, config: RunConfig, devices: str | None, *, is_here: bool = True
 ) -> RunConfig:
-    """Returns ``with_devices`` for a run that may resume on other devices.
+    """Applies ``--devices`` to the config of a run that may resume on other devices.
 
     Inference settings that were measured on other devices become ``auto`` again.
 
@@ -114,8 +114,8 @@ def possible_inference(
 def check_devices(config: RunConfig) -> None:
     """Checks that this host has the devices that a config names.
 
-    The host must also have as many GPUs as the ``launch.roles.ROLE.num_gpus`` of all
-    processes add up to. On one machine the roles use the GPUs of ``--devices``.
+    The host must also have as many GPUs as the sum of ``launch.roles.ROLE.num_gpus``
+    over all processes. On one machine the roles use the GPUs of ``--devices``.
 
     Raises:
         UsageError: This host lacks a GPU.

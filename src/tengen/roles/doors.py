@@ -42,7 +42,7 @@ STORE = "store"
 INFERENCE = "inference"
 """Service name of the first inference server; see ``server_name`` for the others."""
 RUN_SERVICE = "run"
-"""Service name of the run directory, for roles on hosts without it."""
+"""Service name of the service with the run's files, for roles on other hosts."""
 LEARNERS = "learners"
 """Service name of the leading learner, for its followers."""
 
@@ -51,9 +51,9 @@ TOKEN_VARIABLE = "TENGEN_RUN_TOKEN"
 _PORTS = {STORE: 0, INFERENCE: 1, RUN_SERVICE: 2, LEARNERS: 3}
 """Each service's port, relative to the port of ``launch.listen``."""
 _FIRST_FURTHER = 3
-"""Inference server I, from 1, listens at the port of ``launch.listen`` + 3 + I."""
+"""Inference server I >= 1 listens at the port of ``launch.listen`` plus 3 + I."""
 ANYWHERE = ("0.0.0.0", "::")
-"""The hosts in ``launch.listen`` that stand for all addresses of a machine."""
+"""Hosts in ``launch.listen`` that make a service listen on all network interfaces."""
 
 
 def server_name(index: int) -> str:
@@ -69,7 +69,7 @@ def port_offset(name: str) -> int:
     """Returns a service's port, relative to the port of ``launch.listen``.
 
     Args:
-        name: The service's name, as for ``Doors``.
+        name: ``STORE``, ``RUN_SERVICE``, ``LEARNERS`` or a ``server_name``.
     """
     if name in _PORTS:
         return _PORTS[name]
@@ -77,7 +77,7 @@ def port_offset(name: str) -> int:
 
 
 def _moved(address: NetAddress, name: str) -> NetAddress:
-    """Returns the address of service ``name``, given the one in ``launch.listen``."""
+    """Returns the address of service ``name``; ``address`` is ``launch.listen``."""
     return NetAddress(address.host, address.port + port_offset(name))
 
 
@@ -142,7 +142,7 @@ def check_doors(config: RunConfig) -> None:
 
 
 def _door(config: LaunchConfig, name: str, token: str) -> NetDoor:
-    """Returns the address at which service ``name`` listens for other hosts."""
+    """Returns the network address, token and certificate of service ``name``."""
     pem, key = config.certificate_file, config.key_file
     return NetDoor(
         listen=str(_moved(NetAddress.parse(config.listen), name)),
@@ -153,7 +153,7 @@ def _door(config: LaunchConfig, name: str, token: str) -> NetDoor:
 
 
 def _services(config: RunConfig) -> list[str]:
-    """Returns the services that a run with concurrent roles offers to other hosts."""
+    """Returns the names of the services that a concurrent run offers to other hosts."""
     schedule = config.schedule
     services = [STORE] if schedule.is_shared else []
     if schedule.serving:
@@ -180,7 +180,7 @@ class Connect:
 def connect_to(config: LaunchConfig) -> Connect | None:
     """Returns this run's address for roles on other hosts; None without ``listen``.
 
-    The result has no token; the run's token is ``run_token``.
+    The result has no token; ``run_token`` returns the run's token.
 
     Raises:
         UsageError: The certificate cannot be read.
@@ -196,7 +196,7 @@ def connect_to(config: LaunchConfig) -> Connect | None:
 
 
 def _named(address: NetAddress) -> NetAddress:
-    """Returns the address with which other hosts connect to a listening address."""
+    """Returns ``address`` with this host's name if its host is one of ``ANYWHERE``."""
     host = platform.node() if address.host in ANYWHERE else address.host
     return NetAddress(host, address.port)
 
@@ -212,7 +212,7 @@ def way_to(run: RunDirectory, name: str, connect: Connect | None) -> Connect:
 
     Raises:
         RunError: The service never ran, or is available only on another host.
-        UsageError: ``connect`` has no token, and neither has the environment.
+        UsageError: Neither ``connect`` nor the environment has a token.
     """
     if connect is not None:
         address = _moved(NetAddress.parse(connect.address), name)

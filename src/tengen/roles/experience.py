@@ -16,7 +16,7 @@ __all__ = ["check_room", "open_experience"]
 
 
 def check_room(config: RunConfig, run: RunDirectory, *, at_once: bool) -> str:
-    """Checks that a run's experience fits this host; writes nothing.
+    """Checks that a run's experience fits into this host's memory and disk.
 
     Args:
         config: The run's config.
@@ -31,7 +31,7 @@ def check_room(config: RunConfig, run: RunDirectory, *, at_once: bool) -> str:
     """
     directory = None
     if at_once and config.schedule.is_shared:
-        # A new run has no service folder yet.
+        # A new run has no service folder yet, so use one in the same file system.
         new = memory_root() / "tengen"
         directory = new if run.is_new else service_folder(run, STORE)
     return config.family.check_room(run, directory)
@@ -71,7 +71,7 @@ def open_experience(
     if shared.experience is None:
         number = run.checkpoints.latest()
         if state is None and number is not None:
-            # If an actor redoes its turn in a new process, it opens the experience
+            # An actor that repeats its turn in a new process opens the experience
             # before the learner does.
             state = read_extra(run.checkpoints.entry(number))["table"]
         shared.experience = family.open_experience(run, state)

@@ -1,4 +1,4 @@
-"""The host of the roles in a process, which creates each role at its first turn.
+"""Runs the roles of one process, and creates each role at its first turn.
 
 The runner decides when a role takes a turn (``launch.child``); a standalone role takes
 turns continuously (``roles.alone``).
@@ -40,8 +40,8 @@ class RoleHost:
     Args:
         run: The run.
         context: The context of the roles; ``context.stop`` ends a turn.
-        task: The run's task, if the user named it in this call; None refuses a game in
-            Python.
+        task: The run's task, if the user named it in this call. If None, a game in
+            Python is rejected.
         devices: The value of ``--devices``; None uses the devices of the config.
         is_alone: Whether the role is standalone, without a runner. The role is then
             created again when ``run.json`` changes, and leftovers of killed processes
@@ -88,7 +88,7 @@ class RoleHost:
         return self._roles[name].turn()
 
     def waits_for(self, name: str) -> str:
-        """Returns what the role's last turn was missing; "" if nothing."""
+        """Returns ``Role.waits_for`` of role ``name``; "" before its first turn."""
         return self._roles[name].waits_for if name in self._roles else ""
 
     def drop(self, name: str) -> None:
@@ -98,7 +98,7 @@ class RoleHost:
 
     def _make(self, name: str) -> None:
         """Creates a role, unless it exists and its config is unchanged."""
-        # Not read earlier, because the export role fills in measured settings.
+        # Read the config only now, because the role export adds measured settings.
         config = with_devices(read_config(self._run), self._devices)
         if name in self._roles and config == self._configs[name]:
             return
@@ -106,17 +106,17 @@ class RoleHost:
         check_typed(config.task, self._task, self._run.path)
         if config.schedule.counts_frames:
             with self._context.starting("making the environment"):
-                config.agent.signature(config.task)  # creates it to read its spaces
+                config.agent.signature(config.task)  # creates an environment
         self._roles[name] = make_role(name, config, self._run, self._context)
         self._configs[name] = config
         if self._is_alone:
-            # The role holds its lock, so no process on any host publishes there now.
+            # The role holds its lock, so no other process publishes in these folders.
             for folder in _OWN_FOLDERS.get(name, ()):
                 remove_leftovers(self._run.path / folder, of_other_hosts=True)
 
     @property
     def is_saved(self) -> bool:
-        """Whether all learner state and experience is on the disk. Any thread."""
+        """Whether all learner state and experience is on the disk. Thread-safe."""
         experience = self._context.shared.experience
         if experience is not None and not experience.is_durable:
             return False
@@ -129,22 +129,22 @@ class RoleHost:
         process.
 
         Raises:
-            Exception: The first error, for example a full disk; all are closed anyway.
+            Exception: The first error, such as a full disk, after trying all roles.
         """
         savers = self._savers()
         own = [name for name in self._roles if name not in _WITH_ENVIRONMENTS]
         calls: list[Callable[[], object]] = [saver.save for saver in savers]
         calls += [self._roles.pop(name).close for name in reversed(own)]
         if (experience := self._context.shared.experience) is not None:
-            # Needed if an actor opened the experience and no learner was created.
+            # Close experience that an actor opened, if no learner was created.
             calls.append(lambda: self._context.write(experience.close))
         _call_all(calls)
 
     def close(self) -> None:
-        """Saves and closes all roles, environments last. A second call does nothing.
+        """Saves and closes all roles, those with environments last. Idempotent.
 
         Raises:
-            Exception: The first error; all are closed anyway.
+            Exception: The first error; all roles are closed anyway.
         """
         last = [
             role for name, role in self._roles.items() if name in _WITH_ENVIRONMENTS

@@ -1,7 +1,7 @@
 """Checks the external files that a run's config names.
 
 These are ``learner.initial_model``, ``agent.learn_from`` and ``agent.book``. A run
-stores a copy of its book under the book's digest.
+stores a copy of its opening book in a file named after the book's digest.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _INITIAL = "learner.initial_model"
 def checked_initial_model(config: RunConfig, run: RunDirectory) -> RunConfig:
     """Returns the config with ``learner.initial_model`` resolved to one model.
 
-    A RUN is replaced by the path of its newest model. A bundled player keeps its name,
-    which is valid on any host with tengen. A run with a checkpoint no longer needs the
-    model, so the model is not checked.
+    A run directory is replaced by the path of its newest model. A bundled player is
+    left as it is, because all hosts have the player. If ``run`` has a checkpoint, it no
+    longer needs the model, so the model is not checked.
 
     Raises:
         UsageError: The model does not exist, or does not fit the run.
@@ -163,7 +163,7 @@ def with_games(config: RunConfig, run: RunDirectory) -> RunDirectory:
 def checked_book(
     config: RunConfig, run: RunDirectory
 ) -> tuple[RunConfig, bytes | None]:
-    """Returns the config with the book's digest, and the content of the book.
+    """Returns the config with the opening book's digest, and the book's content.
 
     Args:
         config: The config; its ``agent.book`` is a file, or the digest of a book that
@@ -192,7 +192,7 @@ def checked_book(
 
 
 def keep_book(run: RunDirectory, data: bytes, digest: str) -> None:
-    """Writes the bytes of ``checked_book`` into the run. Blocks until they are durable.
+    """Writes an opening book into the run. Blocks until the file is durable.
 
     Raises:
         RunError: Writing to the disk failed.
@@ -203,7 +203,7 @@ def keep_book(run: RunDirectory, data: bytes, digest: str) -> None:
 
 
 def run_book(config: RunConfig, run: RunDirectory) -> Book | None:
-    """Returns the book of a run; None if the run has none.
+    """Returns the opening book that a run stores; None if the run uses no book.
 
     Raises:
         RunError: The book is missing or damaged.

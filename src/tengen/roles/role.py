@@ -1,4 +1,4 @@
-"""The interface of a role, which works in turns; a killed turn can be redone safely.
+"""The interface of a role. A role works in turns, and a killed turn can be repeated.
 
 A role's state is in the run directory. If a role is killed at any time and restarted,
 its next turn continues from the published files.
@@ -50,8 +50,8 @@ __all__ = [
 
 Report = Mapping[str, Any]
 _PATIENCE_S = 600.0
-"""The maximum wait for a lock. An orphaned process needs only seconds of CPU time to
-end and release its locks, but that may take minutes on a busy machine."""
+"""The maximum wait for a role's lock, in seconds. An orphaned process needs only
+seconds of CPU time to release its locks, but on a busy machine these take minutes."""
 _RETRY_S = 0.5
 
 Taken = TypeVar("Taken")
@@ -74,7 +74,7 @@ class Shared:
     experience: Experience | None = None
     """The experience that the actor writes to and the learner samples from."""
     learned: LearnedNet | None = None
-    """The newest network of this process's learner, no older than any published model.
+    """The newest network of this process's learner, as new as any published model.
     None before the learner's first steps, or if the actor must load published models.
     """
 
@@ -86,51 +86,51 @@ class RoleContext:
     num_threads: int = 1
     """Number of threads that the role may keep busy."""
     stop: threading.Event = field(default_factory=threading.Event)
-    """Set by the caller to end the turn within a few seconds, without loss of durable
-    data."""
+    """Set by the caller to make the role end its turn within a few seconds. No durable
+    data is lost."""
     progress: Callable[[Report], None] = lambda report: None
-    """Called with progress counts during a turn, for display; cheap to call often."""
+    """Called during a turn with progress counts to display; cheap to call often."""
     remaining: float | None = None
     """Fraction of the run's budget that is left, in [0, 1], for the learning rate's
     cool-down. The budget is the core-minutes or the frames of all calls, including this
     one. None if this call's budget is in neither unit, for example in games."""
     asked: float | None = None
-    """This call's fraction of that budget, in (0, 1]."""
+    """This call's fraction of the budget in ``remaining``, in (0, 1]."""
     core_minutes: float | None = None
     """CPU-minutes that all calls have spent on the run so far; None for a standalone
     role, whose time does not count."""
     core_minutes_in_all: float | None = None
     """Expected ``core_minutes`` at the end of this call; None if this call's budget is
-    not in minutes, and then no stage in core-minutes begins."""
+    not in minutes, in which case no stage given in core-minutes begins."""
     generation_s: float | None = None
-    """Time limit of self-play per generation, in seconds. If the machine is too slow,
-    generations become smaller. None: no limit."""
+    """Time limit of self-play per generation, in seconds. A machine that is too slow
+    plays fewer games per generation. None: no limit."""
     follow_models: bool = False
-    """Whether a generation may switch to a model that is published meanwhile. False if
-    roles take turns, so that a seed always gives the same run."""
+    """Whether self-play may switch to a model that is published during a generation.
+    False if roles take turns, so that a seed always gives the same run."""
     starting: Callable[[str], AbstractContextManager[None]] = lambda what: nullcontext()
     """Returns a context for preparatory work, such as compiling a network. The runner
-    shows ``what``, such as "compiling the network". A stop meanwhile ends the process
-    immediately, so the turn's own work must not have begun."""
+    shows ``what``, such as "compiling the network". A stop request in this context ends
+    the process immediately, so a role must not enter it after the turn's work began."""
     say: Callable[[str], None] = lambda text: None
     """Called with a line of text about the role's current activity, for the user."""
     write: Callable[[Callable[[], object]], object] = lambda write: write()
-    """Calls a function that writes to the disk; a standalone role waits while the disk
-    is full."""
+    """Calls a function that writes to the disk. In a standalone role, it waits while
+    the disk is full."""
     sealed: int | None = None
     """The newest generation that the writer had sealed before the turn began. If a turn
-    redone after a kill finds a newer one, nothing is left to do. None: always play."""
+    repeated after a kill finds a newer one, it does nothing. None: always play."""
     index: int = 0
     """Index of this actor, learner or inference server, from 0."""
     at_once: bool = False
     """Whether the run's other roles work concurrently in other processes."""
     connect: Connect | None = None
-    """The run's address, for a role on a host without the run directory; None: the
-    endpoint files in the run directory have the addresses."""
+    """The run's address, for a role on a host without the run directory. None: use the
+    addresses in the run directory's endpoint files."""
     is_vouched: bool = False
-    """Whether a runner started this process as the only one of its index. Then another
-    process that holds this role's locks is ending, or belongs to a lost mirror, and
-    self-play uses the writer of its index instead of any free writer."""
+    """Whether a runner started this process as the only one with its role and index.
+    If so, another process that holds this role's locks is ending or belongs to a lost
+    mirror, and self-play uses the writer of its index instead of any free writer."""
     mirror: Mirror | None = None
     """The mirror on which the role works if the run directory is on another host; None:
     the run directory is on this host."""
@@ -138,8 +138,8 @@ class RoleContext:
     """Number of frames that all actors together must still generate in this call; None
     without a budget in frames."""
     opponent: str | None = None
-    """The target's opponent, if the user named it in this call. None: an opponent that
-    is a program is refused."""
+    """The opponent of ``agent.target``, if the user named it in this call. None: an
+    opponent that is an external program is rejected."""
     die: Callable[[str], NoReturn] = lambda reason: _die(reason)
     """Ends the process immediately, from any thread, after a failure from which only a
     new process can recover."""
@@ -155,10 +155,10 @@ class RoleContext:
 
 
 class Role(Protocol):
-    """One role. Used by one thread."""
+    """The interface that every role implements. Only one thread may use a role."""
 
     waits_for: str
-    """What the last turn was missing, and what to do about it; empty if nothing."""
+    """A message that states what the last turn lacked, such as a model; else ""."""
 
     def turn(self) -> Report | None:
         """Runs one turn and returns its report, or None if there was nothing to do.
@@ -180,10 +180,10 @@ class SavingRole(Protocol):
 
     @property
     def is_saved(self) -> bool:
-        """Whether all learner state is on the disk. Any thread, between turns."""
+        """Whether all learner state is on the disk. Thread-safe between turns."""
 
     def save(self) -> None:
-        """Saves the learner state, before ``close``; does nothing if all is saved.
+        """Saves the learner state if it is not saved. Must be called before ``close``.
 
         Raises:
             RunError: Writing to the disk failed.
@@ -235,10 +235,10 @@ def make_role(
 
 
 def patiently(take: Callable[[], Taken], context: RoleContext) -> Taken:
-    """Returns the result of ``take``, which is retried until the lock is free.
+    """Retries ``take`` until it acquires its lock, and returns its result.
 
-    For locks that the runner has assigned to this process. Any other holder is a
-    process that is ending, or the run's service on behalf of a mirror; the service
+    Used for locks that the runner has assigned to this process. Any other holder is a
+    process that is ending, or the run's service on behalf of a mirror. The service
     releases the lock within seconds (``run.evict_mirrors``).
 
     Args:

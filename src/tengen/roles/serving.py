@@ -26,7 +26,7 @@ _TURN_S = 1.0
 
 
 class InferenceRole:
-    """Serves from creation until ``close``, also between turns; see ``Role``.
+    """Evaluates actors' rows from creation until ``close``, also between turns.
 
     A turn polls for new models and reports the evaluations since the previous report.
 
@@ -37,7 +37,7 @@ class InferenceRole:
     Args:
         config: The run's config.
         run: The run.
-        context: Threads, stop, and the index of the server.
+        context: The number of threads, the stop event and the index of the server.
 
     Raises:
         UsageError: The run has no environments, another process has this role, or this
@@ -84,13 +84,13 @@ class InferenceRole:
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self._thread.start()
         doors.publish()
-        # Maximum number of sessions since the last report; some may have ended by then.
+        # The maximum number of concurrent sessions since the last report.
         self._most_sessions = 0
         self._told = self._server.stats
         self._told_s = time.monotonic()
 
     def turn(self) -> Report | None:
-        """Polls for models for a second; returns None if no model is available yet."""
+        """Polls for models for a second; returns a report, or None without a model."""
         if self._config.inference.has_auto:
             self.waits_for = "export has not chosen the backend yet"
             return None
@@ -140,7 +140,7 @@ class InferenceRole:
         except Exception:
             if self._run.models.entry(number).exists():
                 raise
-            return  # this model was removed meanwhile, because there are newer ones
+            return  # the model was removed meanwhile, because newer models exist
         self._server.set_model(backend, directory.meta.num_steps, number)
         self._model = number
 
@@ -152,7 +152,7 @@ class InferenceRole:
         num_batches = now.num_batches - before.num_batches
         num_evaluations = now.num_evaluations - before.num_evaluations
         num_sessions = self._server.num_sessions
-        # Count only the actors of this server, because batches have only their rows.
+        # Batches have only the rows of this server's actors, so count only these.
         share = max(num_sessions, self._most_sessions) / self._num_groups
         self._most_sessions = num_sessions
         capacity = min(self._max_rows, max(1, round(self._num_rows * share)))

@@ -2,7 +2,7 @@
 
 A checkpoint stores the amounts at the start of its turn. A call that ends normally
 writes its total to ``RUN/spent.json``; a killed call does not. In a run whose result is
-a time, ``RUN/eval/began.json`` stores the time at which learning began.
+its training time, ``RUN/eval/began.json`` stores the time at which learning began.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def read_began(run: RunDirectory) -> float | None:
 
 
 def learned_steps(run: RunDirectory) -> int:
-    """Returns the learner steps of the newest checkpoint; 0 without a checkpoint.
+    """Returns the number of learner steps in the newest checkpoint; 0 if there is none.
 
     Raises:
         UsageError: The newest checkpoint has another schema.

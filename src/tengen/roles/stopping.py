@@ -30,7 +30,7 @@ class StopListener:
 
     Attributes:
         event: Set when the run must end; never cleared.
-        reason: ``interrupted`` by a signal, ``stopped`` by the file; None until then.
+        reason: ``interrupted`` by a signal or ``stopped`` by the file; None before.
         is_urgent: Whether another Ctrl-C came after ``on_stop`` handled the first one.
 
     Args:
@@ -57,7 +57,7 @@ class StopListener:
         self._was_interrupted = False
         self._thread = threading.Thread(target=self._listen, daemon=True)
         self._previous: dict[signal.Signals, Any] = {}
-        # Descriptors of standard streams that are a terminal.
+        # Descriptors of the standard streams that are terminals.
         self._terminals: list[int] = []
 
     def tell(self, on_stop: Callable[[], None]) -> None:
@@ -102,7 +102,7 @@ class StopListener:
                 os.close(nowhere)
             self._terminals = []
         if number == signal.SIGINT:
-            # Some programs send a SIGINT twice, to the process and to its group.
+            # Count a second SIGINT only after ``on_stop``, as some programs send two.
             if self._was_interrupted and self._was_told:
                 if self.is_urgent and not is_own_process():
                     raise KeyboardInterrupt
@@ -111,7 +111,7 @@ class StopListener:
         self._set("interrupted")
 
     def _set(self, reason: Literal["interrupted", "stopped"]) -> None:
-        # Also called by the signal handler, so it must not lock or write to a pipe.
+        # The signal handler calls this, so it must not take a lock or write to a pipe.
         if self.reason is None:
             self.reason = reason
         self.event.set()

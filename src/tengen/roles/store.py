@@ -66,7 +66,7 @@ def store_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def store(args: argparse.Namespace) -> dict[str, Any]:
-    """``tengen store RUN``: serves a store until the run's STOP file or a signal.
+    """``tengen store RUN``: serves a store until a STOP file or a signal ends it.
 
     Raises:
         UsageError: The config is invalid, or another process serves the run's store.
@@ -106,7 +106,7 @@ def store(args: argparse.Namespace) -> dict[str, Any]:
 def _resolve(
     run: RunDirectory, given: StoreConfig | None, settings: list[str]
 ) -> StoreConfig:
-    """Returns ``given``, or without it the run's config, with ``--set`` applied."""
+    """Returns ``given``, or the run's config if it is None, with ``--set`` applied."""
     recorded = {} if run.is_new else run.read_run()["config"]
     if "task" in recorded:
         raise UsageError(
@@ -139,8 +139,8 @@ def _folder_of(run: RunDirectory) -> Path:
     """Returns the store's folder in shared memory; its name fits into a socket path.
 
     The name depends only on the run's path, so that the leftovers of a killed store are
-    found even without the run's link. If another user has taken the name, this is
-    detected (`tengen.transport.folder`).
+    found even without the run's link. `tengen.transport.folder` detects if the folder
+    belongs to another user.
     """
     parent = _SHARED if _SHARED.is_dir() else Path(tempfile.gettempdir())
     name = hashlib.sha256(os.fsencode(run.path.resolve())).hexdigest()[:16]
@@ -149,7 +149,7 @@ def _folder_of(run: RunDirectory) -> Path:
 
 @contextlib.contextmanager
 def _served(run: RunDirectory, config: StoreConfig) -> Iterator[Store]:
-    """Serves the store at the run's link, which is removed at the end."""
+    """Serves a run's store for the context, at ``LINK`` in the run directory."""
     folder = _folder_of(run)
     rows = str(run.path / ROWS) if config.disk_bytes else None
     served = Store(replace(config, directory=str(folder), disk_directory=rows))
@@ -168,7 +168,7 @@ def _served(run: RunDirectory, config: StoreConfig) -> Iterator[Store]:
 
 
 def _link(link: Path, folder: Path) -> None:
-    """Creates or replaces the run's link to the folder."""
+    """Creates or replaces ``link``, a symbolic link to ``folder``."""
     try:
         link.unlink(missing_ok=True)  # left behind by a killed store
         link.symlink_to(folder)
@@ -187,7 +187,7 @@ def store_top_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def store_top(args: argparse.Namespace) -> dict[str, Any]:
-    """Prints a report every second until Ctrl-C; ``--once`` and ``--json`` return one.
+    """Prints a store report every second; returns one with ``--once`` or ``--json``.
 
     Raises:
         RunError: No store answers at the run's link.
@@ -249,7 +249,7 @@ class StoreWatch:
                     "num_damaged": table["num_damaged"],
                 }
             )
-            trouble = table.get("trouble", "")  # of the store, the same in all tables
+            trouble = table.get("trouble", "")  # the same in all tables
         self._seen, self._seen_s = described["tables"], now
         return {
             "tables": rows,
@@ -261,7 +261,7 @@ class StoreWatch:
 
 
 def lines_of(report: dict[str, Any]) -> list[str]:
-    """Returns a report as lines of text: tables, errors, durability, sessions."""
+    """Returns the lines of text that display a report of ``StoreWatch``."""
     width = max(5, *(len(row["name"]) for row in report["tables"]))
     lines = [
         f"{'table':{width}}       items        MB  inserts/s  samples/s    hits  waits"
@@ -294,7 +294,7 @@ def lines_of(report: dict[str, Any]) -> list[str]:
 def _hit_rate(table: dict[str, Any], before: dict[str, Any]) -> float | None:
     names = ("num_chunk_hits", "num_chunk_misses")
     if any(table[name] < before[name] for name in names):
-        before = dict.fromkeys(names, 0)  # the store was restarted since that report
+        before = dict.fromkeys(names, 0)  # the store was restarted since ``before``
     hits, misses = (table[name] - before[name] for name in names)
     return round(hits / (hits + misses), 4) if hits + misses else None
 
@@ -320,7 +320,7 @@ def store_replicate_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def store_replicate(args: argparse.Namespace) -> dict[str, Any]:
-    """``tengen store replicate``: follows a store of another host until Ctrl-C.
+    """``tengen store replicate``: replicates another host's store until Ctrl-C.
 
     Raises:
         UsageError: The store refuses the replica, or the folder is unsuitable.

@@ -4,7 +4,7 @@ A `Client` connects, sends a greeting and one request as a line of JSON, and rec
 response. Then the connection is closed, or it becomes a session: a byte stream with a
 protocol of the service. A `Server` accepts clients on a `Listener`, which is a socket
 in a `HostFolder`, for this user on this host, or a network address, for other hosts
-(`NetDoor`). A service on both has two servers. For example::
+(`NetDoor`). A service that uses both has two servers. For example::
 
     ECHO = Dialect("echo", version=1)
 

@@ -24,7 +24,7 @@ class NetAddress:
 
     @classmethod
     def parse(cls, text: str) -> NetAddress:
-        """Parses ``HOST:PORT`` with or without ``tcp://``; IPv6 addresses in brackets.
+        """Parses ``HOST:PORT`` or ``tcp://HOST:PORT``; IPv6 hosts must be in brackets.
 
         Raises:
             UsageError: ``text`` is not an address.
@@ -56,8 +56,8 @@ def is_loopback(host: str) -> bool:
 def keep_alive(connection: socket.socket) -> None:
     """Disables Nagle's algorithm and makes TCP detect a lost host within 25 s.
 
-    This holds for an idle connection and for one with unacknowledged bytes, which the
-    system would otherwise retransmit for a quarter of an hour.
+    This holds for idle connections and for connections with unacknowledged bytes, which
+    the system would otherwise retransmit for a quarter of an hour.
     """
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

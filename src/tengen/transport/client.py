@@ -1,4 +1,4 @@
-"""The client side, which sends requests to a service and opens sessions."""
+"""The client of a service, which sends requests and opens sessions."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tengen.transport.tls import client_tls
 
 __all__ = ["Client"]
 
-# Larger than a server's limit for requests, because clients trust their servers.
+# Larger than a server's limit on requests, because clients trust their servers.
 _MAX_ANSWER_BYTES = 64 << 20
-# The minimum time for a response of a busy server, even if the caller's limit is lower.
+# The minimum wait for a response of a busy server, even if ``timeout_s`` is lower.
 _LEAST_ANSWER_S = 2.0
 _CONNECT_S = 10.0
 _RETRY_S = 0.05
@@ -36,9 +36,9 @@ class Client:
     Args:
         dialect: The service's dialect.
         address: The folder of a server on this host, or ``tcp://HOST:PORT``.
-        patience_s: Seconds to wait for a response, 0 or more; at least 2 s are waited.
-            For a folder, also the seconds in which a new server may replace a killed
-            one.
+        patience_s: Time limit for a response in seconds, 0 or more; less than 2 counts
+            as 2. For a folder, also the time limit for a new server to replace a killed
+            server.
         token: The token for ``tcp``; None reads the token from the environment.
         ca_file: For ``tcp`` with TLS, the PEM file of the certificate authority.
         fingerprint: For ``tcp`` with TLS, instead of ``ca_file``: the SHA-256 of the
@@ -76,7 +76,7 @@ class Client:
                 )
             self.name = str(self._address)
         else:
-            # A short symbolic link may stand for a path too long for a socket address.
+            # Resolve links, because only the target's path may fit a socket address.
             self._folder = Path(address).resolve()
             self.name = str(self._folder)
 
@@ -86,7 +86,7 @@ class Client:
         Args:
             message: The request; its key ``ask`` is the kind of request. A key
                 ``wait_s`` extends the time limit, for a server that waits.
-            timeout_s: A time limit lower than ``patience_s``; None for ``patience_s``.
+            timeout_s: A lower time limit than ``patience_s`` in seconds, or None.
 
         Raises:
             NoAnswer: The server does not respond, or has too many clients.
@@ -101,7 +101,7 @@ class Client:
     def open(
         self, message: Message, timeout_s: float | None = None
     ) -> tuple[socket.socket, Any]:
-        """Opens a session; see `ask`.
+        """Sends a request that opens a session; see `ask` for arguments and errors.
 
         Returns:
             The connection, which is blocking and owned by the caller, and the response.
@@ -115,7 +115,7 @@ class Client:
             try:
                 return self.open_now(message, end - time.monotonic())
             except NoAnswer:
-                # Only a folder that still exists may get a new server.
+                # Retry only if a new server may still appear in the folder.
                 is_over = time.monotonic() >= end
                 if is_over or self._folder is None or not self._folder.exists():
                     raise
@@ -135,7 +135,7 @@ class Client:
             )
             try:
                 connection.settimeout(max(0.001, until - time.monotonic()))
-                # A server that rejects a client does not read, but sends an error.
+                # A server that rejects a client sends an error without reading.
                 with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                     send_line(connection, self._dialect.stamp(message))
                 answer = read_line(connection, until, _MAX_ANSWER_BYTES)
@@ -163,7 +163,7 @@ class Client:
             )
 
     def close(self) -> None:
-        """Prevents further requests and ends those waiting for a server. Idempotent."""
+        """Prevents further requests, and retries of current requests. Idempotent."""
         self._is_closed = True
 
     def _connect_net(self, until: float) -> socket.socket:
@@ -183,7 +183,7 @@ class Client:
                     f"without encryption; pass ca_file or fingerprint"
                 )
             connection.settimeout(max(0.001, until - time.monotonic()))
-            # As in open_now: a server that rejects a client sends an error, read later.
+            # A server that rejects the client sends an error, which open_now reads.
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 send_line(connection, self._dialect.stamp({"token": self._token or ""}))
         except BaseException:
@@ -193,7 +193,7 @@ class Client:
 
 
 def _connect_host(folder: Path, until: float) -> socket.socket:
-    # Checked each time, because another user may recreate a removed folder.
+    # Check for each connection, because another user may recreate a removed folder.
     check_own_folder("directory", folder)
     connection = OwnedSocket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.settimeout(max(0.001, until - time.monotonic()))

@@ -1,4 +1,4 @@
-"""Folders that belong to one process at a time, where clients find its server."""
+"""Folders that contain a server's socket and belong to one process at a time."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from tengen.transport.owned import OwnedSocket
 __all__ = ["LOCK_NAME", "SOCKET_NAME", "FolderLock", "HostFolder", "check_own_folder"]
 
 LOCK_NAME = "lock"
-# Folders held by this process. POSIX locks exclude only other processes, and closing
-# any descriptor of the file would release the lock of this process.
+# Folders locked by this process. POSIX locks exclude only other processes, and closing
+# any descriptor of a lock file would release this process's lock.
 _claimed: set[Path] = set()
 SOCKET_NAME = "socket"
-# The maximum length of a socket's path on Linux and, a few bytes less, on macOS.
+# The maximum length of a socket's path in bytes. Linux allows 107, macOS 103.
 _MAX_SOCKET_PATH = 100
 
 
 class HostFolder:
-    """A folder that this process holds exclusively until `leave`, or until it ends.
+    """A folder that this process holds exclusively until `leave` or its exit.
 
     Args:
         service: The name of the service, for error messages.
         directory: The folder; created if missing, accessible only to this user.
-        own: Prefixes of file names that belong to the service, besides the socket.
+        own: Name prefixes of the service's files, besides the socket.
 
     Raises:
         UsageError: A live server holds the folder, it has unrelated files, or another
@@ -59,7 +59,7 @@ class HostFolder:
         self._lock = FolderLock(service, "directory", directory, (SOCKET_NAME, *own))
 
     def listen(self) -> Listener:
-        """Returns a listener with a new socket in the folder; replaces an old one."""
+        """Creates or replaces the socket in this folder; returns its listener."""
         self._socket_path.unlink(missing_ok=True)
         bound = OwnedSocket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -76,7 +76,7 @@ class HostFolder:
         self.leave()
 
     def leave(self) -> None:
-        """Releases the folder with its files to the next server. Idempotent."""
+        """Releases the folder but not its files, for the next server. Idempotent."""
         self._lock.leave()
 
 
@@ -118,7 +118,7 @@ class FolderLock:
         service: The name of the service, for error messages.
         name: The option that names the folder, for error messages.
         directory: The folder; created if missing.
-        own: Prefixes of file names that belong to the service.
+        own: Name prefixes of the service's files.
 
     Raises:
         UsageError: The folder has unrelated files, belongs to a running server, or
@@ -129,7 +129,7 @@ class FolderLock:
         self, service: str, name: str, directory: Path, own: tuple[str, ...]
     ) -> None:
         self._descriptor: int | None = None  # set while the lock is held
-        # All links to a folder must resolve to the same path.
+        # Resolve links, because ``_claimed`` must have one path per folder.
         self._path = Path(os.path.realpath(directory))
         try:
             self._path.mkdir(mode=0o700, exist_ok=True)
@@ -162,7 +162,7 @@ class FolderLock:
     def leave(self) -> None:
         """Releases the lock. Idempotent."""
         if self._descriptor is not None:
-            # Close only once, because path and descriptor may be reused afterwards.
+            # Close the lock only once, because its descriptor may be reused afterwards.
             descriptor, self._descriptor = self._descriptor, None
             _claimed.remove(self._path)
             os.close(descriptor)

@@ -29,11 +29,11 @@ class ServiceFull(NoAnswer):
     """The server has too many concurrent clients; a later retry may succeed."""
 
 
-# Maps the kind of an error message to the exception that the client raises, which is
-# the one that the server raised.
+# Maps the kind of an error message to an exception class. The client raises the class
+# of exception that the server raised.
 _ERRORS: dict[str, type[Exception]] = {
     "usage": UsageError,
-    "full": ServiceFull,  # before its base class
+    "full": ServiceFull,  # before RunError, its base class
     "run": RunError,
     "core": _core.CoreError,
 }
@@ -49,8 +49,9 @@ def answer_of(message: Mapping[str, Any]) -> Any:
     """Returns the response in a server's message.
 
     Raises:
-        UsageError: The message has no response, or an error of this or unknown kind.
-        ServiceFull, RunError, CoreError: The message has an error of this kind.
+        UsageError: The message has no response, or an error of this class or of an
+            unknown kind.
+        ServiceFull, RunError, CoreError: The message has an error of this class.
     """
     if "error" in message:
         # A server of another version may omit the kind.
@@ -65,7 +66,7 @@ def answer_of(message: Mapping[str, Any]) -> Any:
 
 
 def send_line(connection: socket.socket, message: Mapping[str, Any]) -> None:
-    """Sends one message."""
+    """Sends ``message`` as one line of JSON."""
     connection.sendall(json.dumps(message).encode() + b"\n")
 
 
@@ -78,8 +79,8 @@ def read_line(
 
     Args:
         connection: The connection to read from.
-        until: The deadline for the message, by ``time.monotonic``. A message that has
-            already arrived is read even if this process was delayed.
+        until: The deadline in ``time.monotonic`` seconds. A message that has already
+            arrived is read even after the deadline.
         max_bytes: The maximum size of the message.
 
     Returns:
@@ -105,9 +106,9 @@ def read_line(
         end = seen.find(b"\n") + 1 or len(seen)
         piece = connection.recv(end)
         num_bytes += len(piece)
-        # A resumed session may send zero bytes before the response.
+        # Skip the zero bytes that a resumed session may send before the response.
         line += piece if line else piece.lstrip(b"\0")
-        # A peer that speaks another protocol may never end its line.
+        # Stop reading, because a peer with another protocol may never end its line.
         if line and not line.startswith(b"{"):
             break
         if num_bytes > max_bytes:

@@ -36,7 +36,7 @@ class Listener:
     tls: Tls | None = None
 
     def secure(self, connection: socket.socket, until: float) -> socket.socket:
-        """Prepares an accepted connection; returns the socket to use instead of it."""
+        """Sets up keep-alive and TLS for ``connection``; returns the socket to use."""
         if self.bound.family != socket.AF_UNIX:
             keep_alive(connection)
         return connection if self.tls is None else self.tls(connection, until)
@@ -58,7 +58,7 @@ class NetDoor:
 
     Attributes:
         listen: ``HOST:PORT``; port 0 selects a free port.
-        token: The token required of clients; None uses that of the environment, if any.
+        token: The token required of clients; None uses the environment's, if any.
         certificate_file: The PEM file of the certificate for TLS; None for no TLS.
         key_file: The PEM file of the certificate's private key.
     """
@@ -69,7 +69,7 @@ class NetDoor:
     key_file: Path | None = None
 
     def open(self, dialect: Dialect) -> Listener:
-        """Binds a socket to the address.
+        """Binds a socket to ``listen``; returns its listener.
 
         Args:
             dialect: The service's dialect.

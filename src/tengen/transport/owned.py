@@ -52,7 +52,7 @@ class OwnedSocket(socket.socket):
         timeout_s = self.gettimeout()
         end = math.inf if timeout_s is None else time.monotonic() + timeout_s
         while True:
-            # The core blocks forks while it accepts, so its call must not wait.
+            # accept_owned blocks forks, so it must not wait for a connection.
             taken = _core.accept_owned(self.fileno())
             if taken >= 0:
                 connection = OwnedSocket(self.family, self.type, self.proto, taken)
@@ -75,7 +75,7 @@ class OwnedSocket(socket.socket):
             poll.poll(1000.0 * min(left_s, 1.0))
 
     def dup(self) -> OwnedSocket:
-        """Returns a duplicate, which is also an OwnedSocket."""
+        """Returns a duplicate of this socket, as an OwnedSocket."""
         copy = _core.dup_owned(self.fileno())
         if copy < 0:
             raise OSError(-copy, os.strerror(-copy))
@@ -84,7 +84,7 @@ class OwnedSocket(socket.socket):
         return owned
 
     def detach(self) -> int:
-        """Detaches and returns the descriptor, which forks still do not inherit.
+        """Detaches the descriptor and returns it; forks still do not inherit it.
 
         Pass the descriptor to code of the core that takes ownership of it, or to
         ``_core.close_owned``.

@@ -1,4 +1,4 @@
-"""The server side, which accepts clients and handles one request per connection."""
+"""The server of a service, which accepts clients and handles their requests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tengen.transport.service import RESUME, Message, Service
 
 __all__ = ["Places", "Server"]
 
-# The pause before a retry if descriptors or memory are exhausted.
+# The pause before the next client is accepted if descriptors or memory are exhausted.
 _PAUSE_S = 0.1
 # The share of the process's descriptors for sessions; requests and files use the rest.
 _SESSIONS_SHARE = 7 / 8
@@ -34,10 +34,10 @@ class Server:
 
     On a connection, a client sends a greeting and one request and receives a response.
     Then the connection is closed, or becomes a session, which may be idle for any time.
-    A client that is too slow, or sends invalid or excessive data, is rejected without
-    delaying other clients. So are clients beyond the limits, which apply per peer and
-    in total. If the process has no free descriptors, clients wait. Sessions are
-    rejected earlier, so that requests can still be served.
+    A client that is too slow, sends invalid or excessive data, or exceeds a limit is
+    rejected without delaying other clients. Limits apply per peer and in total. If the
+    process has no free descriptors, clients wait. New sessions are rejected when
+    descriptors become scarce, so that requests can still be served.
 
     Args:
         listener: The bound socket, which the server owns. Listening starts immediately.
@@ -69,7 +69,7 @@ class Server:
     def close(self) -> None:
         """Stops accepting clients. After it returns, no more sessions are opened."""
         self._is_closing.set()
-        # Wakes the accepting thread, on some systems in spite of an error.
+        # Wakes the accepting thread, even on systems on which the call also fails.
         with contextlib.suppress(OSError):
             self._listener.bound.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -85,7 +85,7 @@ class Server:
             except (OSError, MemoryError):
                 self._is_closing.wait(_PAUSE_S)
                 continue
-            # Clients of a socket in a folder have no address.
+            # Clients of a Unix domain socket have no network address.
             peer = address[0] if isinstance(address, tuple) else None
             if not self._hellos.take(peer):
                 full = self._full("greetings", self._limits.max_hellos)
@@ -106,7 +106,7 @@ class Server:
     def _turn_away(self, connection: socket.socket, error: ServiceFull) -> None:
         """Rejects a client without starting a thread. Does not block."""
         with connection:
-            # A client that waits for a TLS handshake could not read a plain line.
+            # With TLS, the client could not read a plain line before the handshake.
             if self._listener.tls is None:
                 connection.setblocking(False)
                 _try_send(connection, error)
@@ -205,7 +205,7 @@ class Server:
                 self._opening.notify_all()
 
     def _send_away(self, connection: socket.socket, error: Exception) -> None:
-        """Sends an error, and drains the input so that no reset discards the error."""
+        """Sends an error, and drains the input to avoid a reset that discards it."""
         _try_send(connection, error)
         until = time.monotonic() + self._limits.linger_s
         with contextlib.suppress(OSError):
@@ -229,7 +229,7 @@ class Server:
 def _check_descriptors(connection: socket.socket, service: str) -> None:
     """Raises RunError if a session would use one of the last free descriptors."""
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    # A new descriptor gets the lowest free number.
+    # A new descriptor gets the lowest free number, which shows how many are in use.
     with connection.dup() as copy:
         lowest = copy.fileno()
     if most != resource.RLIM_INFINITY and lowest >= most * _SESSIONS_SHARE:
@@ -270,7 +270,7 @@ def _try_send(connection: socket.socket, error: Exception) -> None:
 
 
 class Places:
-    """Limits the number of concurrent clients in one phase. Thread-safe, non-blocking.
+    """A limit on concurrent clients, in total and per peer. Thread-safe, non-blocking.
 
     Args:
         most: The maximum number of clients, at least 1.
@@ -284,10 +284,10 @@ class Places:
         self._lock = threading.Lock()
 
     def take(self, peer: str | None) -> bool:
-        """Takes a slot if one is free; returns whether one was.
+        """Takes a slot if one is free for ``peer``; returns whether a slot was taken.
 
         Args:
-            peer: The client's host; None for clients on this host, which may use all.
+            peer: The client's host; None for this host, which may use all slots.
         """
         with self._lock:
             num_own = self._by_peer[peer]
@@ -299,7 +299,7 @@ class Places:
             return True
 
     def leave(self, peer: str | None) -> None:
-        """Releases a slot that was taken for the same peer."""
+        """Releases a slot that `take` took for ``peer``."""
         with self._lock:
             self._num_taken -= 1
             self._by_peer[peer] -= 1

@@ -17,7 +17,7 @@ Message = Mapping[str, Any]
 """A JSON object. In a request, the key ``ask`` is the kind of request."""
 
 RESUME = "resume"
-"""The kind of request that resumes a killed server's session, exempt from limits."""
+"""The kind of request that resumes a session of a killed server; exempt from limits."""
 
 _MIN_TOKEN = 16
 
@@ -77,14 +77,14 @@ class Dialect:
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Limits on the use of a server by its clients, in addition to descriptors."""
+    """Limits on a server's clients, in addition to the limit on file descriptors."""
 
     hello_s: float = 10.0
-    """Seconds for the TLS handshake and the greeting."""
+    """Time limit for the TLS handshake and the greeting, in seconds."""
     question_s: float = 10.0
-    """Seconds for receiving a request, and for sending the response."""
+    """Time limit for receiving a request, and for sending the response, in seconds."""
     linger_s: float = 2.0
-    """Seconds for which a rejected client may still read the error."""
+    """Seconds for which a rejected client may still read the error message."""
     max_hellos: int = 256
     """The maximum number of clients that are connecting concurrently."""
     max_connections: int = 1024
@@ -106,8 +106,8 @@ class Service:
             returns the response, a JSON value.
         sessions: Maps a kind of request to a function that takes the connection and the
             message, opens a session on a duplicate of the connection, which the session
-            must close, and returns the response. The session must not send anything
-            before its client does, which first waits for the response.
+            must close, and returns the response. A session must not send anything
+            before its client does, because the client first waits for the response.
         num_sessions: Returns the number of sessions, which the server limits.
         is_closing: Returns whether the service rejects further requests.
         limits: The limits that the server enforces.

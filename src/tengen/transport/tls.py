@@ -26,11 +26,11 @@ __all__ = ["Tls", "client_tls", "fingerprint_of", "server_tls"]
 # Space for several TLS records of at most 16 KiB, which are forwarded together.
 _BUFFER_BYTES = 1 << 18
 _TLS_HANDSHAKE = 0x16
-# Seconds for the peer to receive buffered bytes after the plain end was closed.
+# Time limit in seconds for sending buffered bytes after the session has ended.
 _REST_S = 10.0
 
 Tls = Callable[[socket.socket, float], socket.socket]
-"""Function of a connection and a deadline for the handshake; returns a plain socket."""
+"""A function of a connection and a handshake deadline that returns a plain socket."""
 
 
 def fingerprint_of(certificate_file: Path) -> str:
@@ -98,7 +98,7 @@ def client_tls(
         fingerprint: Instead of ``ca_file``, the certificate's SHA-256 in hex.
 
     Raises:
-        UsageError: Both or neither are given, or the given one cannot be used.
+        UsageError: ``ca_file`` and ``fingerprint`` are both None, both set or invalid.
     """
     if (ca_file is None) == (fingerprint is None):
         raise UsageError(
@@ -181,7 +181,7 @@ def _shake_hands(
 
 
 def _pump(tls: ssl.SSLSocket, service: str) -> socket.socket:
-    """Starts the thread that copies bytes; returns the plain end for the session."""
+    """Starts a thread that forwards the data of ``tls``; returns a plain socket."""
     ours, theirs = (OwnedSocket.of(end) for end in socket.socketpair())
     carrier = threading.Thread(
         target=_carry, args=(tls, theirs), name=f"{service}-tls", daemon=True
@@ -202,7 +202,7 @@ class _OwnedTls(ssl.SSLSocket):
     """TLS over an `OwnedSocket`; takes ownership of the socket's descriptor."""
 
     def _real_close(self) -> None:
-        # As in OwnedSocket; the TLS state holds no further system resources.
+        # Close only the descriptor, because TLS state has no other system resources.
         _core.close_owned(self.detach())
         self._sslobj = None
 
@@ -221,11 +221,11 @@ class _Way:
 
     @property
     def waits_for_sink(self) -> bool:
-        """Whether there are buffered bytes for ``sink``; else ``source`` is awaited."""
+        """Whether the buffer has bytes for ``sink``; if not, wait for ``source``."""
         return self._begin < self._end
 
     def move(self) -> bool:
-        """Copies bytes without blocking; returns whether anything changed."""
+        """Copies available bytes without blocking; returns whether anything changed."""
         moved = False
         while self._end < _BUFFER_BYTES and not self._ended:
             try:
@@ -277,7 +277,7 @@ def _carry(tls: ssl.SSLSocket, plain: socket.socket) -> None:
                     events[sink] |= select.POLLOUT
                 else:
                     events[source] |= select.POLLIN
-            # Poll only for wanted events; other sockets would report hang-ups forever.
+            # Sockets without wanted events are left out; they would report hang-ups.
             poll = select.poll()
             for one, wanted in events.items():
                 if wanted or (one is plain and until is None):

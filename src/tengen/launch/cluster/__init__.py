@@ -1,1 +1,1 @@
-"""The parts of the Ray launcher: the cluster, its table of processes, its actors."""
+"""Modules of the Ray launcher: connection, table of processes, and Ray actors."""

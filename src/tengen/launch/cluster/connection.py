@@ -24,7 +24,7 @@ __all__ = ["connect", "disconnect", "first_line"]
 
 _CONNECT_S = 5.0
 _ANSWER_S = 60.0
-"""Seconds in which a cluster must respond; Ray itself would retry forever."""
+"""Time limit for a cluster's response, in seconds; Ray itself would retry forever."""
 _ASK = """
 import sys
 from ray._raylet import GcsClient
@@ -34,13 +34,13 @@ try:
 except Exception as error:
     sys.exit(" ".join(str(error).split()))
 """
-"""Code run in a separate process, which can be killed and whose log is discarded."""
+"""Python code that checks a cluster's address, for a process that can be killed."""
 _OURS = threading.Event()
-"""Set while the connection of this process is one that ``connect`` opened."""
+"""Set while this process has a connection to Ray that ``connect`` opened."""
 
 
 def connect(config: RunConfig) -> None:
-    """Connects this process to the cluster, unless it is already connected.
+    """Connects this process to the config's Ray cluster, unless it is connected.
 
     Raises:
         UsageError: The cluster cannot be reached, or its version of Ray or Python
@@ -55,8 +55,8 @@ def connect(config: RunConfig) -> None:
     if not given and not _is_any_here():
         given = "local"
     # A cluster that this call starts sends no usage statistics. Roles run at normal
-    # priority, as with other launchers; Ray would run its workers and the processes
-    # that they start at nice 15.
+    # priority as with other launchers, because Ray's default for workers and their
+    # child processes is nice 15.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_worker_niceness", "0")
     runtime_env = _runtime_env(config.launch.runtime_env)
@@ -78,7 +78,7 @@ def connect(config: RunConfig) -> None:
 
 
 def disconnect() -> None:
-    """Closes the connection made by ``connect``, and a cluster that it started."""
+    """Closes the connection of ``connect``, and ends a cluster that it started."""
     if _OURS.is_set():
         _OURS.clear()
         ray.shutdown()
@@ -87,7 +87,7 @@ def disconnect() -> None:
 def _is_any_here() -> bool:
     """Returns whether the cluster started most recently on this host still responds.
 
-    Ray itself would wait for a dead cluster whose address is still in a file.
+    Ray itself would wait for a dead cluster if the cluster's address is in a file.
     """
     try:
         known = Path("/tmp/ray/ray_current_cluster").read_text().strip()
@@ -99,7 +99,7 @@ def _is_any_here() -> bool:
 
 
 def _check_address(given: str, where: str) -> None:
-    """Rejects a wrong address immediately; Ray would wait and print many lines."""
+    """Raises UsageError for a wrong address, for which Ray would wait a long time."""
     host, _, port = given.rpartition(":")
     if "://" in given or not host or not port.isdecimal():
         raise UsageError(
@@ -128,7 +128,7 @@ def _lack(address: str) -> str:
     )
     assert asking.stdout is not None
     with asking:
-        # The import of Ray may be slow on a busy host, so the timeout starts after it.
+        # Start the timeout after the import of Ray, which is slow on a busy host.
         asking.stdout.readline()
         try:
             _, errors = asking.communicate(timeout=_ANSWER_S)

@@ -1,10 +1,10 @@
-"""The resources that each process of a run requests from a cluster. No Ray calls.
+"""Plans the resources that a run's processes request from a cluster. No Ray calls.
 
 The core is the set of processes for learning, inference, export, gate and rating. It is
-planned for one host if it fits there. Self-play has one process on each host, with as
-many threads as the host has cores left. On hosts without the core, self-play requests
-less, so that the core can move there if its own host is lost. All environment actors
-request the same resources, so that any actor fits on any host.
+planned for one host if one host is large enough. Self-play has one process on each
+host, with as many threads as the host has cores left. On hosts without the core,
+self-play requests less, so that the core can move there if its own host is lost. All
+environment actors request the same resources, so that any actor fits on any host.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ __all__ = [
 ]
 
 _NOW_AND_THEN = 0.01
-"""Fraction of a core for roles that are mostly idle. It is above 0, so that Ray does
-not place them on a head node that offers no cores."""
+"""Fraction of a core that a mostly idle role requests. It is above 0, so that Ray does
+not place the role on a head node that offers no cores."""
 _LEAST = 0.5
-"""Fraction of a core that a host must have left for an acting process."""
+"""The minimum fraction of a core that a host must have left for an acting process."""
 _LISTENING = ("learn", "inference")
 
 
@@ -63,7 +63,7 @@ class Node:
 
 
 def nodes_of(listed: Sequence[Mapping[str, Any]]) -> list[Node]:
-    """Returns the live hosts, sorted by decreasing number of cores.
+    """Returns a cluster's live hosts, sorted by decreasing number of cores.
 
     Args:
         listed: The result of ``ray.nodes()``.
@@ -114,13 +114,13 @@ def _listed(nodes: Sequence[Node]) -> str:
 
 
 def is_together(config: RunConfig) -> bool:
-    """Returns whether the core must be on one host, as it listens on one address."""
+    """Returns whether all non-acting processes must share a host."""
     several = max(config.launch.of(role).count for role in _LISTENING)
     return bool(config.schedule.serving) and several == 1
 
 
 def filled(config: RunConfig, nodes: Sequence[Node]) -> RunConfig:
-    """Returns a config with one self-play process per host that has space for one.
+    """Returns a config with a self-play process for each host with enough resources.
 
     The number of environment actors is unchanged.
 
@@ -137,7 +137,7 @@ def filled(config: RunConfig, nodes: Sequence[Node]) -> RunConfig:
 
 
 def table_of(config: RunConfig, nodes: Sequence[Node], home: str = "") -> list[Placed]:
-    """Returns the processes with the resources that they request, in order.
+    """Returns the processes of a run with the resources that each requests.
 
     A process requests ``launch.roles.ROLE.num_cpus`` and ``num_gpus`` if they are set.
     Otherwise a process that is always busy requests one core per thread, or
@@ -155,13 +155,13 @@ def table_of(config: RunConfig, nodes: Sequence[Node], home: str = "") -> list[P
 def check_fits(
     config: RunConfig, table: Sequence[Placed], nodes: Sequence[Node], home: str = ""
 ) -> None:
-    """Checks that an idle cluster has enough resources for the processes.
+    """Checks that a cluster without other work has enough resources for a run.
 
     Args:
         config: The run's config.
         table: The result of ``table_of``.
         nodes: The cluster's hosts.
-        home: As for ``table_of``.
+        home: See ``table_of``.
 
     Raises:
         UsageError: A process, or the core if it must be on one host, does not fit
@@ -191,14 +191,14 @@ def check_fits(
 
 
 def _free(nodes: Sequence[Node]) -> dict[str, list[float]]:
-    """Returns the cores and GPUs of each host."""
+    """Returns the number of cores and GPUs of each host, by Ray's ID of the host."""
     return {node.node: [node.num_cpus, node.num_gpus] for node in nodes}
 
 
 def _first_fit(
     free: dict[str, list[float]], cpus: float, gpus: float, only: str = ""
 ) -> str | None:
-    """Reserves resources on the first host that has enough; returns its ID or None."""
+    """Reserves resources on the first host that has them; returns its ID or None."""
     for node, left in free.items():
         if only in ("", node) and left[0] >= cpus and left[1] >= gpus:
             left[0] -= cpus
@@ -232,12 +232,12 @@ def _no_room(
 
 
 class _Plan:
-    """Assigns processes to hosts.
+    """Assigns the processes of a run to the hosts of a cluster.
 
     Args:
         config: The run's config.
         nodes: The cluster's hosts, as returned by ``nodes_of``.
-        home: As for ``table_of``.
+        home: See ``table_of``.
 
     Attributes:
         hosts: The hosts that may run roles.
@@ -251,7 +251,7 @@ class _Plan:
         workers = workers_at_once(config, 1)
         self._players = [one for one in workers if one.roles == (schedule.acting,)]
         self._core = [one for one in workers if one.roles != (schedule.acting,)]
-        # As long as the cluster has no host, a process requests one core per thread.
+        # If the cluster has no hosts yet, processes request one core per thread.
         none_yet = Node(node="", host="", num_cpus=math.inf, num_gpus=math.inf)
         self.hosts = [one for one in nodes if one.num_cpus > 0 or one.node == home]
         self.hosts = self.hosts or [none_yet]
@@ -286,7 +286,7 @@ class _Plan:
         return sorted(found, key=lambda one: order[one.worker.name])
 
     def _place_core(self, home: str) -> Node | None:
-        """Assigns the core; returns its host, or None if no single host is enough."""
+        """Assigns non-acting processes; returns their host, or None if on several."""
         launch = self._config.launch
         given = [launch.of(one.given_as) for one in self._core]
         cpus = sum(one.num_cpus or _NOW_AND_THEN for one in given)
@@ -306,7 +306,7 @@ class _Plan:
         return None
 
     def _place_players(self) -> None:
-        """Assigns each acting process to the host with the most cores left for it."""
+        """Assigns each acting process to the host that has the most cores left."""
         if not self._players:
             return
         places = [(*self._preference(one), i) for i, one in enumerate(self.hosts)]
@@ -333,7 +333,7 @@ class _Plan:
         return left
 
     def _preference(self, host: Node) -> tuple[bool, bool, float]:
-        """Returns a sort key; the minimum is the host for the next acting process."""
+        """Returns a key whose minimum is the best host for the next acting process."""
         num_here = self._num_here[host.node]
         share = self._left(host) / (num_here + 1)
         return not self.has_room(host), num_here > 0, -share
@@ -351,8 +351,8 @@ class _Plan:
 
         Args:
             host: The host.
-            core_cpus: Number of CPU cores that a host without the run's core leaves
-                free for it.
+            core_cpus: Number of CPU cores to leave free for the run's core on a host
+                without it.
         """
         launch = self._config.launch
         here = self._divided(host, self._here[host.node])
@@ -385,7 +385,7 @@ class _Plan:
         return found
 
     def _alike(self, found: Sequence[Placed]) -> list[Placed]:
-        """Returns the requests, changed so that all actors request the same amount.
+        """Returns ``found``, changed so that all actors request equal resources.
 
         Ray decides where actors run. If they requested different amounts, the last
         actor might fit on no host.
@@ -404,5 +404,5 @@ class _Plan:
 
 
 def _cut(num_cpus: float) -> float:
-    """Rounds down to a thousandth of a core, so that the sum does not exceed a host."""
+    """Rounds down to 1/1000 core, so that requests do not exceed their host's cores."""
     return math.floor(1000 * num_cpus) / 1000

@@ -1,4 +1,4 @@
-"""Code that is sent by value to the hosts of a Ray cluster.
+"""Functions and classes that Ray serializes by value and runs on a cluster's hosts.
 
 Ray adds the working directory to the module search path of its workers, so code that
 runs in a worker imports only Python's standard library. A role's own process imports
@@ -15,17 +15,17 @@ __all__ = ["holder_class", "probe_function", "search_path"]
 
 
 def search_path() -> list[str]:
-    """Returns the folder that contains tengen, and the folders in PYTHONPATH."""
+    """Returns a module search path with tengen's parent folder and PYTHONPATH."""
     named = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     home = Path(__file__).resolve().parents[3]
     return [str(home), *(os.path.abspath(folder) for folder in named if folder)]
 
 
 def probe_function() -> Any:
-    """Returns a function that reports the software of the host on which it runs.
+    """Returns a function that reports the software versions of the host it runs on.
 
-    It reports the versions of tengen and Python, an import error if there is one, and
-    whether the run's file ``marker`` contains ``text``.
+    The function returns the versions of tengen and Python, an import error if there is
+    one, and whether the run's file ``marker`` contains ``text``.
     """
 
     def probe(paths: list[str], marker: str, text: str) -> dict[str, str]:
@@ -91,13 +91,13 @@ def holder_class(ray: Any) -> Any:
                     "PYTHONPATH": search,
                     "TENGEN_PLACE": place,
                 },
-                # A Python file named as the task may be in this folder.
+                # The task may be a Python file in this folder.
                 cwd=directory if os.path.isdir(directory) else None,
             )
 
         @ray.method(concurrency_group="tell")  # type: ignore[untyped-decorator]
         def begun(self) -> None:
-            """Returns when the actor is running."""
+            """Does nothing. The call returns when Ray has started the actor."""
 
         @ray.method(concurrency_group="tell")  # type: ignore[untyped-decorator]
         def kill(self) -> None:

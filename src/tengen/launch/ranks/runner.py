@@ -1,10 +1,10 @@
-"""The protocol with which the first rank of ``mpirun`` starts processes on other ranks.
+"""The protocol by which the first rank of ``mpirun`` starts processes on other ranks.
 
-Each other rank joins the runner as a role process does. The runner sends it notes:
+Each other rank joins the runner as a role process does. The runner sends these notes:
 
     {"begin": ID, "words": [...],      start Python with these arguments, additional
      "environment": {...},             environment variables and visible GPUs; null
-     "devices": [...] | null}          means those of the rank
+     "devices": [...] | null}          means the rank's GPUs
     {"kill": ID}                       kill the process
     {"look": RUN, "call": CALL}        check that RUN has the hosts file of this call
     {"over": true}                     end the rank
@@ -13,8 +13,8 @@ The rank sends ``{"ended": ID, "how": TEXT}``, with the text of ``Poll.end``, an
 ``{"looked": CALL, "found": BOOL}``.
 
 Each process has its own session, because ``mpirun`` kills a rank's process group a
-second after a signal and a role needs longer to save. A process exits when the runner
-ends or closes the connection.
+second after a signal, and a role needs longer to save. A process exits when the runner
+ends or closes the process's connection.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _POLL_S = 0.05
 
 
 class Runner:
-    """Starts processes through the other ranks; see ``Launcher``. Thread-safe.
+    """The first rank's connections to the other ranks. Thread-safe.
 
     Args:
         ranks: The info of all ranks, in order.
@@ -70,7 +70,7 @@ class Runner:
         self._join_s, self._say_s = join_s, say_s
         self._tickets = dict(tickets)
         self._numbers = itertools.count()
-        # Guards everything below.
+        # Guards all attributes below.
         self._changed = threading.Condition()
         self._streams: dict[int, Stream] = {}
         self._looked: dict[int, bool] = {}
@@ -105,8 +105,8 @@ class Runner:
     def look(self, run: RunDirectory, call: str) -> None:
         """Checks that the run directory and its hosts file are visible on every rank.
 
-        Blocks until every rank has responded or is lost. Prints the names of missing
-        ranks, for example if a file server does not respond.
+        Blocks until every rank has responded or is lost. Meanwhile it prints which
+        ranks are missing, for example because a file server does not respond.
 
         Raises:
             UsageError: A rank's host does not have the run directory.
@@ -128,16 +128,16 @@ class Runner:
             )
 
     def know(self, table: Sequence[Placed]) -> None:
-        """Sets the processes of all ranks, which messages about lost ranks name."""
+        """Sets the placements of all processes, for messages about lost ranks."""
         with self._changed:
             for one in table:
                 self._holds.setdefault(one.rank, []).append(one.worker.name)
 
     def start(self, command: Command, placed: Placed) -> Held:
-        """Starts a command on a rank's host. Does not block.
+        """Starts a process on a rank's host. Does not block.
 
         Args:
-            command: The command.
+            command: The command line of the process.
             placed: The placement, with the rank that starts the process.
 
         Raises:
@@ -163,10 +163,10 @@ class Runner:
         self._send(held.rank, {"kill": held.number})
 
     def watch(self, on_loss: Callable[[str], None] | None) -> None:
-        """Sets a callback for lost ranks, and calls it for ranks that are already lost.
+        """Sets a callback for lost ranks, and calls it for ranks that are lost already.
 
         Args:
-            on_loss: Called from any thread with an error message; None removes it.
+            on_loss: Called from any thread with an error message; None for no callback.
         """
         with self._changed:
             self._on_loss = on_loss
@@ -197,14 +197,14 @@ class Runner:
         with self._changed:
             stream = self._streams.get(rank)
         if stream is not None:
-            with contextlib.suppress(OSError):  # the receiving thread detects the loss
+            with contextlib.suppress(OSError):  # _hear detects the loss
                 stream.send(Note(details))
 
     def _hear(self, rank: int, ticket: Ticket) -> None:
         stream = ticket.wait(self._join_s)
         if stream is None:
             return
-        with contextlib.suppress(RunError):  # invalid data is handled like an end
+        with contextlib.suppress(RunError):  # invalid data means that the rank is lost
             while (message := stream.receive()) is not None:
                 with self._changed:
                     if isinstance(message, Note):
@@ -236,9 +236,9 @@ class Runner:
     def _wait_for(
         self, known: Callable[[], Container[int]], what: str, until: float = math.inf
     ) -> None:
-        """Waits until ``known`` returns all ranks; prints the missing ones meanwhile.
+        """Waits until ``known`` contains all ranks; meanwhile prints missing ranks.
 
-        The caller holds the lock.
+        The caller holds ``_changed``.
         """
 
         def absent() -> list[int]:
@@ -261,10 +261,10 @@ class Runner:
 
 
 class Held:
-    """A ``Handle`` of a process started by another rank.
+    """The ``Handle`` of a process that another rank started.
 
     Args:
-        runner: Communicates with the rank.
+        runner: The connection to the rank.
         rank: The rank that starts the process.
         number: The ID of the process, unique in this call.
     """
@@ -289,7 +289,7 @@ class Held:
 
 
 class Holder:
-    """Starts the processes of one rank.
+    """Starts and kills the processes of one rank as the runner requests.
 
     Args:
         stream: To the runner.
@@ -315,7 +315,7 @@ class Holder:
             cases the rank's processes have ended.
         """
         is_over = False
-        with contextlib.suppress(RunError):  # invalid data is handled like an end
+        with contextlib.suppress(RunError):  # invalid data means a lost runner
             while not is_over and (message := self._stream.receive()) is not None:
                 if isinstance(message, Note):
                     is_over = "over" in message.details

@@ -2,15 +2,15 @@
 
 The table ``launch.roles`` of ``run.json`` defines the run's processes and the resources
 that they request. The first rank is the runner and hosts the roles that learn, gate and
-rate. A role whose requested cores or GPUs the first rank's host lacks is placed on the
-first rank whose host has them, and that rank gets no acting process. Each of the other
-ranks has one acting process: a self-play process or an environment actor.
+rate. If the first rank's host lacks the cores or GPUs that a role requests, the role is
+placed on the first rank whose host has them, and that rank gets no acting process. Each
+of the other ranks has one acting process: a self-play process or an environment actor.
 
-A role that requests GPUs has exclusive use of them. A process that requests none can
+A role that requests GPUs has exclusive use of them. A process that requests no GPUs can
 use the remaining GPUs of its host.
 
 Source: CUDA C++ Programming Guide, "CUDA Environment Variables", CUDA_VISIBLE_DEVICES:
-a list of device indices or UUIDs; only those before the first invalid one are visible.
+a list of device indices or UUIDs; only entries before the first invalid one are used.
 """
 
 from __future__ import annotations
@@ -53,16 +53,15 @@ class RankInfo:
     host: str
     """The host name."""
     cores: int
-    """The number of cores available to the rank's processes, possibly shared with
-    other ranks."""
+    """The number of cores available to the rank's processes. Ranks may share cores."""
     bound_to: str = ""
-    """The list of these cores as text; equal for ranks that share cores."""
+    """The indices of the rank's cores, as text; ranks with equal text share cores."""
     devices: Sequence[str] = ()
     """GPUs that the rank's processes may use, in the format of CUDA_VISIBLE_DEVICES."""
     version: str = ""
-    """The version of tengen."""
+    """The version of tengen on the rank's host."""
     python: str = ""
-    """The major and minor version of Python."""
+    """The major and minor version of Python on the rank's host."""
 
 
 def check_alike(ranks: Sequence[RankInfo]) -> None:
@@ -84,7 +83,7 @@ def check_alike(ranks: Sequence[RankInfo]) -> None:
 
 
 def filled(config: RunConfig, ranks: Sequence[RankInfo]) -> RunConfig:
-    """Returns a config with one acting process per rank that has no other role.
+    """Returns a config with one acting process for each rank without another role.
 
     Raises:
         UsageError: No rank is left, or no rank has the resources that a role requests.
@@ -100,7 +99,7 @@ def filled(config: RunConfig, ranks: Sequence[RankInfo]) -> RunConfig:
 
 
 def place(config: RunConfig, ranks: Sequence[RankInfo]) -> list[Placed]:
-    """Returns all processes of a run with their ranks.
+    """Returns the placements of all processes of a run on ranks.
 
     Args:
         config: The run's config.
@@ -124,7 +123,7 @@ def place(config: RunConfig, ranks: Sequence[RankInfo]) -> list[Placed]:
         room.take(config, worker, rank)
         where[worker.name] = rank
     _check_doors(config, ranks, workers, where)
-    # Ranks with the same cores divide these cores among all their processes.
+    # Divide cores that several ranks share among all processes of these ranks.
     placed = []
     shares = dict.fromkeys((one.host, one.bound_to) for one in ranks)
     for share in shares:
@@ -170,7 +169,7 @@ def _check_doors(
     workers: Sequence[Worker],
     where: dict[str, int],
 ) -> None:
-    """Checks that processes can connect to the learner and to inference."""
+    """Checks that all processes can connect to the learner and to inference."""
     schedule = config.schedule
     hosts = {one.roles[0]: ranks[where[one.name]].host for one in workers}
     home = hosts["learn"]
@@ -193,7 +192,7 @@ def _hosts(
     where: dict[str, int],
     role: str,
 ) -> set[str]:
-    """Returns the hosts of a role's processes."""
+    """Returns the names of the hosts with processes of ``role``."""
     return {ranks[where[one.name]].host for one in workers if one.roles[0] == role}
 
 
@@ -208,7 +207,7 @@ def _check_listens(config: RunConfig, home: str, who: str, hosts: set[str]) -> N
 
 
 class _Room:
-    """The cores and GPUs of hosts that are not yet assigned to a role."""
+    """The cores and GPUs of the ranks' hosts that no process has reserved yet."""
 
     def __init__(self, ranks: Sequence[RankInfo]) -> None:
         self._ranks = ranks
@@ -217,7 +216,7 @@ class _Room:
         self._kept_on: dict[str, list[str]] = {one.host: [] for one in ranks}
 
     def place(self, config: RunConfig, workers: Sequence[Worker]) -> dict[str, int]:
-        """Assigns processes to ranks; returns the ranks by process name."""
+        """Assigns processes to ranks; returns a dict from process name to rank."""
         found: dict[str, int] = {}
         for worker in workers:
             lacks = [self._lack(config, worker, one.rank) for one in self._ranks]
@@ -227,10 +226,10 @@ class _Room:
         return found
 
     def take(self, config: RunConfig, worker: Worker, rank: int) -> None:
-        """Reserves the resources that a process requests.
+        """Reserves the resources that a process requests on a rank's host.
 
         Raises:
-            UsageError: The rank's host does not have enough left.
+            UsageError: The rank's host does not have enough resources left.
         """
         lack = self._lack(config, worker, rank)
         if lack:
@@ -242,13 +241,13 @@ class _Room:
         self._kept_on[one.host] += kept
 
     def devices_of(self, worker: Worker, rank: int) -> tuple[str, ...] | None:
-        """Returns a process's GPUs after all are placed; see ``Placed.devices``."""
+        """Returns ``Placed.devices`` of a process. Called after all ``take`` calls."""
         if not self._kept_on[self._ranks[rank].host]:
             return None
         return self._kept[worker.name] or self._free_devices(rank)
 
     def _free_devices(self, rank: int) -> tuple[str, ...]:
-        """Returns the GPUs visible to a rank that no process has reserved."""
+        """Returns the GPUs that are visible to a rank and not reserved."""
         one = self._ranks[rank]
         kept = self._kept_on[one.host]
         return tuple(name for name in one.devices if name not in kept)
@@ -274,11 +273,11 @@ class _Room:
 
 
 def visible_devices(environment: Mapping[str, str], folder: Path) -> tuple[str, ...]:
-    """Returns the GPUs visible to a process, in the format of CUDA_VISIBLE_DEVICES.
+    """Returns the indices or UUIDs of the GPUs that are visible to a process.
 
     Args:
         environment: The environment variables of the process.
-        folder: The folder of the GPUs' device files, normally ``/dev``.
+        folder: The folder with the GPUs' device files, normally ``/dev``.
     """
     count = len(list(folder.glob("nvidia[0-9]*")))
     given = environment.get(_VARIABLE)
@@ -296,11 +295,11 @@ def visible_devices(environment: Mapping[str, str], folder: Path) -> tuple[str, 
 def check_named_gpus(
     config: RunConfig, ranks: Sequence[RankInfo], table: Sequence[Placed]
 ) -> None:
-    """Checks that processes have the GPUs that the config names.
+    """Checks that the processes have the GPUs that the config names.
 
     Imports torch if a process of the first rank needs a GPU. Other ranks are checked
-    with the GPUs that they report. If no rank reports a GPU, because the machine has no
-    device files for GPUs, each process checks when it starts.
+    with the GPUs that they report. If no rank reports a GPU, because the hosts have no
+    device files for GPUs, each process checks its GPUs when it starts.
 
     Args:
         config: The run's config.

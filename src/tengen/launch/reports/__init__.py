@@ -1,1 +1,1 @@
-"""Combines the reports of all roles into the ``Progress`` of a run."""
+"""Combines the reports of all roles into a run's ``Progress``."""

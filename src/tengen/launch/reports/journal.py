@@ -1,4 +1,4 @@
-"""Combines the reports of roles into ``Progress`` for the view, status and events."""
+"""Combines the roles' reports into ``Progress`` for the view, status and event file."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ _OF_TABLE = ("num_games", "num_rows", "num_episodes")
 
 
 class RunJournal:
-    """Receives all reports of a call, in order. Used by one thread at a time.
+    """Logs all reports of a call, and combines them into progress. Not thread-safe.
 
-    Rates are averages over the call: rows and evaluations of completed acting turns,
-    plus the evaluations of the turn in progress, divided by the elapsed time.
+    Rates are averages over the call: the rows of completed acting turns, and their
+    evaluations plus those of the turn in progress, are divided by the elapsed time.
 
     Args:
         view: Shows progress.
         events: Stores every report and, after each generation, the progress.
-        acting: The role that acts, for the verdict.
+        acting: The acting role, for the verdict about the bottleneck.
         last: The last progress of the previous call, whose counts are continued.
         lighter: The advice of ``observe.lighter_learning``, for the verdict in
             environments.
@@ -77,7 +77,7 @@ class RunJournal:
             acting_evaluations_per_s=None,
         )
         self._lighter = lighter
-        # Whether any process has begun its work, and the start-up steps shown so far.
+        # Whether any process has begun its work; the start-up steps shown so far.
         self._has_begun = False
         self._told_starting: set[str] = set()
         self._spans: dict[str, float] = {}
@@ -86,31 +86,31 @@ class RunJournal:
         self._played: Mapping[str, Any] = {}
         self._has_learned = False
         self._lacks = ""
-        # Names of processes for which the cluster has no space.
+        # Names of the processes that wait for cluster resources.
         self._waiting: list[str] = []
-        # Games in the learner's table, and per generation the games sealed since its
-        # last report. Games of the generation in progress are added when shown.
+        # The number of games in the learner's table, and the games of each generation
+        # sealed since the table's last report. Games in progress are added for display.
         self._games = self._state.num_games or 0
         self._unlearned: dict[int, int] = {}
-        # The mean return in this call; None until an episode ends.
+        # The mean return of episodes in this call; None before an episode has ended.
         self.mean_return: float | None = None
 
     def begin(self, spending: Spending) -> None:
-        """Sets the counter of the call's time and experience, before any report.
+        """Sets the call's spending. Must be called before any report is passed.
 
         Args:
-            spending: The call's spending, which the journal does not modify.
+            spending: The call's time and experience, which the journal only reads.
         """
         self._spending = spending
 
     @property
     def progress_now(self) -> Progress:
-        """The current progress."""
+        """The run's progress at this time."""
         return self._stamped()
 
     @property
     def unlearned(self) -> str:
-        """Why the learner made no step in this call, or "" if it made one."""
+        """Why this call has no learner step yet; "" if it has learner steps."""
         if self._has_learned:
             return ""
         if self._in_environments and not self._lacks:
@@ -118,7 +118,7 @@ class RunJournal:
         return self._lacks
 
     def progress(self, report: Mapping[str, Any]) -> None:
-        """Shows the counts of a turn in progress. Cheap.
+        """Shows the counts of a turn in progress. Cheap to call often.
 
         A report with ``starting`` describes a start-up step of a process.
         """
@@ -143,7 +143,7 @@ class RunJournal:
         stage = what  # models are compiled and environments created later, too
         if not self._has_begun:
             stage = f"starting: {what}"
-            # Several processes report the same step, which is shown once.
+            # Show a start-up step only once, because several processes report it.
             if what not in self._told_starting:
                 self._told_starting.add(what)
                 self._view.starting(what)
@@ -160,21 +160,21 @@ class RunJournal:
         self._view.message(f"role ({role}) died, {how}; it is started again")
 
     def waiting(self, names: Sequence[str]) -> None:
-        """Shows and logs which processes wait for space in the cluster.
+        """Shows and logs which processes wait for cluster resources.
 
         Args:
-            names: Names of the waiting processes; empty if none waits any more.
+            names: Names of the waiting processes; empty if no process waits any more.
         """
         self._waiting = list(names)
         self._events.write("waiting", names=self._waiting)
         told = room_verdict(self._waiting) if names else ""
         self._view.message(told or "every process has room in the cluster now")
-        # A generation might never end while these wait, so set the verdict now.
+        # Set the verdict now, because the generation may not end during the wait.
         self._state = dataclasses.replace(self._state, verdict=told)
         self._events.write("progress", **self.progress_now.to_dict())
 
     def ended_late(self, name: str, why: str) -> None:
-        """Logs an error of an acting process after the call had begun to end.
+        """Logs an error that an acting process raised while the call was ending.
 
         Args:
             name: The name of the process.
@@ -189,14 +189,14 @@ class RunJournal:
             role: The role.
             count: The new number of processes.
             refused: Why there are fewer processes than requested, or empty.
-            outgrown: A warning if memory is too small for ``count``, or empty.
+            outgrown: A warning that memory is sized for fewer processes, or empty.
         """
         self._events.write("scaled", role=role, count=count, refused=refused)
         parts = (f"role ({role}) has {count} processes now", refused, outgrown)
         self._view.message("; ".join(part for part in parts if part))
 
     def report(self, role: str, report: Mapping[str, Any], seconds: float) -> None:
-        """Logs a turn's report, shows its messages, and updates the progress."""
+        """Logs the report of a turn, shows its messages, and updates the progress."""
         self._events.write("turn", role=role, turn_s=round(seconds, 3), **report)
         for gap in report.get("journal_gaps", ()):
             self._view.message(gap)
@@ -220,22 +220,22 @@ class RunJournal:
         self._view.update(self.progress_now)
 
     def waited(self, seconds: float) -> None:
-        """Adds seconds spent waiting for new games of another run."""
+        """Adds seconds that the call waited for new games of another run."""
         self._spans[_WAIT] = self._spans.get(_WAIT, 0.0) + seconds
 
     def end_generation(self, busy: Mapping[str, float] | None = None) -> None:
-        """Shows and logs the progress after a generation was played and learned from.
+        """Shows and logs the run's progress when a generation has been learned from.
 
         Args:
-            busy: The share of time in which each role works, in [0, 1], if roles work
-                concurrently; None if roles take turns.
+            busy: The fraction of time in which each role works, in [0, 1], if roles
+                work concurrently; None if roles take turns.
         """
         spans, self._spans = self._spans, {}
         if busy is not None:
-            # Learning may begin with parts of the first generation, before its end.
+            # Learning may begin before the first generation ends, with parts of it.
             has_played = not self._acting or bool(self._played)
             if "learn" not in busy or not (has_played or self._has_learned):
-                return  # nothing was learned or played in this call
+                return  # this call has not played or learned yet
             told = room_verdict(self._waiting)
             if has_played:
                 told = told or self._at_once_verdict(busy)
@@ -253,7 +253,7 @@ class RunJournal:
             if self._in_environments:
                 self._waits(shares.get(self._acting, 0), shares.get("learn", 0))
         else:
-            return  # nothing was played, only learned, as in a call's first turns
+            return  # a call's first turns only learn
         self._state = dataclasses.replace(self._state, stage="", verdict=told)
         cpu_s = None if self._spending is None else round(self._spending.cpu_s, 2)
         now = self._stamped(cpu_s=cpu_s)
@@ -265,7 +265,7 @@ class RunJournal:
         return "simulation_busy" in self._played
 
     def _stamped(self, **changes: Any) -> Progress:
-        """Returns the progress with ``changes`` and the current time, ETA and rates."""
+        """Returns the progress with ``changes``, the current time, ETA and rates."""
         elapsed_s = round(self._clock() - self._start_s, 2)
         changes |= {"elapsed_s": elapsed_s, "eta_s": self._eta_s()}
         if self._spending is not None and elapsed_s > 0.0:
@@ -277,9 +277,9 @@ class RunJournal:
         return dataclasses.replace(self._state, **changes)
 
     def _eta_s(self) -> float | None:
-        """Returns the seconds until the first of the call's budgets is spent.
+        """Returns the expected seconds until one of the call's budgets is spent.
 
-        Assumes the average rate of frames since the first turn of work.
+        Assumes the average frame rate since the first turn of work.
         """
         spending = self._spending
         if spending is None:
@@ -292,7 +292,7 @@ class RunJournal:
         return min((end for end in ends if end is not None), default=None)
 
     def _waits(self, acting: float, learning: float) -> None:
-        """Sets the wait shares from the shares of time spent on acting and learning."""
+        """Sets the wait shares, given the shares of time that roles act and learn."""
         self._state = dataclasses.replace(
             self._state,
             actor_wait_share=max(0.0, 1.0 - acting),
@@ -300,7 +300,7 @@ class RunJournal:
         )
 
     def _after_serving(self, report: Mapping[str, Any]) -> dict[str, Any]:
-        """Processes a report of an inference server, the only source of batch fill."""
+        """Updates the servers' progress from the report of an inference server."""
         self._servers.take(report)
         return {
             "batch_fill": self._servers.batch_fill,
@@ -313,7 +313,7 @@ class RunJournal:
     ) -> dict[str, Any]:
         self._has_begun = True
         self._played = report
-        # Unlike ``seconds``, the report's own seconds exclude the process's start.
+        # Prefer the report's own seconds, which exclude the start of the process.
         seconds = max(report.get("seconds", seconds), 1e-9)
         self._num_evaluating = 0  # the report includes these evaluations
         changes = {
@@ -322,14 +322,14 @@ class RunJournal:
         }
         changes["cache_hit_share"] = report.get("cache_hit_share")
         changes["simulation_share"] = report.get("simulation_busy")
-        # If inference is a separate role, an actor knows only its own rows.
+        # If there are inference servers, only their reports have the batch fill.
         if self._servers.busy is None:
             changes["batch_fill"] = batch_fill(report)
         if "num_games" in report:
             is_stopped = bool(report.get("stopped"))
             flying = num_flying(report) if is_stopped else 0
             flying = report.get("num_flying", flying)
-            # If roles work concurrently, the learner may have counted it already.
+            # If roles work concurrently, the learner may already count this generation.
             if not is_stopped and report["generation"] > self._state.generation:
                 self._unlearned[report["generation"]] = report["num_games"]
             changes["num_games"] = self._num_sealed + flying
@@ -338,9 +338,9 @@ class RunJournal:
         return changes
 
     def _after_learning(self, report: Mapping[str, Any]) -> dict[str, Any]:
-        """Takes the run's totals from the learner's table.
+        """Updates the run's totals from the counts of the learner's table.
 
-        The table counts durable experience of all processes, including killed ones.
+        The table counts all durable experience, including that of killed processes.
         """
         table = report.get("table", {})
         changes = {name: table[name] for name in _OF_TABLE if name in table}

@@ -12,18 +12,18 @@ from tengen.observe import ServerProgress, batch_fill
 __all__ = ["RATES", "Actors", "Players", "Servers", "num_flying"]
 
 RATES = {"rows_per_s": "num_rows", "evaluations_per_s": "num_evaluations"}
-"""Maps a combined rate to the count in a process's report that it is computed from."""
+"""Maps a rate to the count in a process's report from which the rate is computed."""
 _RATE_S = 10.0
-# Keys of an actor's report with shares of its time.
+# Keys of an actor's report whose values are shares of the actor's time.
 _SHARES = ("simulation_busy", "answer_wait", "room_wait")
 _MEANS = ("mean_return", "mean_length")
 _LATE_S = 15.0
-"""Seconds without a report after which a server is ignored, because it is probably
-being restarted."""
+"""Seconds without a report after which an inference server is left out of averages,
+because it is probably being restarted."""
 
 
 class Players:
-    """Combines the reports of self-play processes. Used by one thread at a time.
+    """Combines the reports of self-play processes. Not thread-safe.
 
     The reports of a single process are returned unchanged.
 
@@ -33,7 +33,7 @@ class Players:
 
     def __init__(self, num_players: int) -> None:
         self._num_players = num_players
-        # The latest progress report and the rates of the previous turn, by process.
+        # The latest progress report and the last complete turn's rates, by process.
         self._flying: dict[str, Mapping[str, Any]] = {}
         self._rates: dict[str, dict[str, float]] = {}
 
@@ -42,7 +42,7 @@ class Players:
 
         Args:
             num_players: The new number of processes.
-            left: Names of processes that no longer play.
+            left: Names of the processes that no longer play.
         """
         self._num_players = num_players
         for name in left:
@@ -54,7 +54,7 @@ class Players:
 
         Args:
             name: The name of the reporting process.
-            report: The process's games, evaluations and seconds in this turn.
+            report: The counts of games, evaluations and seconds in the process's turn.
         """
         if self._num_players == 1 or "num_games" not in report:
             return report
@@ -76,19 +76,19 @@ class Players:
     def report(
         self, name: str, index: int, report: Mapping[str, Any], seconds: float
     ) -> Mapping[str, Any]:
-        """Returns a turn's report with the process's index and the summed rates.
+        """Returns a turn's report with the process's index and all processes' rates.
 
         Args:
             name: The name of the reporting process.
             index: The index of the process among those with its role.
             report: The report of the turn.
-            seconds: The duration of the turn.
+            seconds: The duration of the turn, in seconds.
         """
         if self._num_players == 1 or "num_games" not in report:
             return report
         self._flying.pop(name, None)
         if report.get("stopped"):
-            self._flying[name] = report  # the next call continues the unfinished games
+            self._flying[name] = report  # the next call resumes unfinished games
         self._rates[name] = {
             rate: report[count] / max(1e-9, seconds) for rate, count in RATES.items()
         }
@@ -104,27 +104,27 @@ class Players:
 
 
 class Actors:
-    """Combines the reports of environment actors. Used by one thread at a time."""
+    """Combines the reports of environment actors. Not thread-safe."""
 
     def __init__(self) -> None:
-        # The latest mean return and length of episodes, by actor.
+        # The latest mean return and mean length of episodes, by actor.
         self._reached: dict[str, dict[str, float]] = {}
-        # The start times and totals of recent turns.
+        # The start time and totals of each recent turn.
         self._done: deque[tuple[float, dict[str, float]]] = deque()
 
     def count(self, num_actors: int, left: Sequence[str] = ()) -> None:
-        """Removes the actors ``left`` from the averages; see ``Players.count``."""
+        """Removes the actors in ``left`` from the averages. Ignores ``num_actors``."""
         for name in left:
             self._reached.pop(name, None)
 
     def progress(self, name: str, report: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Returns an actor's progress unchanged."""
+        """Returns an actor's progress report unchanged."""
         return report
 
     def report(
         self, name: str, index: int, report: Mapping[str, Any], seconds: float
     ) -> Mapping[str, Any]:
-        """Returns an actor's report, with its statistics replaced by combined ones.
+        """Returns an actor's report with statistics combined over all actors.
 
         Returns and lengths of episodes are averaged over the latest reports of actors.
         Rates and shares cover the last ten seconds. For arguments see ``Players``.
@@ -158,7 +158,7 @@ class Actors:
 
 
 class Servers:
-    """Stores the latest report of each server. Used by one thread at a time.
+    """Stores the latest report of each inference server. Not thread-safe.
 
     Args:
         clock: Returns monotonic time in seconds.
@@ -187,7 +187,7 @@ class Servers:
 
     @property
     def each(self) -> tuple[ServerProgress, ...]:
-        """The servers with a recent report, sorted by index."""
+        """The progress of each server with a recent report, sorted by server index."""
         first_s = self._clock() - _LATE_S
         return tuple(
             told for _, (at_s, told) in sorted(self._told.items()) if at_s >= first_s
@@ -195,7 +195,7 @@ class Servers:
 
     @property
     def busy(self) -> float | None:
-        """The average share of time spent on evaluation; None without servers."""
+        """The servers' average share of time in evaluation; None without servers."""
         return self._mean([one.busy for one in self.each])
 
     @property
@@ -205,7 +205,7 @@ class Servers:
 
     @property
     def wait_share(self) -> float | None:
-        """The average share of time spent waiting for rows; None without servers."""
+        """The servers' average share of time waiting for rows; None without servers."""
         return self._mean([self._waits[one.server] for one in self.each])
 
     def _mean(self, values: list[float]) -> float | None:

@@ -1,4 +1,4 @@
-"""An actor's connections: to inference, and to the table that stores its steps."""
+"""An actor's connections to inference and to the table that stores its steps."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Driven:
     """The result of driving an actor for one turn."""
 
     stats: DriveStats
-    """Evaluation counts of the turn, and the time spent in each part of it."""
+    """Number of evaluations in the turn, and the time spent in each of its phases."""
     model: int
     """Number of the model that evaluated the last batch. The learner's own network has
-    no number; if it was used, this is the number of the newest published model."""
+    no number; for that network, this is the number of the newest published model."""
     waited_s: float = 0.0
     """Seconds spent waiting for the outputs of an inference server."""
 
@@ -35,7 +35,7 @@ class Group(NamedTuple):
     """A group of vectorized copies of an actor's environment."""
 
     num_envs: int
-    """The number of copies."""
+    """The number of copies in the group."""
     write: Callable[[Arrays, Arrays], int]
     """Writes a block of steps; see argument ``write`` of ``EnvironmentPort``."""
     arrays: RowArrays | None = None
@@ -43,7 +43,7 @@ class Group(NamedTuple):
 
 
 class ActorLink(Protocol):
-    """An actor's connections to inference and to experience. Used by one thread.
+    """An actor's connections to inference and to experience. Not thread-safe.
 
     Attributes:
         layout: The number of steps in an item, their overlap, and the stored state.
@@ -54,7 +54,7 @@ class ActorLink(Protocol):
     groups: Sequence[Group]
 
     def drive(self, ports: Sequence[EnvironmentPort]) -> Driven | None:
-        """Drives the ports for one turn; returns None if no model is published yet.
+        """Steps the environments of all ports for one turn; None if there is no model.
 
         Args:
             ports: One port per group, in order.
@@ -65,4 +65,4 @@ class ActorLink(Protocol):
         """
 
     def close(self) -> None:
-        """Closes both connections. A second call does nothing."""
+        """Closes the connections to inference and experience. Idempotent."""

@@ -1,4 +1,4 @@
-"""The link of an actor that has the network and the experience in its own process."""
+"""The connections of an actor to a network and experience in its own process."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ __all__ = ["OwnLink"]
 
 
 class OwnLink:
-    """Uses the network and the experience of this process; see ``ActorLink``.
+    """An ``ActorLink`` to the network and the experience of the actor's own process.
 
-    The learner's turns alternate with the actor's. The learner makes the experience
+    Turns of the learner and the actor alternate. The learner makes the experience
     durable immediately before it saves its own state, so after a kill both are from the
-    same turn, unless the kill came between the two writes.
+    same turn, unless the process was killed between the two writes.
     """
 
     def __init__(
@@ -46,8 +46,8 @@ class OwnLink:
         num_envs = agent.actor.num_envs
         first = agent.first_priorities(env_spec(config.task).actions)
         writer = self._steps.writer("actor-0", num_envs, first)
-        # A second group would not help: this thread also runs the network, so the
-        # groups would only wait for each other.
+        # This thread steps the environments and runs the network, so several groups
+        # would only wait for each other.
         self.groups: Sequence[Group] = [Group(num_envs, writer.append)]
 
     def drive(self, ports: Sequence[EnvironmentPort]) -> Driven | None:
@@ -62,7 +62,7 @@ class OwnLink:
         return Driven(drive(port, bind_port(backend, port)), model)
 
     def _newest(self, model: int) -> tuple[Path | Net, int]:
-        """Returns the newest model or network to act with, and its learner steps."""
+        """Returns the newest model or network, and the number of its learner steps."""
         learned = self._context.shared.learned
         if learned is not None:
             return learned

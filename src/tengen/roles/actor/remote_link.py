@@ -1,4 +1,4 @@
-"""The lightweight link of an actor without its own network or experience."""
+"""The connections of an actor that has no network and no experience of its own."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Connected = TypeVar("Connected")
 # actors: they wait as long as the services need, on however busy a machine.
 _GRACE_S = 2.0
 _RETRY_S = 0.1
-# The polling interval is long, because hundreds of actors may poll.
+# A long polling interval in seconds, because hundreds of actors may poll.
 _LOOK_S = 0.5
 # A turn of the role lasts at least this long and combines as many turns of the ports as
 # fit, which limits the number of reports that the runner receives from all actors.
@@ -41,7 +41,7 @@ _REPORTS_PER_S = 50
 
 
 class RemoteLink:
-    """Connects to the inference servers and the learner's table; see ``ActorLink``.
+    """An ``ActorLink`` to the inference servers and the learner's table.
 
     The number of a group of copies decides its home server; if that server is lost, the
     group goes to another one, see ``tengen.inference.central.Places``. Steps written to
@@ -84,7 +84,7 @@ class RemoteLink:
         self.layout = agent.layout(signature.state)
 
         def client_of(server: int) -> Client:
-            # Not cached, because the server may be restarted on another host.
+            # Look up the address, because the server may be restarted on another host.
             way = way_to(run, server_name(server), context.connect)
             return Client(
                 central.INFERENCE,
@@ -100,7 +100,7 @@ class RemoteLink:
             try:
                 return central.ask_model(client_of(server), patience_s)
             except RunError:
-                return None  # the server never ran, or accepts no other hosts
+                return None  # the server never ran, or rejects other hosts
 
         def open_steps() -> StepClient:
             way = way_to(run, STORE, context.connect)
@@ -116,7 +116,8 @@ class RemoteLink:
 
         where = context.connect.address if context.connect else run.path
         steps = self._telling(open_steps, f"waits for the learner of {where}")
-        # Each group has a session, so one group can step during another's inference.
+        # Each group has its own session, so that one group can step its environments
+        # while another group waits for inference.
         self._inference: list[central.InferenceClient] = []
         num_servers = config.launch.of("inference").count
         for place, num_envs in enumerate(sizes):
@@ -168,7 +169,7 @@ class RemoteLink:
             )
             return num_items
         except TengenError as error:
-            # The learner may have ended first at the end of the run, which is no error.
+            # Ignore the error at the end of a run, when the learner may end first.
             if self._stop.wait(_GRACE_S):
                 raise central.Interrupted from None
             if self._is_far and self._steps.is_lost(error):
@@ -182,13 +183,13 @@ class RemoteLink:
         until = time.monotonic() + turn_s
         frames_left = self._context.frames_left
         last = math.inf
-        if frames_left is not None:  # this actor's share
+        if frames_left is not None:  # stop after this actor's share
             last = ports[0].stats.num_frames + frames_left / self._num_actors
 
         def is_over() -> bool:
             if self._stop.is_set() or time.monotonic() >= until:
                 return True
-            return ports[0].stats.num_frames >= last  # the ports share their counters
+            return ports[0].stats.num_frames >= last  # all ports share stats
 
         askers = [
             central.Asker(port, client, functools.partial(port.begin, stop=self._stop))
@@ -201,8 +202,8 @@ class RemoteLink:
     def close(self) -> None:
         """See ``ActorLink.close``."""
         self._is_closed.set()
-        # Joined because the thread refers to this link, and the link's writers must not
-        # outlive the interpreter.
+        # Join the thread, because it refers to this link, and the link's writers must
+        # not outlive the interpreter.
         self._ender.join()
         for client in self._inference:
             client.close()
@@ -213,7 +214,7 @@ class RemoteLink:
     def _telling(
         self, connect: Callable[[], Connected], line: str
     ) -> Callable[[], Connected]:
-        """Returns ``connect``, wrapped to say ``line`` at its first failure."""
+        """Returns a wrapper of ``connect`` that reports ``line`` at the first error."""
         say = self._saying(line)
 
         def told() -> Connected:
@@ -236,7 +237,7 @@ class RemoteLink:
         return say
 
     def _reach(self, connect: Callable[[], Connected], service: str) -> Connected:
-        """Returns a connection to a service that may start after this role.
+        """Retries ``connect`` until its service has started; returns the connection.
 
         Args:
             connect: Opens the connection.
@@ -261,7 +262,7 @@ class RemoteLink:
                 raise central.Interrupted
 
     def _end_waits(self) -> None:
-        """Ends a write that is blocked on a full table when the role must stop."""
+        """Waits for a stop request, then aborts a write that waits for a full table."""
         while not self._stop.wait(_LOOK_S):
             if self._is_closed.is_set():
                 return

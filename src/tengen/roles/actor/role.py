@@ -1,4 +1,4 @@
-"""Role ``actor``: each turn steps environments with the newest model."""
+"""Role ``actor``: steps environments with the newest model."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from tengen.run import RunDirectory
 
 __all__ = ["ActorRole"]
 
-# Polling interval of the watcher; with a shorter one, hundreds of actors would keep a
-# core busy.
+# Polling interval of the watcher thread, in seconds. With a shorter interval, the
+# threads of hundreds of actors would keep a core busy.
 _LOOK_S = 5.0
-# The runner's time limit is longer by this much, so that this process detects a hang
-# first: only this process can report how long the hang lasted.
+# Seconds by which the runner's time limit for a hang exceeds the watcher's, so that the
+# watcher thread detects a hang first. Only it can report how long the hang lasted.
 _SIGN_S = 2.0
 
 
 class ActorRole:
-    """Steps environments and writes items; see ``Role``.
+    """Steps environments and writes items of experience. Implements ``Role``.
 
     If roles take turns, the actor shares the learner's process and experience. If roles
     work concurrently, the actor has neither a network nor experience: it requests
@@ -41,7 +41,7 @@ class ActorRole:
     Args:
         config: The run's config.
         run: The run.
-        context: The state that roles of this process share, and this actor's index.
+        context: The objects shared by the roles of this process; this actor's index.
 
     Raises:
         UsageError: The run has no environments.
@@ -61,7 +61,7 @@ class ActorRole:
         self._stats = EnvironmentStats()
         self._begun_s: float | None = None
         self._num_lives = 0
-        # True from the start, because the first turn follows immediately.
+        # Whether a turn is running. True from the start, as a turn follows immediately.
         self._is_turning = True
         self._sign_lock = threading.Lock()
         self._watcher: threading.Thread | None = None
@@ -70,24 +70,24 @@ class ActorRole:
             self._begin()
 
     def turn(self) -> Report | None:
-        """Writes the items of a turn; returns None if no model is published yet."""
+        """Steps the environments for one turn; returns None if there is no model."""
         self._is_turning = True
         try:
             return self._turn()
         except Interrupted:
             return {"stopped": True}
         except LinkLost:
-            # Recover as after a restart of the process, with new episodes.
+            # Recover with new episodes, as after a restart of this process.
             self._end_link()
             self.waits_for = "the learner's table was lost; waiting for it"
             return None
         finally:
-            # A later sign of life would apply to the next role's turn in this process.
+            # After this turn, a heartbeat would count for another role in this process.
             with self._sign_lock:
                 self._is_turning = False
 
     def close(self) -> None:
-        """Closes the environments."""
+        """Closes the environments and the connections."""
         self._is_closed.set()
         if self._watcher is not None:
             self._watcher.join()
@@ -100,7 +100,7 @@ class ActorRole:
             try:
                 env.close()
             except EnvError:
-                # The written items are valid, so only log the error and continue.
+                # Only log the error, because the items already written are valid.
                 traceback.print_exc()
         self._link, self._envs, self._ports = None, [], []
         self._stats = EnvironmentStats()
@@ -111,7 +111,7 @@ class ActorRole:
             self._link = self._connect()
             return self._link
         except BaseException:
-            # End the watcher, because an actor that failed cannot hang.
+            # End the watcher thread, because an actor that failed cannot hang.
             self._is_closed.set()
             raise
         finally:
@@ -134,14 +134,14 @@ class ActorRole:
         env_seed, draw_seed, *rest = map(
             int, seeds.generate_state(1 + len(sizes), np.uint64)
         )
-        # Sent before the environment is created, because creation may block all threads
-        # of this process.
+        # Send a heartbeat before the environments are created, because their creation
+        # may block all threads of this process.
         self._tell_alive()
         if self._watcher is None:
             self._watcher = threading.Thread(target=self._watch, daemon=True)
             self._watcher.start()
-        # Environments are created before the link, so that processes that they fork
-        # inherit no locks and no connections.
+        # Create the environments before the link, so that processes forked by an
+        # environment inherit no locks and no connections.
         self._begun_s = time.monotonic()
         with context.starting("making the environment"):
             self._envs = envs.make_groups(config.task, sizes, [env_seed, *rest])
@@ -202,15 +202,15 @@ class ActorRole:
             "mean_length": stats.mean_length,
             "frames_per_step": self._ports[0].frames_per_step,
             "seconds": seconds,
-            # Write time counts as idle time, because writers wait for a full table.
+            # Write time counts as idle, because writers mostly wait for a full table.
             "idle_s": driven.waited_s + written_s,
         }
 
     def _watch(self) -> None:
         """Ends the process if an environment hangs, so that the process is restarted.
 
-        An environment that holds the interpreter's lock also blocks this thread. Then
-        the runner receives no sign of life, and kills the process.
+        An environment that holds the interpreter's lock also blocks this thread. If so,
+        the runner receives no heartbeat and kills the process.
         """
         timeout_s = self._agent.actor.step_timeout_s
         while not self._is_closed.wait(min(_LOOK_S, timeout_s / 4)):
@@ -246,7 +246,7 @@ class ActorRole:
 def _link(
     agent: EnvironmentAgent, config: RunConfig, run: RunDirectory, context: RoleContext
 ) -> ActorLink:
-    # Imported late, because a remote actor should not load the code of networks.
+    # Imported here, so that an actor without a network does not load network code.
     if context.at_once:
         from tengen.roles.actor.remote_link import RemoteLink
 

@@ -1,4 +1,4 @@
-"""``tengen selfplay|actor|inference|learn|... RUN``: runs one role, or one turn."""
+"""``tengen selfplay|actor|inference|learn|... RUN``: runs one role of a run."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _MAX_GAMES = 1_000_000_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the arguments common to all roles."""
+    """Declares the command-line arguments common to all standalone roles."""
     parser.add_argument("run", type=Path, help="a run directory")
     parser.add_argument("--once", action="store_true", help="make one turn, then end")
     parser.add_argument("--threads", type=int, help="cores to use (all)")
@@ -73,7 +73,7 @@ def actor_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def actor(args: argparse.Namespace) -> dict[str, Any]:
-    """``tengen actor RUN``: steps environments.
+    """``tengen actor RUN``: steps environments to generate experience.
 
     Raises:
         UsageError: ``--index`` is not below the run's number of actors, or
@@ -97,7 +97,7 @@ def selfplay_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def selfplay(args: argparse.Namespace) -> dict[str, Any]:
-    """``tengen selfplay RUN``: plays generations.
+    """``tengen selfplay RUN``: plays generations of games.
 
     Raises:
         UsageError: ``--games`` is out of its range, or ``--connect`` is not an address.
@@ -141,8 +141,8 @@ def learn(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _check_index(args: argparse.Namespace, role: str) -> None:
-    """Checks ``--index`` against the run's number of processes; rejects a mirror."""
-    usable_threads(args.threads)  # every role checks its threads before the run
+    """Checks ``--index`` and ``--threads``, and that the run is not a mirror."""
+    usable_threads(args.threads)  # checked first, as in all roles
     run = RunDirectory.open(args.run)
     check_no_mirror(run)  # a mirror's run.json belongs to another host
     count = read_config(run).launch.of(role).count
@@ -171,12 +171,12 @@ def serve(
     index: int = 0,
     connect: Connect | None = None,
 ) -> dict[str, Any]:
-    """Runs turns of a role until the run's STOP file or a signal; one with ``--once``.
+    """Runs a role until a STOP file or a signal; with ``--once``, only for one turn.
 
     Args:
         name: The role.
         args: The arguments declared by ``add_arguments``.
-        num_games: Ends after the turn in which the number of played games reaches this.
+        num_games: Number of played games after which the role ends; None: no limit.
         index: Index of this actor, learner or inference server, from 0.
         connect: The run's address, for a role that works on a mirror; None: the run is
             the folder given on the command line.
@@ -185,7 +185,7 @@ def serve(
         UsageError: The task is a program, and the command line does not name it; the
             command line names another task; the role rejects its config or files; or
             the folder is a mirror and ``connect`` is None.
-        TengenError: The mirror failed, so the run no longer receives the role's output.
+        TengenError: The mirror failed, so the run receives no more output.
         RunError: The run was asked to stop, the role failed, or with ``--once`` there
             was nothing to do; the message says what was missing.
     """
@@ -274,7 +274,7 @@ def _serve(
 
 
 def _print_of(name: str) -> Callable[[str], None]:
-    """Returns a function that prints a mirror's messages after the role's name."""
+    """Returns a function that prints a message after the role's name."""
 
     def say(text: str) -> None:
         print(f"{name}: {text}", flush=True)
@@ -287,7 +287,7 @@ def _num_played(report: Report) -> int:
 
 
 def _room_bytes(run: RunDirectory) -> int:
-    """Returns the free disk space to wait for: enough for a checkpoint or a model."""
+    """Returns the number of free bytes that a new checkpoint or model may need."""
     newest = run.checkpoints.latest()
     folder = run.checkpoints.entry(newest or 0)
     files = [path for path in folder.glob("*") if path.is_file()]

@@ -30,13 +30,13 @@ _SAY_AGAIN_S = 60.0
 class RoleLog:
     """Prints a role's activity, and records it in the role's event file.
 
-    Used by one thread. If the disk is full, events are dropped, because no run needs
+    Not thread-safe. If the disk is full, events are dropped, because no run needs
     them to resume.
 
     Args:
         name: The role.
         run: The run.
-        num_threads: Threads that the role uses.
+        num_threads: Number of threads that the role uses.
         number: Number of the event file; None: the next number.
         index: Index of the actor, from 0; None for other roles. Turn events include it,
             because each actor knows only its own episodes.
@@ -60,10 +60,9 @@ class RoleLog:
     ) -> None:
         self._name = name
         self._of = {} if index is None else {"index": index}
-        # The role's own name is not used, because its incarnations number other files.
+        # Not ``name``, because that name's incarnation numbers are for other files.
         events = f"{name}-command"
-        # The learner also charts the other roles' metrics, because only the learner
-        # knows the learner step.
+        # The learner charts all roles' metrics, because only it knows the learner step.
         charts = open_charts(run, follows=True) if name == "learn" else None
         number = run.new_incarnation(events) if number is None else number
         self._events = EventWriter(run, events, number, charts)
@@ -71,7 +70,7 @@ class RoleLog:
         self._idle_since_s: float | None = None
         self._kept_why = ""
         self._kept_s = -math.inf
-        # Before its first turn, a role reports immediately what it waits for.
+        # A role that waits before its first turn reports that immediately.
         self._next_wait_s = 0.0
         self._keep(
             "begin",
@@ -80,12 +79,12 @@ class RoleLog:
         )
 
     def say(self, text: str) -> None:
-        """Prints and records the role's new state."""
+        """Prints and records ``text`` as the role's new state."""
         self._keep("state", state=text)
         self._print(text)
 
     def turn(self, report: Mapping[str, Any], seconds: float) -> None:
-        """Prints and records the report of a turn."""
+        """Prints and records the report of a turn that took ``seconds``."""
         self._idle_since_s = None
         self._next_wait_s = _FIRST_WAIT_S
         self._keep("turn", turn_s=round(seconds, 3), **self._of, **report)
@@ -106,7 +105,7 @@ class RoleLog:
             self._keep("busy", **progress)
 
     def idle(self, why: str) -> None:
-        """Reports that the role has nothing to do, at increasing intervals.
+        """Reports that the role has nothing to do; prints at increasing intervals.
 
         The reason may change between calls, for example with the number of rows.
 
@@ -129,7 +128,7 @@ class RoleLog:
             self._print(f"waits{since}, {why}")
 
     def close(self, reason: str) -> None:
-        """Records the reason for the role's end, and closes the event file."""
+        """Records why the role ended, and closes the event file."""
         self._keep("end", reason=reason)
         self._events.close()
 
@@ -147,13 +146,11 @@ class RoleLog:
 
 
 class FullDiskPause:
-    """Retries a write until the disk has enough free space.
-
-    Used by one thread.
+    """Retries writes while the disk is full, and tells the user. Not thread-safe.
 
     Args:
         path: The run directory, whose free disk space is reported.
-        stop: Ends the wait; the disk's error is then raised.
+        stop: Ends the wait; then the DiskFullError of the write is raised.
         say: Called with a line of text for the user.
     """
 
@@ -166,7 +163,7 @@ class FullDiskPause:
         self._said_s = -math.inf
 
     def __call__(self, write: Callable[[], object]) -> None:
-        """Calls ``write``, again while the disk is full. Blocks until it succeeds.
+        """Calls ``write`` repeatedly until the disk is no longer full. Blocks.
 
         Raises:
             DiskFullError: ``stop`` was set while the disk was full.
@@ -188,9 +185,8 @@ class FullDiskPause:
         """Blocks until ``num_bytes`` are free on the run's disk.
 
         Args:
-            refusal: The error that ended a turn; a turn, unlike a write, cannot simply
-                be retried.
-            num_bytes: Approximate number of bytes that the turn will need.
+            refusal: The error that ended a turn, reported to the user.
+            num_bytes: Approximate number of bytes that a repetition of the turn needs.
 
         Raises:
             DiskFullError: ``stop`` was set while the disk was full.
@@ -211,7 +207,7 @@ class FullDiskPause:
 
 
 def _reserve(path: Path, num_bytes: int) -> None:
-    """Reserves ``num_bytes`` on the disk and frees them again."""
+    """Checks that the disk has ``num_bytes`` free, by allocating a temporary file."""
     try:
         with tempfile.TemporaryFile(dir=path) as file:
             os.posix_fallocate(file.fileno(), 0, num_bytes)

@@ -1,4 +1,4 @@
-"""The config of a run, its file, and which fields may change."""
+"""The config of a run, and the file ``run.json`` that stores it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs in environments: roles, schedule, and the table that stores the steps."""
+"""The family of runs in environments: its schedule, and the table for the steps."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 
 __all__ = ["Environments", "steps_of"]
 
-# Seconds of learning between two models if actors work concurrently. Queues get a short
-# interval, because agents with a queue must learn from the newest policy.
+# Seconds of learning between two models if actors work concurrently. The interval is
+# short for queues, because their agents must learn from the newest policy.
 _QUEUE_S = 0.02
 _REPLAY_S = 0.25
 
 
 def steps_of(experience: Experience) -> StepTable:
-    """Returns an environment run's experience as the table that actors write to."""
+    """Casts an environment run's experience to the table that actors write to."""
     assert isinstance(experience, StepTable)
     return experience
 
 
 class Environments(Family, agents=EnvironmentAgent):
-    """See ``Family``."""
+    """The family of all runs in environments. Steps are stored in a table."""
 
     def __init__(self, config: RunConfig) -> None:
         super().__init__(config)
@@ -93,10 +93,10 @@ class Environments(Family, agents=EnvironmentAgent):
         return self.plan_table(run, directory).room.line
 
     def plan_table(self, run: RunDirectory, directory: Path | None = None) -> StepPlan:
-        """Returns a plan of the table of ``open_experience``; writes nothing.
+        """Returns the memory and disk plan for the table of ``open_experience``.
 
         Raises:
-            UsageError: The table does not fit the memory or the disk.
+            UsageError: The table does not fit into the memory or the disk.
         """
         return plan_steps(
             *self._table(run),
@@ -108,7 +108,7 @@ class Environments(Family, agents=EnvironmentAgent):
     def _table(
         self, run: RunDirectory
     ) -> tuple[Path, dict[str, Column], ItemLayout, ReplayConfig]:
-        """Returns folder and columns of the steps, the item layout and table config."""
+        """Returns the steps' folder and columns, the item layout and table config."""
         config, agent = self.config, self._agent
         columns = {
             name: Column(dtype=tensor.dtype, shape=tensor.shape)

@@ -1,4 +1,4 @@
-"""Runs of games: roles, schedule, and the window of games, which is read from files."""
+"""The family of runs of games: its schedule, and the window of stored games."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["Games", "open_window"]
 
 
 class Games(Family, agents=AlphaZero):
-    """See ``Family``. Games are stored in files, which any process can read."""
+    """The family of all runs of games. Games are in files that any process can read."""
 
     def __init__(self, config: RunConfig) -> None:
         super().__init__(config)
@@ -84,7 +84,7 @@ class Games(Family, agents=AlphaZero):
 
     @property
     def _is_shuffled(self) -> bool:
-        """Whether the learner reads batches sampled in advance by role ``shuffle``."""
+        """Whether the role ``shuffle`` samples the learner's batches in advance."""
         store = self.config.store
         return isinstance(store, WindowConfig) and store.drawn_by == "shuffle"
 

@@ -13,13 +13,13 @@ __all__ = ["MOST_SERVERS", "LaunchConfig", "RoleResources"]
 
 MOST_SERVERS = 64
 """The maximum number of processes of role inference."""
-# Services also use the ports that follow the port of ``listen``; see ``roles.doors``.
+# The last port for ``listen`` that leaves ports for all services (``roles.doors``).
 _LAST_PORT = 65535 - (3 + MOST_SERVERS - 1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RoleResources:
-    """The resources of one role."""
+    """The processes, cores and GPUs of one role."""
 
     count: int = bounded(1, 1, 1024, "use 1 for each core")
     """Number of processes, 1 to 1024. Only the roles actor, selfplay, learn and
@@ -34,7 +34,7 @@ class RoleResources:
     machine must have as many GPUs as all roles together request."""
 
     def __post_init__(self) -> None:
-        """Checks the ranges.
+        """Checks that all fields are within their ranges.
 
         Raises:
             UsageError: A field is out of its range.
@@ -83,7 +83,7 @@ class LaunchConfig:
     """The certificate's private key, a PEM file."""
 
     def __post_init__(self) -> None:
-        """Checks the ranges and the address.
+        """Checks the ranges of all fields, and the address in ``listen``.
 
         Raises:
             UsageError: A field is out of its range, the address is not HOST:PORT, or

@@ -32,7 +32,7 @@ __all__ = ["Family", "RunConfig", "Schedule"]
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """The roles of a run, from which the launcher starts them."""
+    """The roles that a launcher starts for a run, and when they work."""
 
     acting: str
     """The role that generates experience; empty if the run uses another run's games."""
@@ -64,7 +64,7 @@ class Schedule:
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """The roles without which the run cannot continue."""
+        """The names of the roles that the run cannot continue without."""
         roles = (self.acting, self.serving, *self.learning)
         return tuple(role for role in roles if role)
 
@@ -97,7 +97,7 @@ class RunConfig:
     """Minutes that ``tengen train`` runs if no budget is given, positive."""
 
     def __post_init__(self) -> None:
-        """Checks the ranges, and that the parts are compatible.
+        """Checks the ranges of all fields, and that all parts fit the agent.
 
         Raises:
             UsageError: A field is out of its range, or a part does not fit the agent.
@@ -115,17 +115,17 @@ class RunConfig:
 
     @functools.cached_property
     def family(self) -> Family:
-        """The family of the run's agent."""
+        """The family that the run's agent belongs to."""
         return Family.of(self)
 
     @property
     def schedule(self) -> Schedule:
-        """The roles of the run."""
+        """The roles of the run, and when they work."""
         return self.family.schedule
 
     @property
     def games(self) -> AlphaZero | None:
-        """The agent if it plays games; None in environments."""
+        """The agent if its task is a game; None for an environment."""
         return self.family.games
 
     @property
@@ -140,11 +140,11 @@ class RunConfig:
 
     @property
     def signature(self) -> Signature:
-        """The initial network's signature, including its state. Creates the task."""
+        """The initial network's signature. Creates the game or environment."""
         return self.net.signature(self.agent.signature(self.task))
 
     def check_task(self) -> None:
-        """Checks the settings that depend on the task. Creates the task.
+        """Checks the settings that depend on the task, which is created for this.
 
         Raises:
             UsageError: A setting does not fit the task.
@@ -154,7 +154,7 @@ class RunConfig:
     def _check_launch(self) -> None:
         schedule = self.schedule
         several = (schedule.acting, schedule.serving, "learn")
-        # With a serving role, the learning roles share one process, named by the first.
+        # With a serving role, the learning roles share a process named after the first.
         learning = schedule.learning[:1] if schedule.serving else schedule.learning
         roles = (schedule.acting, schedule.serving, *learning, schedule.rating)
         known = [role for role in roles if role]
@@ -185,9 +185,9 @@ class RunConfig:
 
 
 class Family:
-    """The roles and the experience that runs of related agents have in common.
+    """The roles and the experience format that runs of related agents share.
 
-    Each family is a file in this package, and names the base class of its agents::
+    Each family is a file in this package, which gives the base class of its agents::
 
         class Environments(Family, agents=EnvironmentAgent): ...
 
@@ -216,7 +216,7 @@ class Family:
 
     @property
     def schedule(self) -> Schedule:
-        """The roles of the run."""
+        """The roles of the run, and when they work."""
         raise NotImplementedError(f"{type(self).__name__} must have roles")
 
     def open_experience(
@@ -231,9 +231,9 @@ class Family:
         Args:
             run: The run.
             state: The value of ``Experience.state`` to resume from; None to start.
-            directory: The folder at which experience in memory is offered to actors in
-                other processes of this host; None: there are no such actors.
-            net: The network address for actors on other hosts; None: there are none.
+            directory: The folder at which actors in other processes of this host
+                connect to experience in memory; None if there are no such actors.
+            net: The network address for actors on other hosts; None if there are none.
 
         Raises:
             UsageError: Another process has the experience open.
@@ -254,17 +254,17 @@ class Family:
         raise NotImplementedError(f"{type(self).__name__} must have parts of batches")
 
     def check_room(self, run: RunDirectory, directory: Path | None = None) -> str:
-        """Checks that the learner's experience fits this host; writes nothing.
+        """Checks that the experience fits into this host's memory and disk.
 
         Args:
             run: The run, which need not exist yet.
-            directory: As for ``open_experience``.
+            directory: See ``open_experience``.
 
         Returns:
             A line for the user with the experience's size and location; empty if the
             size is negligible.
 
         Raises:
-            UsageError: The experience does not fit the memory or the disk.
+            UsageError: The experience does not fit into the memory or the disk.
         """
         return ""

@@ -1,4 +1,4 @@
-"""``run.json``: the config of a run, and the measurements that chose some settings.
+"""Reads and writes ``run.json``, which has a run's config and measured settings.
 
 A recipe sets the number of games per generation. If a call with a budget in minutes
 finds the machine too slow for that number, self-play reduces it
@@ -42,16 +42,16 @@ __all__ = [
 
 Part = TypeVar("Part")
 
-# Inference settings that are chosen by measurement.
+# Inference settings that the role export chooses by measurement.
 _CHOSEN = ("devices", "backend", "precision", "batch_shape", "device_rows")
 
-# Agent settings that earlier versions stored at top level, like ``actor`` and ``loss``.
+# Agent settings that earlier versions stored at the top level of the config.
 _OF_SELFPLAY = ("stages", "learn_from", "gate", "rating")
 
 RUN_LOCK = "run.json"
 """Name of the lock that protects read-modify-write changes of ``run.json``."""
 
-# Fields that cannot change after a run has begun; an agent may add more fields.
+# Config fields that cannot change after a run has begun; an agent may add more fields.
 _FIXED = (
     "task",
     "recipe",
@@ -75,14 +75,14 @@ def write_config(
     keeps_asked: bool = True,
     generation: Mapping[str, Any] | None = None,
 ) -> None:
-    """Publishes ``run.json``.
+    """Publishes ``run.json`` with a new config.
 
     Args:
         run: The run.
         config: The run's new config.
-        keeps_asked: Whether measured settings may be measured again for another
+        keeps_asked: Whether the inference settings may be measured again for another
             network; False if the user set them, even to the same values.
-        generation: The record that ``asked_generations`` returned.
+        generation: The generation record from ``asked_generations``.
 
     Raises:
         RunError: Writing failed.
@@ -99,11 +99,11 @@ def write_config(
 
 
 def record_config(run: RunDirectory, config: RunConfig, **measured: Any) -> None:
-    """Publishes a changed config and the measurements behind it; stages do not change.
+    """Publishes a config with measured settings, and the records of the measurements.
 
     Args:
         run: The run; the caller holds ``RUN_LOCK``.
-        config: The run's new config.
+        config: The run's new config, with the same stages.
         **measured: Measurement records by topic, such as ``inference``.
 
     Raises:
@@ -137,7 +137,7 @@ def read_config(run: RunDirectory) -> RunConfig:
 
 
 def read_part(run: RunDirectory, name: str, kind: type[Part]) -> Part:
-    """Returns one part of the config in ``run.json`` without checking other parts.
+    """Returns one part of the config in ``run.json``, without checking the other parts.
 
     Args:
         run: The run.
@@ -179,11 +179,11 @@ def record_inference(
 
 
 def open_inference(run: RunDirectory, net: NetConfig) -> InferenceConfig | None:
-    """Returns the settings with open values if ``net`` needs a new measurement.
+    """Returns the inference settings to measure again for ``net``, or None.
 
-    Returns None if the settings were chosen for ``net``, if nothing was chosen, or if
-    the user has changed a setting since. A run of an earlier version does not record
-    the network of its choice, so that choice stays.
+    Values to be measured are ``auto``. Returns None if the settings were chosen for
+    ``net``, if nothing was chosen, or if the user has changed a setting since then. In
+    a run of an earlier version, which records no network, the choice stays.
 
     Raises:
         RunError: ``run.json`` is damaged.
@@ -199,7 +199,7 @@ def open_inference(run: RunDirectory, net: NetConfig) -> InferenceConfig | None:
 
 
 def newest_inference(run: RunDirectory, config: RunConfig) -> InferenceConfig:
-    """Returns the current inference settings, which export may choose anew per network.
+    """Returns the inference settings in ``run.json``, which export may change.
 
     Args:
         run: The run.
@@ -215,7 +215,7 @@ def newest_inference(run: RunDirectory, config: RunConfig) -> InferenceConfig:
 def _write(
     run: RunDirectory, config: RunConfig, measured: dict[str, Any], stages: int
 ) -> None:
-    # The roles are stored so that a program that only reads a run needs no agent code.
+    # Store the roles, so that a program that only reads a run needs no agent code.
     run.write_run(
         {
             "config": to_dict(config),
@@ -227,13 +227,13 @@ def _write(
 
 
 def _upgraded(config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-    """Returns the config of a ``run.json`` in the current format.
+    """Converts the config of a ``run.json`` to the current format.
 
     In the earlier format, ``agent`` was only a name, and the agent's settings were
     fields of the config itself.
 
     Args:
-        config: The config as it was read.
+        config: The config in the file.
         where: Path of the file, for error messages.
 
     Raises:
@@ -299,7 +299,7 @@ def _shown(value: Any) -> str:
 
 
 def _differences(path: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Yields (path, old, new) for every field below ``path`` that differs."""
+    """Yields (path, old, new) for every field under ``path`` whose values differ."""
     if isinstance(old, dict) and isinstance(new, dict):
         # Compare only common fields, because the two configs may be of different kinds.
         for name in sorted(old.keys() & new.keys()):
@@ -316,19 +316,19 @@ def _differences(path: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]
 def _lookup(data: dict[str, Any], path: str) -> Any:
     value: Any = data
     for name in path.split("."):
-        value = value.get(name)  # None if this kind of config has no such field
+        value = value.get(name)  # None if the config lacks the field
     return value
 
 
 def asked_generations(
     run: RunDirectory, config: RunConfig, *, is_set: bool
 ) -> dict[str, Any] | None:
-    """Returns the generation record for ``run.json``; None if the size is fixed.
+    """Returns the record of the recipe's generation size; None if the size is fixed.
 
     Args:
         run: The run, which may be new.
         config: The run's config in this call, from ``with_asked_generations``.
-        is_set: Whether the user sets the size in this call.
+        is_set: Whether the user sets the generation size in this call.
 
     Raises:
         RunError: ``run.json`` is damaged.
@@ -342,7 +342,7 @@ def asked_generations(
 
 
 def with_asked_generations(run: RunDirectory, config: RunConfig) -> RunConfig:
-    """Returns ``config`` with the recipe's generation size in place of the reduced one.
+    """Returns ``config`` with the recipe's generation size instead of a reduced size.
 
     Raises:
         RunError: ``run.json`` is damaged.
@@ -359,7 +359,7 @@ def with_asked_generations(run: RunDirectory, config: RunConfig) -> RunConfig:
 
 
 def record_generation(run: RunDirectory, fitted: Mapping[str, Any]) -> bool:
-    """Writes the generation size that fits this machine into ``run.json``.
+    """Writes the generation size that suits this machine's speed into ``run.json``.
 
     If the run has no learner steps yet, learning then starts as soon as the rows of the
     first generation are available.
@@ -369,7 +369,7 @@ def record_generation(run: RunDirectory, fitted: Mapping[str, Any]) -> bool:
         fitted: The field ``fitted`` of self-play's report.
 
     Returns:
-        Whether the number of rows that learning waits for has changed.
+        Whether the number of rows at which learning starts has changed.
 
     Raises:
         RunError: ``run.json`` is damaged, or writing failed.

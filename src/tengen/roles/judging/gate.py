@@ -1,7 +1,7 @@
 """Role ``gate`` accepts or rejects one candidate per turn; role ``rate`` rates models.
 
-A gate that plays matches may be slower than the learner. So the gate judges only the
-newest candidate and rejects older ones without a match, like KataGo's gatekeeper.
+A gate that plays matches may be slower than the learner, so the gate judges only the
+newest candidate and rejects older candidates without a match, as in KataGo.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ from tengen.search import PlayConfig
 __all__ = ["GateRole", "RateRole", "open_player"]
 
 _NUM_KEPT = 20
-"""Maximum number of rejected models to keep, and in environments of accepted models.
-Runs of games keep all accepted models, because stored games refer to their models."""
+"""The maximum number of rejected models on the disk, and of accepted models in
+environments. Runs of games keep all accepted models, because games refer to them."""
 
 _EVENT_EVERY_S = 10.0
-"""Minimum number of seconds between two recorded progress reports of a match."""
+"""The minimum interval between recorded progress reports of a match, in seconds."""
 
 _NO_CANDIDATE = "there is no candidate; run tengen export first"
 _TIME_LIMIT_S = 10.0
-"""Seconds after which a rating turn starts no further round of games."""
+"""Seconds after which a turn of the role ``rate`` starts no further round of games."""
 
 
 class GateRole:
-    """Accepts or rejects candidates by renaming their folders; see ``Role``.
+    """Accepts or rejects candidates by renaming their folders. Implements ``Role``.
 
     Args:
         config: The run's config.
@@ -81,11 +81,11 @@ class GateRole:
         self._remove_matches()
 
     def turn(self) -> Report | None:
-        """Decides on one candidate; returns None if there is none.
+        """Decides on one candidate; returns None if there are no candidates.
 
-        A gate that plays matches takes the candidate with an unfinished match, else the
-        newest candidate, and moves all older ones to ``rejected``. An ``AcceptAllGate``
-        takes the oldest, because accepting each candidate costs only a rename.
+        A gate that plays matches takes the candidate with an unfinished match, or else
+        the newest, and rejects all older candidates. An ``AcceptAllGate`` takes the
+        oldest candidate, because accepting each candidate costs only a rename.
         """
         numbers = self._run.candidates.numbers()
         self.waits_for = "" if numbers else _NO_CANDIDATE
@@ -98,8 +98,8 @@ class GateRole:
         champion = self._run.models.latest()
         is_accepted = True
         if champion is not None and not isinstance(gate, AcceptAllGate):
-            # Loaded before the match begins, so that a damaged candidate does not block
-            # the gate.
+            # Load both models before the match begins, so that a damaged candidate does
+            # not block the gate.
             players = (
                 self._player(self._run.candidates, candidate),
                 self._player(self._run.models, champion),
@@ -118,7 +118,7 @@ class GateRole:
             report |= verdict.results.to_json()
             is_accepted = verdict.is_accepted
             self._publish_games(candidate, champion, verdict)
-        # Older candidates are rejected first, so that a turn redone after a kill
+        # Reject older candidates first, so that a turn that is repeated after a kill
         # decides on the same candidate.
         passed_over = [n for n in self._run.candidates.numbers() if n < candidate]
         for number in passed_over:
@@ -186,16 +186,16 @@ class GateRole:
         return self._run.eval / f"gate-{candidate:06d}"
 
     def _begun_or_newest(self, numbers: list[int]) -> int:
-        """Returns the candidate with an unfinished match, else the newest.
+        """Returns the candidate with an unfinished match, or else the newest candidate.
 
-        An unfinished match is resumed even if there are newer candidates; otherwise a
-        gate that is stopped often would never finish a match.
+        An unfinished match is resumed even if there are newer candidates, because a
+        gate that is stopped often would otherwise never finish a match.
         """
         begun = [number for number in numbers if self._match_folder(number).exists()]
         return max(begun or numbers)
 
     def _journal(self, gate: PlayedGate, candidate: int, champion: int) -> MatchJournal:
-        """Returns a match's journal, which stays valid if the threshold changes."""
+        """Returns the journal of the match between a candidate and the champion."""
         key = {
             "task": self._config.task,
             "candidate": candidate,
@@ -224,14 +224,14 @@ class GateRole:
     def _publish_games(
         self, candidate: int, champion: int, verdict: GateVerdict
     ) -> None:
-        """Writes the games of a match to ``RUN/games/gate``, and removes old games."""
+        """Writes a match's games to ``RUN/games/gate``, and removes older matches."""
         num_kept = verdict.results.gate.matches_kept
         if num_kept == 0:
             return
         folder = NumberedFolder(self._run.games / "gate")
         make_directory(folder.path)
         remove_leftovers(folder.path)
-        # If a process was killed before it moved the candidate, the games may exist.
+        # A process that was killed before it moved the candidate may have written them.
         if not folder.entry(candidate).exists():
             names = (f"{candidate:06d}", f"{champion:06d}")
             folder.publish(
@@ -244,7 +244,7 @@ class GateRole:
 
 
 class RateRole:
-    """Rates models; see ``Role``. Results are stored in ``RUN/eval``.
+    """Rates models and stores the ratings in ``RUN/eval``. Implements ``Role``.
 
     Args:
         config: The run's config.
@@ -269,7 +269,7 @@ class RateRole:
         self._game = games.open_game(config.task)
 
     def turn(self) -> Report | None:
-        """Rates the newest model; returns None if there is none."""
+        """Rates the newest model; returns None if there is no model."""
         model = self._run.models.latest()
         self.waits_for = "no model is published yet" if model is None else ""
         if model is None:
@@ -313,14 +313,14 @@ def open_player(
     inference: InferenceConfig,
     num_threads: int,
 ) -> ModelPlayer:
-    """Returns a player that searches with a model of a run.
+    """Returns a player whose search uses a model of a run.
 
     Args:
         entry: The model's folder, named by its number.
         config: The run's config.
-        play: Settings of the search.
-        inference: Settings of the network's evaluation.
-        num_threads: Threads for the evaluation.
+        play: The settings of the search.
+        inference: The devices, backend and batches that evaluate the network.
+        num_threads: Number of threads that evaluate the network.
 
     Raises:
         RunError: The model is damaged.

@@ -1,4 +1,4 @@
-"""Role ``export``: one turn exports the newest checkpoint as a candidate."""
+"""Role ``export``: each turn exports the newest checkpoint as a candidate."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ __all__ = ["ExportRole"]
 
 _CHECK_ROWS = 128
 _INT8_ROWS = 768
-# With fewer rows the rounding errors of an int8 model cannot be checked reliably.
+# The minimum number of rows for a reliable check of an int8 model's rounding errors.
 _MIN_INT8_ROWS = 48
 
 
 class ExportRole:
-    """Exports the averaged weights of new checkpoints; see ``Role``.
+    """Exports the averaged weights of new checkpoints. Implements ``Role``.
 
-    Checkpoints in the middle of a pass (``store.kind=generations``) are skipped: only
-    the end of a pass yields a model.
+    Checkpoints in the middle of a pass (``store.kind=generations``) are skipped,
+    because only a complete pass yields a model.
 
     Before a model is published, its graph is compared with the torch network on game
     positions. If the run's precision is int8, the model is also quantised on positions
@@ -76,10 +76,11 @@ class ExportRole:
         self._lock = run.lock("export")
         self._exporter = ModelExporter(run.path / "templates")
         self._has_warned = False
-        # Newest checkpoint and next model number at the last turn without an export, so
-        # that polling need not read the checkpoint again.
+        # Number of the newest checkpoint and of the next model at the last turn without
+        # an export, so that the next turn need not read the checkpoint again.
         self._exported: tuple[int, int] | None = None
-        # Inputs of the comparison; empty in environments, where none is made.
+        # Positions on which a graph is compared with its torch network. Empty in
+        # environments, whose graphs are not compared.
         self._inputs: dict[str, NDArray[np.generic]] = {}
         if config.games is not None:
             game = open_game(config.task)
@@ -128,7 +129,7 @@ class ExportRole:
                 checkpoint=number,
                 learn_from="" if agent is None else agent.learn_from,
                 initial_model=self._config.learner.initial_model,
-                # Missing in checkpoints of earlier versions.
+                # Checkpoints of earlier versions lack these keys.
                 **saved.extra.get("data", {}),
                 **saved.extra.get("times", {}),
             ),
@@ -175,7 +176,7 @@ class ExportRole:
             if told:
                 report["told"] = told
         inference = self._config.inference
-        # This opens the float model, because there is no int8 graph yet.
+        # Opens the float model, because the folder has no int8 graph yet.
         backend = open_backend(directory, inference, 1)
         checked = check_export(directory, backend, self._inputs)
         report["check"] = checked.record()
@@ -184,7 +185,7 @@ class ExportRole:
         return report
 
     def _choose_again(self) -> None:
-        """Measures again with the newest model, after a setting became ``auto``."""
+        """Measures the newest model to choose settings that became ``auto`` again."""
         for folder in (self._run.models, self._run.candidates):
             newest = folder.latest()
             if newest is None:
@@ -202,9 +203,8 @@ class ExportRole:
         """Chooses the run's inference settings; returns a summary of the measurement.
 
         Args:
-            directory: The model to measure with.
-            inference: The settings before the choice, in which open values are
-                ``auto``.
+            directory: The folder of the model whose speed is measured.
+            inference: The settings before the choice; values to choose are ``auto``.
             net: The model's network.
         """
         agent = self._config.games
@@ -213,9 +213,9 @@ class ExportRole:
         has_graph = (directory / ONNX_FILE).exists()
         is_possible = can_quantise() and self._config.net.can_quantise
         if is_open and inference.backend != "torch" and has_graph and is_possible:
-            # This graph only serves to measure speed, so its accuracy is irrelevant.
+            # This int8 graph only serves to measure speed, so it need not be accurate.
             planes = self._inputs["planes"].astype(np.float32)
-            # CPU time of the one thread that quantises. On a busy machine wall time
+            # CPU time of the only thread, because wall-clock time on a busy machine
             # includes waiting, which could make int8 look too expensive.
             begun_s = time.process_time()
             quantise(directory, np.resize(planes, (_INT8_ROWS, *planes.shape[1:])))
@@ -236,7 +236,7 @@ class ExportRole:
         return choice.summary()
 
     def _quantise(self, directory: Path, generation: int) -> dict[str, Any]:
-        """Adds an int8 graph, unless positions are too few or int8 loses too much."""
+        """Adds an int8 graph, unless it is too inaccurate or positions are too few."""
         positions = sample_positions(
             self._config.task,
             self._run.experience,
@@ -264,7 +264,7 @@ class ExportRole:
         return report
 
     def _refused(self, generation: int, reason: str) -> dict[str, Any]:
-        """Returns a report with a warning, or an empty one after the first warning."""
+        """Returns a warning about a missing int8 graph; empty after the first one."""
         if self._has_warned:
             return {}
         self._has_warned = True
@@ -275,7 +275,7 @@ class ExportRole:
 
 
 def _read_newest(run: RunDirectory, number: int) -> tuple[int, SavedModel]:
-    """Returns checkpoint ``number``, or the newest one if ``number`` was removed."""
+    """Reads checkpoint ``number``, or the newest checkpoint if that was removed."""
     while True:
         try:
             return number, read_model(run.checkpoints.entry(number))
@@ -287,9 +287,9 @@ def _read_newest(run: RunDirectory, number: int) -> tuple[int, SavedModel]:
 
 
 def _exported_steps(run: RunDirectory) -> int:
-    """Returns the newest candidate's or model's learner steps, -1 if there is none."""
+    """Returns the learner steps of the newest exported model; -1 if there is none."""
     newest = -1
-    # The gate moves candidates into the other two folders, so read candidates first.
+    # Read candidates first, because the gate moves them into the other two folders.
     for folder in (run.candidates, run.rejected, run.models):
         number = folder.latest()
         if number is None:
@@ -300,5 +300,5 @@ def _exported_steps(run: RunDirectory) -> int:
         except RunError:
             if folder.entry(number).exists():
                 raise
-            # The gate has moved the candidate to a folder that is read after this one.
+            # The gate has moved the candidate to a folder that is read afterwards.
     return newest

@@ -24,12 +24,12 @@ __all__ = ["FollowRole"]
 
 _PATIENCE_S = 2.0
 _TURN_S = 1.0
-# Interval of the polling for a leader, in seconds.
+# Polling interval while there is no leader, in seconds.
 _WAIT_S = 0.2
 
 
 class FollowRole:
-    """Follows the leading learner until the leader ends; see ``Role``.
+    """Follows the leading learner until the leader ends. Implements ``Role``.
 
     A follower writes no files and receives its state from the leader. If a follower is
     killed at any time, the leader loses one step, or two sampled batches.
@@ -37,10 +37,10 @@ class FollowRole:
     Args:
         config: The run's config.
         run: The run.
-        context: Threads, stop, progress and the learner's index, from 1.
+        context: The number of threads, stop, progress and the learner's index, from 1.
 
     Raises:
-        UsageError: Another process is this learner, or this host lacks the device.
+        UsageError: Another process has this index, or this host lacks the device.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class FollowRole:
         keep_freed_memory()
 
     def turn(self) -> Report | None:
-        """Follows the leader for a second; returns None if there is no leader."""
+        """Computes shards for the leader for a second; None if there is no leader."""
         if self._follower is None:
             try:
                 connection = self._connect()
@@ -78,7 +78,7 @@ class FollowRole:
         }
 
     def close(self) -> None:
-        """Leaves the team between two batches. A second call does nothing."""
+        """Leaves the leader's team between two batches. A second call does nothing."""
         self._end()
         self._lock.release()
 
@@ -116,7 +116,7 @@ class FollowRole:
         return client.open_now(message)[0]
 
     def _make_learner(self, stage: int) -> Learner:
-        """Returns a learner with a stage's network but not yet the leader's state."""
+        """Returns a learner with a stage's network and without the leader's state."""
         config = self._config
         with torch.random.fork_rng(devices=[]):
             net = config.nets[stage].build(self._wanted).to(self._device)

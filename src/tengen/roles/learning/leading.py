@@ -1,4 +1,4 @@
-"""The leading learner's services, for its followers and the run directory's mirrors."""
+"""The services that the leading learner offers to its followers and to mirrors."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _LAST_S = 15.0
 def lead(
     config: RunConfig, run: RunDirectory, context: RoleContext, experience: Experience
 ) -> Leading | None:
-    """Returns the service of a leading learner; None if the run has one learner.
+    """Starts the leading learner's service for followers; None without followers.
 
     Args:
         config: The run's config.
         run: The run.
-        context: The role's context. If roles take turns, there is only one learner.
+        context: The learner's context. If roles take turns, there are no followers.
         experience: The learner's experience.
 
     Raises:
@@ -49,7 +49,7 @@ class Leading:
     """A service that accepts followers into the leading learner's team.
 
     Attributes:
-        team: The team.
+        team: The learners that compute each learner step together.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Leading:
         if doors.net is not None:
             host = NetAddress.parse(doors.net.listen).host
             if host in ANYWHERE:
-                # Followers receive this address, so it must be a concrete one.
+                # Followers connect to this host, so it needs a name or an address.
                 host = platform.node()
         self.team = Team(
             experience,
@@ -93,16 +93,16 @@ class Leading:
 def open_run_door(
     config: RunConfig, run: RunDirectory, stop: threading.Event
 ) -> ExitStack:
-    """Serves the run directory to mirrors if ``launch.listen`` is set; does not block.
+    """Starts to serve the run directory to mirrors if ``launch.listen`` is set.
 
     Args:
         config: The run's config.
         run: The run. The caller is its learner, so there is only one such service.
-        stop: Set when the run ends.
+        stop: An event that is set when the run must end.
 
     Returns:
         A stack whose ``close`` ends the service; empty without ``launch.listen``. If
-        ``stop`` is set, ``close`` first gives mirrors some seconds to send their data.
+        ``stop`` is set, ``close`` first waits some seconds for the mirrors' data.
 
     Raises:
         UsageError: The address cannot be used.

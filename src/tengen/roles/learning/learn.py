@@ -1,4 +1,4 @@
-"""Role ``learn``: one turn learns from new experience and writes a checkpoint."""
+"""Role ``learn``: each turn learns from new experience and writes a checkpoint."""
 
 from __future__ import annotations
 
@@ -37,30 +37,30 @@ _PROGRESS_INTERVAL_S = 0.25
 _WAIT_S = 0.5
 _LOOK_S = 0.002
 _CLOCK_STEPS = 8
-# Experience counts recorded in models; not window_bytes, which differs by process.
+# Experience counts recorded in models, without window_bytes, which differs by process.
 _DATA = ("num_games", "num_rows", "window_rows", "pass_generation", "pass_games")
 
 
 class LearnRole:
-    """Trains the network; see ``Role``. A new run's first turn only saves checkpoint 0.
+    """Trains the network. A new run's first turn only saves checkpoint 0.
 
     A turn ends after an epoch of samples, or earlier if the rate limiter allows no more
     samples. A stopped turn writes a checkpoint from which the next turn resumes, with
     bit-identical results. In the middle of a pass (``store.kind=generations``) this
-    checkpoint is not exported. A killed turn is redone. The network grows at the
+    checkpoint is not exported. A killed turn is repeated. The network grows at the
     beginning of a turn, before its learner steps.
 
     If roles take turns in environments and evaluate with torch, the actor uses the
-    learner's own network. Then a turn followed by another one writes a checkpoint only
-    if the last checkpoint is some seconds old. A kill loses the turns since then;
-    ``close`` saves them. If ``launch.roles.learn.count`` is above 1 and roles work
+    learner's own network. Then a turn before another turn writes a checkpoint only if
+    the last checkpoint is some seconds old. ``close`` saves all turns since then, but a
+    kill loses them. If ``launch.roles.learn.count`` is above 1 and roles work
     concurrently, ``follow`` roles compute shards of each step, but only this role has
     the experience and writes files.
 
     Args:
         config: The run's config.
         run: The run.
-        context: Threads, stop, progress and the experience of this process.
+        context: The number of threads, stop, progress and this process's experience.
 
     Raises:
         UsageError: Another process learns for this run, or the device is not here.
@@ -92,7 +92,7 @@ class LearnRole:
             extra = read_extra(run.checkpoints.entry(self._number))
         self._generation = int(extra["generation"])
         self._core_minutes = core_minutes_of(extra)
-        # The generation at which each stage began.
+        # The number of the generation at which each stage began.
         self._grown_at: list[int] = list(extra["grown_at"])
         self._schedule = config.schedule
         self._goes_on = context.at_once and bool(self._schedule.serving)
@@ -100,25 +100,26 @@ class LearnRole:
         self._hands_over = self._acts_here and not needs_graph(config.inference)
         # Whether the newest checkpoint is in the middle of a pass.
         self._is_in_pass = bool(extra.get("is_in_pass", False))
-        # Whether there are changes since the newest checkpoint, and whether the last
-        # turn ended normally, so that its state can be saved.
+        # Whether the learner has changed since the newest checkpoint, and whether the
+        # last turn ended normally, so that the learner's state can be saved.
         self._is_unsaved = False
         self._is_whole = True
         self._saved_s = -math.inf
-        # Seconds of a turn spent waiting for actors.
+        # Seconds of the current turn that were spent waiting for actors.
         self._idle_s = 0.0
-        # Start and end times of the steps since the newest checkpoint, in UNIX seconds.
+        # Times of the first and last learner step since the newest checkpoint, in UNIX
+        # seconds.
         self._times: dict[str, float] = {}
-        # In a run that has learned already, the start time of learning is unknown.
+        # Whether to record when learning began; unknown if the run has learned before.
         self._keeps_time = self._schedule.num_models > 0 and not self._number
-        # With an initial model the clock starts before any data is read. Otherwise the
-        # run first plays bootstrap games, and the clock starts with the first steps.
+        # With an initial model, learning begins before any data is read. Otherwise the
+        # run first plays bootstrap games, and learning begins with the first step.
         if self._keeps_time and learner.initial_model:
             record_began(run)
         self._experience = open_experience(config, run, context, extra.get("table"))
         self._leading = lead(config, run, context, self._experience)
         if self._number is None:
-            # Updates use this generator, whose state checkpoints store from now on.
+            # Updates use torch's generator, whose state is stored in checkpoints.
             torch.manual_seed(config.seed)
         self._tell_stage()
         what = "making the network"
@@ -129,7 +130,7 @@ class LearnRole:
             if self._number is not None:
                 load_checkpoint(run.checkpoints.entry(self._number), self._learner)
         if self._number is None and learner.initial_model and learner.optimizer.rates:
-            # Boundaries of the learning-rate schedule count the initial model's steps.
+            # The learning-rate schedule's boundaries include the initial model's steps.
             model = fitting_model(config, self._wanted)
             self._learner.optimizer.num_steps = model.meta.num_steps
 
@@ -150,7 +151,7 @@ class LearnRole:
         num_steps = min(self._num_allowed(), self._epoch_steps)
         if num_steps == 0:
             if self._is_in_pass and not self._experience.describe().get("pass_left"):
-                # The pass ended because a setting was changed after the stop.
+                # A setting was changed after the stop, and the change ended the pass.
                 self._save()
                 return {"num_steps": 0, "checkpoint": self._number}
             if self._acts_here and arrived:
@@ -216,7 +217,7 @@ class LearnRole:
             self.save()
 
     def _took_in(self, arrived: int, generation: int) -> Report:
-        """Returns the report of a turn with too few rows, which publishes nothing."""
+        """Returns the report of a turn without learner steps, as rows are too few."""
         return {
             "num_steps": 0,
             "lacks": self.waits_for,
@@ -226,12 +227,12 @@ class LearnRole:
         }
 
     def _with_acted(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the experience's counts plus those of actors in other processes."""
+        """Returns ``values`` with the counts of actors in other processes added."""
         counts = read_actor_counts(self._run)
         return {**values, **{name: values[name] + counts[name] for name in counts}}
 
     def _wait(self, seconds: float) -> None:
-        """Waits until a learner step is allowed, at most ``seconds``."""
+        """Waits at most ``seconds`` until the experience allows a learner step."""
         start_s = time.monotonic()
         until = start_s + seconds
         while self._num_allowed() == 0 and time.monotonic() < until:
@@ -267,7 +268,7 @@ class LearnRole:
         return net.requires_grad_(True)
 
     def _make_learner(self, net: Net) -> Learner:
-        # Moved first, so that the update's copies of the network are on this device.
+        # Move the network first, so that the update copies it on this device.
         net = net.to(self._device)
         return Learner(
             self._config.learner,
@@ -280,14 +281,14 @@ class LearnRole:
         )
 
     def _counts_of_team(self) -> dict[str, int]:
-        """Returns the counts of current and lost learners; empty without a team."""
+        """Returns the numbers of current and lost learners; empty without a team."""
         if self._leading is None:
             return {}
         team = self._leading.team
         return {"num_learners": team.size, "num_lost_learners": team.num_lost}
 
     def _begin_stages(self) -> bool:
-        """Begins the stages that are due; a stage never reverts if the budget changes.
+        """Begins the stages that are due. A change of the budget never reverts a stage.
 
         Returns:
             Whether a stage began.
@@ -309,14 +310,14 @@ class LearnRole:
             self._leading.team.stage = len(self._grown_at)
 
     def _grow(self, config: NetConfig) -> None:
-        """Grows the network without changing its function; restarts the average."""
+        """Grows the network without changing its outputs; restarts its average."""
         old = self._learner
         old.close()
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self._config.seed + self._generation)
             grown = old.optimizer.average.grown(config).requires_grad_(True)
         self._learner = self._make_learner(grown)
-        # Keep only the counters: the optimizer, its warm-up and the average restart.
+        # Copy only the counters; the optimizer, its warm-up and the average restart.
         self._learner.load_state(
             self._learner.state()._replace(
                 num_steps=old.num_steps, num_samples=old.num_samples
@@ -349,7 +350,7 @@ class LearnRole:
         return {"num_steps": done, "total_steps": self._learner.num_steps, **means}
 
     def _steps(self, num_steps: int) -> Iterator[dict[str, float]]:
-        """Runs the steps of a turn, including those that new experience allows."""
+        """Runs ``num_steps`` learner steps, and more if new experience arrives."""
         learner, stop = self._learner, self._context.stop
         if not self._goes_on:
             yield from learner.steps(num_steps, stop)
@@ -367,7 +368,7 @@ class LearnRole:
             num_steps = min(self._num_allowed(), left)
 
     def _keep(self) -> None:
-        """Gives the network to the actor, and saves it unless that can wait."""
+        """Passes the network to the actor, and saves it unless a later turn can."""
         self._is_unsaved = True
         context = self._context
         can_wait = self._hands_over and not (context.saves or context.stop.is_set())
@@ -386,7 +387,7 @@ class LearnRole:
         self._saved_s = time.monotonic()
 
     def _write(self, number: int) -> None:
-        # Excludes the counts of actors in other processes, which store them themselves.
+        # Excludes counts of actors in other processes, because these actors store them.
         table = self._experience.state()
         described = self._with_acted(self._experience.describe())
         if self._context.core_minutes is not None:

@@ -1,4 +1,4 @@
-"""Role ``shuffle``: one turn samples all batches that the rate limiter allows now."""
+"""Role ``shuffle``: each turn samples all batches that the rate limiter allows."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ __all__ = ["ShuffleRole"]
 
 
 class ShuffleRole:
-    """Writes ``RUN/shuffled``; see ``Role`` and ``Shuffler``.
+    """Samples batches and writes them to ``RUN/shuffled``. Implements ``Role``.
 
-    Each turn writes a folder, a shuffled turn, once the learner's newest checkpoint has
-    begun to use the previous one. Folders that no checkpoint needs are removed.
+    A turn writes a folder (a shuffled turn) if the learner's newest checkpoint has used
+    rows of the previous folder. Folders that no checkpoint needs are removed.
 
     Args:
         config: The run's config.
         run: The run.
-        context: Threads and stop.
+        context: The number of threads and the stop event.
 
     Raises:
         UsageError: The learner samples its own batches, or another process shuffles.
@@ -52,7 +52,7 @@ class ShuffleRole:
         self._shuffler: Shuffler | None = self._open()
 
     def turn(self) -> Report | None:
-        """Writes a shuffled turn; returns None if none is needed or possible yet."""
+        """Samples and writes batches; None if none are needed or there are few rows."""
         self.waits_for = ""
         needed, reached = self._learner_turns()
         self._run.shuffled.retire_before(needed)
@@ -103,10 +103,10 @@ class ShuffleRole:
         )
 
     def _learner_turns(self) -> tuple[int, int]:
-        """Returns the first turn that a checkpoint needs, and the last turn in use.
+        """Returns the first shuffled turn that a checkpoint needs, and the last in use.
 
         A turn with fewer rows than a batch counts as in use, because the learner needs
-        the next turn to fill a batch.
+        rows of the next turn to fill a batch.
         """
         places = []
         for number in self._run.checkpoints.numbers():
@@ -116,7 +116,7 @@ class ShuffleRole:
                 places.append((int(table["turn"]), int(table["row"])))
             except RunError:
                 if path.exists():
-                    raise  # otherwise the learner has removed it meanwhile
+                    raise  # otherwise the learner has removed the checkpoint
         if not places:
             return 0, -1
         turn, row = places[-1]

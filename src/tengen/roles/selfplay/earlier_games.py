@@ -1,9 +1,9 @@
-"""Data from earlier generations: games to fork, and a check that resigning is safe.
+"""Finds games of earlier generations to fork, and checks whether resigning is safe.
 
 In each generation a share of the games, and at first all of them, is played to the end
-without resignation. The sealed games of this kind show how often a player who would
-have resigned did not lose. Only they decide whether the next generation may resign, so
-a run that is killed and resumed plays the same games.
+without resignation. These games show how often a player who would have resigned did not
+lose. Only sealed games decide whether the next generation may resign, so a run that is
+killed and resumed plays the same games.
 
 Source: Silver et al. 2017, "Mastering the game of Go without human knowledge"
 (AlphaGo Zero), Methods.
@@ -43,12 +43,11 @@ _COLUMNS = (
 
 
 def fork_sources(experience: Path, generation: int) -> list[tuple[str, list[int]]]:
-    """Returns variant and actions of each game of the newest earlier generation.
+    """Returns the variant and actions of each game of the last sealed generation.
 
-    With one writer this is the previous generation. With several writers it is the
-    newest sealed one, so a generation that another process resumes after a kill may
-    fork from other games than before. Empty for the first generation. Used by
-    core/selfplay/openings/fork.h.
+    With one writer this is the previous generation. With several writers it may change
+    before another process resumes a killed generation, which then forks other games.
+    Empty for the first generation. Used by core/selfplay/openings/fork.h.
 
     Args:
         experience: ``RUN/experience``.
@@ -91,15 +90,15 @@ def _games(path: Path) -> dict[int, tuple[str, list[int]]]:
 
 @dataclass(frozen=True, kw_only=True)
 class ResignationCheck:
-    """The results of games played on after a player would have resigned."""
+    """Counts of false resignations in games that were played without resignation."""
 
     num_checked: int
-    """Number of games played on after a player would have resigned."""
+    """Number of games that continued after a player would have resigned."""
     num_false: int
-    """Number of these games that the player who would have resigned did not lose."""
+    """Number of checked games that the player who would have resigned did not lose."""
 
     def allows(self, max_false_share: float) -> bool:
-        """Returns whether there are enough games with few enough false resignations."""
+        """Returns whether the check has enough games and few false resignations."""
         is_enough = self.num_checked >= _ENOUGH_GAMES
         return is_enough and self.num_false <= max_false_share * self.num_checked
 
@@ -109,7 +108,7 @@ def check_resignation(
 ) -> ResignationCheck:
     """Counts false resignations in the newest sealed generations before ``generation``.
 
-    Goes back until there are enough games, but at most 16 generations.
+    Reads older generations until there are enough games, but at most 16 generations.
 
     Raises:
         RunError: A segment is damaged.

@@ -1,10 +1,10 @@
-"""Smaller generations for machines that are too slow for the config's generation size.
+"""Reduces the generation size on machines that are too slow for the config's size.
 
 A call with a budget in minutes must play several generations, because otherwise its
 network would learn only from games of random networks. So a generation has a time limit
 (``RoleContext.generation_s``). When the first games have ended, the generation's total
-time can be estimated. If that exceeds the limit, this generation and the following ones
-have fewer games.
+time can be estimated. If the estimate exceeds the limit, this generation and the
+following generations have fewer games.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from tengen.actors import SelfplayConfig
 
 __all__ = ["fewer_games", "first_slots", "smaller_generations"]
 
-# A generation may exceed the time limit by this factor before it is shortened.
+# A generation whose estimated time exceeds the limit by this factor gets fewer games.
 _SLACK = 1.25
-# With fewer concurrent games, inference batches would be too small. In a game in Python
-# the rules are the bottleneck, whatever the batch size is.
+# The minimum number of concurrent games per thread. Fewer native games would give too
+# small inference batches. In games in Python the rules are the bottleneck instead.
 _MIN_SLOTS = 8
 _MIN_SLOTS_PYTHON = 1
-# Slots are idle while the last games end, so each slot should play at least two games.
+# Games per slot, at least two, because slots are idle while the last games end.
 _GAMES_A_SLOT = 2
 
 
@@ -33,24 +33,24 @@ def fewer_games(
     seconds: float,
     num_recovered: int = 0,
 ) -> SelfplayConfig:
-    """Returns the settings of a generation in progress, with fewer games if too slow.
+    """Returns settings with fewer games if a generation in progress is too slow.
 
     Games that have begun are always finished.
 
     Args:
         actor: The current settings.
-        num_threads: Threads that play.
+        num_threads: Number of threads that play.
         generation_s: Time limit of a generation in seconds; None for no limit.
-        num_finished: Games that ended in ``seconds``.
-        seconds: Seconds of play so far, in this process.
-        num_recovered: Games of the generation that earlier processes finished.
+        num_finished: Number of games that ended in ``seconds``.
+        seconds: Seconds that this process has played so far.
+        num_recovered: Number of the generation's games that earlier processes finished.
     """
     num_games = max(1, actor.games_per_generation - num_recovered)
     num_slots = min(num_games, actor.num_slots * num_threads)
-    # All slots begin together, so wait until most have ended a game for an estimate.
+    # All slots begin at the same time, so estimate only when most slots ended a game.
     if generation_s is None or (num_finished < num_slots and seconds < generation_s):
         return actor
-    # Games in progress are half finished on average.
+    # Count half of the games in progress, because they are half finished on average.
     done = num_finished + num_slots / 2
     if seconds * num_games / done <= _SLACK * generation_s:
         return actor
@@ -64,14 +64,14 @@ def fewer_games(
 def first_slots(
     actor: SelfplayConfig, num_threads: int, generation_s: float, game_s: float
 ) -> SelfplayConfig:
-    """Returns the settings of the first generation of a game in Python.
+    """Returns the settings for a run's first generation of a game in Python.
 
     The number of concurrent games is limited to those that can end in ``generation_s``,
     so that ``fewer_games`` can still choose the size of the generation.
 
     Args:
         actor: The current settings.
-        num_threads: Threads that play.
+        num_threads: Number of threads that play.
         generation_s: Time limit of a generation in seconds.
         game_s: Seconds per game, measured on the first games.
     """
@@ -89,14 +89,14 @@ def smaller_generations(
     *,
     is_native: bool = True,
 ) -> SelfplayConfig:
-    """Returns the settings of the next generations, with fewer games if necessary.
+    """Returns settings with fewer games if the next generations would be too slow.
 
     Args:
         actor: The current settings.
-        num_threads: Threads that play.
+        num_threads: Number of threads that play.
         generation_s: Time limit of a generation in seconds.
         game_s: Seconds per game in the last generation.
-        num_played: Number of games of the last generation, after ``fewer_games``.
+        num_played: Number of games in the last generation, after ``fewer_games``.
         is_native: Whether the game is native rather than in Python.
     """
     num_games, num_slots = actor.games_per_generation, actor.num_slots

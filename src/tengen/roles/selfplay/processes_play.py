@@ -19,11 +19,11 @@ __all__ = ["PlayingProcesses"]
 
 
 class PlayingProcesses:
-    """Plays generations in processes that stay alive. Used by one thread.
+    """Plays generations in processes that stay alive between calls. Not thread-safe.
 
     Args:
         context: The number of processes (``num_threads``), stop, progress, and the time
-            limit of a generation.
+            limit per generation.
     """
 
     def __init__(self, context: RoleContext) -> None:
@@ -38,15 +38,15 @@ class PlayingProcesses:
 
         If there is a time limit and the speed of the game is unknown, each process
         first plays a single game. Otherwise all games of a slow generation could begin
-        before the first one ends, and then none could be dropped.
+        before the first game ends, and then no game could be dropped.
 
         Args:
             wanted: The games to play.
             opened: Receives finished games.
 
         Returns:
-            A report of the games played, and the number of games of the generation,
-            which is smaller than wanted if all games would take too long.
+            A report of the games played, and the generation's number of games, which is
+            reduced if all games of ``wanted`` would take too long.
         """
         played = GenerationReport()
         num_recovered = len(wanted.finished)
@@ -80,7 +80,7 @@ class PlayingProcesses:
         return self._play_part(wanted, opened, num_recovered, played)
 
     def close(self) -> None:
-        """Ends the processes. A second call does nothing."""
+        """Ends the playing processes. A second call does nothing."""
         self._processes.close()
 
     def _play_part(
@@ -116,7 +116,7 @@ class PlayingProcesses:
 
 
 def _first_games(wanted: GamesOfGeneration, num_processes: int) -> GamesOfGeneration:
-    """Returns the first unfinished games, one per process."""
+    """Returns ``wanted`` with only its first unfinished games, one per process."""
     num_games = wanted.config.games_per_generation
     left = sorted({*range(num_games)} - {*wanted.finished})[:num_processes]
     config = dataclasses.replace(

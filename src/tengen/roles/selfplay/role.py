@@ -1,4 +1,4 @@
-"""Role ``selfplay``: one turn plays one generation of games with published models."""
+"""Role ``selfplay``: each turn plays a generation of games with published models."""
 
 from __future__ import annotations
 
@@ -40,26 +40,26 @@ __all__ = ["SelfplayRole"]
 
 _SENT_S = 10.0
 _PARTS_OF_PASS = 4
-"""Number of parts in which each process seals its share of the games of a pass. When
-there are enough games, each process has half an unsealed part on average, so an eighth
-of a pass is wasted. A part costs each game in flight a few plies, and adds a folder."""
+"""Number of parts in which a process seals its games of a pass. When the pass has its
+games, each process has half an unsealed part on average, which wastes an eighth of the
+pass. More parts would waste less, but each part costs games in flight a few plies."""
 _NO_MODEL = "no model is published yet; run tengen learn, export and gate first"
 
 
 class SelfplayRole:
-    """Plays generations; see ``Role``.
+    """Plays generations of games. Implements ``Role``.
 
-    Threads of this process play native games. A game in Python is played by as many
-    processes, because threads would wait for the interpreter's lock.
+    Threads of this process play native games. Games in Python are played in the same
+    number of processes, because threads would wait for the interpreter's lock.
 
     A killed generation is resumed. Its durable games count, and the other games are
-    played again with their own random generators. With a single model, the sealed
-    segment is the same as without the kill.
+    played again from their own seeds. With a single model, the sealed segment is
+    identical to that of a generation that was not killed.
 
     Args:
         config: The run's config.
         run: The run.
-        context: Threads, stop and progress.
+        context: The number of threads, stop and progress.
 
     Raises:
         UsageError: The run has no self-play, another process holds the writer, or this
@@ -100,7 +100,7 @@ class SelfplayRole:
             return None
         before = self._context.sealed
         sealed = sealed_generation(self._writer.directory)
-        # A mirror ignores ``before``, because the run's host may lag behind the mirror.
+        # On a mirror ``before`` is ignored, because the run's host may lag behind.
         mirror = self._context.mirror
         if mirror is None and before is not None and sealed > before:
             return self._sealed_before(sealed, model)
@@ -170,7 +170,7 @@ class SelfplayRole:
             num_wanted = 0 if is_over else num_wanted
             self._context.write(lambda: self._seal(writer, generation, num_wanted))
             if mirror is not None and self._context.is_vouched:
-                # The runner assumes that the games of an ended turn are in the run.
+                # The runner expects all games of an ended turn in the run directory.
                 mirror.wait_until_sent(_SENT_S)
         return {
             "generation": generation,
@@ -188,18 +188,18 @@ class SelfplayRole:
         }
 
     def _is_bootstrap(self, model: int) -> bool:
-        """Returns whether a model's games are bootstrap games."""
+        """Returns whether games played with ``model`` are bootstrap games."""
         is_random = model == 0 and not self._config.learner.initial_model
         return self._bootstrap is not None and is_random
 
     def _played(self, model: int) -> SelfplayConfig:
-        """Returns the settings of games that begin with ``model``."""
+        """Returns the self-play settings of games that begin with ``model``."""
         if self._bootstrap is None or not self._is_bootstrap(model):
             return self._actor
         return self._bootstrap.played(self._actor)
 
     def close(self) -> None:
-        """Ends the processes, and releases the writer for another process."""
+        """Ends the playing processes, and releases the writer for another process."""
         if self._processes is not None:
             self._processes.close()
         self._writer.release()
@@ -217,7 +217,7 @@ class SelfplayRole:
         }
 
     def _take_over(self) -> None:
-        """Switches to a dead process's writer if all own generations are sealed."""
+        """Switches to a dead process's writer if this one's generations are sealed."""
         context = self._context
         is_free = not context.is_vouched and context.mirror is None
         if not is_free or self._writer.unsealed():
@@ -229,10 +229,10 @@ class SelfplayRole:
             )
 
     def _adopted(self) -> ExperienceWriter | None:
-        """Returns, for one turn, a writer whose process no longer exists; or None.
+        """Returns the writer of a dead process, to use for one turn, or None.
 
         Only the first self-play process of ``tengen train`` adopts writers, and only if
-        its own generations are sealed.
+        all generations of its own writer are sealed.
         """
         context = self._context
         is_first = context.is_vouched and context.index == 0
@@ -251,8 +251,8 @@ class SelfplayRole:
         """Returns the number of games after which a part is sealed; 0: no parts.
 
         The learner can begin when ``store.games_of_model`` games of a model are sealed.
-        If processes play concurrently and sealed only complete generations, they would
-        play many more games than that.
+        Concurrent processes that sealed only complete generations would play many more
+        games than the learner needs.
         """
         context, num_games = self._context, self._config.store.games_of_model
         if num_games == 0 or not context.follow_models or context.mirror is not None:
@@ -277,7 +277,7 @@ class SelfplayRole:
         return load_model(entry, task, self._wanted, error=RunError).path
 
     def _fitted(self, played: GenerationReport, num_wanted: int) -> Report:
-        """Fits the next generations to the time limit; returns a report of changes."""
+        """Fits the next generations to the time limit; returns the changed settings."""
         context, before = self._context, self._actor
         if context.generation_s is None or context.stop.is_set():
             return {}
@@ -307,7 +307,7 @@ class SelfplayRole:
         }
 
     def _seal(self, writer: ExperienceWriter, generation: int, wanted: int) -> None:
-        """Seals a generation, after a check that ``wanted`` games are on the disk."""
+        """Seals a generation if at least ``wanted`` games are on the disk."""
         num_kept = len(writer.recorded_games(generation).indices)
         if num_kept < wanted:
             raise RunError(
@@ -322,7 +322,7 @@ class SelfplayRole:
         return fork_sources(self._run.experience, generation)
 
     def _resignation(self, generation: int) -> tuple[bool, Report]:
-        """Returns whether resignation is allowed, and a report of the check."""
+        """Returns whether a generation may resign, with the counts behind it."""
         if self._actor.resign_above >= 1.0:
             return False, {}
         check = check_resignation(self._run, self._game, self._actor, generation)
@@ -334,14 +334,14 @@ class SelfplayRole:
         }
 
     def _cache_hits(self, played: GenerationReport) -> Report:
-        """Returns a report of the evaluation caches' hits; empty without caches."""
+        """Returns the evaluation caches' hit rate as a report; empty without caches."""
         if self._actor.cache_mib == 0:
             return {}
         return {"cache_hit_share": played.cache_hit_share}
 
 
 def _writer(run: RunDirectory, context: RoleContext) -> ExperienceWriter:
-    """Returns this process's writer, with a new incarnation."""
+    """Opens the writer of this process under a new incarnation."""
     if context.mirror is not None:
         folder = writer_directory(run, context.mirror.place.index)
         return ExperienceWriter(folder, context.mirror.new_incarnation())
@@ -351,8 +351,8 @@ def _writer(run: RunDirectory, context: RoleContext) -> ExperienceWriter:
     else:
         number = TRAIN_WRITER + context.index
         folder = writer_directory(run, number)
-        # A mirror of an earlier call, or of a lost host, may hold this writer, and the
-        # first process may have adopted the writer for a turn.
+        # Evict and retry, because a mirror of an earlier call or lost host may hold the
+        # writer, or the first self-play process may have adopted it for a turn.
         evict_mirrors(run, "selfplay", number)
         writer = patiently(lambda: ExperienceWriter(folder, incarnation), context)
     run.forget_incarnations("selfplay", incarnation)
@@ -360,7 +360,7 @@ def _writer(run: RunDirectory, context: RoleContext) -> ExperienceWriter:
 
 
 def _new_incarnation(run: RunDirectory) -> int:
-    """Returns the incarnation of a new part, and forgets those of earlier parts."""
+    """Returns a new incarnation of role selfplay, and forgets earlier incarnations."""
     incarnation = run.new_incarnation("selfplay")
     run.forget_incarnations("selfplay", incarnation)
     return incarnation

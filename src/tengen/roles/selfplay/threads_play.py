@@ -2,10 +2,10 @@
 
 If roles take turns, a generation is played with one model. Otherwise the role polls for
 newer models and switches to them during a generation (KataGo's ``switchNetsMidGame``).
-The new model is opened while games continue. Then each game returns to its last ply
-with a full search, which began without a tree, and continues from there with the new
-model. The game record has the model of each ply, so each ply can be replayed as in a
-generation with one model.
+The new model is opened while games continue. Then each game goes back to its last full
+search that began without a tree, and continues from that ply with the new model. The
+game record has the model of each ply, so each ply can be replayed as in a generation
+with one model.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _LOOK_S = 1.0
 
 
 class PlayingThreads:
-    """Plays generations, and caches the open model. Used by one thread.
+    """Plays generations, and caches the open model. Not thread-safe.
 
     Args:
         run: The run.
         game: The game.
-        context: Threads, stop, progress, and whether to switch to newer models.
-        on_model: Returns the same games with settings for another model.
+        context: The number of threads, stop, progress and ``follow_models``.
+        on_model: Returns the given games with the settings for another model.
     """
 
     def __init__(
@@ -71,22 +71,21 @@ class PlayingThreads:
     ) -> tuple[GenerationReport, list[int], bool, int]:
         """Plays until all games have ended or the context's ``stop`` is set.
 
-        If the disk is full, waits like ``RoleContext.write``, with the games in flight
-        in memory.
+        If the disk is full, it waits like ``RoleContext.write``, with the games in
+        flight in memory.
 
         Args:
             wanted: The games to play.
-            opened: Receives finished games, and stores the games in flight of an
-                earlier process.
+            opened: Receives finished games, and has a killed process's games in flight.
             part_games: Number of finished games after which a part is sealed while
                 other games continue; 0: the caller seals all games at the end.
             ends_with_model: Whether a newer model ends the generation, which then has
                 only the finished games.
 
         Returns:
-            A report of the games played; the models that played, in order; whether a
-            newer model ended the generation; and the number of games of the generation,
-            which is smaller than wanted if all games would take too long.
+            A report of the games played; the numbers of the models that played, in
+            order; whether a newer model ended the generation; and the generation's
+            number of games, which is reduced if all games would take too long.
         """
         unfinished = opened.unfinished()
         kept = opened.recorded()
@@ -128,8 +127,8 @@ class PlayingThreads:
     def _play_part(
         self, part: _Part, num_recovered: int, before: GenerationReport
     ) -> GenerationReport:
-        """Plays as ``play``, but until a newer model, a full part or a full disk."""
-        # Opened before the clock starts, because compilation does not count as play.
+        """Plays until the part is complete, a model is newer, or the disk is full."""
+        # Open the model before the clock starts, because compilation is not play time.
         with core_errors():
             backend = self._open(part.wanted)
         count = take_counts(
@@ -173,7 +172,7 @@ class PlayingThreads:
                     on_unfinished=part.keep,
                 )
         except DiskFullError:
-            # Finished games are still in the journal's queue.
+            # Finished games are not lost, because they are in the journal's queue.
             self._context.write(lambda: part.keep(part.queue.unfinished()))
             return GenerationReport()
 
@@ -185,7 +184,7 @@ class PlayingThreads:
             generation=wanted.generation,
             model=wanted.model,
             num_games=wanted.config.games_per_generation,
-            # Drop games beyond the generation's size, which may have been reduced.
+            # Leave out games beyond the generation's size, which may be reduced.
             finished=[
                 index
                 for index in wanted.finished
@@ -199,7 +198,7 @@ class PlayingThreads:
         )
 
     def _newer(self, part: _Part) -> GamesOfGeneration | None:
-        """Returns the games with the newest model if the part should switch to it."""
+        """Returns the games with a newer model if the part must switch to one."""
         now_s = time.monotonic()
         if not part.follows_models or now_s - self._looked_s < _LOOK_S:
             return None
@@ -223,20 +222,20 @@ class PlayingThreads:
                 with self._context.starting("compiling the network"):
                     made = make()
             else:
-                made = make()  # games may continue meanwhile
+                made = make()  # while games continue
             self._backend = (wanted.model, made)
         return self._backend[1]
 
 
 @dataclasses.dataclass
 class _Part:
-    """A part of a generation: the games played with one model until a stop."""
+    """The part of a generation that is played with one model until play stops."""
 
     wanted: GamesOfGeneration
     queue: _core.GameQueue
     opened: OpenGeneration
     num_games: int
-    """Number of games after which the part is sealed; 0: never."""
+    """Number of finished games after which the part is sealed; 0: it is not sealed."""
     num_sealed: int
     """Number of the generation's games that are already sealed."""
     follows_models: bool
@@ -256,14 +255,14 @@ def take_counts(
     before: GenerationReport,
     num_sealed: int = 0,
 ) -> Callable[[int, int], None]:
-    """Returns a progress callback that reports counts, and stops play on request.
+    """Returns a callback of self-play that reports game counts and obeys a stop.
 
     Args:
         context: Its ``progress`` receives the counts; its ``stop`` requests a stop.
-        num_recovered: Games that were durable when the turn began.
+        num_recovered: Number of games that were durable when the turn began.
         stop: Called to stop play.
         before: Report of the games that the turn has played so far.
-        num_sealed: Games of the generation that are already sealed.
+        num_sealed: Number of the generation's games that are already sealed.
     """
     start_s = time.monotonic()
 
