@@ -1,9 +1,9 @@
-"""MiniGrid's rooms in the agent's first-person view: ``minigrid/DoorKey-5x5``.
+"""MiniGrid with the agent's partial view: tasks such as ``minigrid/DoorKey-5x5``.
 
-``observation/image`` is ``[20, 7, 7]`` bool, one plane for each object type, colour and
-door state, because a network would read MiniGrid's codes as pixel intensities.
-``observation/direction`` ``[4]`` is one-hot. ``observation/mission`` is ``[M]`` bool,
-only in environments with several missions. It has one bit for each word that differs
+``observation/image`` is ``[20, 7, 7]`` bool, with one plane per object type, colour and
+door state, because MiniGrid's integer codes are not intensities.
+``observation/direction`` ``[4]`` is one-hot. Environments with several missions also
+have ``observation/mission``, ``[M]`` bool, with one bit for each word that differs
 between missions.
 
 Source: Chevalier-Boisvert et al. 2023, "Minigrid & Miniworld: Modular & Customizable
@@ -26,15 +26,15 @@ from tengen.errors import RunError
 __all__ = ["SUITE", "planes"]
 
 _COUNTS = (11, 6, 3)
-"""Numbers of object types, colours and door states, in MiniGrid's order."""
+"""Number of object types, of colours and of door states in MiniGrid."""
 _MOST_MISSIONS = 10_000
 
 
 def planes(image: NDArray[Any]) -> NDArray[np.bool_]:
-    """Converts MiniGrid's image to planes.
+    """Converts a MiniGrid image to boolean planes.
 
     Args:
-        image: ``[W, H, 3]`` uint8, MiniGrid's codes of type, colour and state.
+        image: ``[W, H, 3]`` uint8, the codes of each cell's type, colour and state.
 
     Returns:
         Planes ``[20, W, H]``. Empty and unseen cells have no colour and no state.
@@ -77,7 +77,7 @@ def _wrapped(env: Any) -> Any:
 
 
 def _missions(space: Any) -> dict[str, NDArray[np.bool_]]:
-    """Returns the bits ``[M]`` of each mission; empty if there are too many."""
+    """Returns each mission's bits ``[M]`` by its text; empty if there are too many."""
     placeholders = [list(words) for words in space.ordered_placeholders or ()]
     if np.prod([len(words) for words in placeholders]) > _MOST_MISSIONS:
         return {}
