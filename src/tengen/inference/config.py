@@ -1,4 +1,4 @@
-"""The config of inference, and the device names in settings: ``cpu``, ``cuda:0``."""
+"""Settings of inference, and parsing of device names such as ``cuda:0``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ BatchShape = Literal["dynamic", "fixed"]
 
 @dataclass(frozen=True, kw_only=True)
 class InferenceConfig:
-    """Settings of inference; ``choose`` replaces every ``auto`` at a run's start."""
+    """Settings of inference. When a run starts, ``choose`` resolves every ``auto``."""
 
     devices: str = "auto"
     """Devices that evaluate models: cpu, or GPUs such as cuda:0 or cuda:0,cuda:1; auto
@@ -86,7 +86,7 @@ class InferenceConfig:
 
     @property
     def has_auto(self) -> bool:
-        """Whether any of these four settings is ``auto``."""
+        """Whether devices, backend, precision or batch shape is ``auto``."""
         chosen = (self.devices, self.backend, self.precision, self.batch_shape)
         return "auto" in chosen
 
@@ -100,11 +100,11 @@ def check_device_words(name: str, text: str) -> None:
     """Checks the syntax of a list of devices, not whether the devices exist.
 
     Args:
-        name: The field's name in the config.
+        name: The setting's name, for error messages.
         text: ``auto``, ``cpu``, or GPUs separated by commas.
 
     Raises:
-        UsageError: ``text`` is none of these, or contains a GPU twice.
+        UsageError: ``text`` is anything else, or contains a GPU twice.
     """
     words = text.split(",")
     if words in (["auto"], ["cpu"]):
@@ -118,10 +118,10 @@ def check_device_words(name: str, text: str) -> None:
 
 
 def parse_devices(name: str, text: str) -> tuple[str, ...]:
-    """Returns the devices in a list, after checking that the machine has them.
+    """Parses a list of devices and checks that this machine has them.
 
     Args:
-        name: The field's name in the config.
+        name: The setting's name, for error messages.
         text: ``cpu`` or GPUs separated by commas; not ``auto``.
 
     Raises:
@@ -142,15 +142,15 @@ def parse_devices(name: str, text: str) -> tuple[str, ...]:
 
 
 def check_num_gpus(name: str, number: int, advice: str) -> None:
-    """Checks the number of GPUs of this machine. Imports torch if ``number`` is not 0.
+    """Checks that this machine has enough GPUs. Imports torch unless ``number`` is 0.
 
     Args:
-        name: The name in the config of the field that requests the GPUs.
+        name: The name of the setting that requests GPUs, for error messages.
         number: Required number of GPUs.
         advice: Advice for the error message.
 
     Raises:
-        UsageError: Torch sees fewer GPUs.
+        UsageError: torch detects fewer GPUs.
     """
     if number and number > (most := _num_gpus()):
         raise UsageError(
@@ -166,7 +166,7 @@ def has_driver() -> bool:
 
 
 def default_devices() -> str:
-    """Returns the first GPU if torch sees one, else ``cpu``. Imports torch."""
+    """Returns the first GPU that torch detects, or else ``cpu``. Imports torch."""
     return "cuda:0" if _num_gpus() else "cpu"
 
 
@@ -177,7 +177,7 @@ def _num_gpus() -> int:
 
 
 def has_bfloat16() -> bool:
-    """Returns whether the CPU multiplies bfloat16 in hardware, which is faster.
+    """Returns whether the CPU multiplies bfloat16 numbers in hardware.
 
     Imports torch. Returns false if torch is too old to report this, or if a setting
     such as ATEN_CPU_CAPABILITY disables AVX-512, because torch then emulates bfloat16.

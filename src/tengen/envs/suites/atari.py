@@ -186,7 +186,7 @@ class _ColourCamera(Camera):
 
 
 class _Both:
-    """Two groups of copies in one ``AtariVectorEnv``, stepped alternately by one thread.
+    """Two groups of copies in an ``AtariVectorEnv``, stepped in turn by one thread.
 
     ``AtariVectorEnv`` steps half of its copies at a time. It returns the group that
     was sent actions first, and takes actions for the group that it returned last. With
