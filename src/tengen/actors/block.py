@@ -86,8 +86,7 @@ class StepBlock:
             num_slots: Number N of environment copies.
             num_steps: Number K of steps in a block, at least 1.
             is_closed: Whether a block ends with an extra step that holds only inputs.
-            num_before: Number of steps of the previous block that a closed block
-                repeats at its start.
+            num_before: Number of previous steps with which a closed block begins.
         """
         self._tensors = tensors
         self._num_slots = num_slots

@@ -1,8 +1,8 @@
 """The worker threads of self-play, with inference on the CPU or on GPUs.
 
 On the CPU, each thread alternates between descending the trees of its games and
-evaluating their leaves, so that no thread waits. On GPUs, each thread has several groups
-of games: a device evaluates one group's leaves while the thread searches another.
+evaluating their leaves, so that no thread waits. On GPUs, each thread has several
+groups of games: a device evaluates one group's leaves while the thread searches others.
 Driver threads collect the leaves of all threads into batches for the devices.
 """
 

@@ -137,9 +137,8 @@ class EnvironmentPort:
             policy: The policy from which actions are sampled.
             signature: The network's signature, including its state.
             block: The block that collects the steps.
-            write: Called with a block's columns and the recurrent state before its
-                first step; returns the number of inserted items. Blocks while the
-                table is full.
+            write: Called with a block's columns and the recurrent state before them;
+                returns the number of inserted items. Blocks while the table is full.
             seed: Seed of the random numbers for actions, 0 to 2^64 - 1.
             turn_blocks: Number of blocks in a turn, at least 1.
             slots: The range of these copies among all copies of the run; None if the
@@ -259,8 +258,7 @@ class EnvironmentPort:
         server, and the step that records this move fills the block.
 
         Raises:
-            RunError: An output is infinite or NaN, or the environment or the writer
-                failed.
+            RunError: An output is not finite, or the environment or the writer failed.
         """
         version = self._rows.arrays.version
         self._rows.check_answers(f"of version {version}")

@@ -115,8 +115,7 @@ class Runner(Protocol):
     def run(self, num_rows: int) -> None:
         """Writes the first ``num_rows`` rows of the outputs and of the recurrent state.
 
-        Afterwards, the contents of the other rows are unspecified. Blocks without the
-        GIL.
+        The contents of other rows are then unspecified. Blocks without the GIL.
 
         Args:
             num_rows: Number of rows to evaluate, 1 to N.
@@ -167,8 +166,7 @@ class Backend(Protocol):
 class RowLayout:
     """The format of the rows in which positions are sent to a device.
 
-    core/inference/packed_rows.h defines the format and writes the rows. The device
-    unpacks them.
+    core/inference/packed_rows.h defines the format and writes the rows.
     """
 
     planes_shape: tuple[int, int, int]
@@ -197,7 +195,7 @@ class Lane(Runner, Protocol):
 
     @property
     def rows(self) -> NDArray[np.uint8]:
-        """``[N, layout.num_bytes]`` uint8, the rows to evaluate, written by the caller."""
+        """``[N, layout.num_bytes]`` uint8, the rows, which the caller writes."""
 
     @property
     def outputs(self) -> Arrays:
@@ -225,7 +223,7 @@ class LaneBackend(Backend, Protocol):
         """Messages for the user, such as reduced batch sizes, one line per message."""
 
     def rate(self, num_rows: int, seconds: float) -> float:
-        """Measures the network's rows per second on the first device, without copies."""
+        """Measures rows per second on the first device, without copies."""
 
     def open_lanes(self, layout: RowLayout, num_rows: int) -> Sequence[Lane]:
         """Returns lanes of equal size for self-play, several per device.

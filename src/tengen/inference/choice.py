@@ -204,8 +204,7 @@ def choose(
 ) -> Choice:
     """Replaces every ``auto`` with the best value for this model on this machine.
 
-    Blocks for one or two seconds, to compile the model, measure its speed, and run the
-    probe of ``tengen.inference.determinism``.
+    Blocks for one or two seconds, to compile, measure and probe the model.
 
     Args:
         directory: A model directory. int8 is measured only if the model has an int8

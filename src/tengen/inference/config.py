@@ -40,7 +40,7 @@ class InferenceConfig:
 
     devices: str = "auto"
     """Devices that evaluate models: cpu, or GPUs such as cuda:0 or cuda:0,cuda:1; auto
-    uses the first GPU if torch sees one, else the CPU."""
+    uses the first GPU that torch detects, or else the CPU."""
     backend: Literal["auto", "openvino", "torch"] = "auto"
     """The library that evaluates models. auto uses torch on a GPU; on a CPU, OpenVINO
     if it is installed, else torch."""
@@ -55,14 +55,14 @@ class InferenceConfig:
     finds that outputs then do not depend on the batch, else fixed; on a GPU, auto uses
     dynamic."""
     batch_rows: int = bounded(8, 1, 4096, "8 to 32 suits a CPU")
-    """Rows of a fixed batch, and of batches in trial runs and probes; 1 to 4096."""
+    """Number of rows of a fixed batch, and of batches in trial runs; 1 to 4096."""
     device_rows: int = bounded(0, 0, 65536, "use 0, a trial then chooses")
-    """Maximum rows of a batch on a GPU, 0 to 65536; 0: a trial run finds the smallest
-    batch that is nearly as fast as the fastest."""
+    """Maximum number of rows of a batch on a GPU, 0 to 65536. With 0, a trial run finds
+    the smallest batch size that is nearly as fast as the fastest."""
     min_rows: int = bounded(1, 1, 4096, "use 1")
-    """For the role inference: minimum rows of a batch, 1 to 4096. With 1, an idle
-    device evaluates the waiting rows immediately. A larger number increases the size of
-    batches and the latency."""
+    """For the role inference: minimum number of rows of a batch, 1 to 4096. With 1, an
+    idle device evaluates pending rows immediately. A larger number increases the size
+    of batches and the latency."""
     max_wait_ms: float = bounded(2.0, 0, 10_000, "use 2")
     """For the role inference: maximum milliseconds that a request waits for
     ``min_rows``, 0 to 10,000."""
