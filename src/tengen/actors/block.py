@@ -18,7 +18,7 @@ the environment ignored its action, and the learner skips the step.
 
 A step with both ``truncated`` and ``is_reset`` is not an environment step. It marks a
 switch to another inference server, which has no recurrent state for the episode. The
-episode continues from the same observation, and the store treats it as a new episode.
+episode continues from the same observation, as if a new episode had begun there.
 
 A closed block has one extra step at the end, with the first inputs of the next block.
 This step repeats the previous step's ``model_version``; its other columns are zero.

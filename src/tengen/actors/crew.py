@@ -57,7 +57,7 @@ class Crew(Protocol):
 
     @property
     def jobs(self) -> Sequence[Callable[[], object]]:
-        """Functions to call on one thread each; all must run concurrently."""
+        """Functions that must run concurrently, each on its own thread."""
 
     @property
     def batch_capacity(self) -> int:

@@ -223,7 +223,7 @@ class EnvironmentPort:
         Args:
             version: The model version of the turn, at least 0; None if inference sets
                 the version with every batch.
-            stop: Ends the turn early: ``next`` returns 0 when the event is set.
+            stop: When set, ``next`` returns 0; the next turn resumes the block.
         """
         if version is not None:
             self._rows.arrays.version = version

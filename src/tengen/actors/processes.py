@@ -32,7 +32,7 @@ from tengen.run import close_owned, own_files
 __all__ = ["GamesOfGeneration", "SelfplayProcesses"]
 
 _MAX_DEATHS = 5
-"""Number of deaths without a finished game after which a process is not restarted."""
+"""Number of deaths of a process, without a finished game, that raises an error."""
 _FIRST_BACKOFF_S = 0.5
 _CLOSE_TIMEOUT_S = 5.0
 _INTERVAL_S = 0.25
@@ -141,7 +141,7 @@ class SelfplayProcesses:
         return _sum(reports, num_games, time.monotonic() - start_s)
 
     def stop(self) -> None:
-        """Requests every process to stop playing, so that ``play`` returns early."""
+        """Tells every process to stop playing, so that ``play`` returns soon."""
         if self._stopping:
             return
         self._stopping = True

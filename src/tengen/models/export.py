@@ -181,7 +181,7 @@ class ModelExporter:
         return self.template(signature, config).patch(tensors)
 
     def template(self, signature: Signature, config: NetConfig) -> OnnxTemplate:
-        """Returns the template of an architecture; traces the network if none is cached.
+        """Returns an architecture's template; traces the network if none is cached.
 
         Raises:
             UsageError: The network has recurrent state.

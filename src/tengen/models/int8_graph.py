@@ -126,7 +126,7 @@ class _Rounding:
         return self._known[name]
 
     def weight(self, tensor: onnx.TensorProto) -> str:
-        """Adds an int8 weight ``[O, I, kH, kW]``; returns its name after dequantisation."""
+        """Quantises a weight ``[O, I, kH, kW]``; returns the dequantised tensor."""
         array = onnx.numpy_helper.to_array(tensor)
         scales = _scales(_pair_peaks(array), _WEIGHT_LEVELS)
         levels = np.rint(array / scales[:, None, None, None])

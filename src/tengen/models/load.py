@@ -69,10 +69,10 @@ class ModelOrigin:
     """The newest generation in the training data: the number of the model that finished
     its games, or negative for imported games. None without passes over generations."""
     pass_games: int | None = None
-    """Number of games of ``pass_generation`` when the pass began; None without passes."""
+    """Games of ``pass_generation`` when the pass over it began; None without passes."""
     learned_from_at: float | None = None
-    """UNIX time in seconds of the first learner step after the previous model; None up to
-    schema 4."""
+    """UNIX time in seconds of the first learner step after the previous model; None up
+    to schema 4."""
     learned_to_at: float | None = None
     """UNIX time in seconds of the last learner step; None up to schema 4."""
     learn_from: str = ""

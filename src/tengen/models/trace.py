@@ -108,7 +108,7 @@ class _Followed(TorchFunctionMode):
         self._graph = GraphBuilder()
         self._net = net
         self._state = net.state_dict(keep_vars=True)
-        # Maps a tensor's id() to its Value, and holds the tensor so that no id is reused.
+        # Values by the id() of their tensors, which are held so that no id is reused.
         self._values: dict[int, tuple[Value, Tensor]] = {}
         self._weights = {id(tensor): name for name, tensor in self._state.items()}
         for name, tensor in inputs.items():

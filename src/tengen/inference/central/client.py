@@ -218,8 +218,8 @@ class InferenceClient:
         arrays = self._begin(until, known)
         if known is not None:
             known.num_moves += 1
-            # The step that records the change shortens the actor's block, so the block may
-            # end at this step, which must then store the state.
+            # Recording the change takes one step of the actor's block. So the next step
+            # may fill the block, and the state after it must then be stored.
             known.wants_state = True
         return arrays
 
@@ -311,8 +311,8 @@ def drive_in_turns(
     environments. So with two ports, environments and network work concurrently; with
     one port, they wait for each other.
 
-    A port that steps in the background when the last turn ends continues to step until
-    the next call.
+    If two ports step in the background, one steps while the other waits for outputs. A
+    port that is stepping when the last turn ends continues to step until the next call.
 
     Source: Petrenko et al. 2020, "Sample Factory" (arXiv:2006.11751), section 3.2,
     double-buffered sampling.

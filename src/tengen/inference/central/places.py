@@ -35,8 +35,8 @@ server is lost after a session of at least this length, the pause is reset."""
 def servers_in_order(number: int, count: int) -> list[int]:
     """Returns server indices in the order in which a group tries them, home first.
 
-    Groups are distributed evenly over their home servers: the numbers of groups per
-    server differ by at most one. The groups of a lost server are distributed
+    Groups 0 to n - 1 are distributed evenly over the servers, so that the numbers of
+    groups per server differ by at most one. The groups of a lost server are distributed
     over the other servers in the same way.
 
     Args:
