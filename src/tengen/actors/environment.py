@@ -361,11 +361,11 @@ class EnvironmentActorConfig:
     """Number of vectorized copies of the environment per actor, 1 to 4096. Each copy is
     a row of the inference batch, so more copies give larger batches."""
     num_groups: int = bounded(2, 1, 8, "use 2")
-    """Number of groups of an actor's copies, 1 to 8, if inference runs in another
-    process: one group steps while another waits for inference."""
+    """Number of groups into which an actor's copies are divided, 1 to 8, if inference
+    runs in another process. One group steps while another waits for inference."""
     turn_steps: int = bounded(40, 1, 1_000_000, "use 40")
-    """Number of steps of each copy per turn, all with one model, 1 to 1,000,000;
-    rounded up to complete items."""
+    """Number of steps per copy in a turn of the actor, which uses one model; 1 to
+    1,000,000, rounded up to complete items."""
     step_timeout_s: float = bounded(
         120.0, 0, math.inf, "allow a few times the slowest step", above=True, below=True
     )

@@ -56,7 +56,7 @@ def copy_seeds(seed: int, num_envs: int) -> list[int]:
         num_envs: Number of copies, at least 1.
 
     Raises:
-        UsageError: A number is out of its range.
+        UsageError: ``seed`` or ``num_envs`` is out of range.
     """
     check(num_envs >= 1, "num_envs", num_envs, "must be at least 1; raise it")
     check(seed >= 0, "seed", seed, "must be at least 0; choose another")
@@ -96,8 +96,8 @@ def as_reward(value: Any, task: str, copy: int | None = None) -> float:
 
     Args:
         value: The value that the environment returned, a number or a one-element array.
-        task: The environment's name, for messages.
-        copy: Index of the copy, for messages.
+        task: The environment's name, for error messages.
+        copy: Index of the copy, for error messages.
 
     Raises:
         UnfitError: ``value`` is not a number, or not finite in float32.
@@ -124,8 +124,8 @@ def as_end(name: str, value: Any, task: str, copy: int | None = None) -> bool:
         name: ``terminated`` or ``truncated``.
         value: The value that the environment returned: a bool, 0 or 1, or an array of
             one of these.
-        task: The environment's name, for messages.
-        copy: Index of the copy, for messages.
+        task: The environment's name, for error messages.
+        copy: Index of the copy, for error messages.
 
     Raises:
         UnfitError: ``value`` is anything else, even if Python treats it as true.
@@ -209,7 +209,7 @@ class ActionRange:
 
     Args:
         spec: The environment's action space.
-        task: The environment's name, for messages.
+        task: The environment's name, for error messages.
     """
 
     def __init__(self, spec: ActionSpec, task: str) -> None:

@@ -168,7 +168,7 @@ def check_copies(
         watch: The time limit of every call.
 
     Raises:
-        CannotGoOnError: A returned value cannot be used.
+        CannotGoOnError: The environment returned an unusable value.
     """
     env = _Copies(make, _NUM_COPIES, seed, findings, watch)
     actions = agents_actions(env.spec.actions, num_steps, _NUM_COPIES, seed)
@@ -226,7 +226,7 @@ def check_against_one(maker: Maker, num_steps: int, seed: int) -> None:
         seed: Seed of the copies.
 
     Raises:
-        CannotGoOnError: A returned value cannot be used.
+        CannotGoOnError: The environment returned an unusable value.
     """
 
     def make(num_envs: int, seed: int) -> Env:

@@ -102,7 +102,7 @@ def check_episodes(
         is_limited: Whether the environment declares a step limit.
 
     Raises:
-        CannotGoOnError: A returned value cannot be used.
+        CannotGoOnError: The environment returned an unusable value.
     """
     env = maker()
     facts, ended = EpisodeFacts(), list[_Ended]()

@@ -67,7 +67,7 @@ def measure(maker: Maker, num_steps: int, seed: int) -> Cost:
         seed: Seed of the actions.
 
     Raises:
-        CannotGoOnError: A returned value cannot be used.
+        CannotGoOnError: The environment returned an unusable value.
     """
     env = maker()
     drawn = own_actions(env.env.action_space, seed)
@@ -207,7 +207,7 @@ def check_env(
         make: Creates vectorized copies of the environment.
         make_one: Creates one ``gymnasium.Env``; None to check only the
             vectorized copies.
-        name: The task's name, for messages.
+        name: The task's name, for error messages.
         num_steps: Number of random steps, at least 1.
         seed: Seed of the episodes and actions, at least 0.
         timeout_s: The time limit of a call into the environment, in seconds.

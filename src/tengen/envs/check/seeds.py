@@ -46,7 +46,7 @@ def play(env: OneEnv, seed: int, actions: Sequence[Any]) -> list[Row]:
         One row for the first reset, and one row for each action.
 
     Raises:
-        CannotGoOnError: A returned value cannot be used.
+        CannotGoOnError: The environment returned an unusable value.
     """
     rows = [Row(copied(env.reset(seed)), 0.0, False, False)]
     is_over = False
@@ -73,7 +73,7 @@ def check_seeds(maker: Maker, num_steps: int, seed: int) -> bool:
         Whether the same seed gave the same trajectory.
 
     Raises:
-        CannotGoOnError: A returned value cannot be used.
+        CannotGoOnError: The environment returned an unusable value.
     """
     env = maker()
     drawn = own_actions(env.env.action_space, seed)

@@ -97,7 +97,7 @@ class ObservationCheck:
 
         Args:
             observation: The observation as the environment returned it.
-            where: The episode and step, for messages.
+            where: The episode and step, for error messages.
 
         Raises:
             CannotGoOnError: The observation cannot be read at all.

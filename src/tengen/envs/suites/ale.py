@@ -176,7 +176,7 @@ def seeds_of(seed: int, num_envs: int) -> NDArray[np.int64]:
     """Returns the emulator seeds of the copies, ``[N]`` int64.
 
     Raises:
-        UsageError: A number is out of its range.
+        UsageError: ``seed`` or ``num_envs`` is out of range.
     """
     return np.array(copy_seeds(seed, num_envs), np.int64)
 

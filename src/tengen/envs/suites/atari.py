@@ -60,7 +60,7 @@ class AtariEnv:
         seeds: ``[N]`` int64, the seeds of the copies.
 
     Raises:
-        UsageError: A ROM or Gymnasium is missing, or a number is out of its range.
+        UsageError: A ROM or Gymnasium is missing, or an argument is out of range.
     """
 
     def __init__(self, name: str, num_envs: int, seed: int) -> None:
@@ -312,4 +312,4 @@ class _Atari(Suite):
 
 
 SUITE = _Atari(prefix=PREFIX, package="ale_py")
-"""The tasks ``atari/*``."""
+"""The suite of the tasks ``atari/*``."""

@@ -264,4 +264,4 @@ SUITE = _Dmlab(
     package="deepmind_lab",
     install=lambda: "build it as github.com/google-deepmind/lab says, as pip has none",
 )
-"""The tasks ``dmlab/*``."""
+"""The suite of the tasks ``dmlab/*``."""

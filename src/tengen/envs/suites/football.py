@@ -71,7 +71,7 @@ class FootballEnv:
         num_envs: Number N of copies.
 
     Raises:
-        UsageError: EnvPool cannot create the scenario, or a number is out of its range.
+        UsageError: EnvPool cannot create the scenario, or an argument is out of range.
     """
 
     def __init__(self, name: str, num_envs: int, seed: int) -> None:
@@ -189,4 +189,4 @@ SUITE = ListedSuite(
     draw=functools.partial(draw_planes, cell=_CELL),
     pictures_per_s=_FPS,
 )
-"""The tasks ``football/*``."""
+"""The suite of the tasks ``football/*``."""

@@ -124,7 +124,7 @@ class GymnasiumVectorEnv:
         num_envs: Number N of copies.
 
     Raises:
-        UsageError: A number is out of range, or the environment cannot be created.
+        UsageError: An argument is out of range, or the environment cannot be created.
     """
 
     def __init__(

@@ -60,7 +60,7 @@ class MinAtarEnv:
         num_envs: Number N of copies.
 
     Raises:
-        UsageError: A number is out of its range.
+        UsageError: ``seed`` or ``num_envs`` is out of range.
     """
 
     def __init__(self, name: str, num_envs: int, seed: int) -> None:
@@ -171,4 +171,4 @@ SUITE = ListedSuite(
     draw=functools.partial(draw_planes, cell=_CELL),
     pictures_per_s=_FPS,
 )
-"""The tasks ``minatar/*``."""
+"""The suite of the tasks ``minatar/*``."""

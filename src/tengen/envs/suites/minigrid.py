@@ -98,4 +98,4 @@ SUITE = PackagedSuite(
     pattern=r"MiniGrid-(.+)-v(\d+)",
     wrap=_wrapped,
 )
-"""The tasks ``minigrid/*``."""
+"""The suite of the tasks ``minigrid/*``."""

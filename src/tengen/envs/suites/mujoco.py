@@ -22,4 +22,4 @@ SUITE = PackagedSuite(
         r"InvertedPendulum|Pusher|Reacher|Swimmer|Walker2d)-v(5)"
     ),
 )
-"""The tasks ``mujoco/*``."""
+"""The suite of the tasks ``mujoco/*``."""

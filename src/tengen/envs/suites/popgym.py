@@ -37,4 +37,4 @@ SUITE = PackagedSuite(
     wrap=_flat,
     is_partial=True,
 )
-"""The tasks ``popgym/*``."""
+"""The suite of the tasks ``popgym/*``."""

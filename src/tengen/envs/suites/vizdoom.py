@@ -177,4 +177,4 @@ SUITE = _VizDoom(
     draw=functools.partial(draw_screen, scale=_SCALE),
     pictures_per_s=_FPS,
 )
-"""The tasks ``vizdoom/*``."""
+"""The suite of the tasks ``vizdoom/*``."""
