@@ -151,7 +151,7 @@ class SelfplayConfig:
     resignation would have been wrong if the game ended with another outcome."""
     settled_playout_share: float = bounded(0.02, 0, 1)
     """Share of games of Go that continue after every point is pass-alive; the others
-    end there. 0 to 1, 1: no game ends early (KataGo: 0.02)."""
+    end at that point. 0 to 1; with 1, no game ends early (KataGo: 0.02)."""
     policy_surprise_share: float = bounded(0.0, 0, hint="raise it")
     """Share of the weight of a game's rows that is distributed in proportion to the
     policy surprise: how far the search changed the policy; 0 to 1, 0 for none (KataGo:
@@ -267,7 +267,7 @@ class SelfplayConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class BootstrapConfig:
-    """Settings of self-play for model 0 if its weights are random.
+    """Settings of the self-play games of model 0, if model 0 has random weights.
 
     The policy targets of these games are not pruned.
 
@@ -277,9 +277,9 @@ class BootstrapConfig:
     simulations: int = bounded(80, 1, MAX_SIMULATIONS)
     """Number of simulations at every ply, at least 1; there are no cheap searches."""
     resign_from: float = bounded(0.99, 0, 1)
-    """Value of ``actor.resign_from`` for these games, in [0, 1]; 1 for never."""
+    """Value of ``actor.resign_from`` for games of model 0, in [0, 1]; 1 for never."""
     may_pass: bool = False
-    """Value of ``actor.may_pass`` for these games."""
+    """Value of ``actor.may_pass`` for games of model 0."""
 
     def __post_init__(self) -> None:
         """Checks the ranges of the fields.

@@ -153,7 +153,7 @@ class ActionSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class EnvSpec:
-    """The properties of an environment that are known before it runs."""
+    """The properties of an environment that are known before the first step."""
 
     name: str
     """The task's name, as for ``tengen train``."""
@@ -235,7 +235,7 @@ class Env(Protocol):
         """
 
     def step(self, actions: NDArray[Any]) -> Step:
-        """Steps every copy, or resets it if its episode has ended. Blocks.
+        """Steps every copy, but resets copies whose episode has ended. Blocks.
 
         Args:
             actions: Actions ``[N, ...]`` that fit ``EnvSpec.actions``.

@@ -210,8 +210,7 @@ class RenderCamera(Camera):
 
     def close(self) -> None:
         """See ``Camera.close``."""
-        # Free the copies now, because a copy that is freed later could free the OpenGL
-        # context of another copy.
+        # Free the copies now; freed later, a copy could free another's OpenGL context.
         self._render = lambda copy: None
 
     def _error(self, what: str) -> RunError:

@@ -119,7 +119,7 @@ _POLL_S = 0.5
 
 
 class HangError(BaseException):
-    """A call exceeded its time limit; the message is the name of the call.
+    """Raised if a call exceeds its time limit; the message is the name of the call.
 
     It is a BaseException, because it is raised inside external code, where an
     ``except Exception`` must not catch it.
@@ -156,8 +156,7 @@ class Deadline:
         self.timeout_s = timeout_s
         self._what = what
         self._before_end = before_end
-        # Name and start time form one tuple, so that the watching thread never reads a
-        # name with another call's time.
+        # Name and start time of a call. A tuple, so that updates are atomic.
         self._call: tuple[str, float] | None = None
         self._late: tuple[str, float] | None = None
         self._is_over = threading.Event()

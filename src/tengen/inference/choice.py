@@ -148,7 +148,7 @@ def open_backend(
     """Compiles a model and returns its backend.
 
     If the precision is int8 and the model has no int8 graph, the backend uses bf16, or
-    fp32 if the CPU has no bf16; its attribute ``precision`` is the precision in use.
+    fp32 if the CPU has no bf16; the backend's ``precision`` is the precision in use.
 
     Args:
         source: A model directory, or a network of this process, which is copied and
@@ -202,7 +202,7 @@ def choose(
     num_evaluations: float = 0.0,
     int8_s: float = 0.0,
 ) -> Choice:
-    """Replaces every ``auto`` with the best value for this model on this machine.
+    """Replaces every ``auto`` with the best value for the model on this machine.
 
     Blocks for one or two seconds, to compile, measure and probe the model.
 

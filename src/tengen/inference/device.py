@@ -1,7 +1,6 @@
 """The ``Device`` interface, CUDA GPUs, and the evaluation of networks on devices.
 
-``CudaDevice`` is a GPU. Tests implement ``Device`` on the CPU, so that they need no
-GPU.
+``CudaDevice`` is a GPU. Tests implement ``Device`` on the CPU, without a GPU.
 
 Legend: a lane processes one batch at a time. Each lane copies on its own stream, and
 all lanes compute on one stream. So one lane's copies overlap with another lane's
@@ -352,8 +351,7 @@ def rate(
 def bucket_sizes(max_rows: int) -> tuple[int, ...]:
     """Returns the batch sizes to record: ``max_rows`` times 1, 3/4, 1/2, 1/4 and so on.
 
-    The sizes increase, and are dense near ``max_rows``, because most batches are nearly
-    full.
+    Sizes increase, and are dense near ``max_rows``, as most batches are nearly full.
 
     Args:
         max_rows: Maximum number of rows in a batch, at least 1.

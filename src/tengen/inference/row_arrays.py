@@ -26,8 +26,7 @@ class RowArrays:
             evaluation.
         is_first: ``[N]`` bool, whether a row begins an episode; the next evaluation
             zeroes the row's state.
-        version: Version (learner steps) of the model that evaluated the rows last; -1
-            before the first evaluation.
+        version: Version (learner steps) of the last evaluation's model; initially -1.
         wants_state: Whether the next evaluation must update ``state``, if another
             process stores the recurrent state.
         num_moves: Number of changes of the inference server; each zeroes the state.

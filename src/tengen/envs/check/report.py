@@ -183,7 +183,7 @@ class Report:
     cost: Cost | None = None
     """The measured cost of steps; None if it was not measured."""
     is_whole: bool = False
-    """Whether all checks ran; False if a failure made some of them impossible."""
+    """Whether all checks ran; False if a violation made some checks impossible."""
 
     @property
     def num_broken(self) -> int:

@@ -9,9 +9,9 @@ screen is sent and stored only once. ``atari/Pong`` uses the protocol ``v5``. Th
 The package ``ale_py`` has the GPL license. Users install it; it is not part of tengen.
 
 Source: Bellemare et al. 2013, "The Arcade Learning Environment".
-Differs from it: see `tengen.envs.suites.ale`. If an episode is truncated after 108,000
-frames, its final screen is that of the previous step, because the package does not
-return the screen at the truncation.
+Differs from the paper: see `tengen.envs.suites.ale`. If an episode is truncated after
+108,000 frames, its final screen is that of the previous step, because the package does
+not return the screen at the truncation.
 """
 
 from __future__ import annotations

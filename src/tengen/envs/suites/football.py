@@ -7,7 +7,7 @@ or -1 for a goal, and a step is 10 steps of the game's physics.
 
 Source: Kurach et al. 2020, "Google Research Football: A Novel Reinforcement Learning
 Environment" (arXiv:1907.11180), sections 3.2 and 3.3.
-Differs from it: planes are bools, so that the store packs eight cells into a byte.
+Differs from the paper: planes are bools, because the store packs eight into a byte.
 """
 
 from __future__ import annotations

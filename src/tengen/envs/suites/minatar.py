@@ -9,7 +9,7 @@ The package has the GPL license. Users install it; tengen does not contain it.
 
 Source: Young and Tian 2019, "MinAtar: An Atari-Inspired Testbed for Thorough and
 Reproducible Reinforcement Learning Experiments".
-Differs from it: the paper's agents choose among all six actions, even if some of them
+Differs from the paper: its agents choose among all six actions, even if some actions
 have no effect in the game.
 """
 

@@ -9,8 +9,8 @@ episodes. Each copy runs in a process of VizDoom, which leaves an empty folder
 
 Source: Kempka et al. 2016, "ViZDoom: A Doom-based AI Research Platform for Visual
 Reinforcement Learning" (arXiv:1605.02097).
-Differs from it: screens are smaller, and in colour. Buttons that take a number, which
-only Deathmatch has, are not used. VizDoom does not render the final state of an
+Differs from the paper: screens are smaller, and in colour. Buttons that take a number,
+which only Deathmatch has, are not used. VizDoom does not render the final state of an
 episode, so the final observation combines the previous step's screen with the final
 variables.
 """
