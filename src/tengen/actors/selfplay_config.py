@@ -95,7 +95,7 @@ class SelfplayConfig:
     temperature_halflife: float = bounded(
         10.0, 0, above=True, rule="must be positive; raise it"
     )
-    """Half-life of the decay between the two temperatures in plies, positive."""
+    """Half-life in plies of the decay to ``temperature_late``, positive."""
     variety: GoVariety = field(default_factory=GoVariety)
     """Mix of Go games with other boards and rules than the task's; none by default."""
     book_share: float = bounded(0.0, 0, 1)

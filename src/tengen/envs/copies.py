@@ -150,7 +150,7 @@ def typed(value: Any) -> str:
 
 
 def _number(value: Any) -> Any:
-    """Returns ``value`` if it is a number, an array's only element, or else None."""
+    """Returns a number, or the only element of an array; otherwise returns None."""
     if isinstance(value, numbers.Real):
         return value
     if isinstance(value, list | tuple):

@@ -184,7 +184,7 @@ class Deadline:
         self._thread = None
         # Keep a signal handler that the environment or a later Deadline has installed.
         if _SIGNAL is not None and signal.getsignal(_SIGNAL) == self._interrupt:
-            # None: C code installed the previous handler, and Python cannot restore it.
+            # None means that C code set the handler, which Python cannot restore.
             before = signal.SIG_DFL if self._previous is None else self._previous
             signal.signal(_SIGNAL, before)
 

@@ -62,7 +62,7 @@ class ModelOrigin:
     num_games: int | None = None
     """Number of games in the run at the checkpoint; None for environments."""
     num_rows: int | None = None
-    """Number of training rows of these games; None for environments."""
+    """Number of training rows in the run at the checkpoint; None for environments."""
     window_rows: int | None = None
     """Number of rows in the learner's window at that time; None for environments."""
     pass_generation: int | None = None

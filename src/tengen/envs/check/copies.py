@@ -25,7 +25,7 @@ MakeCopies: TypeAlias = Callable[[int, int], Env]
 _Result = TypeVar("_Result")
 
 _NUM_COPIES = 3
-# Number of further seeds to try. All giving the same trajectory is a finding.
+# Number of further seeds to try; if all give one trajectory, this is a finding.
 _NUM_SEEDS = 4
 
 

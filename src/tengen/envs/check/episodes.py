@@ -18,7 +18,7 @@ _MIN_ENDS, _MAX_ENDS = 3, 10
 # Number of non-final steps to replay, and the maximum probability of a false finding.
 _NUM_EARLIER = 20
 _MAX_CHANCE = 1e-3
-# Equal lengths suggest that a step limit ends the episodes, if at least this long.
+# If all episodes have one length of at least this, a step limit probably ends them.
 _MIN_LIMIT = 10
 # If no episode ended, this is a finding only after at least this many steps.
 _MIN_ENDLESS = 1000

@@ -21,7 +21,7 @@ from tengen.errors import UsageError
 
 __all__ = ["Maker", "Moved", "OneEnv", "agents_actions", "own_actions"]
 
-# A space with at most this many choices has each of them tried once.
+# If an action space has at most this many choices, every choice is tried first.
 _MAX_TRIED = 64
 
 

@@ -15,7 +15,7 @@ from tengen.envs.copies import MAX_SEED
 
 __all__ = ["Row", "check_seeds", "play"]
 
-# Number of further seeds to try. All giving the same trajectory is a finding.
+# Number of further seeds to try; if all give one trajectory, this is a finding.
 _NUM_SEEDS = 10
 # Number of episodes whose beginnings are compared, and the steps of a beginning.
 _NUM_BEGUN, _NUM_BEGINNING = 20, 20

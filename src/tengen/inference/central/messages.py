@@ -58,7 +58,7 @@ class Stream(NamedTuple):
     """The connection of a session, and whether its rows are in shared memory."""
 
     connection: socket.socket
-    """The socket connected to the other process."""
+    """The socket of the session, connected to the actor or the server."""
     is_shared: bool
     """Whether the rows are in memory shared by both processes. The actor decides, and
     notifies the server, because only the actor knows which kind of address it used."""

@@ -165,7 +165,7 @@ class Places:
         if self._clock() - self._heard_s < _QUIET_S:
             return False
         if self._at.model(self._alive_s) is None:
-            # Double the time, so that groups do not oscillate if all servers are slow.
+            # Double the time limit, so groups do not oscillate between slow servers.
             self._alive_s = min(_MOST_ALIVE_S, 2 * self._alive_s)
             return True
         self.hears()

@@ -38,8 +38,8 @@ INFERENCE = Dialect("inference", version=3)
 _ROWS = "rows"
 _MODEL = "model"
 
-# Maximum number of rows of all open sessions, in batches. Sessions of dead actors stay
-# open until the server notices that the actors have ended.
+# Maximum number of rows of all open sessions, as a multiple of max_rows. Sessions of
+# dead actors stay open until the server notices that the actors have ended.
 _MOST_BATCHES = 8
 # If a session's rows have fewer bytes, copying is faster than evaluating in place.
 _LEAST_IN_PLACE_BYTES = 65536
