@@ -1,4 +1,4 @@
-"""Actors, which produce experience with a search or a policy.
+"""Actors, which play games or step environments and write the experience.
 
 Importing this package does not import torch.
 """

@@ -1,4 +1,4 @@
-"""Actions: sampling from a policy, clipping for environments, encoding for networks."""
+"""Samples actions, clips them for environments, and encodes them for networks."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ class Slots:
     """The range of an actor's copies among all copies of the run's environment."""
 
     first: int
-    """Index of the actor's first copy among the copies of all actors."""
+    """Index of the actor's first copy, counted over the copies of all actors."""
     count: int
-    """Number N of the actor's copies."""
+    """Number N of copies that the actor steps."""
     total: int
-    """Number of copies of all actors."""
+    """Total number of copies that all actors of the run step."""
 
 
 class Policy(Protocol):
     """Maps a network's outputs to actions. The methods are pure and thread-safe."""
 
     def num_uniforms(self, actions: ActionSpec) -> int:
-        """Returns the number U of uniform random numbers for one row's action."""
+        """Returns the number U of uniform random numbers that ``act`` needs per row."""
 
     def act(
         self,
@@ -54,32 +54,32 @@ class Policy(Protocol):
         uniforms: NDArray[np.float64],
         slots: Slots,
     ) -> Arrays:
-        """Returns the actions to take, and the columns to store with them.
+        """Samples the actions to take, and computes the columns to store with them.
 
         Args:
             outputs: The network's outputs, ``[N, ...]``.
             actions: The environment's action space.
-            uniforms: ``[N, U]`` float64 in [0, 1).
-            slots: The copies of the rows.
+            uniforms: ``[N, U]`` float64, random numbers in [0, 1).
+            slots: The environment copies to which the rows belong.
 
         Returns:
-            ``action`` ``[N, ...]``, from the space ``actions``, and the agent's own
-            columns, ``[N, ...]``.
+            ``action`` ``[N, ...]``, in the space ``actions``, and the columns
+            ``[N, ...]`` that the agent defines.
         """
 
     def act_greedily(self, outputs: Arrays, actions: ActionSpec) -> Arrays:
-        """Returns only ``action``, ``[N, ...]``: the actions that rank highest."""
+        """Returns only ``action``, ``[N, ...]``, chosen greedily, without sampling."""
 
 
 def clip_actions(spec: ActionSpec, actions: NDArray[Any]) -> NDArray[Any]:
-    """Returns real numbers clipped to their bounds, and discrete choices unchanged.
+    """Clips real-valued actions to their bounds; leaves discrete actions unchanged.
 
-    A Gaussian policy samples unbounded numbers. The samples are stored unclipped, in
-    the environment's units, but the environment receives the clipped numbers.
+    A Gaussian policy samples unbounded numbers. The store receives the unclipped
+    samples, in the environment's units; the environment receives clipped numbers.
 
     Args:
         spec: The environment's action space.
-        actions: ``[N, ...]``.
+        actions: Actions ``[N, ...]`` of that space, before clipping.
     """
     if spec.is_discrete:
         return actions
@@ -90,18 +90,18 @@ def clip_actions(spec: ActionSpec, actions: NDArray[Any]) -> NDArray[Any]:
 
 
 def encoded_length(spec: ActionSpec) -> int:
-    """Returns the number of entries of an action in ``encode_actions``."""
+    """Returns the number of float32 entries to which an action is encoded."""
     return sum(spec.num_choices) if spec.is_discrete else len(spec.low)
 
 
 def encode_actions(
     spec: ActionSpec, actions: NDArray[Any], *, is_scaled: bool = False
 ) -> NDArray[np.float32]:
-    """Returns ``[N, encoded_length]`` float32: choices one-hot, numbers clipped.
+    """Encodes actions as network inputs: one-hot choices, or clipped numbers.
 
     Args:
         spec: The environment's action space.
-        actions: ``[N, ...]``.
+        actions: Actions ``[N, ...]`` of that space.
         is_scaled: Whether to scale bounded numbers to [-1, 1].
     """
     num_rows = len(actions)
@@ -116,31 +116,31 @@ def encode_actions(
     return encoded
 
 
-# Must equal the bounds in tengen.losses.distributions.
+# Bounds of the log standard deviation; tengen.losses.distributions has the same.
 _MIN_LOG_STD, _MAX_LOG_STD = -20.0, 2.0
 
 
 class ActionDraws(Protocol):
-    """Samples actions from the distribution that a policy's outputs parametrise.
+    """Samples actions from the distribution that a network's outputs parametrise.
 
-    Outputs and distributions must match those of ``tengen.losses.distributions``.
-    Samples are computed in float64.
+    The distributions must match those in ``tengen.losses.distributions``. Samples are
+    computed in float64.
 
     Legend: N rows, L outputs, K components of an action.
     """
 
     @property
     def num_uniforms(self) -> int:
-        """Number U of uniform random numbers needed to sample one row."""
+        """Number U of uniform random numbers from which one row's action is sampled."""
 
     def draw(
         self, outputs: NDArray[np.float32], uniforms: NDArray[np.float64]
     ) -> tuple[NDArray[Any], NDArray[np.float32]]:
-        """Returns actions and their log-probabilities or log-densities.
+        """Samples actions; returns them and their log-probabilities or log-densities.
 
         Args:
-            outputs: ``[N, L]`` float32, finite.
-            uniforms: ``[N, U]`` float64 in [0, 1).
+            outputs: ``[N, L]`` float32, finite outputs of the network.
+            uniforms: ``[N, U]`` float64, random numbers in [0, 1).
 
         Returns:
             Actions of shape ``[N]`` or ``[N, K]``, int64 choices or float32 numbers;
@@ -151,7 +151,7 @@ class ActionDraws(Protocol):
         """Returns the most likely actions; ties go to the first choice.
 
         Args:
-            outputs: ``[N, L]`` float32, finite.
+            outputs: ``[N, L]`` float32, finite outputs of the network.
 
         Returns:
             Actions of shape ``[N]`` or ``[N, K]``, int64 choices or float32 numbers.
@@ -159,17 +159,17 @@ class ActionDraws(Protocol):
 
 
 class CategoricalDraws:
-    """A sampler of one or several independent discrete choices."""
+    """Samples one or several independent discrete choices."""
 
     def __init__(self, num_choices: Sequence[int], shape: tuple[int, ...]) -> None:
         """Creates the sampler.
 
         Args:
-            num_choices: Number of choices of each component, at least 1.
-            shape: Shape of one action: () for one component, or ``(K,)``.
+            num_choices: Number of choices of each action component, at least 1.
+            shape: Shape of one action: ``()`` for one component, or ``(K,)``.
         """
         ends = [sum(num_choices[: i + 1]) for i in range(len(num_choices))]
-        # The slice of the outputs for each component.
+        # Each component's logits are a slice of the network's outputs.
         self._slices = [
             slice(end - length, end)
             for end, length in zip(ends, num_choices, strict=True)
@@ -179,13 +179,13 @@ class CategoricalDraws:
 
     @property
     def num_uniforms(self) -> int:
-        """One uniform number for each component."""
+        """One uniform random number per action component."""
         return len(self._slices)
 
     def draw(
         self, outputs: NDArray[np.float32], uniforms: NDArray[np.float64]
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """See ``ActionDraws``. Never samples a choice whose probability underflows."""
+        """See ``ActionDraws``. Never samples a choice whose probability rounds to 0."""
         actions, log_prob = self._draws.draw(outputs, uniforms)
         return self._shaped(actions), log_prob
 
@@ -199,19 +199,19 @@ class CategoricalDraws:
 
 
 class GaussianDraws:
-    """A sampler of independent Gaussian numbers.
+    """Samples independent Gaussian numbers.
 
-    Actions may be scaled, but are neither squashed nor clipped. Uses the Box-Muller
-    transform: the first K of a row's 2 K uniform numbers give radii, the rest angles.
+    Actions may be scaled, but are neither squashed nor clipped. Of a row's 2 K uniform
+    numbers, the Box-Muller transform uses K for radii and then K for angles.
     """
 
     def __init__(self, shape: tuple[int, ...], scale: Scale | None = None) -> None:
         """Creates the sampler.
 
         Args:
-            shape: Shape of one action: () for one number, or ``(K,)``.
-            scale: Scale that maps samples to actions; None for unscaled actions.
-                Densities are those of the samples before scaling.
+            shape: Shape of one action: ``()`` for one number, or ``(K,)``.
+            scale: The scale that maps samples to actions; None for unscaled actions.
+                ``draw`` returns the densities of samples before scaling.
         """
         self._is_scalar = shape == ()
         self._scale = scale or Scale((0.0,), (1.0,))
@@ -229,11 +229,11 @@ class GaussianDraws:
         mean, log_std = self._split(outputs.astype(np.float64))
         log_std = log_std.clip(_MIN_LOG_STD, _MAX_LOG_STD)
         first, second = self._split(uniforms)
-        # u < 1, so the logarithm of 1 - u is finite.
+        # Uniform numbers are below 1, so log1p(-first) is finite.
         radii = np.sqrt(-2.0 * np.log1p(-first))
         normals = radii * np.cos(2.0 * math.pi * second)
         actions = self._scaled(mean + np.exp(log_std) * normals)
-        # Actions are rounded to float32, so this is the density of the rounded action.
+        # Compute the density of the action as rounded to float32, which is stored.
         distance = (self._scale.to_unit(actions) - mean) * np.exp(-log_std)
         log_density = -0.5 * distance**2 - log_std - 0.5 * math.log(2 * math.pi)
         log_prob = log_density.sum(axis=1)
@@ -257,7 +257,7 @@ class GaussianDraws:
 
 
 class SquashedDraws:
-    """A sampler of bounded numbers: Gaussian samples squashed with tanh.
+    """Samples bounded numbers: Gaussian samples squashed with tanh.
 
     Source: Haarnoja et al. 2018, "Soft Actor-Critic Algorithms and Applications"
     (arXiv:1812.05905), appendix C.
@@ -281,7 +281,7 @@ class SquashedDraws:
     def draw(
         self, outputs: NDArray[np.float32], uniforms: NDArray[np.float64]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """See ``ActionDraws``. Densities are those of actions scaled to [-1, 1]."""
+        """See ``ActionDraws``. Densities refer to actions scaled to [-1, 1]."""
         before, log_prob = self._gaussian.draw(outputs, uniforms)
         u = before.astype(np.float64)
         slope = 2.0 * (math.log(2.0) - u - np.logaddexp(0.0, -2.0 * u))
@@ -289,7 +289,7 @@ class SquashedDraws:
         return self._scaled(before), density.astype(np.float32)
 
     def greedy(self, outputs: NDArray[np.float32]) -> NDArray[np.float32]:
-        """See ``ActionDraws``. Returns the squashed mean."""
+        """Returns the squashed mean of the Gaussian; see ``ActionDraws``."""
         return self._scaled(self._gaussian.greedy(outputs))
 
     def _scaled(self, before: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -314,11 +314,11 @@ def make_squashed_draws(actions: ActionSpec) -> ActionDraws:
 def make_action_draws(
     num_choices: tuple[int, ...], shape: tuple[int, ...], scale: Scale | None = None
 ) -> ActionDraws:
-    """Returns the sampler for an environment's actions.
+    """Returns a categorical or Gaussian sampler for an environment's actions.
 
     Args:
         num_choices: Number of choices of each component; empty for real numbers.
-        shape: Shape of one action: () or ``(K,)``.
+        shape: Shape of one action: ``()`` or ``(K,)``.
         scale: See ``GaussianDraws``; ignored for discrete choices.
     """
     if num_choices:

@@ -1,30 +1,30 @@
-"""Blocks of K steps of N environment copies, as the actor collects them for the store.
+"""Blocks of K steps of N environment copies, which an actor writes to the store.
 
 A block of K steps has these columns, in time order t = 0 to K - 1::
 
     the network's inputs   [N, K, ...]  as the network received them
     action                 [N, K, ...]  int64 choices or float32 numbers
     reward                 [N, K]       float32, for action t
-    terminated             [N, K]       uint8, action t ended the task
-    truncated              [N, K]       uint8, a limit cut the episode short after t
-    is_reset               [N, K]       uint8, not a transition, see below
+    terminated             [N, K]       uint8, whether action t led to a terminal state
+    truncated              [N, K]       uint8, whether a limit ended the episode after t
+    is_reset               [N, K]       uint8, whether the step is a reset, see below
     model_version          [N, K]       int64, of the model that chose action t
-    the agent's columns    [N, K, ...]
+    the agent's columns    [N, K, ...]  such as log-probabilities
 
 The observation of step t + 1 is always the result of action t. So the final observation
 of an episode is stored, and a truncated episode can be bootstrapped from it. The step
-that starts at a final observation is marked ``is_reset``: the environment ignored its
-action, it leads to the first observation of the next episode, and the learner skips it.
+from a final observation to the next episode's first observation is marked ``is_reset``:
+the environment ignored its action, and the learner skips the step.
 
-A step with both ``truncated`` and ``is_reset`` set is not an environment step. It marks
-a switch to another inference server, which has no recurrent state for the episode. The
-episode continues from the same observation, as if it had begun there.
+A step with both ``truncated`` and ``is_reset`` is not an environment step. It marks a
+switch to another inference server, which has no recurrent state for the episode. The
+episode continues from the same observation, as if a new episode had begun there.
 
-A closed block has one extra step at the end, which holds the first inputs of the next
-block. It repeats the ``model_version`` of the step before; its other columns are zero.
+A closed block has one extra step at the end, with the first inputs of the next block.
+This step repeats the previous step's ``model_version``; its other columns are zero.
 
-For a network that reads past inputs, a closed block begins with a copy of the last
-steps of the previous block. In the first block these are zero and end with a reset.
+For a network that reads past inputs, a closed block begins with a copy of the previous
+block's last steps. In the first block these steps are zero and end with a reset step.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def step_tensors(
     actions: ActionSpec,
     own: Mapping[str, TensorSpec],
 ) -> dict[str, TensorSpec]:
-    """Returns the columns of one step; see the module docstring.
+    """Returns the tensor specs of the columns of one step, by name.
 
     Args:
         inputs: The network's inputs.
@@ -68,7 +68,7 @@ def step_tensors(
 
 
 class StepBlock:
-    """A block under construction; each ``append`` adds one step of every copy."""
+    """Collects a block of steps; ``append`` adds one step of every environment copy."""
 
     def __init__(
         self,
@@ -82,11 +82,11 @@ class StepBlock:
         """Creates an empty block.
 
         Args:
-            tensors: The columns of one step.
+            tensors: The tensor specs from ``step_tensors``.
             num_slots: Number N of environment copies.
             num_steps: Number K of steps in a block, at least 1.
             is_closed: Whether a block ends with an extra step that holds only inputs.
-            num_before: How many steps of the previous block a closed block repeats.
+            num_before: Number of previous steps with which a closed block begins.
         """
         self._tensors = tensors
         self._num_slots = num_slots
@@ -101,7 +101,7 @@ class StepBlock:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the next step is the first of a block."""
+        """Whether the block has no steps yet."""
         return self._num_steps == 0
 
     @property
@@ -111,16 +111,16 @@ class StepBlock:
 
     @property
     def is_nearly_full(self) -> bool:
-        """Whether the next step is the last of the block."""
+        """Whether the block needs only one more step."""
         return self._num_steps == self._length - 1
 
     def append(self, inputs: Arrays, chosen: Arrays, step: Step, version: int) -> None:
-        """Adds a step of every copy.
+        """Adds one step of every environment copy.
 
         Args:
             inputs: The network's inputs, arrays of shape ``[N, ...]``.
-            chosen: The action and the agent's columns, arrays of shape ``[N, ...]``.
-            step: The environment's result for the actions.
+            chosen: The actions and the agent's columns, arrays of shape ``[N, ...]``.
+            step: The results of the environment's step with these actions.
             version: Version of the model that chose the actions, at least 0.
 
         Raises:
@@ -160,7 +160,7 @@ class StepBlock:
 
     def _begin(self) -> None:
         self._num_steps = 0
-        # The axis of copies comes first, so that the steps of a copy are contiguous.
+        # Copies are the first axis, so that the steps of a copy are contiguous.
         length = self._num_before + self._length + self._is_closed
         self._columns: dict[str, NDArray[Any]] = {
             name: np.empty((self._num_slots, length, *spec.shape), spec.dtype)

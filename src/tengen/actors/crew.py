@@ -1,8 +1,8 @@
-"""The threads that drive self-play, on the CPU or on devices such as GPUs.
+"""The worker threads of self-play, with inference on the CPU or on GPUs.
 
-On the CPU, each thread alternates between descending its own trees and evaluating their
-leaves, so that no thread waits. On devices, each thread has several groups of games:
-while one group's leaves are evaluated, the thread descends the trees of another group.
+On the CPU, each thread alternates between descending the trees of its games and
+evaluating their leaves, so that no thread waits. On GPUs, each thread has several
+groups of games: a device evaluates one group's leaves while the thread searches others.
 Driver threads collect the leaves of all threads into batches for the devices.
 """
 
@@ -29,7 +29,7 @@ from tengen.inference import (
 __all__ = ["Crew", "CrewTimes", "crew_of_threads", "crew_on_devices"]
 
 _BATCHES_AT_ONCE = 3
-"""Number of batches per device that the concurrent games must fill: one is computed,
+"""Number of batches per device that the concurrent games must fill: one is evaluated,
 one waits for the device, and one is being filled. Each thread has at most this many
 groups of games."""
 
@@ -39,42 +39,42 @@ class CrewTimes:
     """Breakdown of a crew's time, in seconds summed over its worker threads."""
 
     inference_s: float
-    """Time inside the backend."""
+    """Time spent in the inference backend."""
     tree_s: float
-    """Time spent in games, trees and encoding."""
+    """Time spent on games, search trees and the encoding of positions."""
     wait_s: float
-    """Time spent waiting for devices."""
+    """Time that threads spent waiting for devices."""
     num_batches: int
     """Number of batches sent to the network."""
 
 
 class Crew(Protocol):
-    """Self-play workers and the jobs that run them, one thread per job."""
+    """Self-play workers, and the jobs that run them; each job needs its own thread."""
 
     @property
     def workers(self) -> Sequence[_core.SelfplayPort]:
-        """The workers, whose ``stats`` report the progress."""
+        """The self-play workers, whose ``stats`` report their progress."""
 
     @property
     def jobs(self) -> Sequence[Callable[[], object]]:
-        """The jobs, which must all run concurrently."""
+        """Functions that must run concurrently, each on its own thread."""
 
     @property
     def batch_capacity(self) -> int:
-        """The maximum number of rows in a batch."""
+        """The maximum number of rows in an inference batch."""
 
     @property
     def notes(self) -> Sequence[str]:
-        """One-line notes for the user, from the creation of the crew."""
+        """Messages for the user from the crew's creation, one line per message."""
 
     def stop(self) -> None:
         """Wakes jobs that wait for other jobs. Thread-safe."""
 
     def times(self, seconds: float) -> CrewTimes:
-        """Returns the breakdown of the time. Call it after all jobs have ended.
+        """Returns the time breakdown of the workers. Call it after all jobs have ended.
 
         Args:
-            seconds: Wall time of the jobs.
+            seconds: Wall time from the start to the end of the jobs.
         """
 
 
@@ -86,7 +86,7 @@ def crew_of_threads(
     sink: _core.GameSink,
     num_threads: int,
 ) -> Crew:
-    """Returns a crew in which each thread runs one worker and evaluates its leaves.
+    """Returns a crew whose threads evaluate the leaves of their own searches.
 
     Raises:
         UsageError: The search needs scores, and the network has no score output.
@@ -109,7 +109,7 @@ def crew_on_devices(
     sink: _core.GameSink,
     num_threads: int,
 ) -> Crew:
-    """Returns a crew whose threads share the lanes of the devices.
+    """Returns a crew whose threads fill shared batches for the devices.
 
     Raises:
         UsageError: The search needs scores, and the network has no score output.
@@ -135,7 +135,7 @@ def crew_on_devices(
     first = groups[0][0]
     layout = RowLayout(
         tuple(first.planes.shape[1:]),
-        # Planes of a game in Python may hold any numbers, so pack only native games.
+        # Python games are not packed, because their planes may hold any numbers.
         is_packed=isinstance(rules, str),
     )
     num_lanes = _BATCHES_AT_ONCE * backend.num_devices
@@ -158,7 +158,7 @@ class _ThreadsCrew:
         self._stats: list[DriveStats] = []
 
     def stop(self) -> None:
-        """Does nothing, because no job waits for another."""
+        """Does nothing, because no job waits for another job."""
 
     def times(self, seconds: float) -> CrewTimes:
         return CrewTimes(

@@ -1,11 +1,11 @@
-"""The environment actor, which steps environments and turns their steps into items.
+"""The environment actor, which steps environments and writes the steps to a store.
 
 The actor has no network. Its port requests a batch of network outputs for all copies of
 the environment, samples actions from the agent's policy, steps the copies, and passes
 blocks of steps to an experience writer::
 
     port = EnvironmentPort(env, policy, signature, writer, ...)
-    while not stopped:                             # a turn: one model, many steps
+    while not stopped:              # one turn, with many steps and one model
         port.begin(version)
         drive(port, backend.bind(port.inputs, port.outputs, port.state))
 
@@ -44,30 +44,30 @@ __all__ = [
 
 _Result = TypeVar("_Result")
 
-# Number of episodes in a mean return, as for Gymnasium's reward thresholds.
+# Mean returns cover this many episodes, as Gymnasium's reward thresholds require.
 _NUM_RECENT_EPISODES = 100
-# Minimum numbers of episodes for a mean. With fewer the mean is noisy, and biased
-# because each copy's shortest episodes end first.
+# Minimum number of episodes for a mean return, in total and per copy. A mean of fewer
+# episodes is noisy, and biased because short episodes end first.
 _LEAST_EPISODES = 10
 _LEAST_OF_A_COPY = 2
 
 
 @dataclass
 class EnvironmentStats:
-    """Counters of an actor's ports since their creation."""
+    """Counters of the ports of an actor since their creation."""
 
     num_copies: int = 0
-    """Number of copies of the environment that the ports step."""
+    """Number of environment copies that the ports step."""
     num_frames: int = 0
     """Number of environment steps, without reset steps."""
     num_episodes: int = 0
-    """Number of ended episodes, each counted when the next episode begins."""
+    """Number of ended episodes; an episode is counted when the next one begins."""
     num_items: int = 0
-    """Number of items inserted into the table."""
+    """Number of items inserted into the store's table."""
     num_batches: int = 0
-    """Number of evaluated batches of N rows."""
+    """Number of inference batches, each with one row per copy of a port."""
     write_s: float = 0.0
-    """Seconds spent writing blocks, mostly waiting for space in the table."""
+    """Seconds spent writing blocks to the store, including waits for a full table."""
     step_s: float = 0.0
     """Seconds spent waiting for the environments to step."""
     recent_returns: deque[float] = field(
@@ -81,16 +81,15 @@ class EnvironmentStats:
 
     @property
     def mean_return(self) -> float | None:
-        """Mean of ``recent_returns``.
+        """Mean of ``recent_returns``, or None if too few episodes have ended.
 
-        None until enough episodes have ended: 2 for each copy, but at least 10 and at
-        most 100.
+        The mean needs 2 episodes per copy, but at least 10 and at most 100 episodes.
         """
         return self._mean(self.recent_returns)
 
     @property
     def mean_length(self) -> float | None:
-        """Mean of ``recent_lengths``; None under the same condition."""
+        """Mean of ``recent_lengths``; None if ``mean_return`` is None."""
         return self._mean(self.recent_lengths)
 
     def _mean(self, recent: Sequence[float]) -> float | None:
@@ -101,18 +100,18 @@ class EnvironmentStats:
 
 
 class EnvironmentPort:
-    """A ``tengen.inference.Port`` over N copies of an environment.
+    """A ``tengen.inference.Port`` that steps N copies of an environment.
 
-    Every batch has a row for every copy, in order. One thread drives the port.
-    Environments continue from turn to turn. After a crash, the new port resets them,
-    and the steps of the unfinished block are lost.
+    Every batch has one row per copy, in the order of the copies. One thread drives the
+    port. Episodes continue from turn to turn. After a crash, the new port resets all
+    copies, and the steps of the unfinished block are lost.
 
     All actions are a function of the environment's seed, ``seed``, the model versions
     and the models. The random numbers for a copy's action at a step are a function of
     (seed, version, step, copy), independent of other copies and of the actor.
 
     Attributes:
-        stats: Counters that the role reports.
+        stats: Counters of steps, episodes and times, which the role actor reports.
     """
 
     def __init__(
@@ -129,32 +128,32 @@ class EnvironmentPort:
         arrays: RowArrays | None = None,
         stats: EnvironmentStats | None = None,
     ) -> None:
-        """Resets the environments.
+        """Resets all copies, except those of a ``GroupEnv``.
 
         Args:
-            env: N copies; the port does not close them. For a ``GroupEnv``, ``done``
-                sends the actions and ``next`` receives the results; in between, the
-                caller can process another group.
+            env: The N copies, which the port does not close. For a ``GroupEnv``,
+                ``done`` sends the actions and ``next`` receives the results. Between
+                these calls, the caller can process another group.
             policy: The policy from which actions are sampled.
             signature: The network's signature, including its state.
             block: The block that collects the steps.
-            write: Called with a block's columns and the state before it; returns the
-                number of inserted items. Blocks while the table is full.
-            seed: Seed of the random numbers, 0 to 2^64 - 1.
+            write: Called with a block's columns and the recurrent state before them;
+                returns the number of inserted items. Blocks while the table is full.
+            seed: Seed of the random numbers for actions, 0 to 2^64 - 1.
             turn_blocks: Number of blocks in a turn, at least 1.
-            slots: The range of these copies among the run's; None if they are all.
-            arrays: The rows that inference in another process reads; None for memory of
-                this process.
-            stats: Counters to add to, which ports of one thread may share; None to
+            slots: The range of these copies among all copies of the run; None if the
+                run has no others.
+            arrays: The rows that inference reads and writes; None for private memory.
+            stats: Counters to increment, which ports of one thread may share; None to
                 create them.
         """
         self.stats = stats or EnvironmentStats()
         self.stats.num_copies += env.num_envs
         self._env = env
-        # Tested once, because isinstance with a protocol looks up all of its methods.
+        # Call isinstance only once, because with a protocol it looks up every method.
         self._group = env if isinstance(env, GroupEnv) else None
         self._alone = None if isinstance(env, GroupEnv) else env
-        # Columns and model version of a step sent to the group and not yet received.
+        # The columns and model version of a step whose results are not received yet.
         self._sent: tuple[Arrays, int] | None = None
         self._policy = policy
         self._block = block
@@ -169,7 +168,7 @@ class EnvironmentPort:
         self._episodes = _core.EpisodeCounts(num_envs)
         self._rows = EnvironmentRows(signature, env.spec.actions, num_envs, arrays)
         self._state_before: Arrays = {}
-        # State to store. Past frames are not stored, as the steps contain them.
+        # State tensors to store. Past frames are omitted, as the steps contain them.
         self._kept = [n for n in signature.state if not n.startswith(FRAMES)]
         self._num_moves = self._rows.arrays.num_moves
         self._has_begun = False
@@ -179,7 +178,7 @@ class EnvironmentPort:
 
     @property
     def frames_per_step(self) -> int:
-        """Number of emulator frames per step; 1 without an emulator."""
+        """See ``EnvSpec.frames_per_step``."""
         return self._env.spec.frames_per_step
 
     @property
@@ -194,24 +193,24 @@ class EnvironmentPort:
 
     @property
     def state(self) -> Arrays:
-        """The recurrent state, arrays ``[N, ...]``, 0 at an episode's first step.
+        """The recurrent state, arrays ``[N, ...]``, zero at an episode's first step.
 
-        Inference reads and writes the state.
+        Inference reads the state and replaces it by the next state.
         """
         return self._rows.state
 
     @property
     def is_stepping(self) -> bool:
-        """Whether the copies of a group are stepping, so that ``next`` may wait."""
+        """Whether a ``GroupEnv`` is stepping, so that ``next`` may block."""
         return self._group is not None and (
             self._sent is not None or not self._has_begun
         )
 
     @property
     def busy_s(self) -> float:
-        """Seconds of the current wait for the environments; 0 if there is no wait.
+        """Seconds for which the port has been waiting for the environments, or 0.
 
-        Callable from any thread. The value grows while an environment hangs.
+        Thread-safe. The value grows while an environment hangs.
         """
         since_s = self._busy_since_s
         return 0.0 if since_s is None else time.monotonic() - since_s
@@ -219,12 +218,12 @@ class EnvironmentPort:
     def begin(
         self, version: int | None = None, stop: threading.Event | None = None
     ) -> None:
-        """Begins a turn.
+        """Begins a turn, in which the port fills ``turn_blocks`` blocks.
 
         Args:
-            version: The version of the turn's model, at least 0; None if inference
-                sets the version with every batch.
-            stop: When set, ``next`` returns 0; the next turn continues from there.
+            version: The model version of the turn, at least 0; None if inference sets
+                the version with every batch.
+            stop: When set, ``next`` returns 0; the next turn resumes the block.
         """
         if version is not None:
             self._rows.arrays.version = version
@@ -252,11 +251,11 @@ class EnvironmentPort:
         return self._slots.count
 
     def done(self) -> None:
-        """Samples an action for every row, steps, and writes the block if it is full.
+        """Samples actions, steps all copies, and writes the block if it is full.
 
-        Blocks while the environments step or the table is full. For a ``GroupEnv`` it
-        only sends the actions, which does not block, unless inference has moved to
-        another server and the step that records this fills the block.
+        Blocks while the environments step or the table is full. For a ``GroupEnv``,
+        only sends the actions. Sending blocks only if inference has moved to another
+        server, and the step that records this move fills the block.
 
         Raises:
             RunError: An output is not finite, or the environment or the writer failed.
@@ -283,7 +282,7 @@ class EnvironmentPort:
         self._has_begun = True
 
     def _timed(self, wait: Callable[[], _Result]) -> _Result:
-        """Returns the result of ``wait``, and measures its time for ``busy_s``."""
+        """Calls ``wait`` and returns its result; ``busy_s`` is its time so far."""
         self._busy_since_s = time.monotonic()
         try:
             return wait()
@@ -292,7 +291,7 @@ class EnvironmentPort:
             self._busy_since_s = None
 
     def _take(self, step: Step, chosen: Arrays, version: int) -> None:
-        """Stores the result of a step, and fills the network's inputs with it."""
+        """Appends a step to the block and writes the next inputs of the network."""
         reward = self._env.spec.learned(step.reward)
         ended = step.terminated
         if step.life_lost is not None:
@@ -305,11 +304,11 @@ class EnvironmentPort:
         self._hand_on()
 
     def _cut(self, chosen: Arrays, version: int) -> None:
-        """Records that inference has zeroed the state of every copy.
+        """Records that inference has zeroed the recurrent state of every copy.
 
-        Appends a reset step, and the previous step counts as truncated, although the
-        environments continue. So nothing is learned across this point, and a learner
-        that recomputes the state zeroes it where inference did.
+        Appends a step with ``truncated`` and ``is_reset``, although the episodes
+        continue. So no transition crosses this point, and a learner that recomputes the
+        recurrent state zeroes it at the same step as inference.
         """
         none = np.zeros(self._slots.count, np.bool_)
         reset = Step({}, none.astype(np.float32), none, ~none, ~none)
@@ -321,7 +320,7 @@ class EnvironmentPort:
             }
 
     def _hand_on(self) -> None:
-        """Writes the block if it is full."""
+        """Writes the block to the store if it is full."""
         if not self._block.is_full:
             return
         columns = self._block.take(self.inputs)
@@ -331,8 +330,8 @@ class EnvironmentPort:
         self._blocks_left -= 1
 
     def _uniforms(self, version: int) -> NDArray[np.float64]:
-        # Philox yields a block of four numbers for each value of its counter, so each
-        # copy has its own blocks in a step's stream, for any division among actors.
+        # Philox yields four numbers per counter value. Each copy uses its own counter
+        # values, so its numbers do not depend on how copies are divided among actors.
         num_uniforms = self._policy.num_uniforms(self._env.spec.actions)
         first = self._slots.first * -(-num_uniforms // 4)
         return _core.uniforms(
@@ -362,11 +361,11 @@ class EnvironmentActorConfig:
     """Number of vectorized copies of the environment per actor, 1 to 4096. Each copy is
     a row of the inference batch, so more copies give larger batches."""
     num_groups: int = bounded(2, 1, 8, "use 2")
-    """Number of groups of an actor's copies, 1 to 8, if inference runs in another
-    process: one group steps while another waits for inference."""
+    """Number of groups into which an actor's copies are divided, 1 to 8, if inference
+    runs in another process. One group steps while another waits for inference."""
     turn_steps: int = bounded(40, 1, 1_000_000, "use 40")
-    """Number of steps of each copy per turn, all with one model, 1 to 1,000,000;
-    rounded up to complete items."""
+    """Number of steps per copy in a turn of the actor, which uses one model; 1 to
+    1,000,000, rounded up to complete items."""
     step_timeout_s: float = bounded(
         120.0, 0, math.inf, "allow a few times the slowest step", above=True, below=True
     )
@@ -374,7 +373,7 @@ class EnvironmentActorConfig:
     whose environment takes longer is restarted."""
 
     def __post_init__(self) -> None:
-        """Checks the ranges.
+        """Checks the ranges of the fields.
 
         Raises:
             UsageError: A field is out of its range.
@@ -382,7 +381,7 @@ class EnvironmentActorConfig:
         check_fields(self)
 
     def group_sizes(self) -> list[int]:
-        """Returns the number of copies in each group; the sizes differ by at most 1."""
+        """Returns the number of copies in each group; sizes differ by at most 1."""
         num_groups = min(self.num_groups, self.num_envs)
         return [(self.num_envs + place) // num_groups for place in range(num_groups)][
             ::-1

@@ -1,7 +1,7 @@
 """The network's inputs and state for copies of an environment, one row per copy.
 
-Actors, evaluations and players all fill a network's inputs with this module, so that
-the inputs are the same everywhere.
+Actors, evaluations and players all use this module, so that a network gets the same
+inputs in training, evaluation and play.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from tengen.tensors import SCALED_POLICY, Signature
 __all__ = ["LAST_ACTION", "LAST_REWARD", "EnvironmentRows"]
 
 LAST_ACTION = "last_action"
-"""Name of the input with the previous action: choices one-hot, real numbers clipped to
-their bounds; zeros at an episode's first step. With ``SCALED_POLICY``, bounded numbers
-are scaled to [-1, 1]."""
+"""Name of the network input with the previous action, as ``encode_actions`` encodes it;
+zero at an episode's first step. With the output ``SCALED_POLICY``, bounded numbers are
+scaled to [-1, 1]."""
 LAST_REWARD = "last_reward"
-"""Name of the input with the previous reward; 0 at an episode's first step."""
+"""Name of the network input with the previous reward; 0 at an episode's first step."""
 
 
 class EnvironmentRows:
-    """Writes N rows of inputs, and reads the outputs of inference for them.
+    """Writes the network's inputs for N copies, and checks the outputs of inference.
 
     Attributes:
         arrays: The rows that inference reads and writes. The state of a row is zero at
@@ -43,13 +43,13 @@ class EnvironmentRows:
         num_rows: int,
         arrays: RowArrays | None = None,
     ) -> None:
-        """Creates rows of zeros.
+        """Fills all rows with zeros.
 
         Args:
             signature: The network's signature, including its state.
             actions: The environment's action space.
             num_rows: Number N of rows, at least 1.
-            arrays: Memory for the rows; None for memory of this process.
+            arrays: The arrays of the rows; None to allocate private memory.
         """
         self._actions = actions
         self.arrays = arrays or RowArrays(signature, num_rows)
@@ -71,7 +71,7 @@ class EnvironmentRows:
         return self.arrays.state
 
     def begin(self, observation: Arrays) -> None:
-        """Fills the rows for the first step of an episode in every row.
+        """Writes the inputs for the first step of an episode in every row.
 
         Args:
             observation: The first observations, arrays ``[N, ...]``.
@@ -89,13 +89,13 @@ class EnvironmentRows:
         reward: NDArray[np.float32],
         is_first: NDArray[np.bool_],
     ) -> None:
-        """Fills the rows with the results of a step.
+        """Writes the network's inputs for the next step, given the results of a step.
 
         Args:
             observation: The observations after the step, arrays ``[N, ...]``.
             action: ``[N, ...]``, the actions before clipping to their bounds.
             reward: ``[N]`` float32, the rewards of these actions.
-            is_first: ``[N]`` bool, rows that begin an episode, in which last action,
+            is_first: ``[N]`` bool, whether a row begins an episode; then last action,
                 last reward and state are set to zero.
         """
         self._write(observation)
@@ -109,10 +109,10 @@ class EnvironmentRows:
         self.arrays.is_first[:] = is_first
 
     def check_answers(self, model: str) -> None:
-        """Checks that every output is finite.
+        """Checks that every output of the network is finite.
 
         Args:
-            model: The model that computed the outputs, for the error message.
+            model: A description of the model, for the error message.
 
         Raises:
             RunError: An output is infinite or NaN.

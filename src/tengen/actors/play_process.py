@@ -1,10 +1,10 @@
-"""A self-play process, which has its own interpreter lock.
+"""A self-play process, which plays games in Python under its own interpreter lock.
 
     python -m tengen.actors.play_process DESCRIPTOR
 
-The process plays the games that its parent assigns (see `tengen.actors.processes`) on
-one thread, and sends them back over the socket with file descriptor DESCRIPTOR. It
-writes no files. It exits when the parent's end of the socket closes.
+The process plays the games that its parent process assigns (`tengen.actors.processes`)
+on one thread, and sends them back over the socket with file descriptor DESCRIPTOR. It
+writes no files, and exits when the parent closes the socket.
 
 The parent sends ``{"play": {...}}`` with one generation's games, ``{"stop": True}``, or
 ``{"fewer": N}`` to reduce the generation to its first N games. The process sends
@@ -35,20 +35,20 @@ from tengen.run import own_files
 __all__ = ["main"]
 
 _ALONE_S = 5.0
-"""Seconds to exit after the parent closed the socket; see ``_core.Lifeline``."""
+"""Seconds until ``_core.Lifeline`` ends a process whose parent closed the socket."""
 
 
 def main(argv: list[str]) -> int:
-    """Plays until the parent closes the socket; returns the exit code."""
-    # A signal reaches every process of the group, but only the parent handles it.
+    """Plays games until the parent closes the socket, and returns the exit code."""
+    # Ignore the signals, because the parent receives them too and handles them.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     parent = Connection(int(argv[0]))
-    # A child process of the game must not inherit the socket, or the parent would not
-    # notice that this process has ended.
+    # A child process of the game must not inherit the socket, because the socket would
+    # then stay open when this process ends, and the parent would not notice the end.
     own_files(parent)
     os.set_inheritable(parent.fileno(), False)
-    # Lifeline ends the process even if the game's code holds the interpreter lock.
+    # Lifeline ends the process even if the game's Python code never returns.
     _core.Lifeline(parent.fileno(), _ALONE_S)
     try:
         _serve(parent)
@@ -60,7 +60,7 @@ def main(argv: list[str]) -> int:
             f"report it with the traceback in the run's logs"
         )
         parent.send({"error": known})
-        # Printing fails if the disk of the log is full.
+        # print raises OSError if the disk with the log is full.
         with contextlib.suppress(OSError):
             traceback.print_exc()
         return known.exit_code
@@ -71,14 +71,14 @@ def _serve(parent: Connection) -> None:
     player = _Player(parent)
     while True:
         message = parent.recv()
-        # "stop" and "fewer" may arrive after their games have ended; ignore them.
+        # Ignore "stop" and "fewer" messages that arrive after the games have ended.
         if "play" in message:
             report = player.play(**message["play"])
             parent.send({"report": dataclasses.asdict(report)})
 
 
 class _Player:
-    """Plays games. Keeps the game and the newest model loaded between generations."""
+    """Plays generations of games; caches the game and the newest model."""
 
     def __init__(self, parent: Connection) -> None:
         self._parent = parent
@@ -136,7 +136,7 @@ class _Player:
 
 
 class _Part:
-    """One call of ``play_generation``; a message of the parent ends it early."""
+    """Handles the parent's messages and the finished games of one generation."""
 
     def __init__(
         self, parent: Connection, generation: dict[str, Any], num_evaluations: int
@@ -150,7 +150,7 @@ class _Part:
         self._num_evaluations = num_evaluations
 
     def tell(self, num_games: int, num_evaluations: int) -> None:
-        """Handles the parent's messages and sends it the finished games."""
+        """Sends finished games to the parent, and handles the parent's messages."""
         try:
             while self._parent.poll():
                 message = self._parent.recv()

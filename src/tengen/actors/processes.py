@@ -39,12 +39,12 @@ _INTERVAL_S = 0.25
 
 @dataclass(frozen=True, kw_only=True)
 class GamesOfGeneration:
-    """The games to play, and the model to play them with."""
+    """One generation: the games to play, and the model that plays them."""
 
     task: str
     """The game's name, as for ``tengen.games.open_game``."""
     config: SelfplayConfig
-    """Settings of self-play."""
+    """Settings of self-play, such as the number of games."""
     directory: Path
     """The model's directory."""
     inference: InferenceConfig
@@ -56,32 +56,32 @@ class GamesOfGeneration:
     model: int
     """The model's number."""
     finished: Sequence[int] = ()
-    """Indices of games that are already durable."""
+    """Indices of games that are already stored on disk and are not played again."""
     may_resign: bool = False
     """Whether players may resign; see ``SelfplayConfig.resign_above``."""
     fork_sources: Sequence[tuple[str, list[int]]] = ()
-    """Variant and moves of each game that these games may fork from."""
+    """Variant and moves of each earlier game from which a game may fork."""
     openings: Sequence[Sequence[int]] = ()
-    """Openings of the book; some games start with one."""
+    """Openings from the opening book, with which some games start."""
 
 
 @dataclass
 class _Child:
-    """One process and the games assigned to it."""
+    """One self-play process, and the state of the games assigned to it."""
 
     process: subprocess.Popen[bytes]
     connection: Connection
     left: set[int] = field(default_factory=set)
-    """Indices of games that the process has not sent yet."""
+    """Indices of assigned games that the process has not sent yet."""
     num_evaluations: int = 0
     num_deaths: int = 0
     report: GenerationReport | None = None
 
 
 class SelfplayProcesses:
-    """Processes that share the games of a generation, and stay alive for the next.
+    """Self-play processes that divide the games of each generation among them.
 
-    Not thread-safe.
+    The processes stay alive between generations. Not thread-safe.
 
     Args:
         num_processes: Number of processes, at least 1.
@@ -107,20 +107,20 @@ class SelfplayProcesses:
     ) -> GenerationReport:
         """Plays a generation. Blocks until all games are played or ``stop`` is called.
 
-        A process that dies is restarted, and plays the games that it had not sent.
+        A process that dies is replaced by one that plays the games not yet sent.
 
         Args:
             games: The games to play.
             take: Called with the bytes of each finished game.
-            on_progress: Called every 0.25 s or more often with (games, evaluations) so
-                far; may call ``stop`` or ``play_fewer``.
+            on_progress: Called at least every 0.25 s with the numbers of games and
+                evaluations so far; may call ``stop`` or ``play_fewer``.
 
         Raises:
             RunError: A process died repeatedly, or failed.
             UsageError: The game broke the protocol, the user did not type its module in
                 this call, or the backend cannot be used.
         """
-        check_allowed(games.task)  # the processes do not check it again
+        check_allowed(games.task)  # the processes do not check the task again
         start_s = time.monotonic()
         self._stopping = False
         self._games = games
@@ -146,7 +146,7 @@ class SelfplayProcesses:
         return _sum(reports, num_games, time.monotonic() - start_s)
 
     def stop(self) -> None:
-        """Asks every process to stop playing; ``play`` then returns soon."""
+        """Tells every process to stop playing, so that ``play`` returns soon."""
         if self._stopping:
             return
         self._stopping = True
@@ -156,7 +156,7 @@ class SelfplayProcesses:
     def play_fewer(self, num_games: int) -> None:
         """Reduces the current generation to its first ``num_games`` games.
 
-        Unfinished games with a higher index are abandoned; finished ones are kept.
+        Unfinished games with a higher index are abandoned; finished games remain valid.
 
         Args:
             num_games: Number of games, including those that are already finished.
@@ -169,20 +169,20 @@ class SelfplayProcesses:
             _send(child, {"fewer": num_games})
 
     def close(self) -> None:
-        """Ends the processes. A second call does nothing."""
+        """Ends all processes. Idempotent."""
         for child in self._children:
             close_owned(child.connection)
         for child in self._children:
             try:
                 child.process.wait(_CLOSE_TIMEOUT_S)
             except subprocess.TimeoutExpired:
-                # Nothing is lost: games that it has not sent will be played again.
+                # No game is lost, because games that were not sent are played again.
                 child.process.kill()
                 child.process.wait()
         self._children = []
 
     def _receive(self, child: _Child, games: GamesOfGeneration) -> list[bytes]:
-        """Receives one message and returns the games in it."""
+        """Receives one message from a process and returns the finished games in it."""
         try:
             message: dict[str, Any] = child.connection.recv()
         except (EOFError, ConnectionError):
@@ -201,7 +201,7 @@ class SelfplayProcesses:
         return frames
 
     def _replace(self, child: _Child, games: GamesOfGeneration) -> None:
-        """Replaces a process that has died."""
+        """Replaces a process that has died, unless ``stop`` was called."""
         code = child.process.wait()
         close_owned(child.connection)
         if self._stopping:
@@ -235,7 +235,7 @@ def _start() -> tuple[subprocess.Popen[bytes], Connection]:
 
 
 def _give(child: _Child, games: GamesOfGeneration) -> None:
-    """Assigns games to a process."""
+    """Sends a process the description of the games that it must play."""
     num_games = games.config.games_per_generation
     generation = {
         "seed": games.seed,
@@ -258,7 +258,7 @@ def _give(child: _Child, games: GamesOfGeneration) -> None:
 
 
 def _send(child: _Child, message: dict[str, Any]) -> None:
-    # If the process has died, the next receive from it will detect that.
+    # Ignore the error of a dead process, because the next receive detects its death.
     with contextlib.suppress(ConnectionError):
         child.connection.send(message)
 
@@ -268,8 +268,8 @@ def _sum(
 ) -> GenerationReport:
     """Returns the sum of the processes' reports.
 
-    Games and wall time are the parent's counts. The batch capacity is the maximum over
-    processes, because each process has its own batches.
+    The parent supplies the number of games and the wall time. The batch capacity is the
+    maximum over processes, because each process has its own batches.
     """
     names = {item.name for item in dataclasses.fields(GenerationReport)} - {"notes"}
     total = {name: sum(getattr(report, name) for report in reports) for name in names}

@@ -1,7 +1,7 @@
 """Self-play: plays the games of one generation on several threads.
 
-The games are state machines in the core (core/selfplay/workers/worker.h). Threads drive
-them, with inference on the CPU or on devices; see tengen.actors.crew.
+The games are state machines in the core (core/selfplay/workers/worker.h), driven by
+threads with inference on the CPU or on GPUs; see tengen.actors.crew.
 """
 
 from __future__ import annotations
@@ -23,42 +23,42 @@ __all__ = ["GenerationReport", "play_generation"]
 
 @dataclass(frozen=True, kw_only=True)
 class GenerationReport:
-    """Totals over the threads that played a generation; zero by default."""
+    """Totals over the threads that played a generation of games."""
 
     num_games: int = 0
-    """Games finished by these threads."""
+    """Number of games that these threads finished."""
     num_gone_on_with: int = 0
-    """Games begun by an earlier process that these threads continued."""
+    """Number of games that an earlier process began and these threads continued."""
     num_plies: int = 0
-    """Plies searched."""
+    """Number of plies at which a search was run."""
     num_rows: int = 0
-    """Training rows from these games."""
+    """Number of training rows from the finished games."""
     num_simulations: int = 0
-    """Simulations, that is, descents of the trees."""
+    """Number of simulations, that is, descents of search trees."""
     num_evaluations: int = 0
-    """Positions evaluated by the network."""
+    """Number of positions that the network evaluated."""
     num_cache_hits: int = 0
-    """Positions found in the evaluation cache."""
+    """Number of positions found in the evaluation cache."""
     num_batches: int = 0
-    """Batches sent to the network."""
+    """Number of batches sent to the network."""
     batch_capacity: int = 0
-    """The maximum number of rows in a batch."""
+    """The maximum number of rows in an inference batch."""
     seconds: float = 0.0
-    """Wall time in seconds."""
+    """Wall time of the generation in seconds."""
     inference_s: float = 0.0
-    """Seconds inside the backend, summed over threads; on devices, the mean busy time
+    """Seconds spent in the backend, summed over threads; on devices, the mean busy time
     per device times the number of threads."""
     tree_s: float = 0.0
-    """Seconds spent in games, trees and encoding, summed over threads."""
+    """Seconds spent on games, search trees and encoding, summed over threads."""
     wait_s: float = 0.0
-    """Seconds spent waiting for devices, summed over threads."""
+    """Seconds spent waiting for GPUs, summed over threads."""
     num_threads: int = 0
     """Number of threads that played."""
     notes: tuple[str, ...] = ()
-    """New notes for the user, one line per note."""
+    """Messages for the user, one line per message."""
 
     def plus(self, later: GenerationReport) -> GenerationReport:
-        """Returns the sums of both reports, and the maxima of threads and capacity."""
+        """Returns the sum of two reports, but the maximum of threads and capacity."""
         sums = {
             name: getattr(self, name) + getattr(later, name)
             for name in (field.name for field in dataclasses.fields(self))
@@ -74,18 +74,18 @@ class GenerationReport:
 
     @property
     def cores_busy(self) -> float:
-        """Share of the threads' time spent working, in [0, 1]."""
+        """Fraction of the threads' time spent on inference, games and trees, 0 to 1."""
         working_s = min(self.inference_s + self.tree_s, self.threads_s - self.wait_s)
         return max(0.0, working_s) / self.threads_s
 
     @property
     def batch_rows(self) -> float:
-        """Mean number of rows in a batch."""
+        """Mean number of rows in an inference batch."""
         return self.num_evaluations / max(1, self.num_batches)
 
     @property
     def cache_hit_share(self) -> float:
-        """Share of the requested positions found in the cache, in [0, 1]."""
+        """Fraction of the requested positions that were found in the cache, 0 to 1."""
         num_asked = self.num_cache_hits + self.num_evaluations
         return self.num_cache_hits / max(1, num_asked)
 
@@ -102,20 +102,20 @@ def play_generation(
     on_unfinished: Callable[[list[bytes]], None] | None = None,
     progress_interval_s: float = 0.25,
 ) -> GenerationReport:
-    """Plays the games of ``queue`` into ``sink``. Blocks until all games have ended.
+    """Plays the games of ``queue`` and passes them to ``sink``. Blocks until the end.
 
     ``queue.stop()`` from any thread ends the generation early; ``on_unfinished`` then
     receives the unfinished games. ``queue.unfinished()`` also returns them, even if
     this function raises.
 
     Args:
-        game: The game.
+        game: The rules of the game.
         config: Settings of self-play.
         backend: The backend that evaluates positions with the model.
-        queue: The generation's games.
+        queue: The games of the generation.
         sink: Receives each finished game.
         num_threads: Number of worker threads, at least 1.
-        on_progress: Called in this thread with (games, evaluations) so far.
+        on_progress: Called in this thread with the numbers of games and evaluations.
         on_unfinished: Called in this thread with the unfinished games, every
             ``config.snapshot_s`` seconds and after the queue is stopped.
         progress_interval_s: Seconds between calls of ``on_progress``.
@@ -166,7 +166,7 @@ def play_generation(
 
 
 class _Snapshots:
-    """Periodically requests the unfinished games and later collects them."""
+    """Periodically requests and collects snapshots of the unfinished games."""
 
     def __init__(
         self,
@@ -181,7 +181,7 @@ class _Snapshots:
         self._is_asked = False
 
     def look(self) -> None:
-        """Collects a requested snapshot or requests one; call it at short intervals."""
+        """Collects a requested snapshot, or requests one; to be called frequently."""
         if self._take is None:
             return
         if self._is_asked:
@@ -200,7 +200,7 @@ def _watch(
     on_progress: Callable[[int, int], None] | None,
     interval_s: float,
 ) -> None:
-    # List the threads once per round, because the last one may end at any time.
+    # List the threads only once per iteration, because a thread may end at any time.
     while threads_left := [thread for thread in threads if thread.is_alive()]:
         threads_left[0].join(interval_s)
         snapshots.look()

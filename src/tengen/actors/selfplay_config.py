@@ -20,7 +20,7 @@ MAX_SLOTS = 4096
 _MAX_GAMES = 10_000_000
 _MAX_PLIES = 65_535
 _MAX_CACHE_MIB = 1 << 20
-# Fields that minigo's search does not use, then fields that only minigo's search uses.
+# Fields that minigo's search ignores. _OF_MINIGO lists the fields that only it uses.
 _NOT_OF_MINIGO = (
     "temperature_early",
     "temperature_late",
@@ -71,9 +71,9 @@ class SelfplayConfig:
     """
 
     games_per_generation: int = bounded(128, 1, _MAX_GAMES)
-    """Number of games between two turns of the learner, at least 1."""
+    """Number of games per generation, between two turns of the learner; at least 1."""
     search: SearchConfig = field(default_factory=SearchConfig)
-    """The search at every ply."""
+    """Settings of the search that chooses the move at every ply."""
     full_simulations: int = bounded(64, 1, MAX_SIMULATIONS)
     """Simulations of a full search, whose policy is a training target; at least 1. More
     simulations give better targets and fewer games."""
@@ -83,8 +83,8 @@ class SelfplayConfig:
     full_probability: float = bounded(
         1.0, 0, 1, "use 1 for a full search at every ply", above=True
     )
-    """Share of plies with a full search, above 0, at most 1; the others have a cheap
-    search."""
+    """Fraction of plies with a full search, above 0, at most 1; the other plies have a
+    cheap search."""
     temperature_early: float = bounded(1.0, 0, hint="raise it")
     """Temperature of the move choice at the first ply, at least 0. A higher temperature
     makes moves more random. A full Gumbel search ignores temperatures and plays the
@@ -95,9 +95,9 @@ class SelfplayConfig:
     temperature_halflife: float = bounded(
         10.0, 0, above=True, rule="must be positive; raise it"
     )
-    """Half-life of the decay between the two temperatures in plies, positive."""
+    """Half-life in plies of the decay to ``temperature_late``, positive."""
     variety: GoVariety = field(default_factory=GoVariety)
-    """Games of Go on boards and with rules other than the task's; none by default."""
+    """Mix of Go games with other boards and rules than the task's; none by default."""
     book_share: float = bounded(0.0, 0, 1)
     """Share of the games that begin with an opening of ``agent.book``, in [0, 1]; the
     following fields set the openings of the other games. Book openings are only for the
@@ -112,8 +112,8 @@ class SelfplayConfig:
     policy_opening_temperature: float = bounded(
         1.0, 0, above=True, hint="use 1 for the policy as it is"
     )
-    """Temperature of the policy in these opening moves, above 0 (KataGo: 1). A higher
-    temperature makes the moves more random."""
+    """Temperature of the policy for the moves of ``policy_opening_plies``, above 0
+    (KataGo: 1). A higher temperature makes the moves more random."""
     early_fork_share: float = bounded(0.0, 0, 1)
     """Share of the games that are early forks, 0 to 1 (KataGo: 0.04). An early fork
     starts with the first plies of a game of the previous generation, and then plays the
@@ -151,7 +151,7 @@ class SelfplayConfig:
     resignation would have been wrong if the game ended with another outcome."""
     settled_playout_share: float = bounded(0.02, 0, 1)
     """Share of games of Go that continue after every point is pass-alive; the others
-    end there. 0 to 1, 1: no game ends early (KataGo: 0.02)."""
+    end at that point. 0 to 1; with 1, no game ends early (KataGo: 0.02)."""
     policy_surprise_share: float = bounded(0.0, 0, hint="raise it")
     """Share of the weight of a game's rows that is distributed in proportion to the
     policy surprise: how far the search changed the policy; 0 to 1, 0 for none (KataGo:
@@ -199,19 +199,19 @@ class SelfplayConfig:
     saved games; games in Python start over."""
     switch_models: bool = True
     """Whether games in flight switch to a newly published model, if roles do not take
-    turns; each game switches at its next full search. If not, a generation ends with
-    the model that it began with. That is also the case for minigo with
-    ``full_probability`` 1, and for games in Python that several processes play."""
+    turns; each game switches at its next full search. Otherwise, one model plays
+    a complete generation. That is also the case for minigo with ``full_probability`` 1,
+    and for games in Python that several processes play."""
     num_slots: int = bounded(16, 1, MAX_SLOTS, "8 to 64 suits a CPU")
     """Number of concurrent games per thread, 1 to 4096. It is the maximum number of
     rows of a batch; with minigo the maximum is ``search.minigo_virtual_losses`` times
-    as high. On devices it is raised until three of their largest batches are in
-    flight."""
+    as high. On GPUs, the number is raised until three of the largest batches per
+    device are in flight."""
     cache_mib: int = bounded(64, 0, _MAX_CACHE_MIB, "0 is no cache")
     """Size of each thread's evaluation cache in MiB; 0 for no cache."""
 
     def __post_init__(self) -> None:
-        """Checks the ranges.
+        """Checks the ranges of the fields.
 
         Raises:
             UsageError: A field is out of its range.
@@ -232,7 +232,7 @@ class SelfplayConfig:
         self._refuse_unread()
 
     def _refuse_unread(self) -> None:
-        """Raises UsageError if a field that the search does not use is set."""
+        """Raises UsageError if an ignored field differs from its default."""
         policy = self.search.policy
         unread = _NOT_OF_MINIGO if self.search.has_own_worker else _OF_MINIGO
         for field_ in fields(self):
@@ -256,7 +256,7 @@ class SelfplayConfig:
         return self.switch_models and not keeps_trees
 
     def to_native(self) -> _core.SelfplaySettings:
-        """Returns a new object with the same settings for the core."""
+        """Returns the same settings as an object of the core."""
         return fill_native(
             self,
             _core.SelfplaySettings(),
@@ -267,7 +267,7 @@ class SelfplayConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class BootstrapConfig:
-    """Settings of self-play for model 0 if its weights are random.
+    """Settings of the self-play games of model 0, if model 0 has random weights.
 
     The policy targets of these games are not pruned.
 
@@ -275,14 +275,14 @@ class BootstrapConfig:
     """
 
     simulations: int = bounded(80, 1, MAX_SIMULATIONS)
-    """Simulations at every ply, at least 1; there are no fast plies."""
+    """Number of simulations at every ply, at least 1; there are no cheap searches."""
     resign_from: float = bounded(0.99, 0, 1)
-    """Value of ``actor.resign_from`` for these games, in [0, 1]; 1 for never."""
+    """Value of ``actor.resign_from`` for games of model 0, in [0, 1]; 1 for never."""
     may_pass: bool = False
-    """Value of ``actor.may_pass`` for these games."""
+    """Value of ``actor.may_pass`` for games of model 0."""
 
     def __post_init__(self) -> None:
-        """Checks the ranges.
+        """Checks the ranges of the fields.
 
         Raises:
             UsageError: A field is out of its range.
@@ -290,7 +290,7 @@ class BootstrapConfig:
         check_fields(self)
 
     def played(self, actor: SelfplayConfig) -> SelfplayConfig:
-        """Returns the self-play settings of the first model.
+        """Returns the self-play settings for the games of model 0.
 
         Args:
             actor: The self-play settings of later models.
@@ -302,6 +302,6 @@ class BootstrapConfig:
             resign_from=self.resign_from,
             may_pass=self.may_pass,
             prunes_target=False,
-            # All games of this generation are played by the random model.
+            # The random model must play all games of this generation.
             switch_models=False,
         )

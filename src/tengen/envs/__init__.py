@@ -1,7 +1,7 @@
 """The interface of environments, and functions that create them by name.
 
-``make(name, num_envs, seed)`` returns an ``Env``. Environment libraries are imported at
-the first use of an environment, not with this package.
+``make(name, num_envs, seed)`` returns an ``Env``. An environment's library is
+imported when the environment is first used, not with this package.
 """
 
 from __future__ import annotations

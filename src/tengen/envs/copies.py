@@ -1,4 +1,4 @@
-"""Helpers of all adapters: seeds, and checks of actions, rewards and end flags."""
+"""Helpers of all environment adapters: seeds, and checks of actions and results."""
 
 from __future__ import annotations
 
@@ -36,27 +36,27 @@ __all__ = [
 MAX_SEED = 2**31 - 1
 """The maximum seed of an environment, because many simulators take a C int."""
 MOST_WORDS = 500
-"""The maximum number of characters shown of an external message."""
+"""The maximum number of characters of a library's message in an error message."""
 
 MOST_FLOAT32 = float(np.finfo(np.float32).max)
-"""The maximum absolute value of rewards and observations."""
+"""The largest finite float32, and thus of rewards and float observations."""
 
-# Relative amount by which an action may exceed a bound, due to float32 rounding.
+# An action may exceed a bound by this fraction, because float32 rounds.
 _ROUNDING = 1e-6
 _A_NUMBER = "must be a number"
 
 
 def copy_seeds(seed: int, num_envs: int) -> list[int]:
-    """Returns a different seed below 2^31 for each copy.
+    """Returns one distinct seed below 2^31 for each copy.
 
-    With Gymnasium's rule, seed + i, seeds 0 and 1 would have almost the same copies.
+    Gymnasium gives copy i ``seed + i``, so seeds 0 and 1 would share almost all copies.
 
     Args:
-        seed: The seed that determines all copies' seeds, at least 0.
+        seed: The seed from which the copies' seeds are derived, at least 0.
         num_envs: Number of copies, at least 1.
 
     Raises:
-        UsageError: A number is out of its range.
+        UsageError: ``seed`` or ``num_envs`` is out of range.
     """
     check(num_envs >= 1, "num_envs", num_envs, "must be at least 1; raise it")
     check(seed >= 0, "seed", seed, "must be at least 0; choose another")
@@ -74,9 +74,9 @@ class UnfitError(EnvError):
     """An environment returned an invalid value.
 
     Args:
-        what: The name and the value.
+        what: Name and text of the value, such as ``reward (nan)``.
         task: The environment's name.
-        copy: Index of the copy; None if the value is of all copies.
+        copy: Index of the copy; None if the value belongs to all copies.
         rule: The rule that the value breaks, such as ``must be a bool``.
 
     Attributes:
@@ -95,9 +95,9 @@ def as_reward(value: Any, task: str, copy: int | None = None) -> float:
     """Returns the reward of one step as a float.
 
     Args:
-        value: The value that the environment returned, a number or an array of one.
-        task: The environment's name, for messages.
-        copy: Index of the copy, for messages.
+        value: The value that the environment returned, a number or a one-element array.
+        task: The environment's name, for error messages.
+        copy: Index of the copy, for error messages.
 
     Raises:
         UnfitError: ``value`` is not a number, or not finite in float32.
@@ -124,11 +124,11 @@ def as_end(name: str, value: Any, task: str, copy: int | None = None) -> bool:
         name: ``terminated`` or ``truncated``.
         value: The value that the environment returned: a bool, 0 or 1, or an array of
             one of these.
-        task: The environment's name, for messages.
-        copy: Index of the copy, for messages.
+        task: The environment's name, for error messages.
+        copy: Index of the copy, for error messages.
 
     Raises:
-        UnfitError: ``value`` is something else, even if Python counts it as true.
+        UnfitError: ``value`` is anything else, even if Python treats it as true.
     """
     if value is True or value is False:
         return bool(value)
@@ -139,18 +139,18 @@ def as_end(name: str, value: Any, task: str, copy: int | None = None) -> bool:
 
 
 def not_float32(value: Any) -> str:
-    """Returns the rule that ``value`` breaks by not being finite in float32."""
+    """Returns the rule that ``value`` breaks if it is not finite in float32."""
     is_finite = value == value and value not in (math.inf, -math.inf)
     return f"must be at most {MOST_FLOAT32:.2g}" if is_finite else "must be finite"
 
 
 def typed(value: Any) -> str:
-    """Returns a value's type and text on one line: a string "1.0" is ``str 1.0``."""
+    """Returns a value's type and text on one line, such as ``str 1.0`` for "1.0"."""
     return f"{type(value).__name__} {one_line(value)}"
 
 
 def _number(value: Any) -> Any:
-    """Returns a number or the only element of an array; None for anything else."""
+    """Returns a number, or the only element of an array; otherwise returns None."""
     if isinstance(value, numbers.Real):
         return value
     if isinstance(value, list | tuple):
@@ -166,7 +166,7 @@ def check_reward(reward: NDArray[np.float32], task: str) -> None:
     """Checks the rewards ``[N]`` of one step.
 
     Raises:
-        EnvError: A reward is not finite.
+        EnvError: A reward is infinite or NaN.
     """
     if not np.isfinite(reward).all():
         copy = int(np.argmin(np.isfinite(reward)))
@@ -180,18 +180,18 @@ def one_line(value: object, most: int = 100) -> str:
     """Returns a value's text on one line, cut to at most ``most`` characters."""
     try:
         text = " ".join(str(value).split())
-    except RAISED:  # external __str__ methods, and ints with too many digits
+    except RAISED:  # a foreign __str__ method, or an int with too many digits
         text = type(value).__name__
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def raised(name: str, error: BaseException, what: str) -> EnvError:
-    """Returns the error of an environment that raised ``error`` while it ran.
+    """Returns an ``EnvError`` for an exception that an environment raised.
 
     Args:
         name: The environment's name.
-        error: The exception that it raised.
-        what: The part of the environment that raised.
+        error: The exception.
+        what: The call or copy that raised it, such as ``copy 3``.
     """
     return EnvError(
         f'environment ("{name}") must not raise, but {what} raised '
@@ -209,7 +209,7 @@ class ActionRange:
 
     Args:
         spec: The environment's action space.
-        task: The environment's name, for messages.
+        task: The environment's name, for error messages.
     """
 
     def __init__(self, spec: ActionSpec, task: str) -> None:
@@ -227,10 +227,10 @@ class ActionRange:
         self._most = self._high + _slack(self._high)
 
     def check(self, actions: NDArray[Any], num_envs: int) -> None:
-        """Checks a batch.
+        """Checks a batch of actions.
 
         Args:
-            actions: ``[N, ...]``.
+            actions: The batch, ``[N, ...]``.
             num_envs: Number N of copies.
 
         Raises:
@@ -246,7 +246,7 @@ class ActionRange:
         if self._draws is not None:
             copy = self._draws.first_out_of_range(actions.astype(np.int64, copy=False))
         else:
-            # NaN compares false, so this form puts it out of range.
+            # Comparisons with NaN are false, so NaN is out of range.
             fits = (actions >= self._least) & (actions <= self._most)
             copy = num_envs if fits.all() else int(np.argwhere(~fits)[0, 0])
         if copy < num_envs:
@@ -257,7 +257,7 @@ class ActionRange:
             )
 
     def clip(self, actions: NDArray[Any]) -> NDArray[Any]:
-        """Returns actions that passed ``check``, clipped exactly to their bounds."""
+        """Clips actions that passed ``check`` exactly to the action space's bounds."""
         clipped: NDArray[Any] = np.clip(actions, self._low, self._high)
         return clipped
 

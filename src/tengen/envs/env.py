@@ -1,6 +1,6 @@
-"""The interface of an environment: several copies that step together.
+"""The interface of vectorized environments.
 
-Every adapter follows this convention of time::
+Every environment adapter follows this time convention::
 
     env.reset()                 -> o_0
     env.step(a_0)               -> o_1, r_1      o_1 is the state that a_0 reached
@@ -9,8 +9,8 @@ Every adapter follows this convention of time::
                                                  o_k+1 is the episode's final state
     env.step(anything)          -> o_0 of the next episode, reward 0, is_reset
 
-So the first observation of the next episode never replaces the final observation of an
-episode, and the step between two episodes is marked.
+So an episode's final observation is never replaced by the next episode's first one, and
+``is_reset`` marks the step between two episodes.
 """
 
 from __future__ import annotations
@@ -38,24 +38,24 @@ __all__ = [
 ]
 
 MOST_BOUND = 1e8
-"""Larger bounds count as no bound, because environments write 1e9, 1e10 or a dtype's
-maximum for "any number". For an action, half the distance between its bounds counts."""
+"""A larger bound is treated as infinite, because environments declare 1e9, 1e10 or a
+dtype's maximum for "any number". For an action, half the width of its range counts."""
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]
 """Arrays of shape ``[N, ...]``, by name."""
 
 
 class Scale(NamedTuple):
-    """The scale of an action's K real numbers: an action is ``middle + half * unit``.
+    """A linear map of an action's K real numbers: ``action = middle + half * unit``.
 
     ``ActionSpec.scale`` maps the bounds to -1 and 1. The scale of policies
     (``PolicyAgent.scale_of``) maps some bounds to -2 and 2.
     """
 
     middle: tuple[float, ...]
-    """The value of each number at unit 0."""
+    """The action's K numbers at unit 0."""
     half: tuple[float, ...]
-    """The difference between each number's values at units 1 and 0, above 0."""
+    """The change of each of the K numbers from unit 0 to unit 1, above 0."""
 
     def to_unit(self, actions: NDArray[Any]) -> NDArray[np.float64]:
         """Converts actions ``[N, K]`` to units."""
@@ -73,16 +73,16 @@ class ActionSpec:
     """An action space of discrete choices, or of real numbers with bounds."""
 
     shape: tuple[int, ...] = ()
-    """Shape of one action: () for one choice, ``(K,)`` for K choices or K numbers."""
+    """Shape of one action: ``()`` for one choice, ``(K,)`` for K choices or numbers."""
     num_choices: tuple[int, ...] = ()
-    """Number of choices of each component; empty if actions are real numbers."""
+    """Number of choices of each action component; empty if actions are real numbers."""
     low: tuple[float, ...] = ()
-    """Lower bound of each number, may be infinite; empty for choices."""
+    """Lower bound of each real number, may be -inf; empty for discrete actions."""
     high: tuple[float, ...] = ()
-    """Upper bound of each number, may be infinite; empty for choices."""
+    """Upper bound of each real number, may be inf; empty for discrete actions."""
 
     def __post_init__(self) -> None:
-        """Checks that the fields are consistent.
+        """Checks that the fields of the action space are consistent.
 
         Raises:
             UsageError: The fields contradict each other or are out of range.
@@ -126,13 +126,13 @@ class ActionSpec:
 
     @cached_property
     def is_bounded(self) -> tuple[bool, ...]:
-        """Whether each real number has two finite bounds; see ``MOST_BOUND``."""
+        """Whether each number of an action has finite bounds; see ``MOST_BOUND``."""
         widths = np.subtract(self.high, self.low, dtype=np.float64)
         return tuple((widths / 2 <= MOST_BOUND).tolist())
 
     @cached_property
     def scale(self) -> Scale:
-        """The middle of each real number's bounds, and half the distance between them.
+        """The linear map from [-1, 1] to the bounds of each real number.
 
         A number without bounds has middle 0 and half 1. If both bounds are equal, half
         is 1.
@@ -146,49 +146,49 @@ class ActionSpec:
 
     @property
     def tensor(self) -> TensorSpec:
-        """The tensor of one action: int64 choices or float32 numbers."""
+        """The tensor spec of one action: int64 choices or float32 numbers."""
         dtype = "int64" if self.is_discrete else "float32"
         return TensorSpec(dtype=dtype, shape=self.shape)
 
 
 @dataclass(frozen=True, kw_only=True)
 class EnvSpec:
-    """The properties of an environment that are known before it runs."""
+    """The properties of an environment that are known before the first step."""
 
     name: str
     """The task's name, as for ``tengen train``."""
     observations: dict[str, TensorSpec]
-    """The tensors of one observation by name: ``observation`` alone, or
+    """The tensor specs of one observation by name: ``observation``, or
     ``observation/KEY`` for each entry of a nested observation."""
     actions: ActionSpec
     """The action space."""
     max_episode_steps: int | None
     """Number of steps after which an episode is truncated; None for no limit."""
     reward_threshold: float | None
-    """Mean return over 100 episodes that counts as solved; None if unknown."""
+    """Mean return over 100 episodes at which the task is solved; None if unknown."""
     protocol: str = ""
-    """Name of the protocol for playing and scoring, such as ``v5``; empty if there is
-    only one."""
+    """Name of the rules for training and scoring, such as ``v5`` for Atari; empty if
+    the environment has only one set of rules."""
     reward_bound: float | None = None
     """Absolute value to which rewards are clipped for learning; None for no clipping.
     Reported returns are not clipped."""
     frames_per_step: int = 1
-    """Number of simulator frames that publications count for a step."""
+    """Number of simulator frames per step, as publications count them."""
     is_hard: bool = False
-    """Whether published agents use a deep residual network for its images."""
+    """Whether published agents use a deep residual network for this task's images."""
     is_partial: bool = False
     """Whether the task is partially observable and needs memory. Published agents then
     use a recurrent network, with the last action and reward as inputs."""
 
     pixel_scales: dict[str, float] = field(default_factory=dict)
-    """Divisors for the pixels of images that are not uint8, by name: the largest bound
-    up to ``MOST_BOUND``. Images whose largest bound is at most 1 are left out."""
+    """Divisors for the pixels of images that are not uint8, by observation name: the
+    largest bound up to ``MOST_BOUND``. Images with bounds up to 1 have none."""
 
     has_large_vectors: bool = False
     """Whether a non-image observation has a bound above 30, up to ``MOST_BOUND``."""
 
     def learned(self, reward: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Returns rewards ``[N]``, clipped for learning and for network inputs."""
+        """Clips rewards ``[N]`` to ``reward_bound``, for losses and network inputs."""
         if self.reward_bound is None:
             return reward
         clipped: NDArray[np.float32] = reward.clip(
@@ -198,26 +198,26 @@ class EnvSpec:
 
 
 class Step(NamedTuple):
-    """The results of one step of N copies; the caller may keep the arrays."""
+    """The results of one step of N copies. Later steps do not modify the arrays."""
 
     observation: Arrays
-    """The observations reached, by the names of the spec's ``observations``."""
+    """The observations after the step, by the names in ``EnvSpec.observations``."""
     reward: NDArray[np.float32]
-    """``[N]`` float32; 0 for a reset."""
+    """``[N]`` float32; 0 for a copy that was reset."""
     terminated: NDArray[np.bool_]
-    """``[N]`` bool; the task itself ended, so nothing follows the reached state."""
+    """``[N]`` bool; whether the episode reached a terminal state."""
     truncated: NDArray[np.bool_]
-    """``[N]`` bool; a limit cut the episode short, so more would have followed."""
+    """``[N]`` bool; whether a limit, such as a time limit, cut the episode short."""
     is_reset: NDArray[np.bool_]
-    """``[N]`` bool; the step ignored the action and began the copy's next episode. Such
-    a step is not a transition to learn from, and counts no frames."""
+    """``[N]`` bool; whether the step ignored the action and began the next episode. A
+    reset step is not a transition to learn from, and counts no frames."""
     life_lost: NDArray[np.bool_] | None = None
-    """``[N]`` bool; learning treats the step as the end of an episode, although the
-    episode continues. None if the protocol has no such steps."""
+    """``[N]`` bool; whether learning treats the step as the end of an episode, although
+    the episode continues. None if the task's protocol does not end episodes so."""
 
 
 class Env(Protocol):
-    """N copies of an environment that step together; not thread-safe."""
+    """N vectorized copies of an environment; not thread-safe."""
 
     @property
     def spec(self) -> EnvSpec:
@@ -228,17 +228,17 @@ class Env(Protocol):
         """Number N of copies."""
 
     def reset(self) -> Arrays:
-        """Restarts all copies from the seed; returns the first observations.
+        """Restarts all copies from the seed and returns their first observations.
 
-        Every call returns the same observations, and equal actions after it lead to
-        equal steps.
+        Every call returns the same observations, and the same actions after a call lead
+        to the same steps.
         """
 
     def step(self, actions: NDArray[Any]) -> Step:
-        """Steps every copy, or resets it if its episode has ended. Blocks.
+        """Steps every copy, but resets copies whose episode has ended. Blocks.
 
         Args:
-            actions: ``[N, ...]``, see the spec's ``actions``.
+            actions: Actions ``[N, ...]`` that fit ``EnvSpec.actions``.
 
         Raises:
             EnvError: The environment raised, or its results do not fit its spaces.
@@ -246,11 +246,11 @@ class Env(Protocol):
         """
 
     def observed(self, observation: Any) -> Arrays:
-        """Converts an external observation to arrays of shape ``[1, ...]``.
+        """Converts one observation in the native form to arrays of shape ``[1, ...]``.
 
         Args:
-            observation: The observation of one copy in the environment's native form,
-                which may be nested.
+            observation: The observation of one copy, as the environment's own library
+                returns it; may be nested.
 
         Raises:
             UsageError: ``observation`` does not fit this environment.
@@ -260,21 +260,21 @@ class Env(Protocol):
         """Converts one action to the environment's native form.
 
         Args:
-            action: The action, see the spec's ``actions``.
+            action: One action that fits ``EnvSpec.actions``.
 
         Raises:
             RunError: The action is out of range.
         """
 
     def close(self) -> None:
-        """Releases the copies' resources. Safe to call twice.
+        """Releases the copies' resources. Idempotent.
 
-        ``observed`` and ``own_action`` still work afterwards.
+        ``observed`` and ``own_action`` still work on a closed ``Env``.
         """
 
 
 class EnvWrapper:
-    """An ``Env`` that forwards all calls to another one; subclasses override some.
+    """An ``Env`` that forwards all calls to another ``Env``; for subclasses.
 
     Args:
         env: The wrapped environment.
@@ -316,12 +316,12 @@ class EnvWrapper:
 
 @runtime_checkable
 class GroupEnv(Protocol):
-    """One of two groups of copies, which steps while its caller does other work.
+    """One of two groups of copies that step while the caller does other work.
 
     The caller first calls ``receive_first`` of the first group, and then alternates
     between the groups: after it has received from a group, it sends actions to that
-    group before it receives from the other. The convention of time is that of ``Env``.
-    Not thread-safe.
+    group before it receives from the other. The time convention is that of ``Env``. Not
+    thread-safe.
     """
 
     @property
@@ -336,7 +336,7 @@ class GroupEnv(Protocol):
         """Returns the first observations, arrays of shape ``[N, ...]``. Blocks."""
 
     def send(self, actions: NDArray[Any]) -> None:
-        """Sends actions to the group, which steps after the other group.
+        """Sends actions to the group, which steps after the other group has stepped.
 
         Args:
             actions: ``[N, ...]``, as for ``Env.step``.
@@ -347,7 +347,7 @@ class GroupEnv(Protocol):
         """
 
     def receive(self) -> Step:
-        """Returns the result of the actions last sent. Blocks.
+        """Returns the results of the step with the actions last sent. Blocks.
 
         Raises:
             EnvError: The environment raised.
@@ -355,4 +355,4 @@ class GroupEnv(Protocol):
         """
 
     def close(self) -> None:
-        """Releases the resources of both groups. Safe to call twice and on both."""
+        """Releases the resources of both groups. Idempotent; may be called on both."""

@@ -1,8 +1,8 @@
-"""Vectorized copies of an environment that are filmed while they are stepped.
+"""Renders video frames of vectorized copies while they are stepped.
 
 An agent's observations, such as a small grey screen or boolean planes, are rarely
-suitable for people. A ``Camera`` follows the copies and provides a picture of each,
-without changing the copies' behaviour.
+human-readable. A ``Camera`` follows the copies and renders a frame of each, without
+changing the copies' behaviour.
 """
 
 from __future__ import annotations
@@ -36,37 +36,37 @@ __all__ = [
 ]
 
 Picture: TypeAlias = NDArray[np.uint8]
-"""``[H, W, 3]`` uint8: red, green and blue."""
+"""A video frame, ``[H, W, 3]`` uint8 RGB."""
 
 _DARK = (16, 16, 24)
-# Hues at successive multiples of the golden ratio, modulo 1, are easy to distinguish.
+# Multiples of the golden ratio, modulo 1, are hues that are easy to distinguish.
 _GOLDEN = 0.61803398875
 
 
 class Camera:
-    """Provides pictures of an ``Env``'s first copies, on the thread that steps them.
+    """Renders frames of an ``Env``'s first copies, in the thread that steps the copies.
 
     Attributes:
-        pictures_per_s: Steps per second at which a film runs at natural speed.
+        pictures_per_s: Frames (steps) per second of a video at natural speed.
     """
 
     pictures_per_s: float
 
     def reset(self, observation: Arrays) -> None:
-        """Called after ``Env.reset``, with the ``observation`` that it returned."""
+        """Called after ``Env.reset`` with the returned ``observation``."""
 
     def step(self, actions: NDArray[Any], step: Step) -> None:
-        """Called after ``Env.step``, with the ``actions`` and the returned ``step``.
+        """Called after ``Env.step`` with the ``actions`` and the returned ``step``.
 
         Raises:
-            RunError: The pictures no longer match the stepped copies.
+            RunError: The rendered episodes differ from the stepped episodes.
         """
 
     def picture(self, copy: int) -> Picture:
-        """Returns the current picture of a copy, given its index, in a new array.
+        """Renders the current frame of the copy with index ``copy``, as a new array.
 
         Raises:
-            RunError: The copy has no picture.
+            RunError: The copy cannot be rendered.
         """
         raise NotImplementedError
 
@@ -75,10 +75,10 @@ class Camera:
 
 
 class FilmedEnv(EnvWrapper):
-    """An ``Env`` that also provides pictures of its first copies.
+    """An ``Env`` that also renders frames of its first copies.
 
     Args:
-        env: The environment to step; ``close`` also closes it.
+        env: The environment to step; ``close`` closes it too.
         camera: The camera that follows ``env``.
     """
 
@@ -113,11 +113,11 @@ class FilmedEnv(EnvWrapper):
 
 
 class ObservedCamera(Camera):
-    """A camera that draws observations, for environments that cannot render pictures.
+    """A camera that draws observations, for environments that cannot render frames.
 
     Args:
-        name: The name of the observation.
-        draw: Returns the picture of one copy's observation.
+        name: The name of the observation to draw.
+        draw: Converts one copy's observation to a frame.
         pictures_per_s: See ``Camera``.
     """
 
@@ -147,9 +147,9 @@ class ObservedCamera(Camera):
 
 
 def draw_planes(planes: NDArray[np.bool_], cell: int) -> Picture:
-    """Returns a picture of planes, each in its own colour on a dark background.
+    """Draws each plane in its own colour on a dark background.
 
-    If several planes are set in a cell, the last one is visible.
+    If several planes are set in a cell, the cell has the colour of the last plane.
 
     Args:
         planes: ``[C, H, W]`` bool, with at least one plane.
@@ -164,23 +164,23 @@ def draw_planes(planes: NDArray[np.bool_], cell: int) -> Picture:
 
 
 def draw_screen(screen: NDArray[np.uint8], scale: int) -> Picture:
-    """Returns a picture of a screen ``[3, H, W]``, enlarged by the factor ``scale``."""
+    """Returns a frame of a screen ``[3, H, W]``, enlarged by the integer ``scale``."""
     drawn: Picture = np.moveaxis(screen, 0, -1)
     return drawn.repeat(scale, axis=0).repeat(scale, axis=1)
 
 
 RENDER_MODE = "rgb_array"
-"""Gymnasium's name for the render mode that returns arrays."""
+"""The Gymnasium render mode in which ``render`` returns an RGB array."""
 _FPS = 30.0
 
 
 class RenderCamera(Camera):
-    """A camera that gets its pictures from a ``render`` function.
+    """A camera that gets its frames from a ``render`` function.
 
-    Source of the interface: Gymnasium 1.1 and later, ``render_mode="rgb_array"``.
+    Source: the interface of Gymnasium 1.1 and later, ``render_mode="rgb_array"``.
 
     Args:
-        render: Returns the picture of a copy, given the copy's index.
+        render: Returns the frame of a copy, given the copy's index.
         name: The environment's name, for error messages.
         metadata: The environment's ``metadata``, which may contain ``render_fps``.
     """
@@ -197,7 +197,7 @@ class RenderCamera(Camera):
         """See ``Camera.picture``."""
         try:
             with warnings.catch_warnings():
-                # Warnings are ignored, because a bad picture raises an error below.
+                # Ignore the warnings, because an invalid frame raises an error below.
                 warnings.simplefilter("ignore")
                 picture = np.array(self._render(copy))
         except RAISED as error:
@@ -210,7 +210,7 @@ class RenderCamera(Camera):
 
     def close(self) -> None:
         """See ``Camera.close``."""
-        # Free the copies now. Freed later, a copy would free resources that others use.
+        # Free the copies now; freed later, a copy could free another's OpenGL context.
         self._render = lambda copy: None
 
     def _error(self, what: str) -> RunError:
@@ -231,7 +231,7 @@ def film_copies(
     num_filmed: int,
     name: str,
 ) -> FilmedEnv:
-    """Returns a ``GymnasiumEnv`` whose first ``num_filmed`` copies are filmed.
+    """Returns a ``GymnasiumEnv``, and films its first ``num_filmed`` copies.
 
     Args:
         make_one: See ``GymnasiumEnv``; called with ``render_mode`` for filmed copies.
@@ -243,7 +243,7 @@ def film_copies(
     Raises:
         UsageError: As for ``GymnasiumEnv``, or the environment cannot render arrays.
     """
-    # Check the render modes first, because Gymnasium's warnings about them are long.
+    # Check the render modes here; Gymnasium would print long warnings instead.
     first = make_guarded(make_one, name)
     metadata = getattr(first, "metadata", None) or {}
     with contextlib.suppress(*RAISED):
@@ -267,7 +267,7 @@ def film_copies(
 
 
 def _rendered(copy: Any) -> Any:
-    """Returns a copy's picture.
+    """Renders a frame of one ``gymnasium.Env``.
 
     Each MuJoCo copy has its own OpenGL context, but renders with the current context.
     Therefore this function first makes the copy's context current.
@@ -282,8 +282,8 @@ def _rendered(copy: Any) -> Any:
 def _draw_without_display() -> None:
     """Makes MuJoCo and SDL render off-screen if there is no display.
 
-    Otherwise Gymnasium would use GLFW, which fails only at the first picture, and SDL
-    would print errors.
+    Otherwise Gymnasium would use GLFW, which fails only when the first frame is
+    rendered, and SDL would print errors.
     """
     has_display = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     if sys.platform == "linux" and not has_display:

@@ -1,4 +1,4 @@
-"""An ``Env`` of copies of a Gymnasium environment, for Gymnasium 1.1 or later."""
+"""An ``Env`` that steps copies of a Gymnasium environment (Gymnasium 1.1 or later)."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def as_gymnasium(kind: type[Any]) -> type[Any]:
 
 
 def make_guarded(make: Callable[[], Any], name: str) -> Any:
-    """Calls ``make`` and returns its result; errors name the environment.
+    """Calls ``make`` and returns its result; error messages contain ``name``.
 
     Raises:
         UsageError: ``make`` raised.
@@ -93,12 +93,12 @@ def make_guarded(make: Callable[[], Any], name: str) -> Any:
         ) from error
 
 
-# The values that reset and step return.
+# Names of the values that Gymnasium's reset and step return, in order.
 _RESET = ("observation", "info")
 _STEP = ("observation", "reward", "terminated", "truncated", "info")
 
 
-# The unwrapped environments of all copies in this process that are not closed, by id.
+# The unwrapped environment of every open copy in this process, by Python's id().
 _STEPPED: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
 
@@ -121,13 +121,13 @@ class GymnasiumEnv:
         is_hard: bool = False,
         is_partial: bool = False,
     ) -> None:
-        """Creates the copies.
+        """Creates ``num_envs`` copies of the environment.
 
         Args:
             make_one: Creates a ``gymnasium.Env``; called ``num_envs`` times.
             num_envs: Number of copies, at least 1.
             seed: Seed of the copies, at least 0; see ``copy_seeds``.
-            name: The task's name, for messages and the spec.
+            name: The task's name, for error messages and the spec.
             frames_per_step: See ``EnvSpec``.
             is_hard: See ``EnvSpec``.
             is_partial: See ``EnvSpec``.
@@ -270,7 +270,7 @@ class GymnasiumEnv:
     def _misshapen(
         self, method: str, answer: object, parts: Sequence[str], copy: int
     ) -> EnvError:
-        """Returns the error of a method that returned the wrong number of values."""
+        """Returns the error for a method that returned the wrong number of values."""
         shown = type(answer).__name__
         if isinstance(answer, tuple):
             shown = f"{len(answer)} values"
@@ -281,6 +281,6 @@ class GymnasiumEnv:
 
 
 def _registered(env: Any, name: str) -> Any:
-    """Returns a numeric field of Gymnasium's registered spec; None if missing."""
+    """Returns the numeric field ``name`` of ``env.spec``; None if it is missing."""
     value = getattr(getattr(env, "spec", None), name, None)
     return value if isinstance(value, int | float) else None

@@ -1,6 +1,6 @@
 """Finds environments by task name, in the table of suites.
 
-Each suite is one module; its ``SUITE`` is an entry of the table.
+Each suite is one module, and the table lists the ``SUITE`` objects of these modules.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ __all__ = [
     "with_protocol",
 ]
 
-# Time limits for creating an environment, before a run's step_timeout_s is known, and
-# for closing it; a process of a run waits this long if an environment hangs in close.
+# Time limits for creating an environment to get its spec, and for closing it. A run's
+# step_timeout_s is not known yet.
 _SPEC_TIMEOUT_S, _CLOSE_TIMEOUT_S = 300.0, 30.0
 
 
@@ -57,7 +57,7 @@ SUITES: tuple[Suite, ...] = (
     vizdoom.SUITE,
     gymnasium_ids.SUITE,
 )
-"""All suites; a name belongs to the first suite whose prefix matches."""
+"""All suites; a task belongs to the first suite whose prefix starts its name."""
 
 
 def names() -> list[str]:
@@ -124,7 +124,7 @@ def maker_of_one(name: str) -> Callable[[], Any] | None:
 def make_groups(
     name: str, sizes: Sequence[int], seeds: Sequence[int]
 ) -> Sequence[Env | GroupEnv]:
-    """Creates groups of copies that an actor steps in turn.
+    """Creates groups of environment copies; an actor steps one group after the other.
 
     Args:
         name: As for ``make``.
@@ -150,16 +150,16 @@ def make_groups(
 
 
 def make_filmed(name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedEnv:
-    """Creates the same copies as ``make``, and a camera for the first of them.
+    """Creates the same copies as ``make``, and a camera for the first ``num_filmed``.
 
     Args:
         name: As for ``make``.
         num_envs: As for ``make``.
         seed: As for ``make``.
-        num_filmed: Number of copies with pictures, 1 to ``num_envs``.
+        num_filmed: Number of copies to film, 1 to ``num_envs``.
 
     Raises:
-        UsageError: As ``make``, or pictures are not available.
+        UsageError: As ``make``, or the environment cannot be rendered.
     """
     if is_program(name):
         check_allowed(name)
@@ -172,8 +172,8 @@ def make_filmed(name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedE
         try:
             env.picture(0)
         except RunError as error:
-            # A UsageError, because the machine or the environment cannot make pictures
-            # and nothing has been played yet.
+            # Raise a UsageError, because the machine or the environment cannot render
+            # frames, and no step has been taken yet.
             raise UsageError(str(error)) from error
     except BaseException:
         env.close()
@@ -182,14 +182,14 @@ def make_filmed(name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedE
 
 
 def with_protocol(name: str, protocol: str) -> str:
-    """Returns the task for the same environment with another protocol.
+    """Returns the name of the task with the same environment and another protocol.
 
     Args:
         name: As for ``make``.
         protocol: The protocol's name; for Atari ``v5``, ``classic`` or ``r2d2``.
 
     Raises:
-        UsageError: The protocol is unknown, or has another number of actions.
+        UsageError: The protocol is unknown, or changes the number of actions.
     """
     task = None
     if not is_program(name):
@@ -211,8 +211,8 @@ def with_protocol(name: str, protocol: str) -> str:
 def env_spec(name: str) -> EnvSpec:
     """Returns an environment's spec.
 
-    Creates the environment once per process, because that can be slow, and never steps
-    it. If the environment hangs or raises in ``close``, this is only a warning.
+    Creates the environment only once per process, because creation can be slow, and
+    never steps it. If ``close`` of the environment hangs or raises, warns.
 
     Raises:
         UsageError: As ``make``.
@@ -230,7 +230,7 @@ def _suite_of(name: str) -> Suite:
 
 @cache
 def _spec(name: str, program: object) -> EnvSpec:
-    # The program is part of the cache key, because a module's class may be replaced.
+    # The cache key includes the user's class, which may change under the same name.
     env = TimelyEnv(lambda: make(name, 1, 0), _SPEC_TIMEOUT_S, name, _CLOSE_TIMEOUT_S)
     spec = env.spec
     try:

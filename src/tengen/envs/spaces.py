@@ -1,10 +1,11 @@
-"""Converts Gymnasium observations to named arrays, and actions to Gymnasium's form.
+"""Converts Gymnasium observations to named arrays, and actions to Gymnasium actions.
 
 An observation space becomes named tensors. ``Box`` becomes an array, ``Discrete`` a
-one-hot vector, ``MultiDiscrete`` numbers and ``MultiBinary`` bools. Each entry of a
-``Dict`` or ``Tuple`` has its own name, ``observation/KEY``, or ``observation/KEY/KEY``
-if nested. An action space becomes discrete choices counted from 0 (``Discrete``,
-``MultiDiscrete``, ``MultiBinary``) or real numbers (``Box``), flattened to one axis.
+one-hot vector, ``MultiDiscrete`` float32 numbers, and ``MultiBinary`` bools. Each
+entry of a ``Dict`` or ``Tuple`` is named ``observation/KEY``, or
+``observation/KEY/KEY`` if nested. An action space becomes discrete choices counted from
+0 (``Discrete``, ``MultiDiscrete``, ``MultiBinary``) or real numbers (``Box``),
+flattened to one axis.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from tengen.tensors import TensorSpec
 
 __all__ = ["Actions", "Observations"]
 
-# Integer dtypes of spaces, and the closest dtype that torch supports.
+# Maps a Gymnasium space's dtype to the smallest torch dtype that holds its values.
 _DTYPES = {
     "bool": "bool",
     "uint8": "uint8",
@@ -38,27 +39,27 @@ _DTYPES = {
 }
 
 
-# Larger spaces are impractical to learn from, and their arrays would exhaust memory.
+# Spaces above these limits are rejected, because their arrays could exhaust memory.
 _MAX_VALUES = 65_536  # elements of a one-hot vector
-_MAX_CHOICES = 1_048_576  # choices over all components of an action, each with a logit
+_MAX_CHOICES = 1_048_576  # logits of an action: one per choice of each component
 _MAX_NUMBERS = 67_108_864  # elements of an observation array
 _LARGE = 30.0
 
 
 @dataclass(frozen=True)
 class _Entry:
-    """One array of an observation."""
+    """Describes how one array is read from a nested observation."""
 
     name: str
     """The array's name in the spec."""
     keys: tuple[Any, ...]
     """The keys that lead to the array in a nested observation."""
     spec: TensorSpec
-    """The array's spec for one copy."""
+    """The dtype and shape of the array for one copy."""
     values: NDArray[np.int64] | None = None
     """The ``[n]`` values of a ``Discrete`` space; None for other spaces."""
     most: float = 0.0
-    """The largest absolute bound up to ``MOST_BOUND``; 0 for one-hot vectors."""
+    """The largest absolute bound of the space, up to ``MOST_BOUND``, or 0."""
 
 
 class Observations:
@@ -66,10 +67,10 @@ class Observations:
 
     Args:
         space: The observation space of one copy.
-        task: The environment's name, for messages.
+        task: The environment's name, for error messages.
 
     Attributes:
-        specs: The tensors of one observation, by name.
+        specs: The tensor specs of one observation, by name.
         pixel_scales: See ``EnvSpec``.
         has_large_vectors: See ``EnvSpec``.
 
@@ -93,7 +94,7 @@ class Observations:
             )
 
     def zeros(self, num_envs: int) -> Arrays:
-        """Returns zero arrays for N copies."""
+        """Returns zero-filled observation arrays for ``num_envs`` copies, by name."""
         return {name: spec.zeros(num_envs) for name, spec in self.specs.items()}
 
     def write(self, value: Any, arrays: Arrays, copy: int | None = None) -> None:
@@ -121,10 +122,10 @@ class Observations:
             )
 
     def read(self, value: Any) -> Arrays:
-        """Converts an external observation of one copy to arrays ``[1, ...]``.
+        """Converts one Gymnasium observation to arrays of shape ``[1, ...]``.
 
         Args:
-            value: The observation in Gymnasium's form.
+            value: The observation, as an environment with this space returns it.
 
         Raises:
             UsageError: The observation does not fit its space.
@@ -141,7 +142,7 @@ class Observations:
         return arrays
 
     def check_finite(self, arrays: Arrays) -> None:
-        """Checks for infinity and NaN, which would otherwise cause errors much later.
+        """Checks ``arrays`` for infinity and NaN, which would break learning later.
 
         Raises:
             EnvError: A number is infinite or NaN.
@@ -157,7 +158,7 @@ class Observations:
         self, entry: _Entry, part: Any, rows: NDArray[Any], copy: int | None
     ) -> None:
         array = None
-        with contextlib.suppress(ValueError):  # raised for ragged lists
+        with contextlib.suppress(ValueError):  # numpy raises it for ragged lists
             array = np.asarray(part)
         if array is None or array.dtype.kind not in "biuf":
             raise self._refusal(entry.name, part, copy, "must be an array of numbers")
@@ -178,7 +179,7 @@ class Observations:
             return
         with np.errstate(invalid="ignore"):
             rows[...] = array
-        # A difference means that the cast lost a fraction or overflowed.
+        # If the values differ, the cast dropped a fraction or overflowed.
         if not (rows == array).all():
             rule = f"must hold numbers of its space's type ({rows.dtype})"
             raise self._refusal(entry.name, array.dtype, copy, rule)
@@ -204,10 +205,10 @@ class Actions:
 
     Args:
         space: The action space of one copy.
-        task: The environment's name, for messages.
+        task: The environment's name, for error messages.
 
     Attributes:
-        spec: The action space as tengen's spec.
+        spec: The action space as an ``ActionSpec``.
 
     Raises:
         UsageError: The space is of an unsupported kind.
@@ -252,7 +253,7 @@ class Actions:
         self._range = ActionRange(self.spec, task)
 
     def to_own(self, action: NDArray[Any]) -> Any:
-        """Returns one action in Gymnasium's form: an int for ``Discrete``, or an array.
+        """Converts one action to a Gymnasium action, an int (``Discrete``) or an array.
 
         Args:
             action: An action that fits ``spec``.
@@ -264,10 +265,10 @@ class Actions:
         return native.item() if native.ndim == 0 else native
 
     def to_gymnasium(self, actions: NDArray[Any], num_envs: int) -> NDArray[Any]:
-        """Returns a batch of actions in Gymnasium's form, ``[N, *shape of the space]``.
+        """Converts actions to Gymnasium actions, ``[N, *shape of the space]``.
 
         Args:
-            actions: ``[N, ...]``, see ``spec``.
+            actions: Actions ``[N, ...]`` that fit ``spec``.
             num_envs: Number N of copies.
 
         Raises:
@@ -285,7 +286,7 @@ class Actions:
 def _entries(
     space: Any, task: str, name: str, keys: tuple[Any, ...]
 ) -> Iterator[_Entry]:
-    """Yields the arrays of a space, in the order of the space.
+    """Yields an ``_Entry`` for each array of an observation space, in its order.
 
     Raises:
         UsageError: A part of the space is of an unsupported kind.

@@ -1,7 +1,7 @@
-"""An environment with a deadline for each call.
+"""An environment wrapper that sets a time limit for each call.
 
-Used if an environment runs in the process that the user started. An actor whose
-environment hangs ends its process instead, and the launcher restarts the actor.
+The wrapper is for environments in the process that the user started. In a run, an actor
+whose environment hangs exits instead, and the launcher restarts the actor.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class TimelyEnv(EnvWrapper):
     Args:
         make: Creates the environment.
         timeout_s: The maximum time of a call in seconds, above 0.
-        name: The task, for messages.
+        name: The task, for error messages.
         close_timeout_s: The maximum time of ``close`` in seconds, above 0; None for
             ``timeout_s``.
 
@@ -77,7 +77,7 @@ class TimelyEnv(EnvWrapper):
         """See ``Env.step``.
 
         Raises:
-            RunError: Also if the step hangs.
+            RunError: The step hangs, or as for ``Env.step``.
         """
         return self._call(lambda: self._env.step(actions), "in step")
 
@@ -100,7 +100,7 @@ class TimelyEnv(EnvWrapper):
             with self._deadline.during(where):
                 return work()
         except HangError:
-            self._end()  # do not close it, because close would hang too
+            self._end()  # do not close the environment, because close would hang too
             raise RunError(
                 f"environment ({self._name}) hangs {where}, for "
                 f"{self._deadline.timeout_s:g} s; correct it"
@@ -111,35 +111,35 @@ class TimelyEnv(EnvWrapper):
         self._deadline.__exit__()
 
 
-# The signal that interrupts a call. By default, processes ignore it.
+# The signal that interrupts a call that hangs. By default, processes ignore SIGURG.
 _SIGNAL = getattr(signal, "SIGURG", None)
-# Time for an interrupted call to clean up before the process is terminated.
+# Seconds that an interrupted call has to clean up before the process is terminated.
 _GRACE_S = 5.0
 _POLL_S = 0.5
 
 
 class HangError(BaseException):
-    """A call exceeded its time limit; the message is the name of the call.
+    """Raised if a call exceeds its time limit; the message is the name of the call.
 
-    A BaseException, because it is raised inside the call, where ``except Exception``
-    must not catch it.
+    It is a BaseException, because it is raised inside external code, where an
+    ``except Exception`` must not catch it.
     """
 
 
 class Deadline:
-    """Raises an error if a call into external code takes too long.
+    """Raises ``HangError`` if a call into external code exceeds a time limit.
 
-    An exception interrupts a call that exceeds its time limit, if the call runs Python
-    code or waits in a system call, in the main thread. If that fails and tengen started
-    the process (``tengen.own_process``), the process prints one line and exits with
-    code 1. In a program that imports tengen, the line is a warning, and the exception
-    is raised when the call returns. A call that holds the GIL goes unnoticed.
+    The exception interrupts the call if it runs Python code or waits in a system call,
+    in the main thread. If that fails and tengen started the process
+    (``tengen.own_process``), the process prints one line and exits with code 1. In a
+    program that imports tengen, the line is a warning, and the exception is raised when
+    the call returns. A call that holds the GIL is not detected.
 
-    A context manager; not thread-safe.
+    The class is a context manager and not thread-safe.
 
     Args:
         timeout_s: The maximum time of a call in seconds, above 0.
-        what: Name of the external code, for the line.
+        what: Name of the external code, for the printed line.
         before_end: Called from another thread with the name of the call, before the
             process exits.
 
@@ -156,7 +156,7 @@ class Deadline:
         self.timeout_s = timeout_s
         self._what = what
         self._before_end = before_end
-        # One tuple, so that the other thread never sees a partial update.
+        # Name and start time of a call. A tuple, so that updates are atomic.
         self._call: tuple[str, float] | None = None
         self._late: tuple[str, float] | None = None
         self._is_over = threading.Event()
@@ -176,27 +176,27 @@ class Deadline:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stops the thread. A second call does nothing."""
+        """Stops the thread that watches the calls. Idempotent."""
         self._is_over.set()
         if self._thread is None:
             return
         self._thread.join()
         self._thread = None
-        # Keep a handler that the environment or a later deadline has set since.
+        # Keep a signal handler that the environment or a later Deadline has installed.
         if _SIGNAL is not None and signal.getsignal(_SIGNAL) == self._interrupt:
-            # None if C code set the previous handler, which Python cannot restore.
+            # None means that C code set the handler, which Python cannot restore.
             before = signal.SIG_DFL if self._previous is None else self._previous
             signal.signal(_SIGNAL, before)
 
     @contextlib.contextmanager
     def during(self, call: str) -> Iterator[None]:
-        """Applies the time limit to a call inside this context.
+        """Applies the time limit to the call made in this ``with`` block.
 
         Args:
-            call: Name of the call, for messages.
+            call: Name of the call, for error messages.
 
         Raises:
-            HangError: The call exceeded the limit and was interrupted, or returned.
+            HangError: The call exceeded the limit: it was interrupted or returned late.
         """
         this = self._call = call, time.monotonic()
         try:
@@ -210,7 +210,7 @@ class Deadline:
         call = self._call
         if call is not None and call is self._late:
             raise HangError(call[0])
-        if callable(self._previous):  # the handler of another deadline or of the user
+        if callable(self._previous):  # the handler of another Deadline or the user
             self._previous(number, frame)
 
     def _watch(self) -> None:
@@ -236,10 +236,10 @@ class Deadline:
             f"interrupted; correct it"
         )
         if not is_own_process():
-            with contextlib.suppress(TengenWarning):  # raised if warnings are errors
+            with contextlib.suppress(TengenWarning):  # warnings may be errors
                 warnings.warn(line, TengenWarning, stacklevel=1)
             return
         self._before_end(call)
         print(f"tengen: {line}", file=sys.stderr, flush=True)
-        kill_descendants()  # such as the environment's simulator
+        kill_descendants()  # such as a simulator process
         os._exit(1)

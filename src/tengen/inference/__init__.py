@@ -1,7 +1,7 @@
-"""Batched evaluation: a driver evaluates the batches of a port with a backend.
+"""Batched inference: evaluates networks on the rows of many callers.
 
-``choose`` measures once which settings are best for a run, ``open_backend`` compiles a
-model with these settings, and ``drive`` evaluates the batches of a port. Importing this
+``choose`` measures once which settings are best for a run. ``open_backend`` compiles a
+model with these settings, and ``drive`` evaluates a port's batches. Importing this
 package imports neither torch nor OpenVINO.
 """
 

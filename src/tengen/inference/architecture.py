@@ -1,4 +1,4 @@
-"""Reads a model's architecture from ``meta.json``: its network and signature."""
+"""Reads a network's kind, size and signature from a model's ``meta.json``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class Architecture:
-    """The part of ``meta.json`` from which a network is built."""
+    """The fields of a model's ``meta.json`` from which its network is built."""
 
     net: NetConfig
     """The kind and size of the network."""
@@ -34,18 +34,18 @@ class Architecture:
 
 @dataclass(frozen=True, kw_only=True)
 class _OldArchitecture:
-    """The same part of ``meta.json`` up to schema 2."""
+    """The fields that described the architecture in ``meta.json`` up to schema 2."""
 
     net: NetConfig
     features: BoardSpec
 
 
 def _signature_of(features: BoardSpec, net: NetConfig) -> Signature:
-    """Returns the signature of a model with a schema up to 2.
+    """Returns the signature of a model whose ``meta.json`` has schema 1 or 2.
 
     Args:
-        features: The model's features; planes of a vector network have one cell.
-        net: The model's network.
+        features: The model's input planes; those of a vector network have one cell.
+        net: The kind and size of the model's network.
     """
     wanted = features.signature
     if features.height * features.width == 1 and features.policy_layout == "flat":
@@ -55,12 +55,12 @@ def _signature_of(features: BoardSpec, net: NetConfig) -> Signature:
 
 
 def answered(signature: Signature, outputs: Sequence[str] | None) -> Signature:
-    """Returns the signature with only the requested outputs.
+    """Returns a copy of the signature that has only the requested outputs.
 
     Args:
         signature: A network's signature.
-        outputs: Names of outputs; names that the network does not have are ignored.
-            None for all.
+        outputs: Names of the outputs to include; unknown names are ignored. None for
+            all outputs.
 
     Raises:
         UsageError: The network has none of the outputs.
@@ -77,7 +77,7 @@ def answered(signature: Signature, outputs: Sequence[str] | None) -> Signature:
 
 
 def parse_architecture(content: Mapping[str, Any], where: str) -> Architecture:
-    """Returns the architecture in a ``meta.json`` of any schema.
+    """Parses the architecture in a model's ``meta.json`` of any schema.
 
     Args:
         content: The file's JSON object.
@@ -98,7 +98,7 @@ def parse_architecture(content: Mapping[str, Any], where: str) -> Architecture:
 
 
 def read_architecture(directory: Path) -> Architecture:
-    """Returns the architecture of the model in a directory.
+    """Reads the architecture of the model in a model directory.
 
     Raises:
         UsageError: ``meta.json`` is missing or damaged.

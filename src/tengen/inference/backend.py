@@ -1,8 +1,8 @@
 """The interface between callers and networks: ports, runners, and the driver loop.
 
 A port owns named arrays and fills them with rows to evaluate. A runner is bound to the
-same arrays, and writes the outputs in place. Neither depends on the other. The
-backend's ``Signature`` defines names and shapes of the arrays.
+same arrays, and writes the network's outputs in place. Ports and runners do not depend
+on each other. The backend's ``Signature`` defines the arrays' names and shapes.
 
 Legend: N rows of a port, n rows of one batch, C planes, H W board, A actions. A score
 is the mean and the standard deviation of the final score, in points for the side to
@@ -46,76 +46,76 @@ __all__ = [
 FloatArray = NDArray[np.float32]
 
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]
-"""Arrays ``[N, ...]`` by the names of a signature."""
+"""Arrays of shape ``[N, ...]``, by their names in a network's signature."""
 
 NO_STATE: Arrays = MappingProxyType({})
-"""The state of a network without memory."""
+"""The recurrent state of a network that has none."""
 
 _FLOAT_BYTES = 4
 _WORD_BITS = 32
 
 
 class Batches(Protocol):
-    """Provides batches, one at a time. Used by one thread."""
+    """Provides inference batches, one at a time. Used by one thread."""
 
     def next(self) -> int:
-        """Returns the number of rows to evaluate, 0 when finished.
+        """Returns the number of rows in the next batch, or 0 if there is none left.
 
-        Blocks without the GIL until the callers have a batch.
+        Blocks without the GIL until a batch is ready.
         """
 
     def done(self) -> None:
-        """Processes the outputs for the rows of the last ``next``."""
+        """Processes the network's outputs for the batch that ``next`` announced."""
 
 
 @runtime_checkable
 class Port(Batches, Protocol):
-    """The batches of one caller, in its own arrays. Used by one thread."""
+    """Batches in the arrays of one caller of inference. Used by one thread."""
 
     @property
     def inputs(self) -> Arrays:
-        """The inputs to evaluate; the port fills them."""
+        """The network's inputs by name, which the port writes."""
 
     @property
     def outputs(self) -> Arrays:
-        """The outputs; the runner fills them."""
+        """The network's outputs by name, which the runner writes."""
 
     @property
     def state(self) -> Arrays:
-        """The recurrent state of each row; the runner replaces it by the next state.
+        """The recurrent state of each row, which the runner replaces by the next state.
 
         The port zeroes a row's state at the start of an episode. Empty for a network
-        without memory.
+        without recurrent state.
         """
 
 
 class SearchPort(Batches, Protocol):
-    """A port for the core's searches."""
+    """A port of the core, whose rows are leaves of searches."""
 
     @property
     def planes(self) -> FloatArray:
-        """``[N, C, H, W]`` float32, the planes to evaluate; the port fills them."""
+        """``[N, C, H, W]`` float32, the input planes, which the port writes."""
 
     @property
     def policy(self) -> FloatArray:
-        """``[N, A]`` float32, logits; the runner fills it."""
+        """``[N, A]`` float32, the policy logits, which the runner writes."""
 
     @property
     def value(self) -> FloatArray:
-        """``[N]`` float32 in [-1, 1] for the side to move; the runner fills it."""
+        """``[N]`` float32, in [-1, 1] for the side to move; the runner writes it."""
 
     @property
     def score(self) -> FloatArray | None:
-        """``[N, 2]`` float32, scores; None if the port does not need them."""
+        """``[N, 2]`` float32, the scores; None if the port does not need scores."""
 
 
 class Runner(Protocol):
-    """Evaluates rows of the arrays that it is bound to. Used by one thread."""
+    """Evaluates the network on rows of the arrays bound to it. Used by one thread."""
 
     def run(self, num_rows: int) -> None:
-        """Fills the rows ``[:num_rows]`` of the outputs and of the state.
+        """Writes the first ``num_rows`` rows of the outputs and of the recurrent state.
 
-        The other rows are unspecified afterwards. Blocks without the GIL.
+        The contents of other rows are then unspecified. Blocks without the GIL.
 
         Args:
             num_rows: Number of rows to evaluate, 1 to N.
@@ -127,34 +127,34 @@ class Backend(Protocol):
 
     @property
     def name(self) -> str:
-        """``openvino`` or ``torch``."""
+        """Name of the inference library, ``openvino`` or ``torch``."""
 
     @property
     def version(self) -> str:
-        """The library's version, on which the exact bits of the outputs depend."""
+        """Version of the inference library, which affects the bits of the outputs."""
 
     @property
     def precision(self) -> Precision:
-        """Precision of the trunk's arithmetic."""
+        """Arithmetic precision of the network's trunk."""
 
     @property
     def batch_shape(self) -> BatchShape:
-        """Whether batches are evaluated with a fixed number of rows."""
+        """Whether the number of rows of evaluated batches is fixed or dynamic."""
 
     @property
     def signature(self) -> Signature:
-        """The inputs, the requested outputs, and the state.
+        """The signature of the network, with only the requested outputs.
 
         Networks accept boards of other sizes too, unless the policy layout is flat.
         """
 
     def bind(self, inputs: Arrays, outputs: Arrays, state: Arrays = NO_STATE) -> Runner:
-        """Returns a runner over the given arrays, which it references without copying.
+        """Returns a runner that evaluates the given arrays in place, without copies.
 
         Args:
             inputs: All of the signature's inputs, C-contiguous arrays ``[N, ...]``.
-            outputs: Some or all of the signature's outputs, of the same form; written.
-            state: All of the signature's state, of the same form; read and written.
+            outputs: Some or all of its outputs, C-contiguous ``[N, ...]``; written.
+            state: All of its state, C-contiguous ``[N, ...]``; read and written.
 
         Raises:
             ValueError: A name is missing or unknown, or an array has another dtype,
@@ -164,20 +164,20 @@ class Backend(Protocol):
 
 @dataclass(frozen=True)
 class RowLayout:
-    """The format in which positions are sent to a device, which unpacks them.
+    """The format of the rows in which positions are sent to a device.
 
     core/inference/packed_rows.h defines the format and writes the rows.
     """
 
     planes_shape: tuple[int, int, int]
-    """The numbers C, H and W of planes, rows and columns."""
+    """Number C of planes, and height H and width W of the board."""
     is_packed: bool = True
     """Whether a row has one bit per entry and one scale per plane, which suffices for
-    native games; otherwise entries are float32 and may be any numbers."""
+    native games. Otherwise, entries are float32."""
 
     @property
     def num_entries(self) -> int:
-        """Number of entries in all planes."""
+        """Number of entries of a position, C * H * W."""
         num_planes, height, width = self.planes_shape
         return num_planes * height * width
 
@@ -191,15 +191,15 @@ class RowLayout:
 
 
 class Lane(Runner, Protocol):
-    """A runner with its own memory for a batch, which the device copies directly."""
+    """A runner with buffers for one batch, in memory that the device can access."""
 
     @property
     def rows(self) -> NDArray[np.uint8]:
-        """``[N, layout.num_bytes]``, the rows to evaluate."""
+        """``[N, layout.num_bytes]`` uint8, the rows, which the caller writes."""
 
     @property
     def outputs(self) -> Arrays:
-        """The outputs, by the names of the backend's signature."""
+        """The network's outputs, by their names in the backend's signature."""
 
     @property
     def device(self) -> int:
@@ -208,11 +208,11 @@ class Lane(Runner, Protocol):
 
 @runtime_checkable
 class LaneBackend(Backend, Protocol):
-    """A backend on GPUs, which is fastest with large batches from many callers."""
+    """A backend on GPUs, whose lanes evaluate large batches from many threads."""
 
     @property
     def num_devices(self) -> int:
-        """Number of devices."""
+        """Number of devices that the backend uses."""
 
     @property
     def max_rows(self) -> int:
@@ -220,39 +220,39 @@ class LaneBackend(Backend, Protocol):
 
     @property
     def notes(self) -> list[str]:
-        """Messages for the user, one line per message."""
+        """Messages for the user, such as reduced batch sizes, one line per message."""
 
     def rate(self, num_rows: int, seconds: float) -> float:
-        """Measures evaluations per second on the first device, without copies."""
+        """Measures rows per second on the first device, without copies."""
 
     def open_lanes(self, layout: RowLayout, num_rows: int) -> Sequence[Lane]:
         """Returns lanes of equal size for self-play, several per device.
 
         Args:
-            layout: Layout of the rows.
-            num_rows: Maximum number of rows in a lane; lanes may have fewer.
+            layout: Format of the rows.
+            num_rows: Desired number of rows per lane; the lanes may have fewer.
 
         Raises:
-            RunError: A device has no memory for the smallest batch.
+            RunError: A device has too little memory for the smallest batch.
         """
 
 
 def allocate(specs: Mapping[str, TensorSpec], num_rows: int) -> dict[str, NDArray[Any]]:
-    """Returns arrays of zeros ``[num_rows, ...]`` for inputs, outputs or state."""
+    """Returns an array of zeros ``[num_rows, ...]`` for each spec, by name."""
     return {name: spec.zeros(num_rows) for name, spec in specs.items()}
 
 
 def search_outputs(*, scores: bool) -> tuple[str, ...]:
-    """Returns the names of the outputs that searches need from a network.
+    """Returns the names of the network outputs that searches need.
 
     Args:
-        scores: Whether to include the score, if the network estimates it.
+        scores: Whether to include the outputs that estimate the score.
     """
     return ("policy", "value", "score") if scores else ("policy", "value")
 
 
 def bind_port(backend: Backend, port: Port | SearchPort) -> Runner:
-    """Returns a runner over a port's arrays, with scores if both sides have them."""
+    """Binds a backend to a port's arrays; to its scores only if the network has any."""
     if isinstance(port, Port):
         return backend.bind(port.inputs, port.outputs, port.state)
     outputs = {"policy": port.policy, "value": port.value}
@@ -264,7 +264,7 @@ def bind_port(backend: Backend, port: Port | SearchPort) -> Runner:
 def check_arrays(
     signature: Signature, inputs: Arrays, outputs: Arrays, state: Arrays = NO_STATE
 ) -> None:
-    """Raises ValueError unless the arrays meet the requirements of ``Backend.bind``."""
+    """Raises ValueError if the arrays violate the requirements of ``Backend.bind``."""
     for kind, wanted, found in (
         ("inputs", signature.inputs, inputs),
         ("outputs", signature.outputs, outputs),
@@ -301,7 +301,7 @@ def check_arrays(
 
 
 def _fits(signature: Signature, spec: TensorSpec, shape: tuple[int, ...]) -> bool:
-    """Returns whether a shape is that of ``spec``, for any accepted board size."""
+    """Returns whether ``shape`` matches ``spec``, for any supported board size."""
     board = signature.board
     if board is None or board.policy_layout == "flat":
         return shape == spec.shape
@@ -314,28 +314,28 @@ def _fits(signature: Signature, spec: TensorSpec, shape: tuple[int, ...]) -> boo
 
 @dataclass
 class DriveStats:
-    """Timing statistics, updated by the driver; other threads may read them."""
+    """Counters of a driver, which updates them; other threads may read them."""
 
     inference_s: float = 0.0
-    """Seconds spent in the runner."""
+    """Seconds spent evaluating the network."""
     port_s: float = 0.0
-    """Seconds spent in the port: searches, environments, encoding."""
+    """Seconds spent in the port, such as in searches or environment steps."""
     num_evaluations: int = 0
-    """Number of rows evaluated."""
+    """Number of rows evaluated by the network."""
     num_batches: int = 0
-    """Number of batches evaluated."""
+    """Number of batches evaluated by the network."""
 
 
 def drive(port: Batches, runner: Runner, stats: DriveStats | None = None) -> DriveStats:
-    """Evaluates a port's batches until the port is finished. Blocks.
+    """Evaluates batches until ``port.next`` returns 0. Blocks.
 
     Args:
         port: The port, which provides batches.
         runner: A runner bound to the port's arrays.
-        stats: Statistics to add to after every batch; new ones by default.
+        stats: Counters to increment after every batch; None to create them.
 
     Returns:
-        The statistics.
+        The counters.
 
     Raises:
         Exception: Any exception of the port or the runner.

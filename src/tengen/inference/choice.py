@@ -1,7 +1,7 @@
-"""Opens a backend, and chooses one by measurement at the start of a run.
+"""Opens inference backends, and chooses one with measurements when a run starts.
 
-The choice is stored in ``run.json`` and reused when the run resumes, because another
-precision or batch shape would change the bits of the outputs.
+The choice is stored in ``run.json`` and reused when the run resumes, because a change
+of precision or batch shape would change the bits of the network's outputs.
 """
 
 from __future__ import annotations
@@ -46,26 +46,26 @@ __all__ = [
     "open_backend",
 ]
 
-# Minimum speedup of a precision over the best higher precision, to be chosen.
+# A precision is chosen only if its speedup over the best higher precision exceeds this.
 _WORTHWHILE: dict[Precision, float] = {"bf16": 1.05, "int8": 1.1}
 _TRIAL_S = 0.3
-# Minimum speedup of a larger GPU batch, to be chosen: a larger batch needs more
-# concurrent games, and their trees do not fit in the cache (benchmarks/results/gpu.md).
+# A larger GPU batch is chosen only if its speedup exceeds this, because it needs more
+# concurrent games, whose trees do not fit in the cache (benchmarks/results/gpu.md).
 _WORTHWHILE_ROWS = 1.05
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The backend and settings with which a run evaluates its network.
+    """The backend and settings of inference that a run uses.
 
     Attributes:
-        config: The config without any ``auto``.
-        version: The library's version.
+        config: The inference config, with every ``auto`` resolved.
+        version: The inference library's version.
         is_deterministic: Whether the outputs for a row depend only on this row.
-        rows_per_s: Measured evaluations per second, of one thread for each precision,
-            or of a GPU for each batch size; empty if no trial was necessary.
-        int8_s: CPU-seconds for quantising a model, which were weighed against the gain
-            of int8 if the precision was auto; 0 if no model was quantised.
+        rows_per_s: Measured rows per second: of one CPU thread by precision, or of a
+            GPU by batch size; empty if nothing was measured.
+        int8_s: CPU-seconds to quantise a model, which an ``auto`` precision weighs
+            against the speedup of int8; 0 if no model was quantised.
     """
 
     config: InferenceConfig
@@ -75,9 +75,9 @@ class Choice:
     int8_s: float = 0.0
 
     def summary(self) -> str:
-        """Returns a summary of the precision trial in one line; empty without a trial.
+        """Returns a one-line summary of the measured precisions; empty if none were.
 
-        The line names the precisions that this processor does not support natively.
+        The line lists the precisions that this processor does not support natively.
         """
         rates = self.rows_per_s
         if "fp32" not in rates:
@@ -101,7 +101,7 @@ class Choice:
         return line
 
     def record(self) -> dict[str, Any]:
-        """Returns the JSON values for ``run.json``."""
+        """Returns the choice as JSON values for ``run.json``."""
         return {
             "devices": self.config.devices,
             "backend": self.config.backend,
@@ -132,7 +132,7 @@ def needs_graph(config: InferenceConfig) -> bool:
     """Returns whether the backend reads a model's ONNX graph; may import torch.
 
     Args:
-        config: The config, which may still contain ``auto``.
+        config: The inference config, which may still contain ``auto``.
     """
     config = dataclasses.replace(config, devices=devices_of(config))
     return not config.is_on_gpu and _with_backend(config).backend == "openvino"
@@ -148,17 +148,17 @@ def open_backend(
     """Compiles a model and returns its backend.
 
     If the precision is int8 and the model has no int8 graph, the backend uses bf16, or
-    fp32 if the CPU has no bf16; its attribute ``precision`` is the precision in use.
+    fp32 if the CPU has no bf16; the backend's ``precision`` is the precision in use.
 
     Args:
-        source: A model directory; or a network of this process, which is copied and
-            gives the same outputs as the model published from it. OpenVINO needs a
+        source: A model directory, or a network of this process, which is copied and
+            has the same outputs as the model published from it. OpenVINO needs a
             directory.
-        config: The config without any ``auto``, except in ``devices``, where auto means
-            the CPU; see ``choose``.
+        config: A config without ``auto``, except in ``devices``, for which ``auto``
+            means the CPU; see ``choose``.
         num_threads: Number of threads that will evaluate concurrently, at least 1.
-        outputs: Names of the outputs to compute; None for all. Names that the model
-            does not have are ignored, and missing in the backend's signature.
+        outputs: Names of the outputs to compute; None for all. Names of outputs that
+            the model does not have are ignored.
 
     Raises:
         UsageError: The backend is not installed, does not support the precision, or the
@@ -202,21 +202,21 @@ def choose(
     num_evaluations: float = 0.0,
     int8_s: float = 0.0,
 ) -> Choice:
-    """Replaces every ``auto`` with the best value for this model on this machine.
+    """Replaces every ``auto`` with the best value for the model on this machine.
 
-    Blocks for one or two seconds, for compilation, a trial and the probe.
+    Blocks for one or two seconds, to compile, measure and probe the model.
 
     Args:
-        directory: A model directory. The trial includes int8 if the model has an int8
-            graph, and the backend can be OpenVINO only if the model has a graph.
-        config: The user's config.
-        inputs: Arrays ``[M, ...]`` by name, with more than ``batch_rows`` real and
-            distinct rows.
+        directory: A model directory. int8 is measured only if the model has an int8
+            graph, and OpenVINO is chosen only if the model has a graph.
+        config: The inference config that the user set.
+        inputs: The network's inputs, arrays ``[M, ...]`` by name; M distinct rows of
+            real games or episodes, more than ``batch_rows``.
         num_threads: Number of threads that will evaluate concurrently, at least 1.
         outputs: As for ``open_backend``.
-        num_evaluations: Approximate number of rows that one model evaluates, on all
-            threads; 0: unknown, and ``int8_s`` is ignored.
-        int8_s: CPU-seconds for quantising one model, on one thread.
+        num_evaluations: Approximate number of rows that all threads evaluate with one
+            model; if 0, the number is unknown and ``int8_s`` is ignored.
+        int8_s: CPU-seconds to quantise one model.
 
     Raises:
         UsageError: The backend is not installed or does not support the precision.
@@ -260,7 +260,7 @@ def choose(
 def _choose_on_gpus(
     directory: Path, config: InferenceConfig, outputs: Sequence[str] | None
 ) -> Choice:
-    """Implements ``choose`` for GPUs, with a trial of batch sizes for some seconds.
+    """Implements ``choose`` for GPUs. Blocks for seconds to measure batch sizes.
 
     Raises:
         UsageError: A GPU is missing, or the config has a setting that is only for CPUs.
@@ -295,14 +295,14 @@ def _choose_on_gpus(
 
 
 def devices_of(config: InferenceConfig) -> str:
-    """Returns the devices of a config, with ``auto`` replaced.
+    """Returns the devices of an inference config, with ``auto`` resolved.
 
-    May import torch, to detect GPUs.
+    May import torch to detect GPUs.
     """
     if config.devices != "auto":
         return config.devices
-    # OpenVINO runs only on CPUs, and only OpenVINO supports int8, so a config with
-    # either of them is for CPUs.
+    # OpenVINO runs only on CPUs, and only OpenVINO supports int8. So a config with
+    # OpenVINO or int8 is for CPUs.
     is_for_cpus = config.backend == "openvino" or config.precision == "int8"
     return "cpu" if is_for_cpus else default_devices()
 
@@ -322,10 +322,10 @@ def _trial(
     inputs: Arrays,
     outputs: Sequence[str] | None,
 ) -> dict[str, float]:
-    """Returns the evaluations per second of one thread for each precision.
+    """Measures the rows per second of one CPU thread, by precision.
 
-    The precisions take turns, and only the fastest call of each precision counts, so
-    that other load on the machine does not favour any precision.
+    The measurements are interleaved, and only the fastest call of each precision
+    counts, so that other load on the machine does not favour any precision.
     """
     num_rows = config.batch_rows
     rows = {
@@ -355,7 +355,7 @@ def _candidates(directory: Path, config: InferenceConfig) -> tuple[Precision, ..
     if config.backend == "openvino":
         has_int8 = has_int8_graph(directory)
         return tuple(p for p in supported_precisions() if p != "int8" or has_int8)
-    # torch supports bf16 on every CPU; if bf16 is slow, the trial rejects it.
+    # torch supports bf16 on every CPU. If bf16 is slow, fp32 is chosen.
     return ("fp32", "bf16")
 
 

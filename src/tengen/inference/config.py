@@ -1,4 +1,4 @@
-"""The config of inference, and the device names in settings: ``cpu``, ``cuda:0``."""
+"""Settings of inference, and parsing of device names such as ``cuda:0``."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ BatchShape = Literal["dynamic", "fixed"]
 
 @dataclass(frozen=True, kw_only=True)
 class InferenceConfig:
-    """Settings of inference; ``choose`` replaces every ``auto`` at a run's start."""
+    """Settings of inference. When a run starts, ``choose`` resolves every ``auto``."""
 
     devices: str = "auto"
     """Devices that evaluate models: cpu, or GPUs such as cuda:0 or cuda:0,cuda:1; auto
-    uses the first GPU if torch sees one, else the CPU."""
+    uses the first GPU that torch detects, or else the CPU."""
     backend: Literal["auto", "openvino", "torch"] = "auto"
     """The library that evaluates models. auto uses torch on a GPU; on a CPU, OpenVINO
     if it is installed, else torch."""
@@ -55,14 +55,14 @@ class InferenceConfig:
     finds that outputs then do not depend on the batch, else fixed; on a GPU, auto uses
     dynamic."""
     batch_rows: int = bounded(8, 1, 4096, "8 to 32 suits a CPU")
-    """Rows of a fixed batch, and of batches in trial runs and probes; 1 to 4096."""
+    """Number of rows of a fixed batch, and of batches in trial runs; 1 to 4096."""
     device_rows: int = bounded(0, 0, 65536, "use 0, a trial then chooses")
-    """Maximum rows of a batch on a GPU, 0 to 65536; 0: a trial run finds the smallest
-    batch that is nearly as fast as the fastest."""
+    """Maximum number of rows of a batch on a GPU, 0 to 65536. With 0, a trial run finds
+    the smallest batch size that is nearly as fast as the fastest."""
     min_rows: int = bounded(1, 1, 4096, "use 1")
-    """For the role inference: minimum rows of a batch, 1 to 4096. With 1, an idle
-    device evaluates the waiting rows immediately. A larger number increases the size of
-    batches and the latency."""
+    """For the role inference: minimum number of rows of a batch, 1 to 4096. With 1, an
+    idle device evaluates pending rows immediately. A larger number increases the size
+    of batches and the latency."""
     max_wait_ms: float = bounded(2.0, 0, 10_000, "use 2")
     """For the role inference: maximum milliseconds that a request waits for
     ``min_rows``, 0 to 10,000."""
@@ -86,7 +86,7 @@ class InferenceConfig:
 
     @property
     def has_auto(self) -> bool:
-        """Whether any of these four settings is ``auto``."""
+        """Whether devices, backend, precision or batch shape is ``auto``."""
         chosen = (self.devices, self.backend, self.precision, self.batch_shape)
         return "auto" in chosen
 
@@ -100,11 +100,11 @@ def check_device_words(name: str, text: str) -> None:
     """Checks the syntax of a list of devices, not whether the devices exist.
 
     Args:
-        name: The field's name in the config.
+        name: The setting's name, for error messages.
         text: ``auto``, ``cpu``, or GPUs separated by commas.
 
     Raises:
-        UsageError: ``text`` is none of these, or contains a GPU twice.
+        UsageError: ``text`` is anything else, or contains a GPU twice.
     """
     words = text.split(",")
     if words in (["auto"], ["cpu"]):
@@ -118,10 +118,10 @@ def check_device_words(name: str, text: str) -> None:
 
 
 def parse_devices(name: str, text: str) -> tuple[str, ...]:
-    """Returns the devices in a list, after checking that the machine has them.
+    """Parses a list of devices and checks that this machine has them.
 
     Args:
-        name: The field's name in the config.
+        name: The setting's name, for error messages.
         text: ``cpu`` or GPUs separated by commas; not ``auto``.
 
     Raises:
@@ -142,15 +142,15 @@ def parse_devices(name: str, text: str) -> tuple[str, ...]:
 
 
 def check_num_gpus(name: str, number: int, advice: str) -> None:
-    """Checks the number of GPUs of this machine. Imports torch if ``number`` is not 0.
+    """Checks that this machine has enough GPUs. Imports torch unless ``number`` is 0.
 
     Args:
-        name: The name in the config of the field that requests the GPUs.
+        name: The name of the setting that requests GPUs, for error messages.
         number: Required number of GPUs.
         advice: Advice for the error message.
 
     Raises:
-        UsageError: Torch sees fewer GPUs.
+        UsageError: torch detects fewer GPUs.
     """
     if number and number > (most := _num_gpus()):
         raise UsageError(
@@ -166,7 +166,7 @@ def has_driver() -> bool:
 
 
 def default_devices() -> str:
-    """Returns the first GPU if torch sees one, else ``cpu``. Imports torch."""
+    """Returns the first GPU that torch detects, or else ``cpu``. Imports torch."""
     return "cuda:0" if _num_gpus() else "cpu"
 
 
@@ -177,7 +177,7 @@ def _num_gpus() -> int:
 
 
 def has_bfloat16() -> bool:
-    """Returns whether the CPU multiplies bfloat16 in hardware, which is faster.
+    """Returns whether the CPU multiplies bfloat16 numbers in hardware.
 
     Imports torch. Returns false if torch is too old to report this, or if a setting
     such as ATEN_CPU_CAPABILITY disables AVX-512, because torch then emulates bfloat16.

@@ -1,9 +1,9 @@
-"""Ensures that outputs do not depend on the batch or on a row's index in the batch.
+"""Ensures that the outputs for a row do not depend on the batch or the row's index.
 
-In byte-identical runs, an evaluation must be a function of the row alone. No library
-guarantees this, so a run probes its model on real rows before it starts. If the bits
-depend on the batch, every batch is split or padded to the same number of rows, at the
-cost of a copy and the padding.
+In byte-identical runs, a row's outputs must be a function of the row alone. No library
+guarantees this, so a run probes its model on real rows when it starts. If the bits
+depend on the batch, every batch is split or padded to the same number of rows, which
+costs a copy and the evaluation of the padding.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _Pairs = list[tuple[NDArray[Any], NDArray[Any]]]
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """The result of the probe.
+    """The result of ``probe``.
 
     Attributes:
-        num_rows: Number of rows that were evaluated again in another batch.
-        num_different: Number of these rows whose outputs had different bits.
+        num_rows: Number of evaluations of rows that were compared.
+        num_different: Number of these evaluations whose output bits differed.
     """
 
     num_rows: int
@@ -45,7 +45,7 @@ class ProbeResult:
 
     @property
     def is_deterministic(self) -> bool:
-        """Whether the outputs for all rows had the same bits."""
+        """Whether every row had the same output bits in all batches."""
         return self.num_different == 0
 
 
@@ -58,18 +58,18 @@ def probe(
     num_rounds: int = 4,
     seed: int = 0,
 ) -> ProbeResult:
-    """Evaluates rows in shuffled batches of random sizes and compares the bits.
+    """Evaluates rows in shuffled batches of random sizes and compares output bits.
 
     Blocks for about ``num_threads * num_rounds + 1`` evaluations of every row.
 
     Args:
         backend: The backend to probe.
-        inputs: ``[M, ...]`` by name, real, distinct rows. For a network with memory,
-            each row counts as the first of an episode.
+        inputs: The network's inputs ``[M, ...]`` by name, with real and distinct rows.
+            The recurrent state, if any, is zero in every row.
         batch_rows: Maximum number of rows in a batch.
         num_threads: Number of threads that evaluate concurrently.
-        num_rounds: Number of shuffles in each thread.
-        seed: Seed of the shuffles.
+        num_rounds: Number of evaluations of all rows per thread, each in a new order.
+        seed: Seed of the orders and batch sizes.
     """
     num_inputs = len(next(iter(inputs.values())))
     reference = _Evaluator(backend, inputs, batch_rows)
@@ -99,7 +99,7 @@ def probe(
 
 
 class _Evaluator:
-    """A caller that evaluates rows in its own arrays."""
+    """Evaluates given rows with a backend, in its own arrays."""
 
     def __init__(self, backend: Backend, rows: Arrays, batch_rows: int) -> None:
         self._rows = rows
@@ -117,11 +117,11 @@ class _Evaluator:
         order: np.ndarray[tuple[int], np.dtype[np.int64]],
         sizes: np.random.Generator | None,
     ) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
-        """Returns the bytes ``[M, ...]`` of all outputs, in the original row order.
+        """Returns the bytes of each row's outputs, ``[M, ...]``, in the original order.
 
         Args:
-            order: ``[M]``, row indices in the order of evaluation.
-            sizes: Generator of random batch sizes; None for full batches.
+            order: ``[M]``, the row indices in the order of evaluation.
+            sizes: The generator of random batch sizes; None for full batches.
         """
         capacity = self._batch_rows
         num_bytes = sum(array.nbytes // capacity for array in self._outputs.values())
@@ -146,14 +146,14 @@ class _Evaluator:
 
 
 class FixedBackend:
-    """A ``Backend`` that evaluates batches of a fixed size with another backend.
+    """A ``Backend`` that evaluates fixed-size batches with a wrapped backend.
 
     Attributes:
-        name: As that of the other backend.
-        version: As that of the other backend.
-        precision: As that of the other backend.
+        name: The name of the wrapped backend.
+        version: The version of the wrapped backend.
+        precision: The precision of the wrapped backend.
         batch_shape: ``fixed``.
-        signature: As that of the other backend.
+        signature: The signature of the wrapped backend.
     """
 
     batch_shape: BatchShape = "fixed"
@@ -179,7 +179,7 @@ class FixedBackend:
 
 
 class _FixedRunner:
-    """A ``Runner`` that copies rows to and from a batch of fixed size."""
+    """A ``Runner`` that evaluates copies of the rows in a batch of fixed size."""
 
     def __init__(
         self,
@@ -206,7 +206,7 @@ class _FixedRunner:
         self._runner = backend.bind(*own)
 
     def run(self, num_rows: int) -> None:
-        """Evaluates the first rows; see ``Runner.run``."""
+        """Evaluates the first ``num_rows`` rows; see ``Runner.run``."""
         for start in range(0, num_rows, self._batch_rows):
             end = min(start + self._batch_rows, num_rows)
             n = end - start

@@ -1,13 +1,12 @@
-"""Devices: host memory, recorded functions, lanes, and a network's programs.
+"""The ``Device`` interface, CUDA GPUs, and the evaluation of networks on devices.
 
-``CudaDevice`` is a GPU. Tests implement ``Device`` on the CPU, so that they cover the
-code around a GPU without one.
+``CudaDevice`` is a GPU. Tests implement ``Device`` on the CPU, without a GPU.
 
 Legend: a lane processes one batch at a time. Each lane copies on its own stream, and
-all lanes compute on one stream. So copies of one lane overlap with the computation of
-another, and the memory for a computation is needed only once. A program unpacks n rows
+all lanes compute on one stream. So one lane's copies overlap with another lane's
+computation, and all lanes share the memory for computations. A program unpacks n rows
 and computes their outputs; it is recorded once per batch size. The programs of a device
-share memory, so only one runs at a time.
+share memory, so only one program runs at a time.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ __all__ = [
 Step = Callable[[], None]
 
 MIN_BUCKET_ROWS = 8
-"""Minimum batch size, because a device is not faster with fewer rows."""
+"""Minimum batch size; a device is not faster with smaller batches."""
 
 _WARM_UP_CALLS = 3
 _MIN_WORK_S = 0.03
@@ -53,55 +52,56 @@ _Zeros = Callable[[tuple[int, ...], torch.dtype], Tensor]
 
 
 class Lane(Protocol):
-    """Processes batches one after another. Used by one thread."""
+    """Processes one batch at a time on a device. Used by one thread."""
 
     def run(self, copy_in: Step, compute: Step, copy_out: Step) -> None:
-        """Executes the steps in order. Blocks without the GIL until all are done.
+        """Executes three steps in order. Blocks without the GIL until they complete.
 
         Each step only enqueues work on the device. At most one thread at a time calls
-        ``compute``.
+        the ``compute`` step of any lane.
         """
 
 
 class Device(Protocol):
-    """A device that threads may share."""
+    """A processor that evaluates networks; threads may share a device."""
 
     @property
     def where(self) -> torch.device:
-        """The torch device."""
+        """The device as a ``torch.device``."""
 
     @property
     def has_bf16(self) -> bool:
-        """Whether the device multiplies bfloat16 in hardware."""
+        """Whether the device multiplies bfloat16 numbers in hardware."""
 
     def host_memory(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-        """Returns zeros in host memory that the device can access directly."""
+        """Returns a tensor of zeros in host memory that the device can access."""
 
     def record(self, function: Step) -> Step:
-        """Records a function; the result launches all of its work in one call.
+        """Records the device work of ``function``; returns a function that launches it.
 
         The tensors that ``function`` reads and writes must not move, and ``function``
-        must not store others. Only one thread at a time may record or call the result.
+        must not create tensors that outlive it. Only one thread at a time may record or
+        launch functions.
 
         Args:
-            function: A function on tensors of the device.
+            function: A function that computes with tensors on the device.
 
         Raises:
-            torch.OutOfMemoryError: The function needs more memory than is available.
+            torch.OutOfMemoryError: ``function`` needs more memory than is available.
         """
 
     def lane(self) -> Lane:
-        """Returns a new lane."""
+        """Returns a new lane of the device."""
 
     def synchronize(self) -> None:
-        """Blocks until the device has completed all work."""
+        """Blocks until the device has completed all enqueued work."""
 
 
 class CudaDevice:
-    """A GPU, on which functions are CUDA graphs that share one memory pool.
+    """A CUDA GPU, on which recorded functions are CUDA graphs that share a memory pool.
 
-    Sharing is safe because all graphs run on one stream and none leaves a result in the
-    pool.
+    Sharing is safe, because all graphs run on one stream and none leaves a result in
+    the pool.
     """
 
     def __init__(self, name: str) -> None:
@@ -118,11 +118,11 @@ class CudaDevice:
             return bool(torch.cuda.is_bf16_supported(including_emulation=False))
 
     def host_memory(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-        """Returns pinned memory."""
+        """Returns a tensor of zeros in pinned host memory."""
         return torch.zeros(shape, dtype=dtype, pin_memory=True)
 
     def record(self, function: Step) -> Step:
-        """Records a function after some calls, in which cuDNN chooses its kernels."""
+        """Records a function after warm-up calls, in which cuDNN selects kernels."""
         graph = torch.cuda.CUDAGraph()
         with (
             torch.cuda.device(self.where),
@@ -130,7 +130,7 @@ class CudaDevice:
                 enabled=True, benchmark=True, allow_tf32=torch.backends.cudnn.allow_tf32
             ),
         ):
-            # Work on the default stream must have ended first.
+            # Wait for the default stream, whose results the function may read.
             torch.cuda.synchronize()
             with torch.cuda.stream(self._stream):
                 for _ in range(_WARM_UP_CALLS):
@@ -165,20 +165,20 @@ class _CudaLane:
     ) -> None:
         self._compute = compute
         self._lock = lock
-        # torch has a pool of 32 streams per priority. With another priority, this can
-        # never be the compute stream.
+        # torch reuses 32 streams per priority. The priority differs from that of the
+        # compute stream, so the copy stream is never the same stream.
         self._copies = _stream(name, priority=-1)
         with torch.cuda.device(name):
             self._arrived = _event()
             self._computed = _event()
-            # Blocking, so that a waiting thread leaves its core to the searches.
+            # A blocking event makes a waiting thread sleep, which frees its core.
             self._returned = _event(blocking=True)
 
     def run(self, copy_in: Step, compute: Step, copy_out: Step) -> None:
         with torch.cuda.stream(self._copies):
             copy_in()
             self._arrived.record()
-        # Locked, because the graphs of all lanes share memory.
+        # Hold the lock, because the CUDA graphs of all lanes share memory.
         with self._lock, torch.cuda.stream(self._compute):
             self._compute.wait_event(self._arrived)
             compute()
@@ -199,25 +199,25 @@ def _event(*, blocking: bool = False) -> torch.cuda.Event:
 
 
 class Batch(NamedTuple):
-    """Memory for rows and their outputs."""
+    """Tensors for the rows of one batch and for their outputs."""
 
     rows: Tensor
-    """``[N, layout.num_bytes]`` uint8."""
+    """``[N, layout.num_bytes]`` uint8, the rows."""
     answers: dict[str, Tensor]
-    """``[N, ...]`` by name, in the order of the signature's outputs."""
+    """The outputs ``[N, ...]`` by name, in the order of the network's signature."""
 
     @classmethod
     def on_device(
         cls, device: Device, layout: RowLayout, num_rows: int, signature: Signature
     ) -> Batch:
-        """Returns a batch of zeros in the device's memory."""
+        """Returns a zero-filled batch in the memory of ``device``."""
         return cls._made(_zeros_on(device), layout, num_rows, signature)
 
     @classmethod
     def beside_device(
         cls, device: Device, layout: RowLayout, num_rows: int, signature: Signature
     ) -> Batch:
-        """Returns a batch of zeros in host memory that the device can access."""
+        """Returns a zero-filled batch in host memory that ``device`` can access."""
         return cls._made(device.host_memory, layout, num_rows, signature)
 
     @classmethod
@@ -249,12 +249,12 @@ def _dtype(spec: TensorSpec) -> torch.dtype:
 
 
 class Programs:
-    """The programs of one network.
+    """Evaluates one network on a device, with a recorded program per batch size.
 
     Args:
-        loaded: The network on the device, with planes as its only input.
+        loaded: The network on ``device``, with planes as its only input.
         device: The device.
-        layout: Layout of the rows.
+        layout: Format of the rows.
         max_rows: Maximum number of rows in a batch.
 
     Raises:
@@ -273,13 +273,13 @@ class Programs:
         self._layout = layout
         self._batch = Batch.on_device(device, layout, max_rows, loaded.signature)
         self._sizes = bucket_sizes(max_rows)
-        # The largest is recorded first, so that the others reuse its memory.
+        # Record the largest program first, so that smaller programs reuse its memory.
         self._launch: dict[int, Step] = {
             size: device.record(self._program(size)) for size in reversed(self._sizes)
         }
 
     def run(self, num_rows: int, batch: Batch) -> None:
-        """Starts to evaluate the first rows of a batch on the device; never waits."""
+        """Enqueues the evaluation of the first ``num_rows`` rows; never blocks."""
         n = num_rows
         self._batch.rows[:n].copy_(batch.rows[:n])
         self._launch[bucket_for(n, self._sizes)]()
@@ -308,9 +308,9 @@ def rate(
     num_rows: int,
     seconds: float,
 ) -> float:
-    """Measures evaluations per second of the network, without copies or unpacking.
+    """Measures the network's rows per second, without copies or unpacking of rows.
 
-    This is an upper bound for the speed of inference. Blocks for about ``seconds``.
+    The result is an upper bound of the inference speed. Blocks for about ``seconds``.
 
     Raises:
         torch.OutOfMemoryError: The batch needs more memory than is available.
@@ -342,16 +342,16 @@ def rate(
         device.synchronize()
         num_calls += num_at_once
         now_s = time.perf_counter()
-        # Doubled until the overhead of this loop is negligible.
+        # Double the calls per iteration until the overhead of ``synchronize`` is small.
         if now_s - before_s < _MIN_WORK_S:
             num_at_once *= 2
     return num_calls * num_rows / (now_s - start_s)
 
 
 def bucket_sizes(max_rows: int) -> tuple[int, ...]:
-    """Returns ``max_rows``, 3/4, 1/2, 1/4 and so on of it, in increasing order.
+    """Returns the batch sizes to record: ``max_rows`` times 1, 3/4, 1/2, 1/4 and so on.
 
-    The sizes are dense near ``max_rows``, because batches are usually nearly full.
+    Sizes increase, and are dense near ``max_rows``, as most batches are nearly full.
 
     Args:
         max_rows: Maximum number of rows in a batch, at least 1.
@@ -367,7 +367,7 @@ def bucket_sizes(max_rows: int) -> tuple[int, ...]:
 
 
 def bucket_for(num_rows: int, sizes: Sequence[int]) -> int:
-    """Returns the smallest of ``sizes`` that is at least ``num_rows``.
+    """Returns the smallest batch size in ``sizes`` that is at least ``num_rows``.
 
     Args:
         num_rows: Number of rows, 1 to the largest size.
@@ -377,11 +377,11 @@ def bucket_for(num_rows: int, sizes: Sequence[int]) -> int:
 
 
 def unpack_rows(rows: Tensor, layout: RowLayout) -> Tensor:
-    """Returns planes ``[n, C, H, W]`` float32 on the device of the rows.
+    """Unpacks rows to planes ``[n, C, H, W]`` float32 on the same device.
 
     Args:
         rows: ``[n, layout.num_bytes]`` uint8, contiguous.
-        layout: Layout of the rows.
+        layout: Format of the rows.
     """
     shape = (len(rows), *layout.planes_shape)
     if not layout.is_packed:

@@ -1,7 +1,7 @@
-"""Inference on GPUs with torch: CUDA graphs for batch sizes, and lanes of batches.
+"""Inference on GPUs with torch, with CUDA graphs and several batches in flight.
 
 Self-play uses lanes, which many threads fill together (core/inference/shared_port.h).
-Other callers have few rows and bind a runner, as with other backends.
+Other callers have few rows, so they bind a runner, as with other backends.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ __all__ = [
 ]
 
 _LANES_PER_DEVICE = 4
-"""With four lanes, one can be computed, one wait, one be filled and one be read."""
+"""Number of lanes per device: one is filled, one waits, one computes, one is read."""
 
 _fitting_rows: dict[str, int] = {}
-"""Batch size that fits each device that ran out of memory; later models start there."""
+"""For each device that ran out of memory, the batch size that fitted its memory."""
 
 
 class DeviceLane:
-    """A ``Runner`` with the buffers of one batch. Used by one thread.
+    """A ``Lane`` of a device, with the buffers of one batch. Used by one thread.
 
     Attributes:
         rows: ``[N, layout.num_bytes]`` uint8, the rows to evaluate.
-        outputs: The outputs, by their names in the backend's signature.
+        outputs: The network's outputs, by their names in the backend's signature.
         device: The index of the lane's device among the backend's devices.
     """
 
@@ -77,7 +77,7 @@ class DeviceLane:
         self._batch = on_device
 
     def run(self, num_rows: int) -> None:
-        """Evaluates ``rows[:num_rows]``; see ``Runner.run``."""
+        """Evaluates the first ``num_rows`` rows; see ``Runner.run``."""
         n = num_rows
         host, batch = self._host, self._batch
 
@@ -102,10 +102,10 @@ class DeviceBackend:
         version: torch's version.
         precision: Precision of the trunk; the heads compute in float32.
         batch_shape: ``dynamic``.
-        signature: The inputs, outputs and state.
+        signature: The network's inputs, requested outputs and state.
         num_devices: Number of devices.
-        max_rows: Maximum batch size of a lane.
-        notes: Notes for the user, one line per note.
+        max_rows: Maximum number of rows in a lane's batch.
+        notes: Messages for the user, one line per message.
     """
 
     name = "torch"
@@ -125,8 +125,8 @@ class DeviceBackend:
         Args:
             source: As for ``load_head``.
             precision: Precision of the trunk.
-            devices: At least one device.
-            max_rows: Maximum batch size of a lane.
+            devices: The devices that evaluate the model, at least one.
+            max_rows: Maximum number of rows in a lane's batch.
             outputs: As for ``tengen.inference.open_backend``.
 
         Raises:
@@ -138,9 +138,9 @@ class DeviceBackend:
         self.max_rows = max_rows
         self.notes: list[str] = []
         self._devices = devices
-        # Otherwise torch rounds the inputs of float32 convolutions to 10 mantissa bits.
-        # The flag is global to the process, which may have backends of both precisions;
-        # with bf16, it affects only the small convolutions of the heads.
+        # With TF32, torch rounds inputs of float32 convolutions to 10 mantissa bits.
+        # The flag also affects the bf16 backends of this process, but only in the small
+        # convolutions of their heads.
         torch.backends.cudnn.allow_tf32 = False
         loaded = [
             load_head(source, outputs, precision=precision, folds_norms=True)
@@ -155,18 +155,18 @@ class DeviceBackend:
     def bind(
         self, inputs: Arrays, outputs: Arrays, state: Arrays = NO_STATE
     ) -> TorchRunner:
-        """Returns a runner for these arrays; see ``Backend.bind``."""
+        """Returns a runner over the given arrays; see ``Backend.bind``."""
         return TorchRunner(self._loaded[0], inputs, outputs, state)
 
     def open_lanes(self, layout: RowLayout, num_rows: int) -> list[DeviceLane]:
-        """Returns lanes of equal size that are ready to run, several per device.
+        """Returns lanes of equal size, several per device.
 
-        Blocks for about a second, while every device is prepared for the batch sizes.
+        Blocks for about a second, to record a program per batch size on every device.
         If a device has too little memory, halves the size of all lanes and adds a note.
 
         Args:
-            layout: Layout of the rows.
-            num_rows: Desired rows per lane; the maximum is ``max_rows``.
+            layout: Format of the rows.
+            num_rows: Desired number of rows per lane, at most ``max_rows``.
 
         Raises:
             RunError: A device has too little memory for the smallest batch.
@@ -180,33 +180,33 @@ class DeviceBackend:
                 lanes.append(self._lanes_of(place, layout, rows))
             except torch.OutOfMemoryError:
                 rows = _halved(str(self._devices[place].where), rows)
-                lanes = []  # recreate all lanes, because their sizes must be equal
+                lanes = []  # lanes of all devices must have equal sizes
         if rows < wanted:
             self.notes.append(
                 f"inference.device_rows ({wanted}) do not fit the memory; batches have "
                 f"{rows} rows at most"
             )
         for device in self._devices:
-            # Wait for the zero fills, which run on a different stream from the lanes.
+            # Zeros are written on another stream than the lanes use, so wait for them.
             device.synchronize()
-        # The devices' lanes alternate, as self-play expects.
+        # Alternate the lanes of the devices, as self-play expects.
         return [lane for each in zip(*lanes, strict=True) for lane in each]
 
     def rate(self, num_rows: int, seconds: float) -> float:
-        """Returns evaluations per second on the first device, without copies.
+        """Measures the network's rows per second on the first device, without copies.
 
         Raises:
-            torch.OutOfMemoryError: The device has too little memory for the batch.
+            torch.OutOfMemoryError: The device has too little memory for ``num_rows``.
         """
         return rate(self._loaded[0], self._devices[0], num_rows, seconds)
 
     def rates(self) -> dict[int, float]:
-        """Returns the evaluations per second of the network alone, by batch size.
+        """Measures the network's rows per second, by batch size, without copies.
 
         Blocks for some seconds. Omits batch sizes that do not fit the first device.
 
         Raises:
-            RunError: The smallest batch does not fit the memory.
+            RunError: The smallest batch does not fit the device's memory.
         """
         rates: dict[int, float] = {}
         for rows in _TRIAL_ROWS:
@@ -237,7 +237,7 @@ class DeviceBackend:
 
 
 def _halved(where: str, rows: int) -> int:
-    """Returns the batch size to try next, if ``rows`` rows do not fit a device."""
+    """Returns half of ``rows``, to retry after a device has run out of memory."""
     half = rows // 2
     if half < MIN_BUCKET_ROWS:
         raise RunError(
@@ -255,7 +255,7 @@ _TRIAL_S = 0.2
 def open_on_devices(
     source: Path | Net, config: InferenceConfig, outputs: Sequence[str] | None = None
 ) -> DeviceBackend:
-    """Opens a model on the GPUs of a config.
+    """Opens a model on the GPUs that an inference config lists.
 
     If ``precision`` is auto, uses bf16, or fp32 if a GPU does not support bf16.
 

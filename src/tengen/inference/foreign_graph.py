@@ -1,4 +1,4 @@
-"""Evaluates external ONNX networks that take the planes of MLPerf's minigo.
+"""Evaluates external ONNX networks whose inputs are the planes of MLPerf's minigo.
 
 Legend: N rows of a port, n rows of one batch, H W board, A actions.
 """
@@ -20,10 +20,10 @@ from tengen.tensors import Signature
 __all__ = ["ForeignGraph"]
 
 _NUM_FEATURES = 13
-# Index of tengen's plane that consists of ones if Black is to move.
+# Index of the input plane that is all ones if Black is to move.
 _BLACK_PLANE = 9
 _LEAST = 1e-30
-# Rows of the trial. Graphs are often exported with one or two rows, so it has more.
+# Batch size to try; more than one or two, for which graphs are often exported.
 _TRIAL_ROWS = 3
 _TOLERANCE = 1e-3
 
@@ -38,7 +38,7 @@ class ForeignGraph:
 
     Attributes:
         name: ``openvino``.
-        version: The library's build.
+        version: OpenVINO's build.
         precision: ``fp32``.
         batch_shape: ``dynamic``.
         signature: The signature of a board game, with policy and value.
@@ -52,14 +52,14 @@ class ForeignGraph:
         """Compiles the graph.
 
         Args:
-            path: The file.
+            path: The ONNX file.
             signature: The signature of a game with minigo's planes.
             num_threads: Number of threads that will call runners concurrently.
 
         Raises:
             UsageError: OpenVINO is not installed, the file cannot be read, or the
-                graph has other shapes than those above.
-            RunError: OpenVINO refuses the graph.
+                graph's inputs or outputs have unsupported shapes.
+            RunError: OpenVINO rejects the graph.
         """
         self.signature = signature
         self._shape = signature.inputs["planes"].shape
@@ -85,8 +85,8 @@ class ForeignGraph:
     def check_rows(self) -> None:
         """Checks that the graph evaluates any number of rows, each independently.
 
-        A graph may depend on the number of rows at export in a way that only a trial
-        reveals.
+        A graph may depend on its batch size at export in ways that only a test
+        evaluation reveals.
 
         Raises:
             UsageError: The graph's outputs are wrong, or its evaluation fails.
@@ -94,7 +94,7 @@ class ForeignGraph:
         inputs = allocate(self.signature.inputs, _TRIAL_ROWS)
         rng = np.random.default_rng(0)
         inputs["planes"][:] = rng.integers(0, 2, inputs["planes"].shape)
-        # Compares the last row evaluated alone with the same row in a batch.
+        # Evaluate the last row alone, to compare the outputs with those in a batch.
         alone = {name: array[-1:] for name, array in inputs.items()}
         try:
             one, all_of_them = self._answers(alone), self._answers(inputs)
@@ -125,7 +125,7 @@ class ForeignGraph:
 
 
 class _ForeignRunner:
-    """A ``Runner`` that copies rows, because speed is not important in matches."""
+    """A ``Runner`` that copies rows; external networks play only in matches."""
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class _ForeignRunner:
         self._is_softmax = is_softmax
 
     def run(self, num_rows: int) -> None:
-        """See ``Runner.run``."""
+        """Evaluates the first ``num_rows`` rows; see ``Runner.run``."""
         planes = self._inputs["planes"][:num_rows]
         self._request.infer({0: np.ascontiguousarray(planes[:, 1:], self._dtype)})
         policy, value = (
@@ -168,12 +168,12 @@ def _open_rows(path: Path, graph: Any) -> None:
     """Makes the batch axis of a graph dynamic.
 
     Raises:
-        UsageError: The graph does not work with another number of rows.
+        UsageError: The graph supports only the batch size with which it was exported.
     """
     sides = list(graph.inputs[0].partial_shape)[1:]
     try:
-        # OpenVINO checks known shapes. With dynamic shapes, it would crash in a product
-        # of matrices with incompatible shapes.
+        # Set a fixed size first, because OpenVINO detects incompatible shapes only if
+        # they are known. With dynamic shapes, a matrix product would crash.
         graph.reshape({0: [_TRIAL_ROWS, *sides]})
         found = [list(one.partial_shape)[:1] for one in graph.outputs]
         graph.reshape({0: [-1, *sides]})
@@ -198,7 +198,7 @@ def _input_dtype(path: Path, graph: Any, board: tuple[int, ...]) -> Any:
 
 
 def _outputs(path: Path, graph: Any, num_actions: int) -> tuple[int, int]:
-    """Returns the indices of the outputs policy and value."""
+    """Returns the indices of the policy and value among the graph's outputs."""
     sizes = [int(np.prod(_sides(one), dtype=np.int64)) for one in graph.outputs]
     policies = [place for place, size in enumerate(sizes) if size == num_actions]
     values = [place for place, size in enumerate(sizes) if size == 1]
@@ -211,6 +211,6 @@ def _outputs(path: Path, graph: Any, num_actions: int) -> tuple[int, int]:
 
 
 def _sides(one: Any) -> tuple[int, ...]:
-    """Returns the lengths of all axes except the first; -1 for a dynamic axis."""
+    """Returns a tensor's axis lengths except the first; -1 for a dynamic axis."""
     axes = list(one.partial_shape)[1:]
     return tuple(-1 if axis.is_dynamic else axis.get_length() for axis in axes)

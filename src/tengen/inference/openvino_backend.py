@@ -1,8 +1,8 @@
 """Inference with OpenVINO on CPUs: one compiled model, one stream per driver thread.
 
-The settings are based on measurements in docs/explanation/performance_inference.md. One
+docs/explanation/performance_inference.md has the measurements behind the settings. One
 model with as many streams as driver threads uses all cores; several models do not. The
-shapes stay dynamic, because a model compiled for one shape outputs different bits.
+batch axis is dynamic, because a model compiled for one batch size outputs other bits.
 """
 
 from __future__ import annotations
@@ -40,25 +40,25 @@ __all__ = [
 ]
 
 ONNX_FILE = "model.onnx"
-"""The file name of a model's graph; models of runs that use torch have none."""
+"""File name of the ONNX graph in a model directory; absent in runs that use torch."""
 
 INT8_FILE = "model_int8.onnx"
-"""The file name of the int8 graph; a model whose int8 errors are too large has none."""
+"""File name of the int8 graph in a model directory; absent if its errors are large."""
 
 INT8_RULE = "tengen.int8.pairs"
-"""Metadata key of graphs with weights scaled as in ``tengen.models.int8_graph``."""
+"""Metadata key that marks graphs quantised as in ``tengen.models.int8_graph``."""
 
-# The key with which a tensor refers to another file. A graph without it has no external
+# ONNX's key for the file of an external tensor. A file without this key has no external
 # tensors.
 _LOCATION = b"location"
-# Number of batch sizes of one runner; see OpenVinoRunner.
+# Number of batch sizes of an OpenVinoRunner.
 _NUM_SIZES = 4
 _HINTS: dict[Precision, str] = {"fp32": "f32", "bf16": "bf16"}
-# OpenVINO's names of the precisions that a CPU may support.
+# OpenVINO's names for the precisions in its list of CPU capabilities.
 _CAPABILITIES: dict[Precision, str] = {"fp32": "FP32", "bf16": "BF16", "int8": "INT8"}
-# Rows that run_graph evaluates at a time.
+# Number of rows per batch in run_graph.
 _CHUNK_ROWS = 64
-# References to source files in OpenVINO's errors, which are removed.
+# Source code locations, which are removed from OpenVINO's error messages.
 _SOURCES = re.compile(
     r"Check '.*' failed at \S+:\d+:\s*|Exception from \S+:\d+:\s*|"
     r"FrontEnd API failed with \w+:\s*"
@@ -67,7 +67,7 @@ _SOURCES = re.compile(
 
 @functools.cache
 def _core() -> Any:
-    """Returns a cached OpenVINO core, whose creation takes tens of milliseconds."""
+    """Returns the OpenVINO core, cached because creating one takes tens of ms."""
     try:
         import openvino
     except ImportError as error:
@@ -101,7 +101,7 @@ def require_precision(precision: Precision) -> None:
     """Checks that this CPU computes a precision natively.
 
     Raises:
-        UsageError: The CPU does not, or OpenVINO is not installed.
+        UsageError: The CPU does not support it, or OpenVINO is not installed.
     """
     if precision not in supported_precisions():
         raise UsageError(
@@ -111,9 +111,9 @@ def require_precision(precision: Precision) -> None:
 
 
 def float_precision() -> Precision:
-    """Returns the precision of an int8 model's floating-point parts.
+    """Returns the floating-point precision of the parts of a model that are not int8.
 
-    A model without an int8 graph is evaluated in this precision too.
+    It is also the precision of a model without an int8 graph.
 
     Raises:
         UsageError: OpenVINO is not installed.
@@ -122,10 +122,10 @@ def float_precision() -> Precision:
 
 
 def has_int8_graph(directory: Path) -> bool:
-    """Returns whether a model has an int8 graph with equal outputs on all processors.
+    """Returns whether a model has an int8 graph with equal outputs on all CPUs.
 
-    Graphs of earlier versions lack ``INT8_RULE`` and count as absent, because
-    processors without VNNI compute some of them wrongly.
+    Graphs without ``INT8_RULE``, from earlier versions of tengen, are ignored, because
+    CPUs without VNNI evaluate some of them incorrectly.
     """
     try:
         return INT8_RULE.encode() in (directory / INT8_FILE).read_bytes()
@@ -134,7 +134,7 @@ def has_int8_graph(directory: Path) -> bool:
 
 
 def run_graph(graph: bytes, planes: FloatArray) -> dict[str, FloatArray]:
-    """Evaluates a float graph in float32 with one thread. Blocks.
+    """Evaluates an ONNX graph in float32 with one thread. Blocks.
 
     Args:
         graph: A serialised ONNX graph with the input ``planes``.
@@ -153,22 +153,22 @@ def run_graph(graph: bytes, planes: FloatArray) -> dict[str, FloatArray]:
     for start in range(0, len(planes), _CHUNK_ROWS):
         answers = model({"planes": planes[start : start + _CHUNK_ROWS]})
         for output in model.outputs:
-            # If two outputs are the same tensor, it is listed once, with both names.
+            # A tensor that serves as two outputs is listed once, with both names.
             for name in output.names:
                 chunks.setdefault(name, []).append(answers[output].copy())
     return {name: np.concatenate(parts) for name, parts in chunks.items()}
 
 
 def read_graph(path: Path) -> Any:
-    """Returns the float graph in an ONNX file.
+    """Reads the floating-point graph in an ONNX file of any name.
 
-    Reads the file as ONNX, whatever its name. If OpenVINO guessed the format, its other
-    readers would write to stderr.
+    The format is not detected, because OpenVINO's readers of other formats would write
+    errors to stderr.
 
     Raises:
         UsageError: OpenVINO is not installed, or the graph's weights are in other
             files.
-        RuntimeError: OpenVINO refuses the file.
+        RuntimeError: OpenVINO rejects the file.
     """
     _core()
     _check_is_whole(path)
@@ -177,20 +177,20 @@ def read_graph(path: Path) -> Any:
     reader = frontend.FrontEndManager().load_by_framework("onnx")
     try:
         return reader.convert(reader.load(str(path)))
-    # The reader's errors have no specific base class.
+    # Catch Exception, because the errors of OpenVINO's reader have no common class.
     except Exception as error:
         raise RuntimeError(_SOURCES.sub("", str(error))) from error
 
 
 def compile_graph(graph: Any, num_threads: int) -> tuple[Any, str]:
-    """Compiles a float graph in float32; returns it and the library's build.
+    """Compiles a graph in float32; returns the compiled model and OpenVINO's build.
 
     Args:
         graph: A graph returned by ``read_graph``.
         num_threads: Number of threads that will evaluate concurrently.
 
     Raises:
-        RuntimeError: OpenVINO refuses the graph.
+        RuntimeError: OpenVINO rejects the graph.
     """
     core = _core()
     compiled = core.compile_model(graph, "CPU", _settings("fp32", num_threads))
@@ -198,11 +198,11 @@ def compile_graph(graph: Any, num_threads: int) -> tuple[Any, str]:
 
 
 def _streams_own_cores(num_threads: int) -> bool:
-    """Returns whether each stream should be pinned to its own core.
+    """Returns whether each OpenVINO stream should be pinned to its own core.
 
     With one stream per core of the process, pinned streams do not collide, and the
     scheduler cannot halve a small network's speed by packing short tasks onto one core.
-    With fewer streams, every process would pin its streams to the same first cores.
+    With fewer streams, all processes would pin their streams to the same cores.
     """
     if sys.platform != "linux":
         return False
@@ -210,7 +210,7 @@ def _streams_own_cores(num_threads: int) -> bool:
 
 
 def _settings(precision: Precision, num_threads: int) -> dict[str, Any]:
-    """Returns settings to compile a float graph, or an int8 graph's float parts."""
+    """Returns OpenVINO settings; ``precision`` is that of floating-point operations."""
     return {
         "NUM_STREAMS": num_threads,
         "INFERENCE_NUM_THREADS": num_threads,
@@ -220,15 +220,15 @@ def _settings(precision: Precision, num_threads: int) -> dict[str, Any]:
 
 
 class OpenVinoBackend:
-    """A ``Backend`` for the graphs of a model directory.
+    """A ``Backend`` that evaluates a model's ONNX graph on CPUs with OpenVINO.
 
     Attributes:
         name: ``openvino``.
-        version: The library's build.
+        version: OpenVINO's build.
         precision: Precision of the trunk; if int8 was requested and the model has no
             int8 graph, the floating-point precision that is used instead.
         batch_shape: ``dynamic``.
-        signature: Inputs and outputs.
+        signature: The network's inputs and requested outputs.
     """
 
     name = "openvino"
@@ -253,7 +253,7 @@ class OpenVinoBackend:
         Raises:
             UsageError: OpenVINO is not installed, the CPU does not support the
                 precision, or the model has no graph or one that refers to other files.
-            RunError: OpenVINO refuses the model.
+            RunError: OpenVINO rejects the model.
         """
         require_precision(precision)
         if precision == "int8" and not has_int8_graph(directory):
@@ -273,7 +273,7 @@ class OpenVinoBackend:
             graph = core.read_model(str(path))
             self.signature = _prepared(graph, signature, outputs)
             self._model = core.compile_model(graph, "CPU", settings)
-        # UnicodeDecodeError is raised if a name in the file is not valid UTF-8.
+        # OpenVINO raises UnicodeDecodeError if a name in the file is not valid UTF-8.
         except (RuntimeError, UnicodeDecodeError) as error:
             reason = " ".join(str(error).split())
             raise RunError(
@@ -295,38 +295,38 @@ class OpenVinoBackend:
 def _prepared(
     graph: Any, signature: Signature, outputs: Sequence[str] | None
 ) -> Signature:
-    """Removes outputs that are not requested; returns the remaining signature."""
+    """Removes outputs that are not requested from ``graph``; returns its signature."""
     if len(graph.inputs) == len(signature.inputs) == 1:
-        # Up to schema 2 the input of a vector network was named "planes".
+        # Models up to schema 2 name the input of a vector network "planes"; rename it.
         graph.input(0).get_tensor().set_names(set(signature.inputs))
     known = {name for output in graph.outputs for name in output.names}
-    # Graphs of earlier versions lack the score, even if the network estimates it.
+    # Graphs from earlier versions lack the score, even if the network estimates it.
     there = answered(signature, [name for name in signature.outputs if name in known])
     wanted = answered(there, outputs)
     for name in there.outputs.keys() - wanted.outputs.keys():
-        # Removed outputs are not computed, and the other outputs keep their bits.
+        # Without a result node, an output is not computed. Other outputs do not change.
         graph.remove_result(graph.output(name).get_node())
     return wanted
 
 
 class OpenVinoRunner:
-    """A ``Runner`` whose requests use the arrays as their tensors.
+    """A ``Runner`` whose inference requests use the port's arrays as tensors.
 
-    Requests are bound once, because setting tensors or passing arrays would cost 6 to
-    50 us of Python per call. A change of the batch size costs as much as 1 row (network
-    6x96) to 10 rows (2x32), so sizes are rounded up to quarters of the arrays; the
-    additional rows are computed and ignored.
+    Requests are bound once, because setting tensors or passing arrays would take 6 to
+    50 us per call. A change of the batch size costs as much as 1 row (network 6x96) to
+    10 rows (2x32). So batch sizes are rounded up to quarters of the arrays, and the
+    outputs for additional rows are ignored.
     """
 
     def __init__(self, model: Any, arrays: Arrays, capacity: int) -> None:
         """Binds arrays by the names of the graph's inputs and outputs.
 
         Args:
-            model: The compiled model.
-            arrays: Arrays of shape ``[capacity, ...]``.
+            model: The compiled OpenVINO model.
+            arrays: Inputs and outputs, arrays of shape ``[capacity, ...]``.
             capacity: Number of rows in the arrays.
         """
-        # Keeps the arrays alive, which tensors over shared memory do not.
+        # Hold references to the arrays, because OpenVINO's tensors do not.
         self._arrays = arrays
         step = max(1, capacity // _NUM_SIZES)
         self._requests: list[Any] = [None]
@@ -337,7 +337,7 @@ class OpenVinoRunner:
             self._requests += [request] * missing
 
     def run(self, num_rows: int) -> None:
-        """Evaluates the first rows; see ``Runner.run``."""
+        """Evaluates the first ``num_rows`` rows; see ``Runner.run``."""
         self._requests[num_rows].infer(share_outputs=True)
 
     def _bind_rows(self, model: Any, num_rows: int) -> Any:
@@ -352,12 +352,12 @@ class OpenVinoRunner:
 def _check_is_whole(path: Path) -> None:
     """Checks that an ONNX file does not refer to other files.
 
-    A tensor could refer to any file of this machine, and a reader would open the file.
+    Otherwise a tensor could make OpenVINO read any file of this machine.
 
     Raises:
-        UsageError: A tensor is in another file.
+        UsageError: The data of a tensor is in another file.
     """
-    # Unreadable or invalid files pass, because the reader reports their errors.
+    # Ignore unreadable or invalid files, whose errors OpenVINO reports later.
     try:
         data = path.read_bytes()
     except OSError:
@@ -379,7 +379,7 @@ def _check_is_whole(path: Path) -> None:
 
 
 def _tensors(message: Any) -> Iterator[Any]:
-    """Yields every tensor in a message, at any depth."""
+    """Yields every tensor in a protobuf message, at any depth."""
     for field, value in message.ListFields():
         if field.message_type is None:
             continue

@@ -1,4 +1,4 @@
-"""The arrays of a caller's rows, in private or shared memory."""
+"""The inputs, outputs and state of a caller of inference, in its memory or shared."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class RowArrays:
     Attributes:
         inputs: Arrays ``[N, ...]`` by name, written by the caller.
         outputs: Arrays ``[N, ...]`` by name, written by inference.
-        state: Arrays ``[N, ...]`` by name, the recurrent state after the last
-            evaluation and before the next.
+        state: Arrays ``[N, ...]`` by name, the recurrent state before the next
+            evaluation.
         is_first: ``[N]`` bool, whether a row begins an episode; the next evaluation
-            zeroes its state.
-        version: Version (learner steps) of the last model; -1 before an evaluation.
-        wants_state: Whether ``state`` must be current after the next evaluation, if
-            another process stores the state.
-        num_moves: Number of changes of the inference server, which zero the state.
+            zeroes the row's state.
+        version: Version (learner steps) of the last evaluation's model; initially -1.
+        wants_state: Whether the next evaluation must update ``state``, if another
+            process stores the recurrent state.
+        num_moves: Number of changes of the inference server; each zeroes the state.
     """
 
     def __init__(
@@ -38,10 +38,10 @@ class RowArrays:
         num_rows: int,
         memory: memoryview | None = None,
     ) -> None:
-        """Creates arrays of zeros, or arrays over ``memory``.
+        """Creates zero-filled arrays, or uses ``memory`` for the arrays.
 
         Args:
-            signature: The network's signature, its state included.
+            signature: The network's signature, including its state.
             num_rows: Number N of rows, at least 1.
             memory: Writable memory of ``num_bytes`` bytes, aligned to 64 bytes; None
                 for private memory.
@@ -64,9 +64,9 @@ class RowArrays:
         self.state: dict[str, NDArray[Any]] = arrays.get("state", {})
 
     def move_to(self, other: RowArrays) -> None:
-        """Copies all data to the arrays of ``other``, and uses them from now on.
+        """Copies all data to the arrays of ``other``, and then uses those arrays.
 
-        Runners bound to the old arrays must be bound again.
+        Runners that are bound to the previous arrays must be bound again.
         """
         for mine, theirs in (
             ({"": self.is_first}, {"": other.is_first}),
@@ -91,7 +91,7 @@ class RowArrays:
 def _layout(
     signature: Signature, num_rows: int
 ) -> Iterator[tuple[str, str, TensorSpec, int]]:
-    """Yields the part, name, row spec and byte offset of each array."""
+    """Yields each array's kind, name, row spec and byte offset in the memory."""
     first = 0
     parts = {
         "first": {"": _FIRST},

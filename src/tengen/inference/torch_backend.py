@@ -1,7 +1,7 @@
 """Inference with torch: the fallback on all machines, and the reference for exports.
 
-Each driver thread uses a single torch thread, because torch's own threads would wait
-for each other.
+Each driver thread uses a single torch thread, because torch's own worker threads would
+wait for each other.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _threads = threading.local()
 
 
 class LoadedHead(NamedTuple):
-    """A model's network with its weights, in evaluation mode."""
+    """A model's network with loaded weights, in evaluation mode."""
 
     head: InferenceHead
-    """The module that maps inputs and state to outputs and the next state."""
+    """The torch module that maps inputs and state to outputs and the next state."""
     signature: Signature
-    """The signature of the head, in the order of its arguments and results."""
+    """The signature of ``head``, in the order of its arguments and results."""
 
 
 def load_head(
@@ -57,14 +57,14 @@ def load_head(
     precision: Precision = "fp32",
     folds_norms: bool = False,
 ) -> LoadedHead:
-    """Returns a model's network on the CPU, in evaluation mode.
+    """Loads a model's network on the CPU, in evaluation mode.
 
     Args:
         source: A model directory, or a network, which is copied.
         outputs: As for ``tengen.inference.open_backend``.
         precision: Precision of the trunk; the heads compute in float32.
-        folds_norms: Whether to fold norms into convolutions, which is faster on GPUs;
-            the outputs are then equal up to rounding.
+        folds_norms: Whether to fold normalization layers into convolutions, which is
+            faster on GPUs and changes the outputs only by rounding.
 
     Raises:
         UsageError: A file is missing or damaged, or the weights belong to another
@@ -110,10 +110,10 @@ def _named(source: Path | Net) -> str:
 
 @functools.lru_cache(maxsize=4)
 def _built(architecture: str) -> Net:
-    """Returns a network with arbitrary weights, which the caller must replace.
+    """Returns a network whose weights are arbitrary; the caller must load weights.
 
-    The function is cached, because initialising random weights takes longer than
-    loading a model, and a run loads a model after each turn.
+    Networks are cached, because initialising random weights takes longer than loading
+    a model, and a run loads a model in every turn.
 
     Args:
         architecture: The architecture as JSON, with the inputs in the network's order.
@@ -128,14 +128,14 @@ def _built(architecture: str) -> Net:
 
 
 class TorchBackend:
-    """A ``Backend`` that runs a model on the CPU.
+    """A ``Backend`` that evaluates a model on the CPU with torch.
 
     Attributes:
         name: ``torch``.
         version: torch's version.
         precision: Precision of the trunk; the heads compute in float32.
         batch_shape: ``dynamic``.
-        signature: The inputs, outputs and state.
+        signature: The network's inputs, requested outputs and state.
     """
 
     name = "torch"
@@ -166,12 +166,12 @@ class TorchBackend:
     def bind(
         self, inputs: Arrays, outputs: Arrays, state: Arrays = NO_STATE
     ) -> TorchRunner:
-        """Returns a runner for these arrays; see ``Backend.bind``."""
+        """Returns a runner over the given arrays; see ``Backend.bind``."""
         return TorchRunner(self._loaded, inputs, outputs, state)
 
 
 class TorchRunner:
-    """A ``Runner`` that limits torch to one thread in each calling thread.
+    """A ``Runner`` for torch, which uses one torch thread per calling thread.
 
     The network may be on any device; the arrays are in host memory.
     """
@@ -179,7 +179,7 @@ class TorchRunner:
     def __init__(
         self, loaded: LoadedHead, inputs: Arrays, outputs: Arrays, state: Arrays
     ) -> None:
-        """Binds a network in evaluation mode; see ``Backend.bind``."""
+        """Binds a loaded network to arrays; see ``Backend.bind``."""
         head, signature = loaded
         check_arrays(signature, inputs, outputs, state)
         self._head = head
@@ -189,7 +189,7 @@ class TorchRunner:
             for specs, arrays in ((signature.inputs, inputs), (signature.state, state))
             for name in specs
         ]
-        # None for outputs that were not requested.
+        # The arrays of the outputs; None for an output that was not requested.
         self._answers = [
             torch.from_numpy(arrays[name]) if name in arrays else None
             for specs, arrays in (

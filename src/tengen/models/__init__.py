@@ -1,8 +1,8 @@
 """Exports, checks, publishes, finds and verifies models.
 
 A model is an immutable, numbered directory ``{weights.safetensors, meta.json}``. It
-also has ``model.onnx`` if its run's backend reads that, and ``model_int8.onnx`` if it
-can play in int8. Importing this package does not import torch.
+also has ``model.onnx`` if its run evaluates ONNX graphs, and ``model_int8.onnx`` if it
+can be evaluated in int8. Importing this package does not import torch.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Compares an exported model with torch before the model is published.
 
-The reference is torch in float32 with the same files, on positions of real games.
+The reference is the same model, evaluated by torch in float32 on real positions.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _REFERENCE = InferenceConfig(backend="torch", precision="fp32", batch_shape="dyn
 
 @dataclass(frozen=True)
 class _Tolerance:
-    """Maximum root mean square error: ``relative`` times the spread plus ``absolute``.
+    """Limits of an output's RMS error: ``relative`` times its spread plus ``absolute``.
 
-    The error is relative to the spread over positions and actions, because an absolute
-    bound would be too loose for an untrained network, whose logits are nearly equal.
+    The spread is the standard deviation over positions and actions. An absolute limit
+    would be too loose for an untrained network, whose logits are nearly equal.
     """
 
     relative: float
@@ -56,9 +56,9 @@ class ExportCheck:
     actions, which does not affect the policy.
 
     Attributes:
-        num_rows: Number of rows compared.
+        num_rows: Number of rows whose outputs were compared.
         errors: Root mean square error of each output, by name.
-        spreads: Standard deviation of each output in torch, by name.
+        spreads: Standard deviation of each of torch's outputs, by name.
         max_probability_error: Maximum absolute error of an action's probability; 0 if
             the task is not a board game.
     """
@@ -69,7 +69,7 @@ class ExportCheck:
     max_probability_error: float = 0.0
 
     def record(self) -> dict[str, Any]:
-        """Returns the attributes as JSON values."""
+        """Returns the statistics as JSON values."""
         return dataclasses.asdict(self)
 
 
@@ -79,12 +79,12 @@ def check_export(directory: Path, backend: Backend, inputs: Arrays) -> ExportChe
     Args:
         directory: The model directory from which ``backend`` was opened.
         backend: The backend that will evaluate the model.
-        inputs: ``[M, ...]`` by name, some hundred different rows of real games or
-            episodes.
+        inputs: Inputs ``[M, ...]`` by name, a few hundred different rows of real games
+            or episodes.
 
     Raises:
-        RunError: Torch's outputs are not finite, or the errors are larger than the
-            backend's precision explains.
+        RunError: torch's outputs are not finite, or the errors exceed the limits for
+            the backend's precision.
     """
     outputs = tuple(backend.signature.outputs)
     source = open_backend(directory, _REFERENCE, num_threads=1, outputs=outputs)
@@ -108,7 +108,7 @@ def check_export(directory: Path, backend: Backend, inputs: Arrays) -> ExportChe
     probability = result.max_probability_error
     limits.append(("max_probability_error", probability, allowed.max_probability))
     for name, found, limit in limits:
-        # Not ``found > limit``, so that NaN raises too.
+        # "not <=" instead of ">", so that NaN raises too.
         if not found <= limit:
             raise RunError(
                 f"{name} ({found:.3g}) of the exported model {directory} is above "
@@ -119,12 +119,11 @@ def check_export(directory: Path, backend: Backend, inputs: Arrays) -> ExportChe
 
 
 def evaluate(backend: Backend, inputs: Arrays) -> dict[str, NDArray[Any]]:
-    """Returns the outputs for many rows, ``[M, ...]`` by name. Blocks.
+    """Evaluates many rows; returns the outputs, ``[M, ...]`` by name. Blocks.
 
     Args:
-        backend: The backend. For a network with memory, each row counts as the first of
-            an episode.
-        inputs: ``[M, ...]`` by name.
+        backend: The backend; the recurrent state, if any, is zero in every row.
+        inputs: The network's inputs, ``[M, ...]`` by name.
     """
     rows = {name: np.ascontiguousarray(array) for name, array in inputs.items()}
     num_rows = len(next(iter(rows.values())))
@@ -144,8 +143,8 @@ def _compare(source: Arrays, exported: Arrays, is_board: bool) -> ExportCheck:
         )
         shares = [_softmax(answers["policy"]) for answers in (source, exported)]
         most = float(np.abs(shares[1] - shares[0]).max())
-        # Over actions too, because an untrained network's outputs may hardly depend on
-        # the position.
+        # Include differences between actions, because an untrained network's policy may
+        # hardly depend on the position.
         spreads["policy"] = _rms(source["policy"])
     return ExportCheck(
         num_rows=len(next(iter(source.values()))),

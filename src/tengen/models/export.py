@@ -1,9 +1,8 @@
 """Exports models to ONNX: traces an architecture once, then replaces its weights.
 
-Tracing a network can take seconds, but replacing the bytes of its initializers takes
+Tracing a network can take seconds, but replacing the weights of a graph takes
 milliseconds. So all models of an architecture use one template graph. Templates are
-cached in memory and, if a folder is given, on disk for other processes and resumed
-runs.
+cached in memory and, optionally, in a folder for other processes and resumed runs.
 """
 
 from __future__ import annotations
@@ -24,38 +23,38 @@ from tengen.run import publish_file
 from tengen.tensors import Signature
 
 if TYPE_CHECKING:
-    # Imported at run time only by exports.
+    # At run time, only the functions that export import onnx.
     import onnx
 
 __all__ = ["ModelExporter", "OnnxTemplate", "architecture_hash"]
 
-# The metadata key for the names of tensors that inference never reads.
+# Metadata key of a graph for the names of network tensors that inference never reads.
 _UNUSED_KEY = "tengen.unused"
 
-# Part of the hash of templates; increment it when tracing or the rules change.
+# Included in architecture_hash; increment it when tracing or the ONNX rules change.
 _TRACE_VERSION = 3
 
 
 def architecture_hash(signature: Signature, config: NetConfig) -> str:
-    """Returns 16 hexadecimal digits that identify an architecture's template."""
+    """Returns 16 hexadecimal digits that identify the template of an architecture."""
     content = [_TRACE_VERSION, to_dict(signature), to_dict(config)]
     text = json.dumps(content, sort_keys=True).encode()
     return hashlib.sha256(text).hexdigest()[:16]
 
 
 class OnnxTemplate:
-    """A graph whose initializers have the names of the network's tensors.
+    """An ONNX graph in which the weights of a network can be replaced by name.
 
     Attributes:
         data: The serialised graph.
     """
 
     def __init__(self, data: bytes, where: str = "in memory") -> None:
-        """Parses a template created by ``from_graph``.
+        """Parses the serialised graph of a template that ``from_graph`` created.
 
         Args:
             data: A serialised ``ModelProto``.
-            where: The path of the file, for error messages.
+            where: The path of the template's file, for error messages.
 
         Raises:
             RunError: The data is damaged or contains no graph.
@@ -87,7 +86,7 @@ class OnnxTemplate:
 
         Args:
             graph: The graph, traced without optimisation.
-            names: The names of all tensors of the network.
+            names: The names of all of the network's tensors.
 
         Raises:
             RunError: The graph has a tensor that the network lacks, which ``patch``
@@ -108,11 +107,11 @@ class OnnxTemplate:
 
     @property
     def tensor_names(self) -> frozenset[str]:
-        """Names of all tensors of the network, even if inference never reads them."""
+        """Names of all network tensors, including those that inference ignores."""
         return frozenset(self._initializers) | self._unused
 
     def patch(self, tensors: Mapping[str, NDArray[np.generic]]) -> bytes:
-        """Returns the graph with other weights. Not thread-safe.
+        """Returns the serialised graph with the given weights. Not thread-safe.
 
         Args:
             tensors: All of the network's tensors, by name.
@@ -141,20 +140,20 @@ class OnnxTemplate:
                     f"tensor ({name}) is {tensor.dtype} {list(tensor.shape)} and must "
                     f"be {dtype} {list(item.dims)}; export with the right architecture"
                 )
-            # ONNX stores raw data in little-endian order on any machine.
+            # Convert to little-endian order, which ONNX's raw data has on any machine.
             item.raw_data = tensor.astype(dtype.newbyteorder("<"), copy=False).tobytes()
         return bytes(self._proto.SerializeToString())
 
 
 class ModelExporter:
-    """Creates ``model.onnx`` from weights. Used by one thread."""
+    """Creates the ONNX graphs of networks from templates. Used by one thread."""
 
     def __init__(self, templates: Path | None = None) -> None:
-        """Creates an exporter without templates in memory.
+        """Creates an exporter.
 
         Args:
-            templates: Folder of templates, created when needed; None to cache them only
-                in memory.
+            templates: The folder in which templates are cached, created when needed;
+                None to cache templates only in memory.
         """
         self._folder = templates
         self._templates: dict[str, OnnxTemplate] = {}
@@ -165,7 +164,7 @@ class ModelExporter:
         config: NetConfig,
         tensors: Mapping[str, NDArray[np.generic]],
     ) -> bytes:
-        """Returns the ONNX file of a network.
+        """Returns the content of ``model.onnx`` for a network.
 
         Takes milliseconds, or longer for an architecture without a template.
 
@@ -182,7 +181,7 @@ class ModelExporter:
         return self.template(signature, config).patch(tensors)
 
     def template(self, signature: Signature, config: NetConfig) -> OnnxTemplate:
-        """Returns the architecture's template; traces the network if there is none yet.
+        """Returns an architecture's template; traces the network if none is cached.
 
         Raises:
             UsageError: The network has recurrent state.
@@ -226,7 +225,7 @@ def _traced(signature: Signature, config: NetConfig) -> OnnxTemplate:
     from tengen.models.trace import trace
     from tengen.nets import InferenceHead
 
-    # The weights do not matter, and the learner's random numbers must not change.
+    # Initialising the weights must not change the learner's random number generator.
     with torch.random.fork_rng(devices=[]):
         net = config.build(signature)
     head = InferenceHead(net, outputs=tuple(signature.outputs))

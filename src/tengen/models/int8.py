@@ -1,7 +1,7 @@
 """Creates int8 models, and compares them with the float models.
 
-Calibration uses the maximum of each activation. Ranges clipped at a quantile are no
-better in measurements (docs/explanation/performance_inference.md).
+Calibration sets the range of each activation to its maximum. Ranges clipped at a
+quantile had no smaller errors (docs/explanation/performance_inference.md).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from tengen.models.load import INT8_FILE, ONNX_FILE
 __all__ = ["Int8Check", "can_quantise", "quantise"]
 
 _INT8 = InferenceConfig(backend="openvino", precision="int8", batch_shape="dynamic")
-# Every _HELD_OUT-th position is held out from calibration for the comparison.
+# Every _HELD_OUT-th position is excluded from calibration and used for the comparison.
 _HELD_OUT = 3
 _MAX_POLICY_DIVERGENCE = 0.005
 _MAX_VALUE_ERROR = 0.05
-# The finite logit of an illegal action, whose probability is then zero.
+# A finite logit for illegal actions, which gives them probability zero.
 _ILLEGAL = -1e9
 
 
@@ -39,13 +39,13 @@ class Int8Check:
     """The errors of an int8 model relative to its float model, on held-out positions.
 
     Attributes:
-        num_rows: Number of positions compared.
+        num_rows: Number of positions whose outputs were compared.
         policy_divergence: Kullback-Leibler divergence of the int8 policy from the float
             policy, over legal actions, in nats, averaged over positions.
         value_error: Root mean square error of values.
-        top1_agreement: Share of positions with the same most probable legal action.
-        score_error: Root mean square error of the scores' means and standard
-            deviations, in points; 0 if the model estimates no score.
+        top1_agreement: Fraction of positions with the same most probable legal action.
+        score_error: Root mean square error of the mean and standard deviation of the
+            score, in points; 0 if the model does not estimate scores.
     """
 
     num_rows: int
@@ -55,11 +55,11 @@ class Int8Check:
     score_error: float = 0.0
 
     def record(self) -> dict[str, float]:
-        """Returns the attributes as JSON values."""
+        """Returns the statistics as JSON values."""
         return dataclasses.asdict(self)
 
     def refusal(self, point_utility: float = 0.0) -> str | None:
-        """Returns a message about an error that is too large; None if there is none.
+        """Returns a message if an error is too large for play in int8; otherwise None.
 
         Args:
             point_utility: The maximum utility of one point of the score in searches,
@@ -75,7 +75,7 @@ class Int8Check:
         )
         for name, limit in limits:
             found = getattr(self, name)
-            # Not ``found > limit``, so that NaN is too large.
+            # "not <=" instead of ">", so that NaN counts as too large.
             if not found <= limit:
                 return f"{name} ({found:.3g}) is above {limit:.3g}"
         return None
@@ -96,14 +96,15 @@ def quantise(
     Args:
         directory: A model directory that is not published yet.
         planes: ``[M, C, H, W]`` float32, at least 3 different positions. Every third
-            position is for the comparison, the others are for calibration.
-        legal: ``[M, A]``, the actions whose probabilities are compared; None for all.
+            position is used for the comparison, the others for calibration.
+        legal: ``[M, A]`` bool, the legal actions, whose probabilities are compared;
+            None to compare all actions.
 
     Raises:
         UsageError: OpenVINO is not installed, or the CPU does not support int8.
         RunError: The network has no layer to compute in int8.
     """
-    # Imports onnx, which only this function needs.
+    # Import this module only here, because it imports onnx.
     from tengen.models.int8_graph import PEAK_PREFIX, int8_graph, peak_graph
 
     graph = (directory / ONNX_FILE).read_bytes()
@@ -138,7 +139,7 @@ def quantise(
 def _log_policy(
     logits: NDArray[np.float32], legal: NDArray[np.bool_] | None
 ) -> NDArray[np.float64]:
-    """Returns log-probabilities ``[M, A]`` over the legal actions."""
+    """Returns log-probabilities ``[M, A]``, normalized over the legal actions."""
     wide = logits.astype(np.float64)
     if legal is not None:
         wide = np.where(legal, wide, _ILLEGAL)

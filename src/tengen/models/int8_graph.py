@@ -1,15 +1,15 @@
-"""Quantises the convolutions of a float graph's trunk to int8.
+"""Quantises the trunk convolutions of a floating-point graph to int8.
 
 Weights become int8 with one scale per output channel, and activations uint8 with one
-scale. Standard ``QuantizeLinear`` and ``DequantizeLinear`` nodes around a convolution
-describe this; a backend that recognizes them computes in integers. The first
-convolution stays in floats because it has few input planes, and the heads because they
-are cheap.
+scale per tensor. Standard ``QuantizeLinear`` and ``DequantizeLinear`` nodes around a
+convolution express this; a backend that recognizes the nodes computes in integers. The
+first convolution stays in floating point, because it has few input planes, and the
+heads, because they are cheap.
 
 x86 processors without VNNI add pairs of products of uint8 and int8 with saturation at
-32,767, which 2 * 255 * 127 exceeds. So the scale of an output channel limits the sum of
-any two weights that may form a pair to 128 levels. The graph then computes the same
-integers with and without VNNI. ``INT8_RULE`` marks such graphs.
+32,767, but a sum can reach 2 * 255 * 127. So the scale of an output channel limits the
+sum of any two weights that may form a pair to 128 levels. The graph then has the same
+outputs with and without VNNI. ``INT8_RULE`` marks graphs with this property.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from tengen.inference.openvino_backend import INT8_RULE
 __all__ = ["PEAK_PREFIX", "int8_graph", "peak_graph"]
 
 PEAK_PREFIX = "peak."
-"""Prefix of the names of outputs with the maxima of an activation."""
+"""Prefix of the names of outputs that contain the maxima of an activation."""
 
-# The first opset in which ONNX's reference interpreter supports both nodes.
+# ONNX's reference interpreter supports (De)QuantizeLinear from this opset on.
 _OPSET = 19
 _IR_VERSION = 9
 _WEIGHT_LEVELS = 127
 _ACTIVATION_LEVELS = 255
-# Size of a group of input channels, within which products may be added in pairs.
+# Processors may add the products of any two input channels in a group of this size.
 _GROUP = 4
 
 
 def peak_graph(graph: bytes) -> bytes:
-    """Returns a float graph that also outputs the maxima of its activations.
+    """Adds outputs with the maxima of activations to a graph, for calibration.
 
     Args:
         graph: A serialised ``ModelProto`` with weights.
 
     Returns:
-        The graph with an additional output ``[B]`` float32 for each activation that is
-        an input of an int8 convolution: its maximum per row, named ``peak.NAME``.
+        The graph with an additional output ``peak.NAME``, ``[B]`` float32, for each
+        activation that an int8 convolution reads: the activation's maximum per row.
     """
     proto = onnx.load_model_from_string(graph)
     for name in dict.fromkeys(node.input[0] for node in _convolutions(proto)):
@@ -67,12 +67,12 @@ def peak_graph(graph: bytes) -> bytes:
 
 
 def int8_graph(graph: bytes, peaks: Mapping[str, float]) -> bytes:
-    """Returns the graph with int8 convolutions.
+    """Replaces the trunk convolutions of a graph with int8 convolutions.
 
     Args:
         graph: A serialised ``ModelProto`` with weights, in float32.
-        peaks: The maximum of each activation in ``peak_graph``, by the activation's
-            name; never negative, because a ReLU precedes each convolution.
+        peaks: The maximum of each activation that ``peak_graph`` outputs, by the
+            activation's name; at least 0, because a ReLU precedes each convolution.
 
     Raises:
         RunError: The graph has no convolution to quantise.
@@ -102,7 +102,7 @@ def int8_graph(graph: bytes, peaks: Mapping[str, float]) -> bytes:
 
 
 class _Rounding:
-    """Collects the nodes and the additional tensors of a quantised graph.
+    """Builds a quantised graph: collects its nodes and additional tensors.
 
     Attributes:
         nodes: The nodes, in topological order.
@@ -115,7 +115,7 @@ class _Rounding:
         self._known: dict[str, str] = {}
 
     def activation(self, name: str, peak: float) -> str:
-        """Rounds an activation to uint8 and back; returns the name of the result."""
+        """Adds nodes that round an activation to uint8; returns the result's name."""
         if name not in self._known:
             levels = np.array(_scales(np.array(peak), _ACTIVATION_LEVELS))
             scale = self._tensor(f"{name}.scale", levels)
@@ -126,7 +126,7 @@ class _Rounding:
         return self._known[name]
 
     def weight(self, tensor: onnx.TensorProto) -> str:
-        """Stores a weight ``[O, I, kH, kW]`` in int8; returns its name as floats."""
+        """Quantises a weight ``[O, I, kH, kW]``; returns the dequantised tensor."""
         array = onnx.numpy_helper.to_array(tensor)
         scales = _scales(_pair_peaks(array), _WEIGHT_LEVELS)
         levels = np.rint(array / scales[:, None, None, None])
@@ -148,14 +148,14 @@ class _Rounding:
 
 
 def _pair_peaks(weight: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Returns the maximum absolute sum of a pair of weights, per output channel.
+    """Returns the maximum absolute sum of two paired weights, per output channel.
 
     Args:
-        weight: ``[O, I, kH, kW]``. A pair is two weights of equal sign, of the same
+        weight: ``[O, I, kH, kW]``. A pair is two weights of equal sign in the same
             kernel cell and group of input channels; zeros pad the last group.
 
     Returns:
-        ``[O]``, at least the maximum absolute weight.
+        ``[O]``; at least the maximum absolute weight of the channel.
     """
     num_outputs, num_inputs, *kernel = weight.shape
     padding = ((0, 0), (0, -num_inputs % _GROUP), (0, 0), (0, 0))
@@ -168,7 +168,7 @@ def _pair_peaks(weight: NDArray[np.floating]) -> NDArray[np.floating]:
 
 
 def _scales(peaks: NDArray[np.floating], num_levels: int) -> NDArray[np.float32]:
-    """Returns the step size between levels; 1 if all values are zero."""
+    """Returns the step between quantisation levels; 1 if all values are zero."""
     return np.where(peaks > 0, peaks / num_levels, 1.0).astype(np.float32)
 
 
@@ -178,7 +178,7 @@ def _convolutions(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
 
 
 def _is_rounded(node: onnx.NodeProto, weights: Mapping[str, onnx.TensorProto]) -> bool:
-    """Returns whether a node is a convolution larger than 1x1, except the first one."""
+    """Returns whether ``node`` is a convolution to quantise: not 1x1, not the first."""
     if node.op_type != "Conv" or node.input[0] == "planes":
         return False
     weight = weights.get(node.input[1])

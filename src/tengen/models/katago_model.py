@@ -1,8 +1,8 @@
-"""KataGo networks as models, which are created on first use and cached.
+"""Converts KataGo networks to models, on first use, and caches the models.
 
-A model supports one board size, but a KataGo network supports all. So each requested
-size gets its own model directory in the user's cache folder, with the same weights. The
-directory can be removed at any time.
+A model supports one board size, but a KataGo network supports all sizes. So each
+requested size has a model directory in the user's cache folder, with the same weights.
+Users may remove these directories at any time.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from tengen.run import file_sha256
 __all__ = ["add_int8_graph", "katago_model"]
 
 _FOLDER = "tengen/katago"
-# A version in the folder's name; increment it when the conversion changes.
+# The version of the conversion, in the names of cache folders; increment on changes.
 _FORMAT = 1
 _USUAL_SIDE = 19
 
 
 def katago_model(path: Path) -> ModelDir:
-    """Returns the model of a network file for the 19x19 board.
+    """Returns the 19x19 model of a KataGo network file.
 
     The model's ``boards`` creates models for other board sizes. Models are stored in
-    ``tengen/katago`` of the user's cache folder (``XDG_CACHE_HOME``, or ``~/.cache``).
-    The first call for a file blocks for some seconds, to convert and calibrate it.
+    ``tengen/katago`` in the user's cache folder (``XDG_CACHE_HOME`` or ``~/.cache``).
+    The first call for a file blocks for seconds, to convert and quantise the network.
 
     Args:
         path: A ``.bin.gz`` or ``.txt.gz`` file, as published by KataGo.
@@ -103,31 +103,31 @@ def _make(network: KatagoNetwork, kept: Path, task: str) -> None:
     try:
         publish_model(kept, meta, network.tensors, ModelExporter(), complete)
     except RunError:
-        # Another process may have created the model in the meantime.
+        # Ignore the error if another process has created the model in the meantime.
         if not (kept / META_FILE).exists():
             raise
 
 
-# Number of games, network moves per game, and the number of first network moves whose
-# positions are not used, because they follow random moves.
+# Calibration plays this many games with random moves and then _NUM_MOVES moves of the
+# network. It skips the positions before the first _NUM_FIRST of these moves.
 _NUM_GAMES = 24
 _NUM_MOVES = 6
 _NUM_FIRST = 2
-# Smaller sets, which small boards yield, do not suffice for calibration.
+# Minimum number of positions for calibration; small boards may yield fewer.
 _LEAST_POSITIONS = 30
-# The maximum share of the board's points that random moves fill.
+# The maximum number of random moves, as a fraction of the board's points.
 _MOST_FILLED = 0.6
 _FLOAT = InferenceConfig(backend="openvino", precision="fp32", batch_shape="dynamic")
 
 
 def add_int8_graph(directory: Path, game: Game) -> None:
-    """Writes ``model_int8.onnx`` if the CPU supports int8 and errors are small. Blocks.
+    """Adds ``model_int8.onnx``, if the CPU supports int8 and errors are small. Blocks.
 
-    The graph is calibrated on positions of games that the network plays.
+    The int8 graph is calibrated on positions of games that the network plays.
 
     Args:
         directory: A model directory that is not yet published.
-        game: The game whose planes the network reads.
+        game: The game that the network plays.
     """
     if not can_quantise():
         return
@@ -137,7 +137,7 @@ def add_int8_graph(directory: Path, game: Game) -> None:
     try:
         is_lossy = quantise(directory, np.stack(planes), np.stack(legal)).refusal()
     except RunError:
-        # The network has no layer to compute in int8.
+        # The network has no convolution that could be computed in int8.
         return
     if is_lossy:
         (directory / INT8_FILE).unlink()
@@ -146,7 +146,7 @@ def add_int8_graph(directory: Path, game: Game) -> None:
 def _positions(
     directory: Path, game: Game
 ) -> tuple[list[NDArray[np.float32]], list[NDArray[np.bool_]]]:
-    """Returns planes ``[C, H, W]`` and legal actions ``[A]`` of sample positions."""
+    """Returns planes ``[C, H, W]`` and legal actions ``[A]`` of played positions."""
     backend = open_backend(directory, _FLOAT, 1, outputs=("policy",))
     inputs = allocate(backend.signature.inputs, _NUM_GAMES)
     outputs = allocate(backend.signature.outputs, _NUM_GAMES)
@@ -156,7 +156,7 @@ def _positions(
     num_points = game.height * game.width
     for index, state in enumerate(states):
         for _ in range(int(index / _NUM_GAMES * _MOST_FILLED * num_points)):
-            # The last action is the pass, which is excluded.
+            # Exclude the pass, which is the last action.
             stones = np.asarray(state.legal_actions())[:-1]
             if len(stones) == 0:
                 break

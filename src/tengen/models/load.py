@@ -1,4 +1,4 @@
-"""Model directories: metadata, loading and verification."""
+"""Loads and verifies model directories and their metadata."""
 
 from __future__ import annotations
 
@@ -37,48 +37,48 @@ __all__ = [
 ]
 
 MODEL_SCHEMA = 5
-"""The schema of new model directories, and the newest schema that can be read."""
+"""Schema version of new model directories, and the newest that can be read."""
 
 META_FILE = "meta.json"
 WEIGHTS_FILE = "weights.safetensors"
-"""The weights, which every model has. ``meta.json`` contains the file's SHA-256."""
+"""Name of the weights file in a model directory; ``meta.json`` has its SHA-256."""
 GRAPH_FILES = (ONNX_FILE, INT8_FILE)
-"""The optional graphs of a model, in floating point and in int8. ``meta.json`` contains
-the SHA-256 of each existing graph."""
+"""Names of the optional graph files of a model, in floating point and in int8.
+``meta.json`` has the SHA-256 of each existing file."""
 
 _ADVICE = "restore it from a copy, or remove its folder to do without this model"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelOrigin:
-    """The training data of a model, as known when the model was exported."""
+    """The run and the training data from which a model was exported."""
 
     run: str
-    """The path of the run, as given to the role export."""
+    """The path of the run directory, as given to the role export."""
     seed: int
     """Seed of the run."""
     checkpoint: int
-    """The number of the checkpoint that the weights come from."""
+    """The number of the checkpoint from which the weights were exported."""
     num_games: int | None = None
-    """Games in the run at the checkpoint; None for environments."""
+    """Number of games in the run at the checkpoint; None for environments."""
     num_rows: int | None = None
-    """Training rows of these games; None for environments."""
+    """Number of training rows in the run at the checkpoint; None for environments."""
     window_rows: int | None = None
-    """Rows in the learner's window at the checkpoint; None for environments."""
+    """Number of rows in the learner's window at that time; None for environments."""
     pass_generation: int | None = None
     """The newest generation in the training data: the number of the model that finished
     its games, or negative for imported games. None without passes over generations."""
     pass_games: int | None = None
-    """Games of ``pass_generation`` when the pass began; None without passes."""
+    """Games of ``pass_generation`` when the pass over it began; None without passes."""
     learned_from_at: float | None = None
-    """UNIX time in seconds at which the learner steps since the previous model began;
-    None up to schema 4."""
+    """UNIX time in seconds of the first learner step after the previous model; None up
+    to schema 4."""
     learned_to_at: float | None = None
-    """UNIX time in seconds at which these learner steps ended; None up to schema 4."""
+    """UNIX time in seconds of the last learner step; None up to schema 4."""
     learn_from: str = ""
-    """The run whose games are the training data; empty for the model's own run."""
+    """The run whose games are the training data; empty if it is ``run``."""
     initial_model: str = ""
-    """The model with the initial weights of the run; empty for random weights."""
+    """The model from whose weights the run started; empty for random weights."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,13 +86,13 @@ class ModelMeta:
     """Metadata of a model, such as its task, network and training data."""
 
     schema: int = MODEL_SCHEMA
-    """The schema of the directory."""
+    """The schema version of the model directory."""
     task: str
     """The game or environment, as named on the command line."""
     agent: str
-    """The agent that trained the model."""
+    """The kind of agent that trained the model."""
     net: NetConfig
-    """The network's size."""
+    """The kind and size of the network."""
     signature: Signature
     """The network's inputs, outputs and state."""
     generation: int
@@ -102,11 +102,11 @@ class ModelMeta:
     num_samples: int
     """The number of sampled training rows since the start of the run."""
     origin: ModelOrigin | None = None
-    """The training data; None in schema 1, and for models without a run."""
+    """The run and training data; None in schema 1, and for models without a run."""
     made_at: float | None = None
     """UNIX time of the export, in seconds; None up to schema 4."""
     play: PlayConfig | None = None
-    """Settings for play; None in older models, and for environments."""
+    """Settings of the search in play; None in older models, and for environments."""
     sha256: dict[str, str]
     """The SHA-256 of every other file of the directory, in lower-case hexadecimal."""
 
@@ -118,7 +118,7 @@ class ModelDir:
     Attributes:
         path: The path of the directory.
         meta: The content of ``meta.json``.
-        boards: Creates the model for a board of given height and width; None unless the
+        boards: Returns the model for a given board height and width; None unless the
             network supports all board sizes.
     """
 
@@ -138,11 +138,11 @@ def load_model(
 
     Args:
         path: The directory.
-        task: The required task of the model; None for any.
-        wanted: The required inputs and outputs; further outputs are allowed. None for
-            any.
-        error: The exception for a missing or damaged file; ``RunError`` if the user did
-            not name the model.
+        task: The task that the model must have; None for any task.
+        wanted: The inputs and outputs that the network must have; more outputs are
+            allowed. None for any.
+        error: The exception type for a missing or damaged file; ``RunError`` if the
+            user did not specify the model.
 
     Raises:
         TengenError: ``error``, if a file is missing, damaged or has no SHA-256.
@@ -164,7 +164,7 @@ def load_model(
         if name in meta.sha256:
             _verify(path / name, meta.sha256[name], error)
         elif (path / name).exists():
-            # A backend would use the unverified file.
+            # Reject the file, because a backend would read it unverified.
             raise error(
                 f"model file ({path / name}) has no sha256 in meta.json; remove it"
             )
@@ -172,7 +172,7 @@ def load_model(
 
 
 def read_weights(directory: Path) -> dict[str, NDArray[np.generic]]:
-    """Returns all tensors of a network's state, by the network's parameter names.
+    """Reads all tensors of a model's state dict, by name.
 
     Half-precision tensors, which bundled players have, are converted to float32.
 
@@ -187,9 +187,9 @@ def read_weights(directory: Path) -> dict[str, NDArray[np.generic]]:
 
 
 def differences(found: Signature, wanted: Signature) -> str:
-    """Returns how ``found`` differs from ``wanted`` as text; empty if it is compatible.
+    """Describes how ``found`` differs from ``wanted``; empty if it is compatible.
 
-    A compatible network may have further outputs, and any state.
+    A compatible signature may have additional outputs, and any recurrent state.
     """
     theirs, ours = _described(found), _described(wanted)
     names = {**ours, **{name: None for name in theirs if name not in found.outputs}}
@@ -201,7 +201,7 @@ def differences(found: Signature, wanted: Signature) -> str:
 
 
 def _described(signature: Signature) -> dict[str, Any]:
-    """Returns the properties to compare: fields of a board, or named tensors."""
+    """Returns a signature's properties to compare: board fields, or named tensors."""
     if signature.board is not None:
         return dict(to_dict(signature.board))
     tensors = {**signature.inputs, **signature.outputs}
@@ -209,15 +209,15 @@ def _described(signature: Signature) -> dict[str, Any]:
 
 
 def read_meta(directory: Path, *, error: type[TengenError] = UsageError) -> ModelMeta:
-    """Returns the metadata of a model directory, without reading its weights.
+    """Reads the metadata of a model directory, without reading its weights.
 
     Args:
         directory: The model directory.
         error: See ``load_model``.
 
     Raises:
-        TengenError: ``error``, if the file is missing or damaged.
-        UsageError: The file has unknown content or a newer schema.
+        TengenError: ``error``, if ``meta.json`` is missing or damaged.
+        UsageError: ``meta.json`` has unknown fields or a newer schema.
     """
     path = directory / META_FILE
     content = read_object(
@@ -228,7 +228,7 @@ def read_meta(directory: Path, *, error: type[TengenError] = UsageError) -> Mode
         error=error,
     )
     if "signature" not in content:
-        # Up to schema 2, the metadata has features, which determine the signature.
+        # Up to schema 2, meta.json has features instead of a signature.
         signature = parse_architecture(content, str(path)).signature
         content["signature"] = to_dict(signature)
         content.pop("features", None)

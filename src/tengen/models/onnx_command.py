@@ -28,14 +28,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def export_onnx(args: argparse.Namespace) -> dict[str, Any]:
-    """Writes the graph; returns ``model``, ``onnx``, ``task``, ``inputs``, ``outputs``.
+    """Exports a model; returns ``model``, ``onnx``, ``task``, ``inputs``, ``outputs``.
 
     ``inputs`` and ``outputs`` map the name of each tensor to the ``dtype`` and
-    ``shape`` of one row. The graph accepts any number of rows.
+    ``shape`` of one row. The exported graph accepts any batch size.
 
     Raises:
-        UsageError: The model does not exist, its network is recurrent, or the folder of
-            the file does not exist.
+        UsageError: The model or the output folder does not exist, or the network is
+            recurrent.
         RunError: The network cannot be traced, or the write fails.
     """
     path = Path(args.onnx)

@@ -1,8 +1,8 @@
 """Rules that translate the torch operations of tengen's networks to ONNX.
 
-The rules keep the names of tensors, fold no constants, and take milliseconds, while
-torch's exporter takes seconds and needs another package. If a network calls a function
-without a rule, that exporter is used (``tengen.models.trace``).
+The rules preserve tensor names, fold no constants, and take milliseconds, while torch's
+exporter takes seconds and needs another package. If a network calls a function without
+a rule, ``tengen.models.trace`` uses torch's exporter.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ __all__ = ["OPSET", "RULES", "GraphBuilder", "NoRuleError", "Value"]
 
 OPSET = 18
 
-# ONNX's end index of a slice without an end.
+# The end index of an ONNX slice that extends to the end of its axis.
 _TO_END = 2**63 - 1
 
 
 class NoRuleError(RunError):
-    """There is no rule for an operation or for its arguments."""
+    """An operation or its arguments have no rule for the translation to ONNX."""
 
 
 class Value(str):
-    """The name of a tensor in the graph. Other arguments of rules are plain numbers."""
+    """The name of a tensor in an ONNX graph, with the tensor's dtype and axes."""
 
     __slots__ = ("dtype", "num_axes")
     dtype: str
-    """The name of torch's dtype, such as ``torch.float32``."""
+    """The name of the tensor's torch dtype, such as ``torch.float32``."""
     num_axes: int
 
 
 class GraphBuilder:
-    """Collects ONNX nodes.
+    """Collects the nodes of an ONNX graph.
 
     Attributes:
         nodes: The nodes so far, in topological order.
@@ -48,7 +48,7 @@ class GraphBuilder:
         self.nodes: list[onnx.NodeProto] = []
 
     def emit(self, operation: str, *inputs: str, **attributes: Any) -> Value:
-        """Adds a node and returns its only output."""
+        """Adds a node with one output, and returns the output."""
         output = Value(f"{operation.lower()}_{len(self.nodes)}")
         self.nodes.append(
             onnx.helper.make_node(operation, inputs, [output], **attributes)
@@ -56,15 +56,15 @@ class GraphBuilder:
         return output
 
     def constant(self, array: NDArray[np.generic]) -> Value:
-        """Adds a constant as a node, so that only weights are initializers."""
+        """Adds a constant node; only weights are initializers of the graph."""
         return self.emit("Constant", value=onnx.numpy_helper.from_array(array))
 
     def axes(self, *axes: int) -> Value:
-        """Adds a constant ``[len(axes)]`` int64."""
+        """Adds a constant tensor of axis numbers, ``[len(axes)]`` int64."""
         return self.constant(np.array(axes, np.int64))
 
     def tensor(self, operand: Value | float, kind: np.dtype[Any]) -> Value:
-        """Returns a tensor for an operand, which may be a plain number."""
+        """Returns ``operand`` as a tensor; adds a constant if it is a plain number."""
         if isinstance(operand, Value):
             return operand
         return self.constant(np.array(operand, kind))
@@ -176,7 +176,7 @@ def _batch_norm(
     if training:
         raise RunError("network (training mode) cannot be exported; call eval() first")
     if weight is None or bias is None:
-        # ONNX's operator needs both. Without them, emits a difference and a quotient.
+        # ONNX's BatchNormalization needs weight and bias, so emit Sub and Div instead.
         if weight is not None or bias is not None:
             raise NoRuleError(
                 "batch_norm (a scale or a shift alone) has no ONNX rule; have both"
@@ -206,7 +206,7 @@ def _cat(graph: GraphBuilder, parts: Sequence[Value], dim: int = 0) -> Value:
 
 
 def _item(graph: GraphBuilder, x: Value, index: Any) -> Value:
-    """The rule of ``x[index]`` for slices, integers and None: ``x[:, 2:, None]``."""
+    """Translates ``x[index]`` for slices, integers and None: ``x[:, 2:, None]``."""
     axis = 0
     for part in index if isinstance(index, tuple) else (index,):
         if part is None:
@@ -315,4 +315,4 @@ RULES: dict[str, Rule] = {
     "transpose": _transpose,
     "unsqueeze": _unsqueeze,
 }
-"""Rules by the name of torch's function or tensor method, with the same arguments."""
+"""Rules by the name of the torch function or tensor method, with its arguments."""

@@ -1,7 +1,7 @@
 """Publishes models: writes and verifies a directory, then renames it to its final path.
 
-A directory in ``candidates`` or ``models`` is complete and immutable from the time it
-exists. The role export writes candidates; only the gate accepts or rejects them.
+So a directory in ``candidates`` or ``models`` is always complete, and it is immutable.
+The role export writes candidates; only the gate accepts or rejects candidates.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def publish_model(
     exporter: ModelExporter | None,
     complete: Callable[[Path], ModelMeta] | None = None,
 ) -> ModelDir:
-    """Writes one model directory. Blocks until it is durable.
+    """Publishes a model directory. Blocks until the directory is durable.
 
     Args:
         final: The directory to create, such as an entry of a run's ``candidates``; its
@@ -52,30 +52,30 @@ def publish_model(
         meta: The model's metadata, except ``sha256``, which this function computes.
         tensors: The network's complete state dict.
         exporter: Creates ``model.onnx``; None for a model without an ONNX graph.
-        complete: Called with the temporary directory before publication. May add an
-            int8 graph, and returns the final metadata. If it raises, the model is not
-            published.
+        complete: Called with the temporary directory before publication; returns the
+            final metadata, and may add an int8 graph. If ``complete`` raises, the model
+            is not published.
 
     Raises:
         UsageError: The network has recurrent state, which graphs do not support.
-        RunError: The directory exists, the tensors do not fit the architecture, the
-            network cannot be exported, or the disk fails.
+        RunError: ``final`` exists, the tensors do not fit the architecture, the network
+            cannot be exported, or a file operation fails.
     """
     graph = b""
     if exporter is not None:
         graph = exporter.export(meta.signature, meta.net, tensors)
-    # Loaded before publication, because the gate may move the directory immediately.
+    # Load metadata before publication: the gate may move the directory immediately.
     published: list[ModelMeta] = []
 
     def write(path: Path) -> None:
         if graph:
             (path / ONNX_FILE).write_bytes(graph)
         contiguous = {name: np.ascontiguousarray(t) for name, t in tensors.items()}
-        # safetensors' save_file would report a full disk as another kind of error.
+        # Do not use save_file of safetensors, which hides the OSError of a full disk.
         (path / WEIGHTS_FILE).write_bytes(save(contiguous))
         _write_meta(path, meta)
         if complete is not None:
-            # Written again, because ``complete`` may have added the int8 graph.
+            # Write meta.json again, because complete() may have added an int8 graph.
             _write_meta(path, complete(path))
         published.append(load_model(path).meta)
 
@@ -91,7 +91,7 @@ def _write_meta(path: Path, meta: ModelMeta) -> None:
 
 
 def next_number(run: RunDirectory) -> int:
-    """Returns the number of the next candidate, 0 in a new run.
+    """Returns the number for the next candidate, which is 0 in a new run.
 
     A model keeps its number when it is accepted or rejected, so numbers are unique.
     """
@@ -105,10 +105,10 @@ def accept(run: RunDirectory, number: int) -> ModelDir:
 
     Raises:
         UsageError: The candidate has a newer schema.
-        RunError: The candidate is missing or damaged and stays, or the disk fails.
+        RunError: The candidate is missing or damaged, or a file operation fails.
     """
     candidate, final = run.candidates.entry(number), run.models.entry(number)
-    # Verified before other processes load it as the newest model.
+    # Verify the candidate before other processes load it as the newest model.
     meta = load_model(candidate, error=RunError).meta
     move_directory(candidate, final)
     return ModelDir(final, meta)
@@ -121,7 +121,7 @@ def reject(run: RunDirectory, number: int) -> Path:
         The candidate's new path.
 
     Raises:
-        RunError: The candidate is missing, or the disk fails.
+        RunError: The candidate is missing, or a file operation fails.
     """
     final = run.rejected.entry(number)
     move_directory(run.candidates.entry(number), final)

@@ -1,4 +1,4 @@
-"""Finds a model by name: in a run, in a directory, bundled, or in a KataGo file."""
+"""Finds models by name: of a run, in a directory, bundled, or in a KataGo file."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from tengen.run import RunDirectory
 __all__ = ["KATAGO", "resolve_model"]
 
 KATAGO = "katago:"
-"""The name prefix for the file of a KataGo network."""
+"""Prefix of a model name that is the path of a KataGo network file."""
 
 
 def resolve_model(source: str | Path) -> ModelDir:
-    """Returns the verified model with the name ``source``.
+    """Returns the verified model that ``source`` specifies.
 
     Args:
-        source: A RUN (its newest model), ``RUN@17``, a model directory,
-            ``katago:FILE`` with a KataGo network, or a bundled player as
-            ``bundled:go/9`` or ``go/9``. The path of an existing file or directory
+        source: A run directory (for its newest model), ``RUN@17`` (for its model 17), a
+            model directory, ``katago:FILE`` for a KataGo network, or ``bundled:go/9``
+            or ``go/9`` for a bundled player. The path of an existing file or directory
             takes precedence over ``RUN@17`` and bundled players.
 
     Raises:
-        UsageError: The model does not exist, is damaged, does not fit, or has a newer
-            schema; the message contains the file and the reason.
+        UsageError: The model does not exist, is damaged, is not supported, or has a
+            newer schema; the message contains the file and the reason.
     """
     word = str(source)
     if word.startswith(KATAGO):

@@ -1,8 +1,8 @@
 """Converts a torch network to an ONNX graph, with one rule per traced operation.
 
 If an operation has no rule, torch's exporter converts the network instead. It takes
-seconds, needs the package onnxscript, and supports nearly all operations. It must not
-optimise the graph, because it would fold weights, which then could not be replaced.
+seconds, needs the package onnxscript, and supports nearly all operations. Its graph
+optimisation is off, because it would fold weights, which could then not be replaced.
 
 Legend: B batch, H W board, A actions.
 """
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 __all__ = ["trace"]
 
-# The prefix of the network's tensor names in the head.
+# An InferenceHead adds this prefix to the names of the network's tensors.
 _PREFIX = "net."
-# Arguments of functions that do not affect the result.
+# Arguments of torch functions that do not affect the result in a graph.
 _NO_MATTER = ("inplace", "memory_format", "momentum", "_stacklevel")
 # Names of the first arguments of torch's functions, in order, and synonyms of names.
 _FIRST_NAMES = ("input", "tensors", "other")
@@ -54,13 +54,13 @@ _Axes = list[str | int]
 
 
 def trace(head: InferenceHead, signature: Signature) -> onnx.ModelProto:
-    """Returns the ONNX graph of a network, whose tensors keep their names.
+    """Returns the ONNX graph of a network, with the network's tensor names.
 
     Args:
         head: The network, float32 on the CPU, in evaluation mode, with the inputs and
             outputs of the signature, in the same order.
-        signature: The signature, without state. The batch axis is dynamic, and so are
-            H and W of a board, except for nets with a flat policy or a fixed size.
+        signature: The signature, without state. The batch axis is dynamic. H and W of
+            a board are dynamic too, unless the policy is flat or the size is fixed.
 
     Returns:
         A graph whose inputs and outputs have the signature's names.
@@ -120,7 +120,7 @@ def _followed(
 
 
 class _Followed(TorchFunctionMode):
-    """A context manager that translates each call of a torch function to ONNX nodes."""
+    """A context manager that translates the torch calls in its block to ONNX nodes."""
 
     def __init__(self, net: Net, inputs: Mapping[str, Tensor]) -> None:
         super().__init__()
@@ -128,7 +128,7 @@ class _Followed(TorchFunctionMode):
         self._graph = GraphBuilder()
         self._net = net
         self._state = net.state_dict(keep_vars=True)
-        # By id(). Stores the tensors too, so that no id is reused.
+        # Values by the id() of their tensors, which are held so that no id is reused.
         self._values: dict[int, tuple[Value, Tensor]] = {}
         self._weights = {id(tensor): name for name, tensor in self._state.items()}
         for name, tensor in inputs.items():
@@ -141,7 +141,7 @@ class _Followed(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Calls a function, and adds the equivalent nodes."""
+        """Calls a torch function, and adds the equivalent nodes to the graph."""
         kwargs = kwargs or {}
         given = list(_tensors((args, *kwargs.values())))
         versions = [tensor._version for tensor in given]
@@ -183,7 +183,7 @@ class _Followed(TorchFunctionMode):
         self._bind(result, value)
 
     def _of(self, argument: Any) -> Any:
-        """Returns an argument in which ``Value`` objects replace the tensors."""
+        """Returns a copy of an argument with ``Value`` objects in place of tensors."""
         if isinstance(argument, Tensor):
             return self._value(argument)
         if isinstance(argument, slice):
@@ -219,7 +219,7 @@ class _Followed(TorchFunctionMode):
     def model(
         self, signature: Signature, results: tuple[Tensor, ...], any_size: bool
     ) -> onnx.ModelProto:
-        """Returns the finished graph, without nodes that no output needs."""
+        """Returns the complete ONNX model, without nodes that no output needs."""
         names = tuple(signature.outputs)
         if len(results) != len(names):
             raise RunError(
@@ -287,13 +287,13 @@ _ADVICE = "set inference.backend=torch"
 def _export_by_torch(
     head: InferenceHead, signature: Signature, any_size: bool, reason: str
 ) -> onnx.ModelProto:
-    """Returns the ONNX graph of a network, created by torch's exporter.
+    """Exports a network to an ONNX graph with torch's exporter.
 
     Args:
         head: The network.
-        signature: The signature, whose order of inputs and outputs is the network's.
+        signature: The network's signature, with inputs and outputs in its order.
         any_size: Whether H and W of a board are dynamic.
-        reason: The reason why the rules do not suffice, for error messages.
+        reason: Why the rules cannot convert the network, for error messages.
 
     Raises:
         RunError: The network cannot be traced, onnxscript is not installed, or the
@@ -340,7 +340,7 @@ def _program(
     from torch.export import Dim, export
 
     batch, size = Dim("B"), {2: Dim("H"), 3: Dim("W")} if any_size else {}
-    # Two rows, because torch would treat a batch size of 1 as a constant.
+    # Use two rows, because torch would treat a batch size of 1 as a constant.
     examples = tuple(
         torch.from_numpy(spec.zeros(2)) for spec in signature.inputs.values()
     )
@@ -360,7 +360,7 @@ def _program(
 
 
 def _used(program: ExportedProgram, prefix: str) -> set[str]:
-    """Returns the names of the network's tensors that inference reads."""
+    """Returns the names of the network tensors that an exported program reads."""
     from torch.export.graph_signature import InputKind
 
     read = {n.name for n in program.graph.nodes if n.op == "placeholder" and n.users}
@@ -375,9 +375,9 @@ def _used(program: ExportedProgram, prefix: str) -> set[str]:
 def _rename(
     graph: onnx.GraphProto, signature: Signature, prefix: str, names: Set[str]
 ) -> None:
-    """Renames tensors to the network's names; other initializers become constants.
+    """Renames initializers to the network's names; others become constant nodes.
 
-    Adds Identity nodes between old and new names, so that subgraphs need no change.
+    Identity nodes connect old and new names, so that subgraphs need no change.
     """
     before: list[onnx.NodeProto] = []
     after: list[onnx.NodeProto] = []

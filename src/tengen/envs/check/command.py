@@ -1,4 +1,4 @@
-"""``tengen env check``: steps an environment and reports its errors."""
+"""``tengen env check``: steps an environment and reports contract violations."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def env_check(args: argparse.Namespace) -> dict[str, Any]:
-    """Checks an environment as actors use it; see ``tengen.envs.check``.
+    """Runs ``tengen env check``, which checks an environment as actors use it.
 
     Returns:
-        ``task``, ``is_kept``, ``is_whole`` (whether all checks ran), ``findings``,
-        ``episodes``, ``cost`` and ``exit_code``, which is 1 if the contract is broken.
+        ``task``, ``is_kept`` (whether the contract is kept), ``is_whole`` (whether all
+        checks ran), ``findings``, ``episodes``, ``cost``, and ``exit_code`` (0 or 1).
 
     Raises:
         UsageError: The environment does not exist, or the task is a game.
@@ -65,13 +65,13 @@ def env_check(args: argparse.Namespace) -> dict[str, Any]:
     task = args.task
     allow(task)
     if is_program(task):
-        load_program(task)  # raises UsageError if it cannot be imported
+        load_program(task)  # raises UsageError if the module cannot be imported
         is_other = _is_own_game(task)
     else:
         is_other = is_game(task)
     check(not is_other, "task", task, "must be an environment; see tengen game check")
     if not is_program(task):
-        env_spec(task)  # raises UsageError if it or its package is missing
+        env_spec(task)  # raises UsageError if the task or its package is missing
 
     def tell(report: Report) -> dict[str, Any]:
         told = _told(task, report)
@@ -111,7 +111,7 @@ def _told(task: str, report: Report) -> dict[str, Any]:
 
 
 def _is_own_game(task: str) -> bool:
-    """Whether a program is the class of a game; False if that cannot be decided."""
+    """Returns whether the class ``task`` is a game; false if that is unclear."""
     found = load_program(task)
     return hasattr(found, "legal_actions") and not hasattr(found, "step")
 

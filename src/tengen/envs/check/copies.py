@@ -1,4 +1,4 @@
-"""Checks vectorized copies against the conventions of `tengen.envs`."""
+"""Checks vectorized copies of an environment against the contract of ``Env``."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from tengen.errors import TengenError
 __all__ = ["MakeCopies", "check_against_one", "check_copies"]
 
 MakeCopies: TypeAlias = Callable[[int, int], Env]
-"""Creates an ``Env`` from a number of copies and a seed, like ``tengen.envs.make``."""
+"""A function that creates an ``Env``, given the number of copies and a seed."""
 
 _Result = TypeVar("_Result")
 
 _NUM_COPIES = 3
-# Number of other seeds to try until one of them gives a different trajectory.
+# Number of further seeds to try; if all give one trajectory, this is a finding.
 _NUM_SEEDS = 4
 
 
 class _Copies:
-    """An ``Env`` that records its failures and checks its arrays against its spec.
+    """Wraps an ``Env``, checks its arrays against its spec, and records violations.
 
     Args:
         make: Creates the copies.
         num_envs: Number of copies.
         seed: Seed of the copies.
-        findings: Receives the failures.
-        watch: The deadline of every call.
+        findings: Receives the violations.
+        watch: The time limit of every call.
     """
 
     def __init__(
@@ -158,17 +158,17 @@ class _Copies:
 def check_copies(
     make: MakeCopies, num_steps: int, seed: int, findings: Findings, watch: Deadline
 ) -> None:
-    """Steps vectorized copies several times from one seed, and then from other seeds.
+    """Checks that copies repeat a trajectory with one seed, and differ with others.
 
     Args:
         make: Creates the copies.
         num_steps: Number of rows in each trajectory.
-        seed: The seed that is used several times.
-        findings: Receives the failures.
-        watch: The deadline of every call.
+        seed: The seed whose trajectory is repeated; further seeds follow it.
+        findings: Receives the violations.
+        watch: The time limit of every call.
 
     Raises:
-        CannotGoOnError: A returned value cannot be used.
+        CannotGoOnError: The environment returned an unusable value.
     """
     env = _Copies(make, _NUM_COPIES, seed, findings, watch)
     actions = agents_actions(env.spec.actions, num_steps, _NUM_COPIES, seed)
@@ -210,7 +210,7 @@ def _of_seed(
     findings: Findings,
     watch: Deadline,
 ) -> _Rows:
-    """Returns the trajectory of newly created copies."""
+    """Creates copies with ``seed`` and returns their trajectory under ``actions``."""
     env = _Copies(make, _NUM_COPIES, seed, findings, watch)
     rows = _played(env, actions)
     env.close()
@@ -218,7 +218,7 @@ def _of_seed(
 
 
 def check_against_one(maker: Maker, num_steps: int, seed: int) -> None:
-    """Compares vectorized copies with the same environments stepped one by one.
+    """Checks that vectorized copies behave like the same environments stepped singly.
 
     Args:
         maker: Creates one environment.
@@ -226,7 +226,7 @@ def check_against_one(maker: Maker, num_steps: int, seed: int) -> None:
         seed: Seed of the copies.
 
     Raises:
-        CannotGoOnError: A returned value cannot be used.
+        CannotGoOnError: The environment returned an unusable value.
     """
 
     def make(num_envs: int, seed: int) -> Env:
@@ -237,7 +237,7 @@ def check_against_one(maker: Maker, num_steps: int, seed: int) -> None:
     rows = _played(copies, actions)
     copies.close()
     reader = make(1, 0)
-    reader.close()  # observed and own_action work on a closed Env
+    reader.close()  # a closed Env still supports observed and own_action
     for copy, copy_seed in enumerate(copy_seeds(seed, _NUM_COPIES)):
         env = maker()
         own = [reader.own_action(action) for action in actions[:, copy]]
@@ -271,7 +271,7 @@ _Rows: TypeAlias = list[
 
 
 def _played(env: _Copies, actions: NDArray[Any]) -> _Rows:
-    """Returns a trajectory: a row for the reset, and one for each action."""
+    """Returns the trajectory of ``env``: one row for the reset and one per action."""
     nothing = np.zeros(actions.shape[1], np.bool_)
     rows: _Rows = [(env.reset(), nothing.astype(np.float32), nothing, nothing)]
     for row in actions:

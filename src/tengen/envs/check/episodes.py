@@ -13,14 +13,14 @@ from tengen.envs.check.seen import Findings, copied, is_same
 
 __all__ = ["EpisodeFacts", "check_episodes", "check_spaces"]
 
-# Minimum and maximum number of episodes to replay; a finding must hold in all of them.
+# Minimum and maximum number of episodes whose final observations are checked.
 _MIN_ENDS, _MAX_ENDS = 3, 10
-# Number of earlier steps to replay, and the maximum probability of a false finding.
+# Number of non-final steps to replay, and the maximum probability of a false finding.
 _NUM_EARLIER = 20
 _MAX_CHANCE = 1e-3
-# Episodes of equal length suggest a step limit only from this length on.
+# If all episodes have one length of at least this, a step limit probably ends them.
 _MIN_LIMIT = 10
-# With fewer steps than this, it is not a finding that no episode ended.
+# If no episode ended, this is a finding only after at least this many steps.
 _MIN_ENDLESS = 1000
 
 
@@ -44,15 +44,15 @@ class EpisodeFacts:
     """The highest finite reward of all steps; -inf if no reward was finite."""
 
     def take(self, moved: Moved) -> None:
-        """Counts a step."""
+        """Adds one step to the statistics."""
         self.num_steps += 1
         if not math.isfinite(moved.reward):
-            return  # reported as a finding
+            return  # an invalid reward is already a finding
         self.least_reward = min(self.least_reward, moved.reward)
         self.greatest_reward = max(self.greatest_reward, moved.reward)
 
     def end(self, length: int, is_truncated: bool) -> None:
-        """Counts an episode that ended."""
+        """Adds an ended episode of ``length`` steps to the statistics."""
         self.shortest = min(self.shortest, length) if self.num_ended else length
         self.longest = max(self.longest, length)
         self.num_ended += 1
@@ -61,7 +61,7 @@ class EpisodeFacts:
 
 @dataclass
 class _Ended:
-    """The seed and actions of an episode that ended, to replay it."""
+    """The seed and actions of an ended episode, with which it can be replayed."""
 
     seed: int
     actions: list[Any]
@@ -73,7 +73,7 @@ def check_spaces(env: OneEnv, findings: Findings) -> None:
 
     Args:
         env: The environment, before its first reset.
-        findings: Receives the failures.
+        findings: Receives the warning.
     """
     from gymnasium import spaces
 
@@ -93,7 +93,7 @@ def check_spaces(env: OneEnv, findings: Findings) -> None:
 def check_episodes(
     maker: Maker, num_steps: int, seed: int, is_limited: bool
 ) -> EpisodeFacts:
-    """Plays episodes with random actions and checks every result.
+    """Plays episodes with random actions and checks the results of every step.
 
     Args:
         maker: Creates the environment.
@@ -102,7 +102,7 @@ def check_episodes(
         is_limited: Whether the environment declares a step limit.
 
     Raises:
-        CannotGoOnError: A returned value cannot be used.
+        CannotGoOnError: The environment returned an unusable value.
     """
     env = maker()
     facts, ended = EpisodeFacts(), list[_Ended]()
@@ -161,13 +161,13 @@ def _check_ends(facts: EpisodeFacts, findings: Findings, is_limited: bool) -> No
 
 
 def _check_finals(maker: Maker, ended: list[_Ended], do_begin_alike: bool) -> None:
-    """Detects an environment that resets in step and so loses the final observation.
+    """Detects an environment whose ``step`` resets and so loses final observations.
 
-    Replays an episode up to its last step and calls reset instead of that step. If step
-    itself resets, both give the same observation, because both sample it from the same
-    random generator. But an environment that samples every observation independently,
-    such as a contextual bandit, gives equal observations at any step. So earlier steps
-    are also replayed, to estimate how likely equal observations are.
+    Replays an episode up to its last step, and then calls ``reset`` instead of the last
+    step. If ``step`` resets, both calls give the same observation, because both sample
+    it from the same random generator. But an environment that samples observations
+    independently, such as a contextual bandit, gives equal observations at any step. So
+    earlier steps are replayed too, to estimate how likely equal observations are.
     """
     env = maker()
     do_reset = all(_is_beginning(env, one, len(one.actions)) for one in ended)
@@ -180,7 +180,7 @@ def _check_finals(maker: Maker, ended: list[_Ended], do_begin_alike: bool) -> No
             for step in _spread(len(one.actions), num_each)
         ]
     env.close()
-    # Laplace's rule of succession: add one match and one mismatch.
+    # Estimate the probability of a match with Laplace's rule of succession.
     share = (sum(earlier) + 1) / (len(earlier) + 2)
     if not earlier or share ** len(ended) > _MAX_CHANCE:
         return
@@ -201,7 +201,7 @@ def _check_finals(maker: Maker, ended: list[_Ended], do_begin_alike: bool) -> No
 
 
 def _is_beginning(env: OneEnv, episode: _Ended, step: int) -> bool:
-    """Whether reset instead of step ``step`` (from 1) gives the same observation."""
+    """Returns whether a reset in place of step ``step`` (from 1) looks the same."""
     if not _is_going_on(env, episode, step):
         return False
     seen = copied(env.step(episode.actions[step - 1]).observation)
@@ -209,7 +209,7 @@ def _is_beginning(env: OneEnv, episode: _Ended, step: int) -> bool:
 
 
 def _is_going_on(env: OneEnv, episode: _Ended, step: int) -> bool:
-    """Replays the steps before ``step``; returns False if one ends the episode."""
+    """Replays the steps before ``step``; returns false if the episode ends early."""
     env.reset(episode.seed)
     # An early end means that the episode is not reproducible; check_seeds reports that.
     return not any(env.step(action).is_over for action in episode.actions[: step - 1])

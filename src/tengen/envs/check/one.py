@@ -21,7 +21,7 @@ from tengen.errors import UsageError
 
 __all__ = ["Maker", "Moved", "OneEnv", "agents_actions", "own_actions"]
 
-# Up to this many choices are all tried once; with more, only random ones are tried.
+# If an action space has at most this many choices, every choice is tried first.
 _MAX_TRIED = 64
 
 
@@ -29,7 +29,7 @@ def own_actions(space: Any, seed: int) -> Iterator[Any]:
     """Yields an endless sequence of actions in the environment's native form.
 
     Args:
-        space: The action space, which is not modified.
+        space: A Gymnasium action space, which is not modified.
         seed: Seed of the random actions.
     """
     from gymnasium import spaces
@@ -72,25 +72,25 @@ def agents_actions(
     return np.clip(drawn, low, high).astype(np.float32)
 
 
-# Keys of info in which autoreset wrappers put the final observation.
+# The keys of info under which autoreset wrappers store the final observation.
 _FINAL_KEYS = ("final_obs", "final_observation", "final_info")
 _FIVE = "(observation, reward, terminated, truncated, info)"
 
 
 class Maker(NamedTuple):
-    """A factory for the environments of a check."""
+    """Creates the environments of a check, which record their contract violations."""
 
     make_one: Callable[[], Any]
-    """Creates a ``gymnasium.Env``."""
+    """Returns a new ``gymnasium.Env``."""
     name: str
-    """The task."""
+    """The task's name."""
     findings: Findings
-    """Receives the failures."""
+    """Receives the contract violations."""
     watch: Deadline
-    """The deadline of every call."""
+    """The time limit of every call into the environment."""
 
     def __call__(self) -> OneEnv:
-        """Creates an environment.
+        """Creates a checked environment.
 
         Raises:
             CannotGoOnError: The environment cannot be created, or its spaces are not
@@ -103,11 +103,11 @@ class Moved(NamedTuple):
     """The checked results of a step."""
 
     observation: Any
-    """The observation as returned."""
+    """The observation as the environment returned it."""
     reward: float
     """The reward in float32, as agents receive it; inf if not finite in float32."""
     terminated: bool
-    """Whether the task ended."""
+    """Whether the episode reached a terminal state."""
     truncated: bool
     """Whether the episode was cut short."""
 
@@ -118,7 +118,7 @@ class Moved(NamedTuple):
 
 
 class OneEnv:
-    """An environment wrapper that records each result that breaks the contract.
+    """Wraps a ``gymnasium.Env`` and records results that break the contract.
 
     Every method raises ``CannotGoOnError`` if a result cannot be used.
 
@@ -147,7 +147,7 @@ class OneEnv:
 
     @property
     def where(self) -> str:
-        """The current episode and step, for messages."""
+        """Describes the current episode and step, for the messages of findings."""
         return f"episode {self._episode}, step {self._step}"
 
     def reset(self, seed: int | None = None) -> Any:
@@ -212,7 +212,7 @@ class OneEnv:
         )
 
     def close(self) -> None:
-        """Closes the environment twice, because callers may do so."""
+        """Closes the environment twice, because the contract requires idempotence."""
         for call in ("close()", "a second close()"):
             try:
                 with self._watch.during(call):
@@ -301,7 +301,7 @@ class OneEnv:
 
 
 def _kind(value: Any) -> str:
-    """Returns a value's type and content, or the length of a tuple."""
+    """Describes a value by its type and text, or a tuple by its length."""
     if isinstance(value, tuple):
         return f"{len(value)} values"
     return typed(value)

@@ -1,4 +1,4 @@
-"""``check_env``: runs all checks of an environment and measures its speed."""
+"""Runs all checks of an environment and measures its speed."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from tengen.run.machine import resident_bytes
 
 __all__ = ["Cost", "Report", "check_env", "check_own_env", "measure", "measure_copies"]
 
-# The steps run in this many parts; growth above the limit in each part is a finding.
+# Memory is measured after each quarter of the steps, to detect steady growth.
 _NUM_PARTS = 4
 _MAX_GROWTH_BYTES = 1 << 20
 _MAX_SECONDS = 10.0
 _NUM_COPIES = 8
-# Number of distinct actions; longer measurements repeat them.
+# Number of sampled actions; a measurement with more steps repeats these actions.
 _NUM_ACTIONS = 1000
 
 
@@ -40,16 +40,15 @@ class Cost:
     steps_per_second: float
     """Steps per second in total over all copies, resets included."""
     num_copies: int
-    """Number of copies; one thread steps them all."""
+    """Number of copies, all stepped by one thread."""
     reset_share: float | None
-    """Share of the time spent in reset, 0 to 1; None if the copies reset within
-    ``step``."""
+    """Fraction of time spent in ``reset``; None if the copies reset within ``step``."""
     memory_growth_bytes: int | None
-    """Growth of the process's memory in bytes; None if unknown."""
+    """Growth of the process's resident memory during the steps; None if unknown."""
 
 
 class _Clock:
-    """Accumulated time of steps and of resets."""
+    """Total time spent in steps and in resets."""
 
     def __init__(self) -> None:
         self.step_s = self.reset_s = 0.0
@@ -60,15 +59,15 @@ class _Clock:
 
 
 def measure(maker: Maker, num_steps: int, seed: int) -> Cost:
-    """Measures one environment, without storing its results.
+    """Measures the cost of one environment's steps.
 
     Args:
         maker: Creates the environment.
-        num_steps: The maximum number of steps; fewer if they would take over 10 s.
+        num_steps: The maximum number of steps; the measurement stops after 10 s.
         seed: Seed of the actions.
 
     Raises:
-        CannotGoOnError: A returned value cannot be used.
+        CannotGoOnError: The environment returned an unusable value.
     """
     env = maker()
     drawn = own_actions(env.env.action_space, seed)
@@ -103,7 +102,7 @@ def measure(maker: Maker, num_steps: int, seed: int) -> Cost:
 def measure_copies(
     make: MakeCopies, num_steps: int, seed: int, findings: Findings
 ) -> Cost:
-    """Measures vectorized copies of a suite that has no ``gymnasium.Env``.
+    """Measures the cost of vectorized copies that are not ``gymnasium.Env`` objects.
 
     Args:
         make: Creates the copies.
@@ -140,9 +139,9 @@ def measure_copies(
 def _advance_all(
     advance: Callable[[], int], clock: _Clock, num_steps: int, findings: Findings
 ) -> int | None:
-    """Runs the steps in parts; returns the growth of memory after the first part.
+    """Runs all steps; returns the growth of memory in bytes, or None if unknown.
 
-    The first part does not count, because it fills permanent caches.
+    Growth in the first part is not counted, because it fills permanent caches.
     """
     num_taken = 0
     memory = []
@@ -155,7 +154,7 @@ def _advance_all(
         gc.collect()
         memory.append(resident_bytes())
     if not sys.platform.startswith("linux"):
-        return None  # Only Linux reports the current size.
+        return None  # Only Linux reports the current resident size.
     growth = np.diff(memory)
     if growth.min() > _MAX_GROWTH_BYTES:
         share = len(growth) / _NUM_PARTS
@@ -169,22 +168,22 @@ def _advance_all(
     return int(growth.sum())
 
 
-# Length of each compared trajectory; about a dozen are compared.
+# Maximum length of the trajectories compared by the checks of seeds and copies.
 _MAX_COMPARED = 300
 
 
 @dataclass
 class Report:
-    """The results of a check."""
+    """The results of checking an environment."""
 
     findings: list[Finding]
     """The findings, in the order of discovery."""
     episodes: EpisodeFacts | None = None
     """Statistics of the episodes; None if none were played."""
     cost: Cost | None = None
-    """The cost of steps; None if not measured."""
+    """The measured cost of steps; None if it was not measured."""
     is_whole: bool = False
-    """Whether all checks ran; False if a failure made some of them impossible."""
+    """Whether all checks ran; False if a violation made some checks impossible."""
 
     @property
     def num_broken(self) -> int:
@@ -202,18 +201,18 @@ def check_env(
     timeout_s: float = 60.0,
     before_end: Callable[[Report], None] = lambda report: None,
 ) -> Report:
-    """Checks an environment as actors use it. Blocks; ``Deadline`` handles hangs.
+    """Checks an environment as actors use it. Blocks; see ``Deadline`` for hangs.
 
     Args:
         make: Creates vectorized copies of the environment.
-        make_one: Creates one ``gymnasium.Env``; None if the environment has no such
-            form, so that only the copies are checked.
-        name: The task, for messages.
+        make_one: Creates one ``gymnasium.Env``; None to check only the
+            vectorized copies.
+        name: The task's name, for error messages.
         num_steps: Number of random steps, at least 1.
         seed: Seed of the episodes and actions, at least 0.
-        timeout_s: The maximum time of one call, in seconds.
-        before_end: Called from another thread with the findings so far, before a call
-            that hangs terminates a process that tengen started.
+        timeout_s: The time limit of a call into the environment, in seconds.
+        before_end: Called from another thread with the findings so far, before a hang
+            terminates a process that tengen started.
     """
     findings, report = Findings(), Report([])
 
@@ -274,7 +273,7 @@ def check_own_env(
 
 @dataclass
 class _Work:
-    """The arguments and the steps of one check."""
+    """One check of an environment: its arguments, and the checks to run."""
 
     make: MakeCopies
     make_one: Callable[[], Any] | None
@@ -313,7 +312,7 @@ class _Work:
         is_repeated = check_seeds(maker, compared, self.seed)
         self.report.cost = measure(maker, self.num_steps, self.seed)
         if self.findings.num_broken:
-            # Copies would only report the same errors with other messages.
+            # Checks of vectorized copies would only report the same errors again.
             raise CannotGoOnError
         if is_repeated:
             check_against_one(maker, compared, self.seed)

@@ -1,4 +1,4 @@
-"""Checks that the same seed and actions always give the same trajectory."""
+"""Checks that an environment's trajectory depends on its seed and actions alone."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tengen.envs.copies import MAX_SEED
 
 __all__ = ["Row", "check_seeds", "play"]
 
-# Number of other seeds to try until one gives a different trajectory.
+# Number of further seeds to try; if all give one trajectory, this is a finding.
 _NUM_SEEDS = 10
-# Number of episodes to begin, and number of steps to compare in each.
+# Number of episodes whose beginnings are compared, and the steps of a beginning.
 _NUM_BEGUN, _NUM_BEGINNING = 20, 20
 
 
@@ -25,17 +25,17 @@ class Row(NamedTuple):
     """One row of a trajectory: a step, or the reset after an episode's end."""
 
     observation: Any
-    """A copy of the observation."""
+    """A deep copy of the observation."""
     reward: float
     """The reward; 0 for a reset."""
     terminated: bool
-    """Whether the task ended; False for a reset."""
+    """Whether the episode reached a terminal state; False for a reset."""
     truncated: bool
     """Whether the episode was cut short; False for a reset."""
 
 
 def play(env: OneEnv, seed: int, actions: Sequence[Any]) -> list[Row]:
-    """Plays from a seed, as actors do: a row that resets ignores its action.
+    """Plays ``actions`` after a seeded reset; a row that resets ignores its action.
 
     Args:
         env: The environment; its current episode is abandoned.
@@ -43,10 +43,10 @@ def play(env: OneEnv, seed: int, actions: Sequence[Any]) -> list[Row]:
         actions: One action for each row.
 
     Returns:
-        A row for the first reset, and one for each action.
+        One row for the first reset, and one row for each action.
 
     Raises:
-        CannotGoOnError: A returned value cannot be used.
+        CannotGoOnError: The environment returned an unusable value.
     """
     rows = [Row(copied(env.reset(seed)), 0.0, False, False)]
     is_over = False
@@ -62,18 +62,18 @@ def play(env: OneEnv, seed: int, actions: Sequence[Any]) -> list[Row]:
 
 
 def check_seeds(maker: Maker, num_steps: int, seed: int) -> bool:
-    """Plays the same actions several times from one seed, and from other seeds.
+    """Checks that a seed repeats its trajectory and that other seeds differ.
 
     Args:
         maker: Creates the environment.
         num_steps: Number of rows in each trajectory.
-        seed: The seed that is used several times.
+        seed: The seed whose trajectory is repeated.
 
     Returns:
         Whether the same seed gave the same trajectory.
 
     Raises:
-        CannotGoOnError: A returned value cannot be used.
+        CannotGoOnError: The environment returned an unusable value.
     """
     env = maker()
     drawn = own_actions(env.env.action_space, seed)
@@ -143,10 +143,10 @@ def _check_others(
 
 
 def _check_next(maker: Maker, env: OneEnv, seed: int, actions: Sequence[Any]) -> None:
-    """Detects a reset without a seed that repeats the same episode each time.
+    """Detects an environment whose ``reset()`` without a seed repeats one episode.
 
-    An environment with few different beginnings may repeat one by chance. So this is a
-    finding only if no beginning is shared by more than half of the tried seeds.
+    An environment with few different beginnings may repeat one by chance. So repetition
+    is a finding only if no beginning is shared by more than half of the tried seeds.
     """
     seeds = [_other(seed, more) for more in range(_NUM_BEGUN)]
     seeded = [_beginning(env, other, actions) for other in seeds]
@@ -170,12 +170,12 @@ def _check_next(maker: Maker, env: OneEnv, seed: int, actions: Sequence[Any]) ->
 
 
 def _other(seed: int, more: int) -> int:
-    """Returns ``seed + more``, wrapped around at the maximum seed."""
+    """Returns ``seed + more``, wrapped around after ``MAX_SEED``."""
     return (seed + more) % (MAX_SEED + 1)
 
 
 def _beginning(env: OneEnv, seed: int | None, actions: Sequence[Any]) -> list[Row]:
-    """Returns the rows of an episode's first steps."""
+    """Resets ``env`` with ``seed`` and returns the rows of the first steps."""
     rows = [Row(copied(env.reset(seed)), 0.0, False, False)]
     for action in actions[:_NUM_BEGINNING]:
         moved = env.step(action)
@@ -190,7 +190,7 @@ def _are_alike(rows: Sequence[Row], others: Sequence[Row]) -> bool:
 
 
 def _first_difference(rows: Sequence[Row], others: Sequence[Row]) -> str | None:
-    """Describes the first difference; None if the trajectories are equal."""
+    """Describes the first difference of two trajectories; None if they are equal."""
     for i, (row, other) in enumerate(zip(rows, others, strict=True)):
         where = f"at row {i}" if i else "of the first reset"
         if not is_same(row.observation, other.observation):

@@ -22,25 +22,25 @@ __all__ = [
 
 
 class CannotGoOnError(Exception):
-    """A recorded failure makes further checks impossible."""
+    """A recorded violation makes further checks of the environment impossible."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One broken rule, or a warning."""
+    """A broken rule of the environment contract, or a warning."""
 
     rule: str
     """The rule's stable name, such as ``step.reward``."""
     is_broken: bool
-    """Whether the contract is broken; otherwise the finding is a warning."""
+    """Whether the finding breaks the contract; otherwise it is a warning."""
     message: str
-    """``<name> (<value>) <rule>; <advice>``."""
+    """The message, in the form ``<name> (<value>) <rule>; <advice>``."""
 
 
 class Findings:
-    """The first finding of each rule, in the order of discovery.
+    """Collects the first finding of each rule, in the order of discovery.
 
-    Later findings of a rule are dropped, because it usually breaks at every step.
+    Later findings of a rule are dropped, because most rules then break at every step.
     """
 
     def __init__(self) -> None:
@@ -68,11 +68,11 @@ class Findings:
         self._add(rule, True, f"{name} ({one_line(seen, 200)}) {must}")
 
     def warning(self, rule: str, name: str, seen: object, must: str) -> None:
-        """Records something that is probably an error; see ``broken``."""
+        """Records a probable error; the arguments are those of ``broken``."""
         self._add(rule, False, f"{name} ({one_line(seen, 200)}) {must}")
 
     def refused(self, rule: str, message: object) -> None:
-        """Records that the contract is broken, with an error's message."""
+        """Records an error that tengen raised for the environment as a broken rule."""
         self._add(rule, True, one_line(message, 1000))
 
     def _add(self, rule: str, is_broken: bool, message: str) -> None:
@@ -81,11 +81,11 @@ class Findings:
 
 
 class ObservationCheck:
-    """Compares observations with their space, part by part.
+    """Checks each part of an observation against the observation space.
 
     Args:
         space: The observation space, of a supported kind.
-        findings: Receives the failures.
+        findings: Receives the violations.
     """
 
     def __init__(self, space: Any, findings: Findings) -> None:
@@ -93,11 +93,11 @@ class ObservationCheck:
         self._findings = findings
 
     def check(self, observation: Any, where: str) -> None:
-        """Records the errors of an observation.
+        """Records the ways in which an observation does not fit its space.
 
         Args:
             observation: The observation as the environment returned it.
-            where: The episode and step, for messages.
+            where: The episode and step, for error messages.
 
         Raises:
             CannotGoOnError: The observation cannot be read at all.
@@ -155,7 +155,7 @@ class ObservationCheck:
                 f"must hold numbers {where}; return a numpy array",
             )
             raise CannotGoOnError
-        # Agents receive floats as float32.
+        # Floats must be finite in float32, the dtype in which agents receive them.
         fits = (np.abs(array) <= MOST_FLOAT32) | (array.dtype.kind != "f")
         if not fits.all():
             value = array[~fits].flat[0]
@@ -194,7 +194,7 @@ class ObservationCheck:
         self, space: Any, array: NDArray[Any], name: str, where: str
     ) -> None:
         low, high = _bounds(space)
-        # A Box rounds its bounds to its dtype, so round the values likewise.
+        # Round the values to the Box's dtype before comparing, like its bounds.
         rounded = array.astype(space.dtype) if space.dtype.kind == "f" else array
         outside = (rounded < low) | (rounded > high)
         if not outside.any():
@@ -226,7 +226,7 @@ class ObservationCheck:
 
 
 def is_same(one: Any, other: Any) -> bool:
-    """Returns whether two observations are equal, where NaN equals NaN."""
+    """Returns whether two observations are equal, with NaN equal to NaN."""
     if isinstance(one, dict):
         return (
             isinstance(other, dict)
@@ -242,7 +242,7 @@ def is_same(one: Any, other: Any) -> bool:
 
 
 def copied(observation: Any) -> Any:
-    """Returns a deep copy of an observation, which later steps cannot modify."""
+    """Returns a deep copy of an observation, so that later steps cannot modify it."""
     if isinstance(observation, dict):
         return {key: copied(part) for key, part in observation.items()}
     if isinstance(observation, tuple | list):
@@ -264,7 +264,7 @@ def _keys(value: Any) -> str:
 
 
 def _bounds(space: Any) -> tuple[Any, Any]:
-    """Returns the minimum and maximum of each entry of an array."""
+    """Returns the bounds of a space's values, both inclusive."""
     from gymnasium import spaces
 
     if isinstance(space, spaces.Discrete):

@@ -1,5 +1,5 @@
 """Suites of environments, one module per suite.
 
-``tengen.envs.registry`` has the table of suites. Each suite needs an optional package,
-which its module imports at the first use of one of its environments.
+``tengen.envs.registry`` lists the suites. A suite's module imports the suite's optional
+package when one of its environments is first used.
 """

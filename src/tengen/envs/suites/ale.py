@@ -1,9 +1,9 @@
 """The Arcade Learning Environment (ALE): Atari protocols and vectorized emulators.
 
-All protocols use a frame skip of 4 with the maximum over the last two frames, 84 x 84
-grayscale screens, and episodes of at most 108,000 emulator frames. A step is four
-emulator frames, except that a reset step has none. ``tengen train --frames`` counts
-steps.
+All protocols use a frame skip of 4 with the pixelwise maximum of the last two frames,
+84 x 84 grayscale screens, and episodes of at most 108,000 emulator frames. A step is
+four emulator frames, but a reset step has none. ``tengen train --frames`` counts steps,
+not emulator frames.
 
 Source: `v5` Machado et al. 2018, "Revisiting the Arcade Learning Environment"
 (arXiv:1709.06009), sections 5 and 6; `r2d2` Kapturowski et al. 2019, "Recurrent
@@ -42,11 +42,11 @@ __all__ = [
 ]
 
 PREFIX = "atari/"
-"""Prefix of the task names."""
+"""Prefix of the names of Atari tasks."""
 FRAME_SKIP = 4
 """Number of emulator frames per step."""
 SIDE = 84
-"""Height and width of the screens that an agent receives, in pixels."""
+"""Height and width in pixels of the Atari screens that an agent receives."""
 _MAX_FRAMES = 108_000
 
 
@@ -65,7 +65,7 @@ class Protocol:
     presses_fire: bool
     """Whether the environment presses fire at the start of games that need it."""
     ends_with_life: bool
-    """Whether losing a life ends the episode for learning. Scores count full games."""
+    """Whether learning treats a lost life as the end of the episode. Scores do not."""
     reward_bound: float | None
     """Absolute value to which rewards are clipped for learning; None for no clipping.
     Scores are not clipped."""
@@ -103,18 +103,18 @@ PROTOCOLS = {
         ),
     )
 }
-"""Protocols by name; the first is the default."""
+"""The Atari protocols by name; the first is the default."""
 
 
 def games() -> dict[str, str]:
-    """Maps the games' Gymnasium names to their ALE names."""
+    """Returns the ALE name of each game by its Gymnasium name."""
     from ale_py import roms
 
     return {rom.title().replace("_", ""): rom for rom in roms.get_all_rom_ids()}
 
 
 def parts_of(name: str) -> tuple[str, Protocol]:
-    """Returns a task's game and protocol, without checking that the game exists.
+    """Splits a task's name into game and protocol; does not check the game's name.
 
     Raises:
         UsageError: The protocol is unknown.
@@ -132,18 +132,18 @@ def parts_of(name: str) -> tuple[str, Protocol]:
 
 
 def vector_env(name: str, num_envs: int, **options: Any) -> Any:
-    """Returns copies of a task as the package's ``AtariVectorEnv``.
+    """Returns an ``ale_py`` ``AtariVectorEnv`` with copies of a task.
 
-    The form of the screens does not affect the games.
+    The size and colour of the screens do not affect the games.
 
     Args:
         name: ``atari/Pong`` or ``atari/Pong/classic``, for example; must exist.
         num_envs: Number of copies.
-        options: Further options of ``AtariVectorEnv``, for the form of the screens and
-            the batch size.
+        options: Options of ``AtariVectorEnv`` for the size and colour of the screens
+            and the batch size.
 
     Raises:
-        UsageError: Gymnasium, which the package needs, is not installed.
+        UsageError: Gymnasium, which ``ale_py`` needs, is not installed.
     """
     game, protocol = parts_of(name)
     import_gymnasium()
@@ -151,9 +151,9 @@ def vector_env(name: str, num_envs: int, **options: Any) -> Any:
     from ale_py.vector_env import AtariVectorEnv
 
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
-    # The package enables reward clipping, fire and episodic_life by default, so set all
-    # of them. With episodic_life, a lost life would restart the full game; the class
-    # Episodes handles lost lives instead.
+    # AtariVectorEnv enables reward clipping, fire and episodic_life by default, so set
+    # these options. episodic_life would restart the complete game after a lost life;
+    # the class Episodes handles lost lives instead.
     return AtariVectorEnv(
         games()[game],
         num_envs,
@@ -173,16 +173,16 @@ def vector_env(name: str, num_envs: int, **options: Any) -> Any:
 
 
 def seeds_of(seed: int, num_envs: int) -> NDArray[np.int64]:
-    """Returns the copies' seeds for the emulator, ``[N]`` int64.
+    """Returns the emulator seeds of the copies, ``[N]`` int64.
 
     Raises:
-        UsageError: A number is out of its range.
+        UsageError: ``seed`` or ``num_envs`` is out of range.
     """
     return np.array(copy_seeds(seed, num_envs), np.int64)
 
 
 def grey_env(name: str, num_envs: int, **options: Any) -> Any:
-    """Returns copies of a task with the grayscale screens that an agent receives.
+    """Returns an ``AtariVectorEnv`` with the grayscale screens that agents receive.
 
     Args:
         name: As for ``vector_env``.
@@ -205,7 +205,7 @@ def grey_env(name: str, num_envs: int, **options: Any) -> Any:
 
 
 def spec_of(name: str, envs: Any) -> EnvSpec:
-    """Returns the spec of a task.
+    """Returns the spec of an Atari task.
 
     Args:
         name: The task.
@@ -225,7 +225,7 @@ def spec_of(name: str, envs: Any) -> EnvSpec:
 
 
 class Episodes:
-    """Tracks resets and lost lives, which the package does not report.
+    """Detects reset steps and lost lives, which ``AtariVectorEnv`` does not report.
 
     Args:
         name: The task.
@@ -239,7 +239,7 @@ class Episodes:
         self._lives = np.zeros(num_envs, np.int32)
 
     def begin(self, info: dict[str, Any]) -> None:
-        """Starts all episodes, with the ``info`` of the package's reset."""
+        """Begins all episodes, given the ``info`` from ``AtariVectorEnv.reset``."""
         self._lives = info["lives"]
         self._is_over = np.zeros(self._num_envs, np.bool_)
 
@@ -251,7 +251,7 @@ class Episodes:
         truncated: NDArray[np.bool_],
         info: dict[str, Any],
     ) -> Step:
-        """Converts the results of the package's step to a ``Step``."""
+        """Converts the results of ``AtariVectorEnv.step`` to a ``Step``."""
         is_reset, self._is_over = self._is_over, terminated | truncated
         lives, self._lives = self._lives, info["lives"]
         life_lost = None

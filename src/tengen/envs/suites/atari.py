@@ -3,15 +3,15 @@
 An observation is one grayscale screen, ``[1, 84, 84]`` uint8, the pixelwise maximum of
 the last two frames. The network stacks earlier screens (``net.num_frames``), so each
 screen is sent and stored only once. ``atari/Pong`` uses the protocol ``v5``. The tasks
-``atari/Pong/classic`` and ``atari/Pong/r2d2`` use the protocols of these names
-(`tengen.envs.suites.ale`).
+``atari/Pong/classic`` and ``atari/Pong/r2d2`` use the protocols ``classic`` and
+``r2d2``; see `tengen.envs.suites.ale`.
 
-The package has the GPL license; the user installs it, and tengen contains none of it.
+The package ``ale_py`` has the GPL license. Users install it; it is not part of tengen.
 
 Source: Bellemare et al. 2013, "The Arcade Learning Environment".
-Differs from it: see `tengen.envs.suites.ale`. The final screen of an episode truncated
-after 108,000 frames is that of the previous step, because the package does not return
-the screen at the truncation.
+Differs from the paper: see `tengen.envs.suites.ale`. If an episode is truncated after
+108,000 frames, its final screen is that of the previous step, because the package does
+not return the screen at the truncation.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _FRAMES_PER_S = 60.0
 
 
 class AtariEnv:
-    """Copies of one game, stepped by a thread of the package without the GIL.
+    """Copies of one Atari game, stepped by a thread of ``ale_py`` without the GIL.
 
     Args:
         name: ``atari/Pong`` or ``atari/Pong/classic``, for example.
@@ -60,7 +60,7 @@ class AtariEnv:
         seeds: ``[N]`` int64, the seeds of the copies.
 
     Raises:
-        UsageError: A ROM or Gymnasium is missing, or a number is out of its range.
+        UsageError: A ROM or Gymnasium is missing, or an argument is out of range.
     """
 
     def __init__(self, name: str, num_envs: int, seed: int) -> None:
@@ -75,7 +75,7 @@ class AtariEnv:
         """Restarts all copies from the seed; see ``Env.reset``.
 
         Raises:
-            EnvError: The package raised.
+            EnvError: ``ale_py`` raised.
         """
         try:
             screens, info = self._envs.reset(seed=self.seeds)
@@ -88,8 +88,8 @@ class AtariEnv:
         """Steps every copy; see ``Env.step``.
 
         Raises:
-            EnvError: The package raised.
-            RunError: An action is out of range, which would make the package hang.
+            EnvError: ``ale_py`` raised.
+            RunError: An action is out of range, which would make ``ale_py`` hang.
         """
         self._range.check(actions, self.num_envs)
         try:
@@ -99,7 +99,7 @@ class AtariEnv:
         return self._episodes.step(*result)
 
     def observed(self, observation: Any) -> Arrays:
-        """Converts an external screen to arrays; see ``Env.observed``.
+        """Converts an emulator screen to arrays; see ``Env.observed``.
 
         Args:
             observation: One screen ``[84, 84]`` uint8, or several ``[K, 84, 84]``, the
@@ -123,7 +123,7 @@ class AtariEnv:
         return int(action)
 
     def close(self) -> None:
-        """Releases the emulators; see ``Env.close``."""
+        """Releases the copies' emulators; see ``Env.close``."""
         self._envs.close()
 
 
@@ -131,10 +131,10 @@ class _ColourCamera(Camera):
     """A camera that replays the first copies of a game in colour, 160 x 210 pixels.
 
     The same seeds, protocol and actions give the same sticky actions, initial no-op
-    actions and fire. Each step checks that rewards and ends are equal.
+    actions and fire. ``step`` checks that both games have equal rewards and ends.
 
     Args:
-        env: The copies to film.
+        env: The copies whose first ``num_filmed`` are filmed.
         num_filmed: Number of copies to film.
     """
 
@@ -156,7 +156,7 @@ class _ColourCamera(Camera):
         self._screens, _ = self._envs.reset(seed=self._seeds)
 
     def step(self, actions: NDArray[Any], step: Step) -> None:
-        """Repeats the step in colour.
+        """Repeats the step of the filmed copies in colour.
 
         Raises:
             RunError: A reward or an end of an episode differs from that in ``step``.
@@ -186,11 +186,11 @@ class _ColourCamera(Camera):
 
 
 class _Both:
-    """The copies of two groups, which ALE steps alternately on one thread.
+    """Two groups of copies in an ``AtariVectorEnv``, stepped in turn by one thread.
 
-    ALE's vector environment steps half of its copies at a time. It returns the half
-    that was sent actions first, and takes actions for the half that it returned last.
-    With one thread, copies return in the order of sending, so the halves never mix;
+    ``AtariVectorEnv`` steps half of its copies at a time. It returns the group that
+    was sent actions first, and takes actions for the group that it returned last. With
+    one thread, copies return in the order of sending, so groups never mix;
     ``_received`` checks this.
     """
 
@@ -202,7 +202,7 @@ class _Both:
         self._ids = [np.arange(num_envs) + place * num_envs for place in range(2)]
         self.spec = spec_of(name, self._envs)
         self.range = ActionRange(self.spec.actions, name)
-        # The group that was received from and waits for actions; None if none waits.
+        # Index of the group that was received and waits for actions, or None.
         self._turn_of: int | None = None
         self._next = 0
 
@@ -255,7 +255,7 @@ class _Both:
 
 
 class _AtariGroup:
-    """One of the two groups; see ``GroupEnv``."""
+    """One of two groups of copies of an Atari game; see ``GroupEnv``."""
 
     def __init__(self, both: _Both, place: int) -> None:
         self._both = both
@@ -312,4 +312,4 @@ class _Atari(Suite):
 
 
 SUITE = _Atari(prefix=PREFIX, package="ale_py")
-"""The tasks ``atari/*``."""
+"""The suite of the tasks ``atari/*``."""

@@ -1,10 +1,10 @@
 """DeepMind Lab, if installed: tasks such as ``dmlab/explore_goal_locations_small``.
 
-The suite needs the module ``deepmind_lab``. There is no pip package, so the user builds
-DeepMind Lab from source. An observation is an RGB image, ``[3, 72, 96]`` uint8. Levels
-whose names begin with ``language_`` also have the words of their instruction,
-``observation/instruction`` ``[256]`` bool. There are nine actions, each held for 4
-frames. A task contains the name of a DMLab-30 level, or the path of any other level.
+The suite needs the module ``deepmind_lab``, which users build from source, because it
+has no pip package. An observation is an RGB image, ``[3, 72, 96]`` uint8. Levels whose
+names begin with ``language_`` also encode the words of their instruction in
+``observation/instruction``, ``[256]`` bool. There are nine actions, each held for 4
+frames. A task names a DMLab-30 level, or any other level by its path.
 
 Source: Beattie et al. 2016, "DeepMind Lab" (arXiv:1612.03801); the nine actions are
 those of Espeholt et al. 2018, "IMPALA" (arXiv:1802.01561), table D.2.
@@ -55,13 +55,13 @@ ACTIONS = (
     (20, 0, 0, 1, 0, 0, 0),
     (0, 0, 0, 0, 1, 0, 0),
 )
-"""Forward, back, strafe left, strafe right, turn left, turn right, forward with each
-turn, and fire. Columns: look sideways, look up or down, strafe, move, fire, jump,
-crouch."""
+"""The nine actions: forward, back, strafe left, strafe right, turn left, turn right,
+forward with left turn, forward with right turn, and fire. The columns are: look left or
+right, look up or down, strafe, move, fire, jump, crouch."""
 
 
 class _Level:
-    """One copy of a level, with the methods of ``gymnasium.Env``."""
+    """One copy of a DeepMind Lab level, with the methods of ``gymnasium.Env``."""
 
     def __init__(self, level: str) -> None:
         import deepmind_lab
@@ -96,15 +96,15 @@ class _Level:
         return self._seen(), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Holds an action for 4 frames. Time limits terminate, as in publications."""
+        """Holds an action for 4 frames. A time limit terminates, as in publications."""
         reward = self._lab.step(self._actions[int(action)], num_steps=_FRAMES)
         is_over = not self._lab.is_running()
-        # A level that has ended has no observation, so repeat the last observation.
+        # Lab has no observation after the end of an episode, so repeat the last one.
         seen = self._last if is_over else self._seen()
         return seen, float(reward), is_over, False, {}
 
     def close(self) -> None:
-        """Closes the level."""
+        """Releases the level."""
         self._lab.close()
 
     def _seen(self) -> Any:
@@ -120,7 +120,7 @@ class _Level:
 
 
 def _words(instruction: str) -> NDArray[np.bool_]:
-    """Returns an instruction's words as bits, ``[256]``."""
+    """Encodes an instruction: each word sets one of 256 bits, chosen by its CRC-32."""
     bits = np.zeros(_NUM_WORDS, np.bool_)
     for word in instruction.lower().split():
         bits[zlib.crc32(word.encode()) % _NUM_WORDS] = True
@@ -161,7 +161,7 @@ LEVELS = (
     "skymaze_irreversible_path_hard",
     "skymaze_irreversible_path_varied",
 )
-"""The levels of DMLab-30; two levels have separate versions for training and test."""
+"""The levels of DMLab-30; two of them have separate versions for training and test."""
 
 _FOLDER = "tengen/dmlab"
 # Maps are cached only if the disk has at least this many free bytes.
@@ -174,10 +174,10 @@ def _maps_of_user() -> Path:
 
 
 class LevelCache:
-    """A cache of compiled maps, in a folder that all processes of a user share.
+    """A cache of compiled DeepMind Lab maps, shared by all processes of a user.
 
     Args:
-        folder: The folder of the maps.
+        folder: The folder in which the maps are stored.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -187,7 +187,7 @@ class LevelCache:
         """Copies a cached map to ``pk3_path``; returns whether the map was cached.
 
         Args:
-            key: Lab's key of the map.
+            key: The map's key in Lab.
             pk3_path: The file from which Lab reads the map.
         """
         try:
@@ -197,10 +197,10 @@ class LevelCache:
         return True
 
     def write(self, key: str, pk3_path: str) -> None:
-        """Caches a map; a map that cannot be cached will be compiled again.
+        """Stores a map in the cache, if possible; otherwise Lab compiles it again.
 
         Args:
-            key: Lab's key of the map.
+            key: The map's key in Lab.
             pk3_path: The file to which Lab wrote the map.
         """
         with contextlib.suppress(OSError):
@@ -211,7 +211,7 @@ class LevelCache:
             os.close(handle)
             try:
                 shutil.copyfile(pk3_path, name)
-                # Rename the complete file, because others may read it immediately.
+                # Rename the complete file, so that no process reads a partial map.
                 Path(name).replace(self._path(key))
             finally:
                 Path(name).unlink(missing_ok=True)
@@ -238,15 +238,15 @@ class _Dmlab(Suite):
 
     def film(self, name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedEnv:
         env = self.make(name, num_envs, seed)
-        # Levels with an instruction have two observations; film only the screen.
+        # Levels with an instruction have two observations; render only the image.
         (screen,) = (one for one in env.spec.observations if "instruction" not in one)
         draw = functools.partial(draw_screen, scale=_SCALE)
         return FilmedEnv(env, ObservedCamera(screen, draw, _FPS))
 
     def maker_of_one(self, name: str) -> Callable[..., Any]:
         level = name.removeprefix(_PREFIX)
-        # A level is a program, and its name may come from an untrusted run directory,
-        # so allow only levels of the package.
+        # A level is a script, and its name may come from an untrusted run directory, so
+        # the pattern excludes paths to scripts outside the package.
         if re.fullmatch(r"\w+(/\w+)*", level) is None:
             raise UsageError(
                 f'environment ("{name}") must name a level of DeepMind Lab by letters, '
@@ -264,4 +264,4 @@ SUITE = _Dmlab(
     package="deepmind_lab",
     install=lambda: "build it as github.com/google-deepmind/lab says, as pip has none",
 )
-"""The tasks ``dmlab/*``."""
+"""The suite of the tasks ``dmlab/*``."""

@@ -1,13 +1,13 @@
-"""Google Research Football, as built for EnvPool: ``football/academy_corner``.
+"""Google Research Football in EnvPool: tasks such as ``football/academy_corner``.
 
 An observation is ``[4, 72, 96]`` bool: planes of the own team, the other team, the ball
-and the controlled player. Except for three tasks, the default network is deep and
-stacks four observations, as in publications. The game has 19 actions, rewards are
-goals, and a step is 10 steps of the game's physics.
+and the controlled player. Except for three easy tasks, the default network is deep and
+stacks four observations, as in publications. The game has 19 actions, the reward is 1
+or -1 for a goal, and a step is 10 steps of the game's physics.
 
 Source: Kurach et al. 2020, "Google Research Football: A Novel Reinforcement Learning
 Environment" (arXiv:1907.11180), sections 3.2 and 3.3.
-Differs from it: planes are bools, so that the store packs eight of them into a byte.
+Differs from the paper: planes are bools, because the store packs eight into a byte.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _SCENARIOS = (
     "academy_run_to_score_with_keeper",
     "academy_single_goal_versus_lazy",
 )
-# For tasks that only need a run to the goal, a small network of three layers suffices.
+# In these tasks the player only has to run to the goal, so a three-layer network works.
 _EASY = ("academy_empty_goal", "academy_empty_goal_close", "academy_run_to_score")
 _IDS = "gfootball/"
 _VERSION = "-v1"
@@ -59,7 +59,7 @@ _FPS = 10.0
 
 
 class FootballEnv:
-    """Copies of one scenario, stepped by a thread of the package without the GIL.
+    """Copies of a football scenario, stepped by a thread of EnvPool without the GIL.
 
     Args:
         name: ``football/academy_corner``, for example.
@@ -71,7 +71,7 @@ class FootballEnv:
         num_envs: Number N of copies.
 
     Raises:
-        UsageError: EnvPool cannot create the scenario, or a number is out of its range.
+        UsageError: EnvPool cannot create the scenario, or an argument is out of range.
     """
 
     def __init__(self, name: str, num_envs: int, seed: int) -> None:
@@ -96,7 +96,7 @@ class FootballEnv:
         """Restarts all copies from the seed; see ``Env.reset``.
 
         Raises:
-            EnvError: The package raised.
+            EnvError: EnvPool raised.
         """
         try:
             states = self._begun()
@@ -110,7 +110,7 @@ class FootballEnv:
         """Steps every copy; see ``Env.step``.
 
         Raises:
-            EnvError: The package raised.
+            EnvError: EnvPool raised.
             RunError: An action is out of range.
         """
         self._range.check(actions, self.num_envs)
@@ -151,7 +151,7 @@ class FootballEnv:
         return int(action)
 
     def close(self) -> None:
-        """Releases the games; see ``Env.close``."""
+        """Releases EnvPool's environments; see ``Env.close``."""
         self._envs.close()
 
     def _begun(self) -> NDArray[np.uint8]:
@@ -189,4 +189,4 @@ SUITE = ListedSuite(
     draw=functools.partial(draw_planes, cell=_CELL),
     pictures_per_s=_FPS,
 )
-"""The tasks ``football/*``."""
+"""The suite of the tasks ``football/*``."""

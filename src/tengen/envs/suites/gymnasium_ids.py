@@ -1,4 +1,4 @@
-"""Environments registered with Gymnasium, and a user's own ``gymnasium.Env``."""
+"""Environments registered with Gymnasium, and unregistered ones of the user."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def make_own(make_one: Callable[[], Any], name: str, num_envs: int, seed: int) -
         make_one: A subclass of ``gymnasium.Env``, or a function that returns an
             environment; called without arguments, once for each copy. To have a time
             limit, the environment itself must use ``gymnasium.wrappers.TimeLimit``.
-        name: The task, for messages and the spec.
+        name: The task's name, for error messages and the spec.
         num_envs: Number of copies, at least 1.
         seed: Random seed, at least 0.
 
@@ -49,7 +49,7 @@ def make_own(make_one: Callable[[], Any], name: str, num_envs: int, seed: int) -
 def film_own(
     make_one: Callable[..., Any], name: str, num_envs: int, seed: int, num_filmed: int
 ) -> FilmedEnv:
-    """Returns the same copies as ``make_own``, with the first copies filmed.
+    """Returns the same copies as ``make_own``, and films the first ``num_filmed``.
 
     Args:
         make_one: As for ``make_own``; receives ``render_mode`` if it has the parameter.
@@ -73,13 +73,13 @@ def film_own(
 
 
 def _registered(name: str) -> Any:
-    """Returns the spec that Gymnasium has registered for an id.
+    """Returns the spec that Gymnasium's registry has for an id.
 
     Raises:
         UsageError: The id is unknown.
     """
     registry = import_gymnasium().registry
-    # Check the id here, because Gymnasium would import a module named before a colon.
+    # Look the id up here, because Gymnasium would import a module named in the id.
     if name not in registry:
         lister = "gymnasium.pprint_registry() lists the ids"
         advice = did_you_mean(name, registry, lister)
@@ -95,36 +95,36 @@ _PROVEN = frozenset({"gymnasium.envs.classic_control.cartpole:CartPoleVectorEnv"
 
 
 def is_proven(registered: Any) -> bool:
-    """Returns whether an environment has a vector form that is known to be correct.
+    """Returns whether a vectorized implementation exists and is known to be correct.
 
     Args:
         registered: The environment's ``gymnasium.envs.registration.EnvSpec``.
     """
-    # Exclude additional wrappers, because a vector form is created without wrappers.
+    # Reject additional wrappers, because Gymnasium does not apply them to vector envs.
     return (
         registered.vector_entry_point in _PROVEN and not registered.additional_wrappers
     )
 
 
 class GymnasiumVectorEnv:
-    """A Gymnasium environment in its own vector form, such as CartPole.
+    """A Gymnasium environment with its own vectorized implementation, such as CartPole.
 
     All copies share one random generator, which depends on the seed. A copy's next
     episode therefore depends on the episodes that other copies started before. The same
     seed, number of copies and actions give the same steps.
 
     Args:
-        name: A Gymnasium id that ``is_proven``.
+        name: A Gymnasium id for which ``is_proven`` returns true.
         num_envs: Number of copies, at least 1.
         seed: Random seed, at least 0.
-        render_mode: Gymnasium's render mode for ``render``; None for no pictures.
+        render_mode: Gymnasium's render mode for ``render``; None for no rendering.
 
     Attributes:
         spec: The environment's spec.
-        num_envs: Number of copies, N.
+        num_envs: Number N of copies.
 
     Raises:
-        UsageError: A number is out of range, or the environment cannot be created.
+        UsageError: An argument is out of range, or the environment cannot be created.
     """
 
     def __init__(
@@ -186,20 +186,20 @@ class GymnasiumVectorEnv:
         return Step(self._converted(states), reward, terminated, truncated, is_reset)
 
     def observed(self, observation: Any) -> Arrays:
-        """Returns a Gymnasium observation as arrays; see ``Env.observed``."""
+        """Converts a Gymnasium observation to arrays; see ``Env.observed``."""
         return self._observations.read(observation)
 
     def own_action(self, action: NDArray[Any]) -> Any:
-        """Returns an action as Gymnasium expects it; see ``Env.own_action``."""
+        """Converts an action to a Gymnasium action; see ``Env.own_action``."""
         return self._actions.to_own(action)
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """Gymnasium's metadata, which lists the render modes."""
+        """The environment's Gymnasium metadata, such as its render modes."""
         return dict(self._envs.metadata)
 
     def render(self, copy: int) -> Any:
-        """Returns a copy's picture; Gymnasium renders all copies in one call."""
+        """Renders a copy's frame. One Gymnasium call per step renders all copies."""
         if self._drawn is None:
             self._drawn = self._envs.render()
         return self._drawn[copy]

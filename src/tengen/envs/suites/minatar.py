@@ -1,15 +1,15 @@
-"""MinAtar's five games as ``Env``: ``minatar/Breakout``.
+"""The five games of MinAtar: tasks such as ``minatar/Breakout``.
 
-An observation is ``[C, 10, 10]`` bool and not uint8, because networks divide uint8
-images by 255. Actions are the game's minimal set. As in MinAtar's defaults, actions are
-sticky with probability 0.1 and the difficulty rises. The only time limit is Freeway's:
-the game terminates after 2500 steps.
+An observation is ``[C, 10, 10]`` bool, not uint8, because networks divide uint8 images
+by 255. Actions are the game's minimal set. As in MinAtar's defaults, actions are
+sticky with probability 0.1 and the difficulty rises. Only Freeway has a time limit: it
+terminates after 2500 steps.
 
-The package has the GPL license; the user installs it, and tengen contains none of it.
+The package has the GPL license. Users install it; tengen does not contain it.
 
 Source: Young and Tian 2019, "MinAtar: An Atari-Inspired Testbed for Thorough and
 Reproducible Reinforcement Learning Experiments".
-Differs from it: the paper's agents choose among all six actions, even if some of them
+Differs from the paper: its agents choose among all six actions, even if some actions
 have no effect in the game.
 """
 
@@ -41,7 +41,7 @@ _FILES = {
     "Seaquest": "seaquest",
     "SpaceInvaders": "space_invaders",
 }
-# Probability of a sticky action, the default of minatar.Environment.
+# Probability of a sticky action, as minatar.Environment has by default.
 _STICKY = 0.1
 _CELL = 24
 _FPS = 15.0
@@ -60,7 +60,7 @@ class MinAtarEnv:
         num_envs: Number N of copies.
 
     Raises:
-        UsageError: A number is out of its range.
+        UsageError: ``seed`` or ``num_envs`` is out of range.
     """
 
     def __init__(self, name: str, num_envs: int, seed: int) -> None:
@@ -108,7 +108,7 @@ class MinAtarEnv:
             if is_reset[i]:
                 game.reset()
                 continue
-            # Like minatar.Environment, keep the last action even across a reset.
+            # As in minatar.Environment, an action can repeat even across a reset.
             if self._randoms[i].rand() >= _STICKY:
                 last[i] = self._actions[actions[i]]
             reward[i], terminated[i] = game.act(last[i])
@@ -117,7 +117,7 @@ class MinAtarEnv:
         return Step(self._observation(), reward, terminated.copy(), truncated, is_reset)
 
     def observed(self, observation: Any) -> Arrays:
-        """Converts a ``minatar.Environment.state()``; see ``Env.observed``."""
+        """Converts a ``minatar.Environment.state`` result; see ``Env.observed``."""
         state = np.asarray(observation)
         if state.shape != self._shape:
             raise UsageError(
@@ -128,12 +128,12 @@ class MinAtarEnv:
         return {"observation": np.ascontiguousarray(planes)}
 
     def own_action(self, action: NDArray[Any]) -> int:
-        """Converts an action for ``minatar.Environment.act``; see ``Env``."""
+        """Converts an action to a MinAtar action; see ``Env.own_action``."""
         self._range.check(action[None], 1)
         return self._actions[int(action)]
 
     def close(self) -> None:
-        """Releases the games; see ``Env.close``."""
+        """Releases the copies' games; see ``Env.close``."""
         self._games = []
 
     def _observation(self) -> Arrays:
@@ -144,13 +144,13 @@ class MinAtarEnv:
 
 
 def _load(name: str) -> type[Any]:
-    """Returns the class of a game."""
+    """Returns the class ``Env`` of a game's module in MinAtar."""
     file = _FILES[name.removeprefix(_PREFIX)]
     package = importlib.util.find_spec("minatar")
     assert package is not None
     assert package.submodule_search_locations
-    # Load only the game's file, which needs only numpy. The package's __init__ would
-    # import a GUI library, and log an error if that is missing.
+    # Load only the game's file, which needs only numpy. MinAtar's __init__ would import
+    # a GUI library, and log an error if the library is missing.
     path = Path(package.submodule_search_locations[0], "environments", f"{file}.py")
     found = importlib.util.spec_from_file_location(f"tengen_minatar_{file}", path)
     assert found is not None
@@ -171,4 +171,4 @@ SUITE = ListedSuite(
     draw=functools.partial(draw_planes, cell=_CELL),
     pictures_per_s=_FPS,
 )
-"""The tasks ``minatar/*``."""
+"""The suite of the tasks ``minatar/*``."""

@@ -1,8 +1,8 @@
-"""MuJoCo continuous control tasks in Gymnasium's version 5: ``mujoco/Hopper``.
+"""Gymnasium's MuJoCo tasks, version 5, such as ``mujoco/Hopper``.
 
-Actions are real numbers. Scores in version 5 are lower than in versions 2 to 4 and
-cannot be compared with them. Versions 2 to 4 are available under their Gymnasium ids if
-their packages are installed.
+Actions are real numbers. Scores in version 5 are lower than in versions 2 to 4, so they
+cannot be compared. Versions 2 to 4 are available under their Gymnasium ids if their
+packages are installed.
 
 Source: Todorov, Erez and Tassa 2012, "MuJoCo: A physics engine for model-based
 control"; environments and versions as listed in the Gymnasium documentation.
@@ -22,4 +22,4 @@ SUITE = PackagedSuite(
         r"InvertedPendulum|Pusher|Reacher|Swimmer|Walker2d)-v(5)"
     ),
 )
-"""The tasks ``mujoco/*``."""
+"""The suite of the tasks ``mujoco/*``."""

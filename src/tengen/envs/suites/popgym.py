@@ -1,7 +1,7 @@
-"""POPGym's partially observable tasks: ``popgym/RepeatPreviousEasy``.
+"""POPGym's partially observable tasks, such as ``popgym/RepeatPreviousEasy``.
 
-Discrete observations, including those with several components, become one-hot vectors
-of bools.
+Observations that are not a ``Box`` become one-hot vectors of bools, concatenated over
+their components.
 
 Source: Morad et al. 2023, "POPGym: Benchmarking Partially Observable Reinforcement
 Learning" (arXiv:2303.01859).
@@ -37,4 +37,4 @@ SUITE = PackagedSuite(
     wrap=_flat,
     is_partial=True,
 )
-"""The tasks ``popgym/*``."""
+"""The suite of the tasks ``popgym/*``."""

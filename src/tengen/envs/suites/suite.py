@@ -1,4 +1,4 @@
-"""Base classes of environment suites: task names, and creating and filming copies.
+"""Base classes of environment suites, which list, create and film environments.
 
 A suite's package is imported when one of its environments is first created or listed.
 """
@@ -26,32 +26,32 @@ __all__ = ["ListedSuite", "PackagedSuite", "Suite"]
 
 @dataclass(frozen=True, kw_only=True)
 class Suite:
-    """Environments of one origin. Subclasses define ``known``, ``make``, ``film``."""
+    """One package's environments. Subclasses define ``known``, ``make``, ``film``."""
 
     prefix: str
-    """Prefix of the tasks, such as ``minatar/``; empty for Gymnasium's ids."""
+    """Prefix of the task names, such as ``minatar/``; empty for Gymnasium's ids."""
     package: str
     """The Python package that the environments need."""
     install: Callable[[], str] | None = None
-    """Returns how to install the package; None: the extra named like the prefix."""
+    """Returns instructions to install the package; None for the extra ``prefix``."""
 
     @property
     def is_installed(self) -> bool:
-        """Whether the package is installed."""
+        """Whether the package that the suite needs is installed."""
         return importlib.util.find_spec(self.package) is not None
 
     def known(self) -> Iterable[str]:
-        """Returns the names of the installed environments, without the prefix."""
+        """Returns the names of the suite's environments, without the prefix."""
         raise NotImplementedError
 
     def names(self) -> list[str]:
-        """Returns all tasks, or an empty list if the package is not installed."""
+        """Returns the suite's task names; empty if the package is not installed."""
         return (
             [self.prefix + name for name in self.known()] if self.is_installed else []
         )
 
     def short_name(self, name: str) -> str:
-        """Returns the task ``name`` without the prefix.
+        """Returns the task name ``name`` without the suite's prefix.
 
         Raises:
             UsageError: The environment is unknown, or the package is not installed.
@@ -62,7 +62,7 @@ class Suite:
         return short
 
     def check_installed(self, name: str) -> None:
-        """Raises UsageError if the package of the task ``name`` is not installed."""
+        """Raises UsageError if the package of the task ``name`` is missing."""
         if not self.is_installed:
             usual = functools.partial(pip_install_extra, self.prefix.rstrip("/"))
             raise UsageError(
@@ -71,7 +71,7 @@ class Suite:
             )
 
     def check_known(self, name: str, is_known: bool, known: Iterable[str]) -> None:
-        """Raises UsageError with the most similar name, unless ``is_known``."""
+        """Unless ``is_known``, raises UsageError, which suggests a similar name."""
         if not is_known:
             advice = did_you_mean(name, [self.prefix + one for one in known])
             raise UsageError(
@@ -88,7 +88,7 @@ class Suite:
         raise NotImplementedError
 
     def film(self, name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedEnv:
-        """Returns copies with the first filmed; see ``tengen.envs.make_filmed``.
+        """Returns copies with a camera; see ``tengen.envs.make_filmed``.
 
         Raises:
             UsageError: As for ``make``, or the environment cannot render arrays.
@@ -104,7 +104,7 @@ class Suite:
         return None
 
     def with_protocol(self, name: str, protocol: str) -> str | None:
-        """Returns the task with another protocol, or None if the suite has only one.
+        """Returns the task's name with ``protocol``; None if the suite has none.
 
         Raises:
             UsageError: The protocol is unknown.
@@ -117,7 +117,7 @@ class Suite:
         """Returns two groups of copies that step asynchronously; None if unsupported.
 
         Args:
-            name: The task.
+            name: The task's name.
             num_envs: Number of copies per group, at least 1.
             seeds: Seeds of the two groups, at least 0.
 
@@ -129,16 +129,16 @@ class Suite:
 
 @dataclass(frozen=True, kw_only=True)
 class ListedSuite(Suite):
-    """A suite with a fixed list of environments, whose films show observations."""
+    """A suite with a fixed list of environments, whose videos show observations."""
 
     listed: tuple[str, ...]
     """Names of the environments, without the prefix."""
     make_copies: Callable[[str, int, int], Env]
-    """Called by ``make`` with the same arguments, after it has checked the task."""
+    """Creates copies, with the arguments of ``make``, which checks the task first."""
     observed: str
-    """The name of the observation that films show."""
+    """The name of the observation that videos show."""
     draw: Callable[[NDArray[Any]], Picture]
-    """Returns the picture of one copy's observation."""
+    """Converts one copy's observation to a video frame."""
     pictures_per_s: float
     """See ``Camera.pictures_per_s``."""
 
@@ -162,8 +162,8 @@ class PackagedSuite(Suite):
     """A suite whose package registers its environments with Gymnasium."""
 
     pattern: str
-    """A regular expression that matches a complete id. Group 1 is the short name and
-    group 2 the version; the newest version is used."""
+    """Regular expression for the Gymnasium ids of the suite. Group 1 is the short name
+    and group 2 the version; the newest version is used."""
     wrap: Callable[[Any], Any] = lambda env: env
     """Wraps each new ``gymnasium.Env``."""
     is_partial: bool = False

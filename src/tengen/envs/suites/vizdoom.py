@@ -1,17 +1,17 @@
-"""VizDoom's scenarios without a window: ``vizdoom/Basic``.
+"""VizDoom's scenarios, rendered off-screen: tasks such as ``vizdoom/Basic``.
 
 ``observation/screen`` is ``[3, 60, 80]`` uint8, RGB, averaged over 2 x 2 pixels.
 ``observation/variables`` ``[K]`` float32 are the scenario's game variables, such as
 health and ammunition, divided by 100. An action holds no button or one of the
 scenario's buttons for 4 tics; a frame is a tic. The scenario's time limit truncates
-episodes. Each copy is a process of the package, which leaves an empty folder
+episodes. Each copy runs in a process of VizDoom, which leaves an empty folder
 ``_vizdoom`` in the working directory.
 
 Source: Kempka et al. 2016, "ViZDoom: A Doom-based AI Research Platform for Visual
 Reinforcement Learning" (arXiv:1605.02097).
-Differs from it: screens are smaller, and in colour. Buttons that take a number, which
-only Deathmatch has, are not used. VizDoom does not render the final state of an
-episode, so the final observation combines the screen of the step before with the final
+Differs from the paper: screens are smaller, and in colour. Buttons that take a number,
+which only Deathmatch has, are not used. VizDoom does not render the final state of an
+episode, so the final observation combines the previous step's screen with the final
 variables.
 """
 
@@ -36,7 +36,7 @@ from tengen.errors import UsageError
 __all__ = ["SUITE", "TICS"]
 
 TICS = 4
-"""Number of tics for which an action is held; the game runs at 35 tics per second."""
+"""Number of tics per step. The game of Doom runs at 35 tics per second."""
 _PREFIX = "vizdoom/"
 _SCENARIOS = {
     "Basic": "basic",
@@ -57,7 +57,7 @@ _FPS = 35.0 / TICS
 
 
 class _Game:
-    """One copy of a scenario, with the methods of ``gymnasium.Env``."""
+    """One copy of a VizDoom scenario, with the methods of ``gymnasium.Env``."""
 
     def __init__(self, path: Path) -> None:
         import vizdoom
@@ -75,7 +75,7 @@ class _Game:
         game.init()
         buttons = game.get_available_buttons()
         binary = [i for i, b in enumerate(buttons) if not vizdoom.is_delta_button(b)]
-        # The first action presses nothing.
+        # Action 0 presses no button.
         presses = np.zeros((len(binary) + 1, len(buttons)))
         presses[np.arange(len(binary)) + 1, binary] = 1
         self._presses = presses.tolist()
@@ -93,9 +93,9 @@ class _Game:
     def reset(
         self, *, seed: int | None = None, options: Any = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Begins an episode."""
+        """Begins an episode; see ``gymnasium.Env.reset``."""
         if seed is not None:
-            # Seeds the random generator that seeds each further episode.
+            # This seeds the generator from which the next episodes get their seeds.
             self._game.set_seed(seed)
         self._game.new_episode()
         return self._seen(), {}
@@ -116,7 +116,7 @@ class _Game:
         return self._seen(), reward, is_over and not is_cut, is_cut, {}
 
     def close(self) -> None:
-        """Ends the copy's process."""
+        """Ends the copy's VizDoom process."""
         self._game.close()
 
     def _seen(self) -> dict[str, Any]:
@@ -131,7 +131,7 @@ class _Game:
 
 
 def _halved(screen: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Returns the rounded averages of 2 x 2 pixels, ``[3, H / 2, W / 2]``."""
+    """Averages and rounds each 2 x 2 pixels of a screen: ``[3, H / 2, W / 2]``."""
     rows = screen[:, ::2].astype(np.uint16) + screen[:, 1::2]
     sums = rows[..., ::2] + rows[..., 1::2]
     halved: NDArray[np.uint8] = ((sums + 2) // 4).astype(np.uint8)
@@ -177,4 +177,4 @@ SUITE = _VizDoom(
     draw=functools.partial(draw_screen, scale=_SCALE),
     pictures_per_s=_FPS,
 )
-"""The tasks ``vizdoom/*``."""
+"""The suite of the tasks ``vizdoom/*``."""

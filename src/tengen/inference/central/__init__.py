@@ -1,13 +1,13 @@
-"""Central inference: a process evaluates one network for actors in other processes.
+"""Central inference: one process evaluates the network for actors in other processes.
 
-On one host, an actor's rows are in shared memory. Between hosts, rows are sent on the
-session's stream. Small messages are always sent on the stream::
+On one host, an actor's rows are in shared memory. Between hosts, rows are sent over the
+session's stream. Requests and replies always use the stream::
 
     server = InferenceServer(signature, ...)           # role ``inference``
     server.set_model(backend, version, number)
     server.run(stop)
 
-    places = Places([Place(connect, model)])                 # an actor's servers
+    places = Places([Place(connect, model)])           # in an actor: its servers
     client = InferenceClient(places, signature, num_envs, stop)
     port = EnvironmentPort(env, ..., arrays=client.arrays)
     drive(port, client)

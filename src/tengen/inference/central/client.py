@@ -1,7 +1,7 @@
-"""The actor's side of central inference: clients whose rows a server evaluates.
+"""The client of central inference, with which an actor has its rows evaluated.
 
-One thread drives several clients, so that the environments of some clients step while
-the server evaluates the rows of others.
+One thread drives several clients, so that some environments step while the server
+evaluates the rows of other clients.
 """
 
 from __future__ import annotations
@@ -41,24 +41,24 @@ _MAX_TEXT_BYTES = 1 << 16
 
 
 class Interrupted(Exception):
-    """The call was stopped while it waited for a reply."""
+    """Raised by a call that was stopped while it waited for a reply."""
 
 
 class InferenceClient:
-    """A ``tengen.inference.Runner`` whose network is in another process.
+    """A ``tengen.inference.Runner`` that sends its rows to an inference server.
 
-    For one thread. If the server is lost, ``run`` uses another server, or waits until
-    the server returns. It also leaves a server that hangs, if there are others. A
-    change of the server, also the return to the home server, zeroes the recurrent state
-    of the rows; ``arrays.num_moves`` counts these changes.
+    Used by one thread. If the server is lost or hangs, ``run`` uses another server, if
+    there is one; otherwise it waits for the server. Every change of the server, even
+    the return to the home server, zeroes the recurrent state of the rows.
+    ``arrays.num_moves`` counts these changes.
 
     Args:
-        places: The servers, whose sessions are for N rows.
-        signature: The network's signature, its state included; the server's must be
-            equal.
+        places: The servers, with which it opens sessions for N rows.
+        signature: The network's signature, including its state; must equal the server's
+            signature.
         num_rows: Number N of rows.
-        stop: If set, a waiting ``run`` raises ``Interrupted``.
-        patience_s: Maximum wait in seconds for a reply, and for a server.
+        stop: When set, a waiting ``run`` raises ``Interrupted``.
+        patience_s: Maximum time to wait for a reply or for a server, in seconds.
 
     Raises:
         RunError: No server replied in time.
@@ -66,10 +66,10 @@ class InferenceClient:
         Interrupted: ``stop`` is set.
 
     Attributes:
-        arrays: The rows; in memory shared with the server if it is on this host. Their
+        arrays: The rows, in shared memory if the server is on this host. The recurrent
             state is current only if ``arrays.wants_state`` was set at the request.
-        model: The number of the model that evaluated the rows last; -1 before.
-        num_lost: Number of servers that were lost, or left because they hung.
+        model: The number of the model that evaluated the rows last; -1 initially.
+        num_lost: How often a server was lost, or abandoned because it hung.
     """
 
     def __init__(
@@ -93,10 +93,10 @@ class InferenceClient:
         self.arrays = self._open(time.monotonic() + patience_s, None)
 
     def run(self, num_rows: int) -> None:
-        """Has the server evaluate all rows. Blocks.
+        """Requests the outputs for all rows and waits for the reply. Blocks.
 
         Args:
-            num_rows: Number N of rows; the server always evaluates all of them.
+            num_rows: Number N of rows; the server always evaluates all N rows.
 
         Raises:
             RunError: There was no reply in time, or the network failed.
@@ -108,7 +108,7 @@ class InferenceClient:
     def ask(self) -> None:
         """Requests the outputs for all rows, which must not change until ``wait``.
 
-        Blocks if the stream's buffer is full, and while it checks a lost home server.
+        Blocks while the stream's buffer is full, or a lost home server is checked.
 
         Raises:
             RunError: As ``wait``.
@@ -143,7 +143,7 @@ class InferenceClient:
                 self._lose()
 
     def close(self) -> None:
-        """Ends the session. A second call does nothing."""
+        """Ends the session with the server. Idempotent."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -179,7 +179,7 @@ class InferenceClient:
             text = bytearray(min(reply.num_bytes, _MAX_TEXT_BYTES))
             self._receive(memoryview(text), until)
             told = text.decode(errors="replace")
-            # The error may be of this server's device, so another server may succeed.
+            # This server's device may be the cause, so another server may succeed.
             if self._places.has_others:
                 raise ConnectionResetError(told)
             raise RunError(told)
@@ -188,7 +188,7 @@ class InferenceClient:
         return reply
 
     def _open(self, until: float, known: RowArrays | None) -> RowArrays:
-        """Opens a session, and moves the rows to the memory of this session."""
+        """Opens a session with a server, retrying until ``until``; returns the rows."""
         while True:
             self._check_stop()
             try:
@@ -211,15 +211,15 @@ class InferenceClient:
     def _enter(
         self, stream: Stream, until: float, known: RowArrays | None
     ) -> RowArrays:
-        """Begins a new session, in which the rows have no state yet."""
+        """Begins a session on ``stream``, in which the recurrent state is zero."""
         self._connection, self._is_shared = stream
         self._connection.settimeout(_SLICE_S)
         self._places.hears()
         arrays = self._begin(until, known)
         if known is not None:
             known.num_moves += 1
-            # The step that records the change of servers shortens the block by one, so
-            # the state may have to be stored at this step.
+            # Recording the change takes one step of the actor's block. So the next step
+            # may fill the block, and the state after it must then be stored.
             known.wants_state = True
         return arrays
 
@@ -284,20 +284,20 @@ class InferenceClient:
 
 
 class TurnPort(Batches, Protocol):
-    """A port that may step its environments in the background."""
+    """A port of an actor, which may step its environments in the background."""
 
     @property
     def is_stepping(self) -> bool:
-        """Whether environments step in the background, so that ``next`` would wait."""
+        """Whether environments step in the background, so that ``next`` may block."""
 
 
 class Asker(NamedTuple):
-    """A port, and the client that requests its outputs."""
+    """A port, and the inference client that evaluates its rows."""
 
     port: TurnPort
-    """The port, which provides batches."""
+    """The port that provides the batches."""
     client: InferenceClient
-    """The client, whose arrays are the port's."""
+    """The inference client; the port uses its arrays."""
     begin: Callable[[], None]
     """Begins a turn of the port."""
 
@@ -305,11 +305,11 @@ class Asker(NamedTuple):
 def drive_in_turns(
     askers: Sequence[Asker], is_over: Callable[[], bool], stats: DriveStats
 ) -> None:
-    """Evaluates the batches of ports. Blocks until all turns have ended.
+    """Evaluates the batches of several ports. Blocks until all turns have ended.
 
-    While one port waits for its outputs, the others sample actions and step. So with
-    two ports the environments and the network work at the same time; with one port they
-    wait for each other.
+    While one port waits for outputs, the other ports sample actions and step their
+    environments. So with two ports, environments and network work concurrently; with
+    one port, they wait for each other.
 
     If two ports step in the background, one steps while the other waits for outputs. A
     port that is stepping when the last turn ends continues to step until the next call.
@@ -318,11 +318,11 @@ def drive_in_turns(
     double-buffered sampling.
 
     Args:
-        askers: At least one, the same in each call. Each begins its next turn without
-            waiting for the turns of others.
-        is_over: Called when a port's turn has ended; returns whether it was the last.
-        stats: Statistics to add to after every batch; ``inference_s`` is the time spent
-            waiting for the server.
+        askers: The ports and their clients, the same in each call, at least one. A
+            port begins its next turn without waiting for other ports.
+        is_over: Called when a port's turn has ended; returns whether to begin no more.
+        stats: Counters to increment after every batch; ``inference_s`` is the time
+            spent waiting for the server.
 
     Raises:
         Exception: Any exception of a port or a client.
@@ -330,7 +330,7 @@ def drive_in_turns(
     clock = time.perf_counter
     start_s = clock()
     asked: deque[tuple[Asker, int]] = deque()
-    # The stepping askers, in the order in which they began to step.
+    # Ports that step in the background, in the order in which they began to step.
     stepping: deque[Asker] = deque()
     is_left = False
 

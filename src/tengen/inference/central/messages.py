@@ -1,14 +1,14 @@
-"""The messages between an actor and central inference on a session's stream.
+"""Messages between an actor and an inference server on the stream of a session.
 
-A request begins with ``REQUEST``, and a reply with ``REPLY``. If the rows are not in
-shared memory, a request continues with ``is_first`` and the inputs, in the order of the
-signature; a reply continues with the outputs, and with the state if it was requested.
-An error reply continues with a message. Numbers are little-endian.
+A request begins with the structure ``REQUEST``, and a reply with ``REPLY``. If the rows
+are not in shared memory, a request continues with ``is_first`` and the inputs in the
+signature's order, and a reply with the outputs, and the state if it was requested. An
+error reply continues with a message. Numbers are little-endian.
 
-On one host, the first request of a session is ``OPEN``, whose reply passes the
-descriptor of the shared memory over the session's socket. The memory has no name in a
-file system, and is freed when the last process that maps it ends. The server creates
-it. ``core/inference/row_session.cc`` implements the server's side of the messages.
+On one host, the first request of a session is ``OPEN``. The server then creates shared
+memory and sends its descriptor over the session's socket. The memory has no name in a
+file system, and is freed when the last process that maps it ends.
+``core/inference/row_session.cc`` implements the server's side of the messages.
 """
 
 from __future__ import annotations
@@ -48,65 +48,65 @@ REPLY = struct.Struct("<IIQqq")
 OPEN, EVALUATE = 1, 2
 ANSWERS, ERROR = 1, 2
 MAX_ROWS = 4096
-"""Maximum number of rows in a session."""
+"""Maximum number of rows in a session of central inference."""
 
-# The byte that core/inference/row_session.cc sends with the descriptor.
+# core/inference/row_session.cc sends this byte with the descriptor of shared memory.
 _BELL = b"m"
 
 
 class Stream(NamedTuple):
-    """The stream of a session, and whether its rows are in shared memory."""
+    """The connection of a session, and whether its rows are in shared memory."""
 
     connection: socket.socket
-    """The connection to the other process."""
+    """The socket of the session, connected to the actor or the server."""
     is_shared: bool
-    """Whether both processes share the memory of the rows. The actor decides and
+    """Whether the rows are in memory shared by both processes. The actor decides, and
     notifies the server, because only the actor knows which kind of address it used."""
 
 
 class Request(NamedTuple):
-    """The head of a request."""
+    """The fixed-size header of a request to the server."""
 
     kind: int
     """``OPEN`` or ``EVALUATE``."""
     wants_state: int
-    """1 if the reply must contain the state, else 0."""
+    """1 if the reply must contain the recurrent state, or else 0."""
     number: int
     """Sequence number of the request in its session; the reply has the same number."""
 
 
 class Reply(NamedTuple):
-    """The head of a reply."""
+    """The fixed-size header of a reply from the server."""
 
     kind: int
     """``ANSWERS`` or ``ERROR``."""
     num_bytes: int
-    """Length of an error message, else 0."""
+    """Length of the error message that follows, or 0."""
     number: int
-    """Sequence number of the request."""
+    """Sequence number of the request that is answered."""
     version: int
-    """Version of the model that evaluated the rows: its learner steps."""
+    """Version of the model that evaluated the rows, counted in learner steps."""
     model: int
     """Number of the model that evaluated the rows."""
 
 
 def request_parts(arrays: RowArrays) -> Iterator[memoryview]:
-    """Yields the bytes that follow a request on a stream."""
+    """Yields buffers of the data that follows a request header on a stream."""
     for array in (arrays.is_first, *arrays.inputs.values()):
         yield array.data.cast("B")
 
 
 def reply_parts(arrays: RowArrays, wants_state: bool) -> Iterator[memoryview]:
-    """Yields the bytes that follow a reply on a stream."""
+    """Yields buffers of the data that follows a reply header on a stream."""
     told = arrays.state if wants_state else {}
     for array in (*arrays.outputs.values(), *told.values()):
         yield array.data.cast("B")
 
 
 def make_shared(num_bytes: int) -> int:
-    """Returns a descriptor of new shared memory, zeroed and fully allocated.
+    """Creates zeroed, fully allocated shared memory and returns its descriptor.
 
-    On Linux the memory is sealed, so that no process can shrink it.
+    On Linux the memory is sealed, so that no process can resize it.
 
     Raises:
         RunError: There is not enough memory.
@@ -115,10 +115,10 @@ def make_shared(num_bytes: int) -> int:
     try:
         os.truncate(descriptor, num_bytes)
         if hasattr(os, "posix_fallocate"):
-            # Otherwise a write to a page that cannot be allocated kills the process.
+            # Allocate all pages now; a write to a page without memory would be fatal.
             os.posix_fallocate(descriptor, 0, num_bytes)
         if hasattr(fcntl, "F_ADD_SEALS"):
-            with contextlib.suppress(OSError):  # fails for a regular file
+            with contextlib.suppress(OSError):  # sealing fails for a regular file
                 fcntl.fcntl(
                     descriptor,
                     fcntl.F_ADD_SEALS,
@@ -141,7 +141,7 @@ def receive_shared(connection: socket.socket, num_bytes: int) -> mmap.mmap:
         num_bytes: Minimum size of the memory.
 
     Raises:
-        OSError: The server is gone, or did not pass memory of this size.
+        OSError: The connection was closed, or the server sent no or too little memory.
     """
     bell, descriptors, _, _ = socket.recv_fds(connection, 1, 1)
     try:

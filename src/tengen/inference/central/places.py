@@ -1,8 +1,8 @@
-"""Assigns groups of an actor's environments to central inference servers.
+"""Assigns groups of environment copies to central inference servers.
 
-The number of a group determines its home server. If the home server is lost, the group
-moves to another server, and returns when the home server replies again. The pause
-before the return grows with every loss of the home server.
+A group's index determines its home server. If the home server is lost, the group uses
+another server, and returns when the home server replies again. The pause before the
+return grows with every loss of the home server.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from tengen.inference.central.messages import Stream
 __all__ = ["Place", "Places", "servers_in_order"]
 
 _ALIVE_S = 3.0
-"""Seconds that the group waits for the result of this check before it leaves the
-server; doubled each time that it leaves a server."""
+"""Seconds that a group waits for a server's reply to a liveness check before it leaves
+the server; doubled each time that the group leaves a server."""
 _MOST_ALIVE_S = 48.0
 _FIRST_S = 5.0
 """Seconds that a new actor waits only for its home, which may still be starting."""
@@ -35,7 +35,7 @@ def servers_in_order(number: int, count: int) -> list[int]:
     over the other servers in the same way.
 
     Args:
-        number: Index of the group among all actors' groups, from 0.
+        number: Index of the group among the groups of all actors, from 0.
         count: Number of servers, at least 1.
     """
     turn, home = divmod(number, count)
@@ -45,24 +45,24 @@ def servers_in_order(number: int, count: int) -> list[int]:
 
 
 class Place(NamedTuple):
-    """Functions with which a group reaches one server."""
+    """Functions with which a group of environments reaches one inference server."""
 
     connect: Callable[[], Stream]
-    """Opens a session. Raises RunError if there is no reply, and UsageError if the
-    server refuses the session."""
+    """Opens a session. Raises RunError if the server does not reply, and UsageError if
+    the server refuses the session."""
     model: Callable[[float], int | None]
-    """Returns the number of the served model, -1 if there is none yet, or None if there
-    is no reply within the given seconds."""
+    """Returns the number of the server's model, -1 if the server has no model yet, or
+    None if it does not reply within the given number of seconds."""
 
 
 class Places:
-    """The servers of a group. Used by one thread.
+    """The inference servers of a group, and the one in use. Used by one thread.
 
-    If there is only one server, the group never checks it, but waits for it.
+    If there is only one server, the group never checks it, but waits for its replies.
 
     Args:
         places: The servers, in the order of ``servers_in_order``.
-        waits: Called if no server accepts the group.
+        waits: Called when no server accepts the group, so that it has to wait.
         clock: A monotonic clock in seconds.
 
     Attributes:
@@ -86,18 +86,18 @@ class Places:
         self._clock = clock
         self._begun_s: float | None = None
         self._at: Place | None = None
-        # The server that was lost last, which is tried after the others.
+        # The server that was lost most recently, which is tried after all others.
         self._lost: Place | None = None
         self._alive_s = _ALIVE_S
         self._heard_s = clock()
         self._pause_s = self.pause_s
         self._look_s = 0.0
-        # Time at which the session with the current server began.
+        # The start time of the session with the current server.
         self._entered_s = clock()
 
     @property
     def has_others(self) -> bool:
-        """Whether there is more than one server."""
+        """Whether the group has more than one server."""
         return len(self._places) > 1
 
     def connect(self) -> Stream:
@@ -128,7 +128,7 @@ class Places:
         raise error
 
     def lose(self) -> None:
-        """Records that the session has ended."""
+        """Records that the session with the current server is lost."""
         self._lost = self._at
         if self._at is self._places[0]:
             if self._clock() - self._entered_s >= _MOST_PAUSE_S:
@@ -136,7 +136,7 @@ class Places:
             self._pause()
 
     def return_home(self) -> Stream | None:
-        """Opens a session with the home server if it has a model; None: stay.
+        """Opens a session with the home server if possible; otherwise returns None.
 
         Blocks for some seconds if the home server hangs.
         """
@@ -155,13 +155,13 @@ class Places:
         return stream
 
     def hears(self) -> None:
-        """Records the time of a request or of a reply."""
+        """Records the time at which a request was sent or a reply was received."""
         self._heard_s = self._clock()
 
     def is_silent(self) -> bool:
-        """Returns whether the server hangs, while the group waits for a reply. Blocks.
+        """Checks the server if its reply is late, and returns whether it hangs. Blocks.
 
-        A server with a slow batch does not count as hanging, because another of its
+        A server that evaluates a slow batch does not hang, because another of its
         threads replies to the check.
         """
         if not self.has_others or self._at is None:
@@ -169,7 +169,7 @@ class Places:
         if self._clock() - self._heard_s < self.quiet_s:
             return False
         if self._at.model(self._alive_s) is None:
-            # Doubled, so that groups do not oscillate if all servers are slow.
+            # Double the time limit, so groups do not oscillate between slow servers.
             self._alive_s = min(_MOST_ALIVE_S, 2 * self._alive_s)
             return True
         self.hears()

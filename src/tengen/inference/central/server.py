@@ -1,9 +1,9 @@
 """The central inference server, which batches the rows of many actors for one model.
 
 The server evaluates a batch when the device is idle, and ``min_rows`` rows are waiting
-or the oldest request has waited ``max_wait_s``. The rows of an actor that dies are
-dropped, and no batch waits for them. The core handles the sessions
-(``core/inference/row_server.h``); the code in this file runs once per batch.
+or the oldest request has waited ``max_wait_s``. If an actor dies, its rows are dropped,
+and no batch waits for them. The core handles the sessions
+(``core/inference/row_server.h``); the code in this module runs once per batch.
 """
 
 from __future__ import annotations
@@ -38,31 +38,31 @@ INFERENCE = Dialect("inference", version=3)
 _ROWS = "rows"
 _MODEL = "model"
 
-# Limit of the rows of all open sessions, in batches. Sessions of dead actors stay open
-# until the server notices that they have ended.
+# Maximum number of rows of all open sessions, as a multiple of max_rows. Sessions of
+# dead actors stay open until the server notices that the actors have ended.
 _MOST_BATCHES = 8
-# Rows with fewer bytes are copied, which costs less than evaluating them in place.
+# If a session's rows have fewer bytes, copying is faster than evaluating in place.
 _LEAST_IN_PLACE_BYTES = 65536
-# Maximum number of sessions with a runner that evaluates their rows in place.
+# Maximum number of cached runners that evaluate a session's rows in place.
 _MOST_IN_PLACE = 64
 
 
 @dataclass(frozen=True)
 class ServerStats:
-    """Counters of a server since its start."""
+    """Counters of an inference server since its start."""
 
     num_batches: int
-    """Number of batches evaluated."""
+    """Number of batches evaluated by the network."""
     num_evaluations: int
-    """Number of rows evaluated."""
+    """Number of rows evaluated by the network."""
     inference_s: float
-    """Seconds spent in the network."""
+    """Seconds spent evaluating the network."""
     copy_s: float
-    """Seconds spent gathering rows of several actors and distributing the outputs."""
+    """Seconds spent copying the rows of several actors, and their outputs."""
     wait_s: float
-    """Seconds in which no request was waiting."""
+    """Seconds during which no request was pending."""
     num_lost: int
-    """Number of sessions that ended before the server."""
+    """Number of sessions that ended while the server was running."""
 
 
 @dataclass(frozen=True)
@@ -73,16 +73,16 @@ class _Model:
 
 
 class InferenceServer:
-    """Serves sessions. One thread calls ``run``; any thread calls the other methods.
+    """Serves inference sessions. One thread calls ``run``; the rest is thread-safe.
 
     Args:
-        signature: The network's signature, its state included.
-        max_rows: Maximum number of rows in a batch, at least the rows of any session.
-        min_rows: Number of rows that a batch waits for, 1 to ``max_rows``.
+        signature: The network's signature, including its state.
+        max_rows: Maximum number of rows in a batch and in a session.
+        min_rows: Number of rows for which a batch waits, 1 to ``max_rows``.
         max_wait_s: Maximum time that a request waits for ``min_rows``, at least 0.
 
     Attributes:
-        max_rows: As given.
+        max_rows: The argument ``max_rows``.
     """
 
     def __init__(
@@ -107,18 +107,18 @@ class InferenceServer:
             least_bytes=_LEAST_IN_PLACE_BYTES,
         )
         self._model: _Model | None = None
-        # Runners by session number, 0 for the batch. Used only by the serving thread.
+        # Runners by session ID (0 for batches of several sessions), used only by run.
         self._runners: dict[int, tuple[Backend, Runner]] = {}
 
     def add(self, stream: Stream, num_rows: int) -> None:
-        """Adds a session.
+        """Adds a session with an actor.
 
         Args:
             stream: The stream to the actor; the server takes ownership.
             num_rows: Number N of the actor's rows, 1 to ``max_rows``.
 
         Raises:
-            RunError: There is no memory for the rows, or the server has ended.
+            RunError: There is too little memory for the rows, or the server has ended.
         """
         with stream.connection:
             memory = -1
@@ -134,26 +134,26 @@ class InferenceServer:
 
         Args:
             backend: The model, opened with the outputs of the signature.
-            version: The model's version: its learner steps.
-            number: The model's number.
+            version: The model's version, counted in learner steps.
+            number: The number under which the model is published.
         """
         self._model = _Model(backend, version, number)
         self._rows.start()
 
     @property
     def model(self) -> int:
-        """The number of the current model; -1 if there is none yet."""
+        """The number of the model that evaluates batches; -1 if there is none yet."""
         model = self._model
         return -1 if model is None else model.number
 
     @property
     def num_sessions(self) -> int:
-        """Number of sessions that are open or being opened."""
+        """Number of sessions with actors that are open or being opened."""
         return self._rows.num_sessions
 
     @property
     def stats(self) -> ServerStats:
-        """The counters since the start."""
+        """The server's counters since its start."""
         stats = self._rows.stats
         return ServerStats(
             num_batches=stats.num_batches,
@@ -169,7 +169,7 @@ class InferenceServer:
         self._rows.stop()
 
     def run(self) -> None:
-        """Evaluates requests until ``stop``, then ends all sessions. Blocks.
+        """Evaluates requests until ``stop`` is called, then ends all sessions. Blocks.
 
         Raises:
             Exception: Any exception of the backend; all sessions receive its message.
@@ -177,7 +177,7 @@ class InferenceServer:
         try:
             while num_rows := self._rows.next():
                 model = self._model
-                assert model is not None  # because ``next`` waits for ``start``
+                assert model is not None  # because next() waits for set_model
                 self._runner(model.backend).run(num_rows)
                 self._rows.done(model.version, model.number)
         except Exception as error:
@@ -188,12 +188,12 @@ class InferenceServer:
             self._rows.close()
 
     def _runner(self, backend: Backend) -> Runner:
-        """Returns a runner bound to the memory that contains the batch."""
+        """Returns a runner bound to the memory of the current batch."""
         session = self._rows.alone
         bound = self._runners.get(session)
         if bound is None or bound[0] is not backend:
             if len(self._runners) > _MOST_IN_PLACE:
-                self._runners.clear()  # removes those of ended sessions too
+                self._runners.clear()  # also removes runners of ended sessions
             arrays = _named(self._signature, self._rows.arrays())
             bound = self._runners[session] = backend, backend.bind(*arrays)
         return bound[1]
@@ -202,8 +202,8 @@ class InferenceServer:
 def _named(
     signature: Signature, arrays: list[NDArray[np.uint8]]
 ) -> list[dict[str, NDArray[Any]]]:
-    """Returns the inputs, outputs and state as views of the core's bytes."""
-    rest = iter(arrays[1:])  # skips is_first, which only the core reads
+    """Returns inputs, outputs and state as views of the core's byte arrays, by name."""
+    rest = iter(arrays[1:])  # skip is_first, which only the core reads
     return [
         {name: _rows_of(spec, next(rest)) for name, spec in specs.items()}
         for specs in (signature.inputs, signature.outputs, signature.state)
@@ -217,8 +217,8 @@ def _rows_of(spec: TensorSpec, array: NDArray[np.uint8]) -> NDArray[Any]:
 def connect_rows(
     client: Client, signature: Signature, num_rows: int
 ) -> Callable[[], Stream]:
-    """Returns a function that opens a session of N rows; see ``InferenceClient``."""
-    # Depends on the name, because the socket of an encrypted connection is local.
+    """Returns a function that opens a session of ``num_rows`` rows with the server."""
+    # Decide by the server's name, because an encrypted connection has a local socket.
     is_shared = not is_net(client.name)
     message = {
         "ask": _ROWS,
@@ -230,16 +230,16 @@ def connect_rows(
 
 
 def ask_model(client: Client, patience_s: float) -> int | None:
-    """Returns the number of the served model, -1 for none yet; None without a reply.
+    """Returns the number of the server's model, -1 for none, or None without a reply.
 
     The server replies on a separate thread, even during a slow batch.
 
     Args:
         client: The client of the server.
-        patience_s: Seconds to wait for a reply, at least 2.
+        patience_s: Maximum time to wait for a reply in seconds, at least 2.
 
     Raises:
-        UsageError: The server is of another version, or refuses the token.
+        UsageError: The server has another protocol version, or rejects the token.
     """
     try:
         connection, model = client.open_now({"ask": _MODEL}, patience_s)
@@ -250,7 +250,7 @@ def ask_model(client: Client, patience_s: float) -> int | None:
 
 
 def serve_rows(server: InferenceServer, signature: Signature) -> Service:
-    """Returns the service with which actors open sessions of ``server``."""
+    """Returns a service on which actors open sessions with ``server``."""
 
     def open_rows(connection: socket.socket, message: Message) -> dict[str, Any]:
         num_rows = message["num_rows"]
@@ -267,7 +267,7 @@ def serve_rows(server: InferenceServer, signature: Signature) -> Service:
         asked = from_dict(Signature, message["signature"], "signature")
         for part in ("inputs", "outputs", "state"):
             mine, theirs = getattr(signature, part), getattr(asked, part)
-            # The order must be equal too, because it is the order of the arrays.
+            # Compare the order too, because it determines the order of the arrays.
             if list(mine.items()) != list(theirs.items()):
                 raise UsageError(
                     f"signature ({part} {', '.join(theirs) or 'none'}) must be the "
