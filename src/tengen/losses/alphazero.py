@@ -53,12 +53,11 @@ def value_cross_entropy(
     search_value: Tensor,
     search_value_share: float,
 ) -> Tensor:
-    """Returns the value's cross-entropy, ``[B]`` float32.
+    """Returns the cross-entropy with a mix of outcome and search value, ``[B]``.
 
-    The target is a mix of the outcome and the search's value. The search estimates a
-    mean v but no probability of a draw, so its distribution of win, draw and loss is
-    assumed to be ((1 + v) / 2, 0, (1 - v) / 2). If the game was drawn, the probability
-    of a draw is assumed to be 1 - abs(v), the maximum for the mean v.
+    The search estimates a mean v but no probability of a draw, so its distribution of
+    win, draw and loss is assumed to be ((1 + v) / 2, 0, (1 - v) / 2). In a drawn game,
+    the probability of a draw is assumed to be 1 - abs(v), the maximum for the mean v.
 
     Args:
         value_logits: ``[B, 3]`` float32 WDL logits (win, draw, loss).

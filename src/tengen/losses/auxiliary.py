@@ -69,8 +69,7 @@ def ownership_cross_entropy(logits: Tensor, board: Tensor, owners: Tensor) -> Te
     Args:
         logits: ``[B, H, W]`` float32.
         board: ``[B, H, W]`` float32, 1 on the board.
-        owners: ``[B, H, W]`` float32 targets in [-1, 1], 1 for the side to move, 0 for
-            neither side.
+        owners: ``[B, H, W]`` float32 in [-1, 1], 1 for the side to move, 0 for neither.
     """
     loss = functional.binary_cross_entropy_with_logits(
         logits, (1.0 + owners) / 2.0, reduction="none"
@@ -82,8 +81,7 @@ def score_distribution(score: Tensor, num_points: int) -> Tensor:
     """Returns scores as distributions over points, ``[B, 2 * num_points]`` float32.
 
     Entry i is the probability of i - num_points + 0.5 points. A score between the
-    points of two entries is divided linearly between them. A score out of range is
-    clipped.
+    points of two entries is divided linearly between them. Other scores are clipped.
 
     Args:
         score: ``[B]`` float32 points.

@@ -1,4 +1,4 @@
-"""A flag that is set while a network's operations are traced for an export."""
+"""A global flag that is set while an export traces a network's operations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _is_exporting = False
 
 @contextlib.contextmanager
 def exporting() -> Iterator[None]:
-    """Restricts networks to operations that an export can trace. Not thread-safe."""
+    """Context in which networks use only traceable operations. Not thread-safe."""
     global _is_exporting
     _is_exporting = True
     try:
@@ -24,5 +24,5 @@ def exporting() -> Iterator[None]:
 
 
 def is_exporting() -> bool:
-    """Returns whether operations are traced, for an export or by torch's compiler."""
+    """Returns whether an export or torch's compiler is tracing operations."""
     return _is_exporting or torch.compiler.is_compiling()
