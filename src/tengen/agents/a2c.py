@@ -97,7 +97,7 @@ class A2cUpdate(PolicyUpdate):
     """
 
     def __init__(self, agent: A2c, actions: envs.ActionSpec) -> None:
-        """Creates the update.
+        """Creates an update for an agent and its action space.
 
         Args:
             agent: The agent's settings.

@@ -106,7 +106,7 @@ class PolicyAgent(EnvironmentAgent):
 
     def outputs_of(self, actions: ActionSpec) -> dict[str, TensorSpec]:
         """See ``EnvironmentAgent.outputs_of``."""
-        # A mean and a standard deviation for each action dimension.
+        # Continuous actions need a mean and a standard deviation per dimension.
         length = sum(actions.num_choices) or 2 * len(actions.low)
         return {self.policy_output: TensorSpec(shape=(length,)), "value": TensorSpec()}
 
@@ -147,13 +147,13 @@ class PolicyAgent(EnvironmentAgent):
         uniforms: NDArray[np.float64],
         slots: Slots,
     ) -> Arrays:
-        """See ``Policy.act``; samples actions from the policy."""
+        """Samples actions from the policy; see ``Policy.act``."""
         draws = self._draws(actions)
         action, log_prob = draws.draw(outputs[self.policy_output], uniforms)
         return {"action": action, "behaviour_log_prob": log_prob}
 
     def act_greedily(self, outputs: Arrays, actions: ActionSpec) -> Arrays:
-        """See ``Policy.act_greedily``; returns the most probable actions."""
+        """Returns the most probable actions; see ``Policy.act_greedily``."""
         greedy = self._draws(actions).greedy(outputs[self.policy_output])
         return {"action": greedy}
 

@@ -180,7 +180,7 @@ class PolicyUpdate(Update):
     later_state = ("return_scale", "advantage_scale")
 
     def __init__(self, agent: PolicyAgent, actions: envs.ActionSpec) -> None:
-        """Creates the distribution and the running scales.
+        """Creates the action distribution and the running scales.
 
         Args:
             agent: The agent's settings.

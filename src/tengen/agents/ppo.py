@@ -185,7 +185,7 @@ class PpoUpdate(PolicyUpdate):
     """
 
     def __init__(self, agent: Ppo, actions: envs.ActionSpec) -> None:
-        """Creates the update.
+        """Creates an update for an agent and its action space.
 
         Args:
             agent: The agent's settings.
@@ -229,7 +229,7 @@ class PpoUpdate(PolicyUpdate):
         """See ``Update.loss``.
 
         Args:
-            net: The network.
+            net: A copy of the network in training mode.
             columns: Columns of transitions, ``[rows, T, ...]``; T = 1 without an LSTM.
         """
         from tengen import losses

@@ -110,7 +110,7 @@ class VtraceUpdate(PolicyUpdate):
     """
 
     def __init__(self, agent: Vtrace, actions: envs.ActionSpec) -> None:
-        """Creates the update.
+        """Creates an update for an agent and its action space.
 
         Args:
             agent: The agent's settings.

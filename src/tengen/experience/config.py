@@ -37,7 +37,7 @@ class ExperienceConfig(OpenConfig, package="tengen.experience"):
 
     @property
     def is_queue(self) -> bool:
-        """Whether the learner uses every item once and then removes it."""
+        """Whether every item is used once and then removed from the table."""
         return False
 
     @property
@@ -351,7 +351,7 @@ class ReplayConfig(ExperienceConfig):
 
     @property
     def is_queue(self) -> bool:
-        """Whether the learner uses every item once and then removes it."""
+        """Whether every item is used once and then removed from the table."""
         return self.sampler == "fifo"
 
     @property

@@ -49,7 +49,7 @@ class Experience(Protocol):
         ...
 
     def available(self) -> int:
-        """Returns the number of samples that can be drawn now without blocking."""
+        """Returns the number of samples that are available now without blocking."""
         ...
 
     def lacks(self, num_samples: int) -> str:
@@ -68,7 +68,7 @@ class Experience(Protocol):
         ...
 
     def divide(self, num_samples: int, first: int, last: int) -> Divided:
-        """Reserves a batch, whose parts the leader and the followers sample.
+        """Begins a batch, whose parts the leader and the followers sample.
 
         Args:
             num_samples: Number B of samples in the complete batch.

@@ -74,7 +74,7 @@ class LearnedRows(NamedTuple):
 def rows_to_learn(
     batch: Batch, update: Update, group: Group, num_steps: int
 ) -> LearnedRows:
-    """Returns the rows of a batch that are not too old, with importance weights.
+    """Returns the rows of a batch within the update's ``max_lag``, with weights.
 
     Args:
         batch: This learner's part of the batch.

@@ -59,7 +59,7 @@ class Categorical:
     """Actions with independent discrete parts; L is the sum of ``num_choices``."""
 
     def __init__(self, num_choices: Sequence[int], shape: tuple[int, ...]) -> None:
-        """Creates the distribution.
+        """Creates a distribution of discrete actions.
 
         Args:
             num_choices: Number of choices for each part of an action, at least 1.
@@ -69,7 +69,7 @@ class Categorical:
         self._is_scalar = shape == ()
 
     def log_prob(self, outputs: Tensor, actions: Tensor) -> Tensor:
-        """See ``Distribution``."""
+        """Returns log-probabilities; see ``Distribution.log_prob``."""
         parts = actions[..., None] if self._is_scalar else actions
         chosen = [
             log_policy.gather(-1, parts[..., i : i + 1])
@@ -78,7 +78,7 @@ class Categorical:
         return torch.cat(chosen, dim=-1).sum(-1)
 
     def entropy(self, outputs: Tensor) -> Tensor:
-        """See ``Distribution``."""
+        """Returns entropies; see ``Distribution.entropy``."""
         entropies = [
             -(log_policy.exp() * log_policy).sum(-1)
             for log_policy in self._log_policies(outputs)
@@ -99,7 +99,7 @@ class DiagonalGaussian:
     """
 
     def __init__(self, shape: tuple[int, ...], scale: Scale | None = None) -> None:
-        """Creates the distribution.
+        """Creates a distribution of continuous actions.
 
         Args:
             shape: Shape of one action: () for one number, or ``(K,)``.
@@ -115,7 +115,7 @@ class DiagonalGaussian:
         )
 
     def log_prob(self, outputs: Tensor, actions: Tensor) -> Tensor:
-        """See ``Distribution``."""
+        """Returns log-densities; see ``Distribution.log_prob``."""
         numbers = actions[..., None] if self._is_scalar else actions
         if self._scale is not None:
             middle, half = (one.to(numbers.device) for one in self._scale)
@@ -126,7 +126,7 @@ class DiagonalGaussian:
         return log_density.clamp_min(_LOWEST).sum(-1)
 
     def entropy(self, outputs: Tensor) -> Tensor:
-        """See ``Distribution``."""
+        """Returns entropies of the densities; see ``Distribution.entropy``."""
         _, log_std = _split(outputs)
         return (log_std + 0.5 * math.log(2 * math.pi * math.e)).sum(-1)
 

@@ -93,12 +93,12 @@ class Manifest:
 
     @property
     def num_games(self) -> int:
-        """Number of games in all segments."""
+        """Number of games in all segments of the manifest."""
         return sum(entry.num_games for entry in self._entries)
 
     @property
     def num_rows(self) -> int:
-        """Number of rows in all segments."""
+        """Number of training rows in all segments of the manifest."""
         return sum(entry.num_rows for entry in self._entries)
 
     def discover(self) -> list[SegmentEntry]:

@@ -85,7 +85,7 @@ class SegmentReader(ArchiveReader):
         )
 
     def column(self, name: str) -> NDArray[Any]:
-        """Returns a column in its declared dtype, with one axis, over games or plies.
+        """Returns a column in its declared dtype, an array with one axis.
 
         Raises:
             RunError: The column is absent or damaged.

@@ -43,7 +43,7 @@ class GenerationWindow(OrderedExperience[_Place]):
     Args:
         game: The game's name for `tengen.games.open_game`.
         experience: ``RUN/experience``.
-        config: The number of generations in a pass, and the share of their rows.
+        config: The numbers of generations, games and rows that a pass samples.
         seed: Seed of the random generator.
         batch_size: Number of rows in every batch.
         state: A result of the method ``state``, to restore; None for a new window.

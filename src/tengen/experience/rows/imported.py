@@ -80,7 +80,7 @@ class Examples:
     policy: NDArray[np.float32]
     """Policy targets ``[R, N * N + 1]`` that sum to 1; the last action is pass."""
     outcome: NDArray[np.int8]
-    """``[R]``: 1 if the side to move won, 0 for a draw, -1 for a loss."""
+    """Results ``[R]``: 1 if the side to move won, 0 for a draw, -1 for a loss."""
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ class OrderedExperience(ABC, Generic[D]):
         num_batches: Number of batches acknowledged so far.
 
     Attributes:
-        manifest: As given.
+        manifest: The manifest given to the constructor.
         num_drawn: Number of batches lent so far, which is the index of the next batch.
     """
 

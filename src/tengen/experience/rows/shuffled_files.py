@@ -249,7 +249,7 @@ def unpack_columns(
         packed: The result of ``pack_columns``.
         shape: The numbers C, H and W of planes, rows and columns.
         num_actions: Number A of actions.
-        is_native: As given to ``pack_columns``.
+        is_native: Whether the core implements the game; see ``pack_columns``.
 
     Returns:
         The columns; the arrays are writable.

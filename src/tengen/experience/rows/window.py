@@ -45,8 +45,8 @@ class GameWindow(OrderedExperience[WindowDraw]):
         auxiliary: Whether batches also have the targets of auxiliary heads.
 
     Attributes:
-        game: As given.
-        config: As given.
+        game: The name of the game.
+        config: The settings of the window.
         rows: The training rows.
         validation_rows: The rows of validation games.
 
@@ -180,7 +180,7 @@ class GameWindow(OrderedExperience[WindowDraw]):
     ) -> tuple[NDArray[np.int64], dict[str, NDArray[Any]]]:
         """Returns keys and columns of a batch that was lent since the last ``refresh``.
 
-        Any thread may call this method while no thread calls ``refresh``.
+        Any thread may call this method while no thread adds games (``refresh``).
         """
         return self.rows_of(draw, 0, draw.num_rows)[:2]
 

@@ -43,8 +43,8 @@ class StepDraws:
         config: The table's config.
 
     Attributes:
-        layout: As given.
-        config: As given.
+        layout: The layout of the items.
+        config: The table's config.
     """
 
     def __init__(

@@ -59,7 +59,7 @@ class AuxiliaryHeads(nn.Module):
     def __init__(
         self, board: BoardSpec, num_channels: int, asks_for_lead: bool
     ) -> None:
-        """Creates the heads.
+        """Creates the auxiliary heads with random weights.
 
         Args:
             board: The board, which defines the policy layout and the maximum score.

@@ -41,7 +41,7 @@ class ImageTorso(Torso):
         pixel_scales: Mapping[str, float],
         standardizes: bool = False,
     ) -> None:
-        """Creates the layers with random weights.
+        """Creates a torso with random weights.
 
         Args:
             wanted: The requested signature, with at least one image.

@@ -89,7 +89,7 @@ class QuantileHead(nn.Module):
     """
 
     def __init__(self, num_seen: int, shape: tuple[int, ...]) -> None:
-        """Creates the layers with random weights.
+        """Creates a quantile head with random weights.
 
         Args:
             num_seen: Number N of outputs of the torso.

@@ -39,7 +39,7 @@ class Lstm(nn.Module):
     """
 
     def __init__(self, num_inputs: int, num_units: int, forget_bias: float) -> None:
-        """Creates the layer with random weights.
+        """Creates an LSTM layer with random weights.
 
         Args:
             num_inputs: Number N of inputs of the layer.
