@@ -7,7 +7,7 @@
     )
     writer = steps.writer("actor-0", 16)
     writer.append(columns, state)               # [N, K, ...], one block per slot
-    steps.flush()                               # until the replay is durable
+    steps.flush()                               # blocks until the replay is durable
     while steps.available() >= 32:
         batch = steps.sample(32)                # [32, T, ...]
         batch.ack(priorities)
