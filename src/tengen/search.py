@@ -1,7 +1,7 @@
 """Settings of tree search, and levels of playing strength.
 
-The search is written in C++ (core/search) and runs in self-play workers, matches and
-sessions. ``tests/oracle/search/`` is a readable reference implementation in Python.
+The search is implemented in C++ (core/search), and runs in self-play workers, matches
+and sessions. ``tests/oracle/search/`` is a readable reference implementation in Python.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ __all__ = [
 ]
 
 MAX_SIMULATIONS = 1 << 24
-"""Maximum number of simulations of one search, the same as in the core."""
+"""Maximum number of simulations per search, the same as in the C++ core."""
 
-# The maximum of every real-valued field, far below the limit of float32.
+# Maximum of all real-valued settings, far below the maximum of float32.
 _MOST = 1e6
-# The policies whose self-play and matches run in a dedicated worker.
+# Search policies whose self-play and matches run in a dedicated worker.
 _OWN_WORKER = ("minigo",)
-# The fields that only self-play reads, because a player does not explore.
+# Settings that only self-play uses, because players in matches do not explore.
 _EXPLORING = (
     "noise_alpha_total",
     "noise_weight",
@@ -52,11 +52,11 @@ _MAX_LEAVES = 256
 
 @dataclass(frozen=True, kw_only=True)
 class SearchConfig:
-    """Settings of a tree search; the caller sets the number of simulations.
+    """Settings of a tree search, without the number of simulations.
 
-    ``SearchSettings`` in core/search/settings.h has the same fields. Fields that the
-    policy does not use must keep their defaults. `tests/oracle/search/` implements all
-    fields in Python.
+    ``SearchSettings`` in core/search/settings.h has the same fields. Fields that
+    ``policy`` does not use must keep their defaults. `tests/oracle/search/` implements
+    all fields in Python.
     """
 
     policy: Literal["puct", "gumbel", "minigo"] = "puct"
@@ -94,8 +94,8 @@ class SearchConfig:
 
     root_symmetries: bool = False
     """PUCT, Gumbel: whether the root's priors and value are averaged over all
-    symmetries of the board. This takes up to seven more evaluations per search. A
-    reused root gets new priors and keeps its visits."""
+    symmetries of the board. This takes up to seven more evaluations per search. With
+    tree reuse, the root gets new priors but keeps its visits."""
 
     noise_alpha_total: float = bounded(10.83, 0, above=True, hint="raise it")
     """PUCT, exploring: total concentration of the Dirichlet noise on the root prior,
@@ -103,7 +103,7 @@ class SearchConfig:
     points of Go (as in KataGo)."""
 
     noise_weight: float = bounded(0.25, 0, 1, "0 is no noise")
-    """PUCT, minigo, exploring: share of the noise in the root prior, 0 to 1 (AlphaGo
+    """PUCT, minigo, exploring: weight of the noise in the root prior, 0 to 1 (AlphaGo
     Zero: 0.25; the benchmark: 0.3)."""
 
     noise_shaped: bool = False
@@ -111,8 +111,8 @@ class SearchConfig:
     not far below the other priors, instead of to all moves evenly (as in KataGo)."""
 
     root_temperature: float = bounded(1.0, 0, above=True, hint="raise it")
-    """PUCT, exploring: temperature T of the root prior, which becomes prior^(1/T)
-    before the noise; above 0, above 1 flattens the prior (KataGo starts at 1.25)."""
+    """PUCT, exploring: temperature T of the root prior, above 0. The prior becomes
+    prior^(1/T) before the noise; T above 1 flattens it (KataGo starts at 1.25)."""
 
     forced_playouts: float = bounded(0.0, 0, rule="must not be negative; raise it")
     """PUCT, exploring: a visited root move gets at least sqrt(forced_playouts * prior *
@@ -168,7 +168,7 @@ class SearchConfig:
 
     minigo_virtual_losses: int = bounded(4, 1, _MAX_LEAVES, "the benchmark's is 4")
     """Minigo: number of simulations of one tree that wait for inference together, 1 to
-    256. Each one adds a virtual loss to its path (the benchmark: 4)."""
+    256. Each simulation adds a virtual loss to its path (the benchmark: 4)."""
 
     minigo_noise_alpha: float = bounded(0.03, 0, above=True, hint="raise it")
     """Minigo, exploring: concentration of the Dirichlet noise per legal move, not in
@@ -184,13 +184,13 @@ class SearchConfig:
         self._refuse_unread()
 
     def check_scores(self, has_scores: bool) -> None:
-        """Checks that evaluations have a score if the settings need one.
+        """Checks that the network estimates the score if the settings need it.
 
         Args:
-            has_scores: Whether evaluations contain the expected final score.
+            has_scores: Whether the network estimates the final score.
 
         Raises:
-            UsageError: The settings need the score, but evaluations do not have it.
+            UsageError: ``score_weight`` is set, but the network estimates no score.
         """
         check(
             has_scores or self.score_weight == 0,
@@ -204,10 +204,10 @@ class SearchConfig:
         """Checks that ``policy`` supports a game.
 
         Args:
-            is_external: Whether the game is written in Python.
+            is_external: Whether the game is implemented in Python.
 
         Raises:
-            UsageError: ``policy`` does not support the game.
+            UsageError: ``policy`` does not support games in Python.
         """
         check(
             not (is_external and self.has_own_worker),
@@ -231,7 +231,7 @@ class SearchConfig:
         )
 
     def point_utility(self, num_points: int) -> float:
-        """Returns the maximum utility of one additional point of the score.
+        """Returns the maximum utility that one additional point of score can add.
 
         Args:
             num_points: Number of cells of the board.
@@ -241,16 +241,16 @@ class SearchConfig:
 
     @property
     def leaves_at_once(self) -> int:
-        """Maximum number of leaves of one search that wait for inference together."""
+        """Maximum number of leaves of a search that wait for inference together."""
         return self.minigo_virtual_losses if self.has_own_worker else 1
 
     @property
     def has_own_worker(self) -> bool:
-        """Whether the policy's self-play and matches run in a dedicated worker.
+        """Whether self-play and matches with ``policy`` run in a dedicated worker.
 
-        A policy with a dedicated worker searches only native games, in self-play and in
+        A policy with a dedicated worker supports only native games, in self-play and in
         matches. It always reuses its trees, and the self-play config has settings that
-        only it uses.
+        no other policy uses.
         """
         return self.policy in _OWN_WORKER
 
@@ -264,7 +264,7 @@ class SearchConfig:
         }
 
     def _refuse_unread(self) -> None:
-        """Raises UsageError if a field that the policy does not use is set."""
+        """Raises UsageError if a field that ``policy`` does not use is set."""
         for each in fields(self):
             readers = _readers(each.name)
             if self.policy in readers:
@@ -277,7 +277,7 @@ class SearchConfig:
             check(value == default, each.name, value, rule)
 
     def to_native(self) -> SearchSettings:
-        """Returns a new object with the same settings for the native search."""
+        """Returns the settings as an object for the search in C++."""
         policy = _NATIVE_POLICY[self.policy]
         return fill_native(self, SearchSettings(), policy=policy)
 
@@ -299,10 +299,10 @@ PlayPrecision = Literal["run", "fp32", "bf16", "int8"]
 
 @dataclass(frozen=True, kw_only=True)
 class PlayConfig:
-    """How a trained player searches; the caller sets the number of simulations.
+    """Settings with which a trained model plays, except the number of simulations.
 
-    With the defaults, models play as before these settings existed, so that old runs
-    and models do not change. Recipes choose stronger settings.
+    The defaults equal the behaviour before these settings existed, so that old runs and
+    models play as before. Recipes choose stronger settings.
     """
 
     search: SearchConfig = field(default_factory=SearchConfig)
@@ -329,11 +329,11 @@ class PlayConfig:
     ``search.minigo_virtual_losses``, and this field must be 0."""
 
     def in_precision(self, precision: str) -> PlayConfig:
-        """Returns these settings with ``run`` replaced by the run's precision.
+        """Returns these settings with precision ``run`` replaced by ``precision``.
 
         Args:
-            precision: The run's precision; ``auto``, before one has been chosen,
-                becomes fp32.
+            precision: The precision of the run's self-play. ``auto`` becomes fp32,
+                because the run has not chosen a precision yet.
         """
         if self.precision != "run":
             return self
@@ -341,11 +341,11 @@ class PlayConfig:
         return dataclasses.replace(self, precision=cast(PlayPrecision, known))
 
     def __post_init__(self) -> None:
-        """Checks the fields.
+        """Checks the settings.
 
         Raises:
-            UsageError: A field has an unknown value, or a field that only self-play
-                uses is set.
+            UsageError: A setting has an invalid value, or a setting for self-play only
+                is given.
         """
         check_fields(self)
         for name, value in self.search.exploring().items():
@@ -366,10 +366,10 @@ _MASK = (1 << 64) - 1
 
 
 def draw_seed(*numbers: int) -> int:
-    """Returns a seed derived from several numbers, such as match, game and ply."""
+    """Returns a seed derived from ``numbers``, such as match, game and ply."""
     seed = 0
     for number in numbers:
-        # Mixes the bits like splitmix64, so that similar numbers give unrelated seeds.
+        # Mix the bits with SplitMix64, so that similar numbers give unrelated seeds.
         seed = (seed + number + 0x9E3779B97F4A7C15) & _MASK
         seed = ((seed ^ (seed >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
         seed = ((seed ^ (seed >> 27)) * 0x94D049BB133111EB) & _MASK
@@ -388,10 +388,10 @@ class Level:
     simulations: int = bounded(1, 1, MAX_SIMULATIONS)
     """Number of simulations per move."""
     temperature: float = bounded(0.0, 0.0, 100.0)
-    """Temperature of the policy from which moves are sampled; 0 plays the best move."""
+    """Temperature for sampling a move from the policy; 0 plays the best move."""
 
     def __post_init__(self) -> None:
-        """Checks the fields.
+        """Checks the ranges.
 
         Raises:
             UsageError: A field is out of its range, or a temperature is set together
@@ -405,13 +405,13 @@ class Level:
     def draw(
         self, actions: Sequence[int], priors: Sequence[float], best: int, seed: int
     ) -> int:
-        """Returns the action to play.
+        """Returns the action to play: the best, or one sampled from the priors.
 
         Args:
             actions: The legal actions, in any order.
             priors: The network's probabilities of ``actions``, in [0, 1].
             best: The best action of the search, returned if the temperature is 0.
-            seed: Seed of the sample; the same seed gives the same action.
+            seed: Seed for sampling; the same seed gives the same action.
         """
         if self.temperature == 0:
             return best
@@ -419,7 +419,7 @@ class Level:
         most = max(prior for _, prior in rows)
         if not most > 0:
             return best
-        # Relative to the most likely action, so that not all powers underflow to 0.
+        # Divide by the maximum prior, so that not all powers underflow to 0.
         weights = [(prior / most) ** (1 / self.temperature) for _, prior in rows]
         (drawn,) = random.Random(seed).choices([a for a, _ in rows], weights)
         return drawn

@@ -1,7 +1,7 @@
-"""Agents: each algorithm is one file; code outside never depends on the agent's kind.
+"""Agents: each algorithm is one file, and no code outside depends on an agent's kind.
 
-``Agent`` is the interface that the roles use; ``EnvironmentAgent`` is the base of the
-agents that act in environments. Importing this package imports no torch.
+``Agent`` is the interface that the roles use. ``EnvironmentAgent`` is the base class of
+agents that act in environments. Importing this package does not import torch.
 """
 
 from __future__ import annotations

@@ -1,20 +1,19 @@
-"""A2C: the advantage actor-critic, and A3C, its asynchronous form.
+"""A2C, the advantage actor-critic, and A3C, its asynchronous form.
 
-In one process (``--launch inline``) the learner learns from actions of the newest
-policy, as in A2C. With actors in other processes (``--actors N``) it learns from
-actions of policies that are some steps old, without correction, as in A3C. The agent
-``vtrace`` adds a correction.
+In one process (``--launch inline``) the learner trains on actions of the newest policy,
+as in A2C. With actors in other processes (``--actors N``) it trains on actions of
+policies that are some steps old, without a correction for the policy lag, as in A3C.
+The agent ``vtrace`` adds a correction.
 
 Source: Mnih et al. 2016, "Asynchronous Methods for Deep Reinforcement Learning"
 (arXiv:1602.01783), section 4 and algorithm S3.
 
-Differs from the paper: one learner makes the optimizer steps on unrolls of many actors,
-whereas A3C has a learner in each actor; the optimizer is AdamW without weight decay,
-not RMSProp; advantages are mixed with ``trace_lambda``, whose default 1 is the paper's;
-losses are averages over the transitions of a batch, not sums; a truncated episode
-bootstraps; rewards are divided by the scale of returns
-(``tengen.agents.policy_update``) and advantages by their own scale
-(``PolicyUpdate.advantage_scale``).
+Differs from the paper: one learner trains on unrolls of many actors, whereas A3C has a
+learner in each actor; the optimizer is AdamW without weight decay, not RMSProp;
+advantages use ``trace_lambda``, whose default 1 is the paper's; losses are averages
+over the transitions of a batch, not sums; a truncated episode bootstraps; rewards are
+divided by the scale of returns (``tengen.agents.policy_update``) and advantages by
+their own scale (``PolicyUpdate.advantage_scale``).
 """
 
 from __future__ import annotations
@@ -54,20 +53,20 @@ class A2c(PolicyAgent):
         default_factory=lambda: EnvironmentActorConfig(turn_steps=5)
     )
     """Settings of the actors; by default an actor produces one batch per turn, or four
-    for screens."""
+    batches per turn for screens."""
     baseline_cost: float = bounded(0.5, 0, None, "use 0 for none")
     """Weight of the baseline loss relative to the policy loss, at least 0."""
     entropy_cost: float = bounded(0.01, 0, None, "use 0 for none")
     """Weight of the entropy bonus, at least 0. A larger weight explores more."""
 
     def default_store(self, spec: EnvSpec) -> ReplayConfig:
-        """See ``EnvironmentAgent.default_store``: a queue of two turns."""
+        """Returns a queue for two turns; see ``EnvironmentAgent.default_store``."""
         return ReplayConfig(sampler="fifo", max_items=32)
 
     def default_learner(self, spec: EnvSpec) -> LearnerConfig:
-        """See ``EnvironmentAgent.default_learner``: a batch is one turn's unrolls.
+        """See ``EnvironmentAgent.default_learner``: a batch has one turn's unrolls.
 
-        For screens, whose unrolls are long, a batch is a quarter of them.
+        For screens, whose unrolls are long, a batch has a quarter of a turn's unrolls.
         """
         is_large = shows_screens(spec)
         return LearnerConfig(
@@ -90,14 +89,15 @@ class A2c(PolicyAgent):
 
 
 class A2cUpdate(PolicyUpdate):
-    """Policy gradient, baseline and entropy losses.
+    """A2C's update, with policy gradient, baseline and entropy losses.
 
-    Columns for B unrolls of T transitions: those of ``tengen.actors.block``, with shape
-    ``[B, T + 1, ...]``; the last step only bootstraps. Reset steps have no loss.
+    A batch has B unrolls of T transitions, with the columns of ``tengen.actors.block``
+    in shape ``[B, T + 1, ...]``. The last step is only for bootstrapping. Reset steps
+    have no loss.
     """
 
     def __init__(self, agent: A2c, actions: envs.ActionSpec) -> None:
-        """Creates the update.
+        """Creates an update for an agent and its action space.
 
         Args:
             agent: The agent's settings.
@@ -125,7 +125,7 @@ class A2cUpdate(PolicyUpdate):
         log_prob = self.distribution.log_prob(policy, rows.columns["action"])
         errors = losses.baseline_loss(values[:-1], targets.returns)
         entropy = self.distribution.entropy(policy) * rows.is_live
-        # No mask on the advantages, because those of reset steps are 0.
+        # Advantages need no mask, because they are 0 in reset steps.
         advantages, is_live = targets.advantages, rows.is_live > 0
         metrics = {
             "policy_loss": -(log_prob * advantages).mean() / self.advantage_scale,

@@ -1,4 +1,4 @@
-"""The interface of an algorithm, which is independent of any run."""
+"""``Agent``, the interface of a training algorithm, which does not depend on a run."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Agent(OpenConfig, package="tengen.agents"):
     agent's family (``RunConfig.family``) defines the run's roles and experience.
 
     Attributes:
-        also_called: Other names of the algorithm, in lower case. If one of them is
-            given to ``--agent``, the error message names the right one.
-        fixed: The settings that a run cannot change after its start, because its
-            network or its experience depends on them.
+        also_called: Other names of the algorithm, in lower case. If the user gives one
+            of them to ``--agent``, the error message suggests the agent's name.
+        fixed: Names of the settings that a run cannot change after its start, because
+            its network or its experience depends on them.
     """
 
     fixed: ClassVar[tuple[str, ...]] = ()
@@ -37,10 +37,10 @@ class Agent(OpenConfig, package="tengen.agents"):
 
     @classmethod
     def of(cls, agent: Agent, role: str) -> Self:
-        """Returns ``agent``, after checking that it is of the class that a role needs.
+        """Returns ``agent``, after checking that it is an instance of this class.
 
         Raises:
-            UsageError: ``agent`` is of another class, so its runs lack the role.
+            UsageError: ``agent`` is of another class, so its runs do not have the role.
         """
         if not isinstance(agent, cls):
             raise UsageError(
@@ -51,7 +51,7 @@ class Agent(OpenConfig, package="tengen.agents"):
 
     @classmethod
     def refusal(cls, task: str) -> str:
-        """Returns the reason why this agent cannot train a task; empty if it can.
+        """Returns why an agent of this class cannot train on ``task``; empty if it can.
 
         Raises:
             UsageError: The task is unknown, or a package that the task needs is
@@ -62,10 +62,10 @@ class Agent(OpenConfig, package="tengen.agents"):
     def check(
         self, net: NetConfig, store: ExperienceConfig, learner: LearnerConfig
     ) -> None:
-        """Checks that the other configs of a run suit the agent.
+        """Checks that the agent supports the other configs of a run.
 
         Raises:
-            UsageError: A config cannot be used with this agent.
+            UsageError: The agent does not support a config.
         """
 
     def check_task(
@@ -75,18 +75,18 @@ class Agent(OpenConfig, package="tengen.agents"):
         store: ExperienceConfig,
         learner: LearnerConfig,
     ) -> None:
-        """Checks the settings that depend on the task. Creates the task to do so.
+        """Checks the settings that depend on the task. Creates the game or environment.
 
         Raises:
             UsageError: A setting does not fit the task.
         """
 
     def signature(self, task: str) -> Signature:
-        """Returns the inputs and outputs that the agent needs from a network."""
+        """Returns the inputs and outputs that the agent's network must have."""
         raise NotImplementedError(f"{type(self).__name__} must ask for a network")
 
     def make_update(self, task: str, net: Net, store: ExperienceConfig) -> Update:
-        """Returns the update with which the agent learns.
+        """Returns the agent's ``Update``, which computes losses for the learner.
 
         Args:
             task: The name of the task.

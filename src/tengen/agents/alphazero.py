@@ -1,4 +1,4 @@
-"""AlphaZero: a network learns from self-play games of a tree search that uses it.
+"""AlphaZero: a network learns from self-play games that a tree search plays with it.
 
 Source: Silver et al. 2018, "A general reinforcement learning algorithm that masters
 chess, shogi, and Go through self-play". The methods of KataGo and Gumbel AlphaZero are
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AlphaZero"]
 
-# Number of random games from which the mean length of a game is estimated.
+# Number of random games for estimating the mean length of a game in plies.
 _PLIES_GAMES = 4
 
 
@@ -57,7 +57,7 @@ class AlphaZero(Agent):
     """Settings of self-play for the first model, whose weights are random; None: the
     same as for later models."""
     iterations: int = bounded(0, 0, 1_000_000)
-    """Number of models after the initial one at which training ends, even if budget
+    """Number of models after the initial model at which training ends, even if budget
     remains; 0: only the budget ends training."""
     loss: AlphaZeroLossConfig = field(default_factory=AlphaZeroLossConfig)
     """The losses and their weights."""
@@ -65,9 +65,9 @@ class AlphaZero(Agent):
     """Larger networks that the run's network grows into, in order; empty: the network
     never grows."""
     learn_from: str = ""
-    """RUN whose games this run learns from as they are played. This run then has no
-    self-play and trains its own network, so several networks can learn from the games
-    of one run. Empty: the run learns from its own games."""
+    """Another RUN from whose games this run learns while they are played. This run then
+    has no self-play, but trains its own network, so several networks can learn from the
+    games of one run. Empty: the run learns from its own games."""
     book: str = ""
     """FILE of an opening book, created with ``tengen book``, for self-play
     (``actor.book_share``), ratings and gates (``rating.book``, ``gate.book``). The run
@@ -78,7 +78,7 @@ class AlphaZero(Agent):
     rating: LadderConfig = field(default_factory=LadderConfig)
     """Settings of ratings during training."""
     target: TargetConfig = field(default_factory=TargetConfig)
-    """The fixed player that all models play against, in order, when training ends."""
+    """The fixed player against which all models play, in order, when training ends."""
     play: PlayConfig = field(default_factory=PlayConfig)
     """Settings of play in ratings, gates and matches, and against people."""
 
@@ -100,7 +100,7 @@ class AlphaZero(Agent):
     def check(
         self, net: NetConfig, store: ExperienceConfig, learner: LearnerConfig
     ) -> None:
-        """See ``Agent.check``; also checks that the store can serve a batch."""
+        """See ``Agent.check``; checks too that the store can provide a batch."""
         _check_store(store, learner.batch_size)
         self._check_book()
         check(
@@ -134,10 +134,10 @@ class AlphaZero(Agent):
         """See ``Agent.check_task``.
 
         Raises:
-            UsageError: A match would begin with more random plies than a game has; the
-                network does not mask smaller boards, or does not predict the score or
-                lead that the config uses; or leads are estimated in a game without
-                komi.
+            UsageError: A match would begin with more random plies than a game has. The
+                network does not mask smaller boards, or does not predict a score or
+                lead that the config uses. Or the config estimates leads in a game
+                without komi.
         """
         game = games.open_game(task)
         board = board_of(game)
@@ -177,16 +177,16 @@ class AlphaZero(Agent):
 
     @staticmethod
     def check_boards(net: NetConfig, task: str, game: Game, variety: GoVariety) -> None:
-        """Checks that a network masks cells off the board if some boards are smaller.
+        """Checks that a network masks cells beyond the board if board sizes vary.
 
         Args:
             net: The network's config.
             task: The task that the network learns.
             game: The game of the task.
-            variety: The boards and rules of the games that the network learns from.
+            variety: The board sizes and rules of the games to train on.
 
         Raises:
-            UsageError: Some boards are smaller and the network does not mask.
+            UsageError: Some boards are smaller, and the network does not mask cells.
         """
         beyond = [
             name
@@ -213,14 +213,14 @@ class AlphaZero(Agent):
         return AlphaZeroUpdate(self.loss)
 
     def outputs(self) -> Sequence[str]:
-        """Returns the outputs for self-play, with the score if the search uses it."""
+        """Returns the names of the network outputs that self-play needs."""
         return search_outputs(scores=self.actor.search.score_weight > 0)
 
     def evaluations_per_model(self, task: str) -> float:
         """Returns the approximate number of positions that one model evaluates.
 
-        The estimate uses the mean length of random games. It tells whether work per
-        model, such as quantising, is worth its cost.
+        The estimate assumes that games are as long as random games. Callers use it to
+        decide whether work per model, such as quantising, is worth its cost.
         """
         actor = self.actor
         share = actor.full_probability
@@ -231,11 +231,11 @@ class AlphaZero(Agent):
         return actor.games_per_generation * num_plies * simulations
 
     def generation_sizes(self) -> dict[str, int]:
-        """Returns the settings of ``actor`` that may be adapted to the machine's speed.
+        """Returns settings of ``actor`` that may be adapted to the machine's speed.
 
         Empty if the size of a generation is fixed.
         """
-        # ``iterations`` is for the minigo benchmark, whose rules fix the sizes.
+        # ``iterations`` is for MLPerf's minigo benchmark, whose rules fix the sizes.
         if self.learn_from or self.iterations:
             return {}
         actor = self.actor
@@ -245,7 +245,7 @@ class AlphaZero(Agent):
         }
 
     def with_generation_sizes(self, sizes: Mapping[str, int]) -> Self:
-        """Returns the agent with new sizes of generations.
+        """Returns a copy of the agent with new generation sizes.
 
         Args:
             sizes: Values for the keys of ``generation_sizes``; other keys are ignored.
@@ -258,10 +258,10 @@ class AlphaZero(Agent):
         return dataclasses.replace(self, actor=actor)
 
     def play_against_target(self) -> PlayConfig:
-        """Returns the play settings against the target.
+        """Returns the settings with which models play against the target.
 
-        With minigo's self-play, models search as in self-play but without root noise;
-        otherwise the settings are ``play``.
+        With the search policy minigo, models search as in self-play, but without root
+        noise. Otherwise the settings are ``play``.
         """
         search = self.actor.search
         if not search.has_own_worker:
@@ -273,11 +273,11 @@ class AlphaZero(Agent):
         return PlayConfig(search=quiet, precision=self.play.precision)
 
     def nets(self, net: NetConfig) -> tuple[NetConfig, ...]:
-        """Returns the initial network of a run, then the network of each stage."""
+        """Returns the configs of the initial network and of each stage's network."""
         return (net, *(net.grown(stage.net) for stage in self.stages))
 
     def growing_from(self, net: NetConfig) -> Self:
-        """Returns the agent without stages into which ``net`` cannot grow."""
+        """Returns a copy of the agent without stages into which ``net`` cannot grow."""
         return dataclasses.replace(self, stages=growing_stages(self.stages, net))
 
     def _check_book(self) -> None:
@@ -297,10 +297,10 @@ class AlphaZero(Agent):
 
 
 def _check_store(store: ExperienceConfig, batch_size: int) -> None:
-    """Checks that the store holds games and can serve a batch.
+    """Checks that ``store`` is for games and can provide a batch.
 
     Raises:
-        UsageError: The store is of another kind, or cannot serve a batch.
+        UsageError: The store is of another kind, or cannot provide ``batch_size`` rows.
     """
     check(
         isinstance(store, WindowConfig | GenerationsConfig),

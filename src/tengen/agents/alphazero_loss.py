@@ -1,4 +1,4 @@
-"""AlphaZero's update on rows of games, and the weights of its losses."""
+"""AlphaZero's update, which computes losses of game rows, and the losses' weights."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["AlphaZeroLossConfig", "AlphaZeroUpdate"]
 
 @dataclass(frozen=True, kw_only=True)
 class AlphaZeroLossConfig:
-    """The losses of a row, and their weights relative to the policy loss."""
+    """Settings of AlphaZero's losses, with weights relative to the policy loss."""
 
     masks_illegal: bool = True
     """Whether the policy loss covers only the legal actions. If not, it covers all
@@ -31,12 +31,12 @@ class AlphaZeroLossConfig:
     search_value_share: float = bounded(
         0.3, 0, 1, rule="must be in [0, 1]; use 0 for the outcome alone"
     )
-    """Weight of the search's value in the value target, in [0, 1]; the game's outcome
-    has the rest. A larger weight reduces the noise and increases the bias."""
+    """Weight of the search's value in the value target, in [0, 1]; the outcome has the
+    remaining weight. A larger weight reduces the target's noise, but adds bias."""
     reply_cost: float = bounded(0.15, 0, None, "use 0 for none")
-    """Weight of the loss of the opponent's reply, at least 0 (KataGo: 0.15). This
-    weight and those below apply only if the network has auxiliary heads
-    (``net.auxiliary``)."""
+    """Weight of the loss of the opponent's reply, at least 0 (KataGo: 0.15). The
+    weights of auxiliary losses, such as this one, apply only if the network has
+    auxiliary heads (``net.auxiliary``)."""
     horizons_cost: float = bounded(0.6, 0, None, "use 0 for none")
     """Weight of the sum of the losses of the values at three horizons, at least 0
     (KataGo: 0.72 for each horizon)."""
@@ -63,9 +63,9 @@ class AlphaZeroLossConfig:
 
 
 class AlphaZeroUpdate(Update):
-    """The policy cross-entropy plus weighted losses of the value and auxiliary targets.
+    """The policy's cross-entropy plus weighted losses of value and auxiliary targets.
 
-    Columns, for B rows: planes ``[B, C, H, W]`` float32; legal ``[B, A]`` uint8; policy
+    Columns for B rows: planes ``[B, C, H, W]`` float32; legal ``[B, A]`` uint8; policy
     ``[B, A]`` float32; policy_weight ``[B]`` float32; outcome ``[B, 3]`` float32, win,
     draw and loss for the side to move; search_value ``[B]`` float32, for the side to
     move; value_weight ``[B]`` float32.
@@ -77,11 +77,11 @@ class AlphaZeroUpdate(Update):
     """
 
     def __init__(self, config: AlphaZeroLossConfig) -> None:
-        """Creates the update."""
+        """Creates an update that weights its losses as ``config`` says."""
         self._config = config
 
     def loss(self, net: Net, columns: dict[str, Tensor]) -> LossParts:
-        """See ``Update.loss``; the net is a board network."""
+        """See ``Update.loss``; ``net`` must be a ``BoardNet``."""
         from tengen import losses
 
         board_net = cast("BoardNet", net)
@@ -130,7 +130,7 @@ class AlphaZeroUpdate(Update):
     def _auxiliary(
         self, auxiliary: Auxiliary, columns: dict[str, Tensor]
     ) -> dict[str, tuple[float, Tensor]]:
-        """Returns pairs of a weight and losses ``[B]``, by name."""
+        """Returns the weight and the values ``[B]`` of each auxiliary loss, by name."""
         from tengen import losses
 
         config = self._config

@@ -1,4 +1,4 @@
-"""Default networks for an environment's observations."""
+"""Chooses the default network for an environment from its observations."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from tengen.nets.nature import NatureConfig
 
 __all__ = ["net_for", "shows_boards", "shows_screens"]
 
-# Minimum size of a screen in pixels, which Atari's network of three layers needs.
+# Minimum image side for Nature DQN's three convolutions; smaller images are boards.
 _SMALLEST_SCREEN = 36
 
 
 def shows_screens(spec: EnvSpec) -> bool:
-    """Returns whether all image observations are screens rather than small boards."""
+    """Returns whether the image observations are screens, such as Atari's."""
     images = [s.shape for s in spec.observations.values() if len(s.shape) == 3]
     return bool(images) and min(map(max, images)) >= _SMALLEST_SCREEN
 
 
 def shows_boards(spec: EnvSpec) -> bool:
-    """Returns whether an image observation is a small board, such as MinAtar's."""
+    """Returns whether some image observation is a small board, such as MinAtar's."""
     has_images = any(len(s.shape) == 3 for s in spec.observations.values())
     return has_images and not shows_screens(spec)
 
@@ -32,17 +32,17 @@ def shows_boards(spec: EnvSpec) -> bool:
 def net_for(
     spec: EnvSpec, of_vectors: MlpConfig | None = None, *, standardizes: bool = False
 ) -> MemoryConfig:
-    """Returns a network without memory for an environment's observations.
+    """Returns the default network without an LSTM for an environment's observations.
 
-    The network divides the pixels of an image by their maximum. It standardizes the
-    inputs that are not images if one of them has a large bound.
+    The network divides the pixels of an image by their maximum. It standardizes other
+    inputs if one of them has a large bound.
 
     Source: Espeholt et al. 2018, "IMPALA" (arXiv:1802.01561), figure 3, right, for the
     deep network.
 
     Args:
-        spec: The environment.
-        of_vectors: The network if no observation is an image; None for the default.
+        spec: The description of the environment.
+        of_vectors: The network for observations without images; None for the default.
         standardizes: Whether inputs that are not images are always standardized.
     """
     images = {n: s.shape for n, s in spec.observations.items() if len(s.shape) == 3}
@@ -58,11 +58,11 @@ def net_for(
 
 def _net_of_images(spec: EnvSpec, images: Sequence[tuple[int, ...]]) -> ImageConfig:
     if shows_screens(spec):
-        # A single grey screen does not show in which direction objects move.
+        # Stack grey screens, because a single one does not show how objects move.
         is_grey = all(min(shape) == 1 for shape in images)
         if spec.is_hard and not spec.is_partial:
-            # SEED RL's network for football: four sections of layers, and four stacked
-            # mini maps, because a single mini map does not show any movement.
+            # SEED RL's network for football has four sections of layers, and reads four
+            # stacked mini maps, because a single one does not show how players move.
             return ImpalaConfig(channels=(16, 32, 32, 32), num_frames=4)
         if spec.is_hard:
             return ImpalaConfig(num_frames=4 if is_grey else 1)

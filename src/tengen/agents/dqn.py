@@ -9,11 +9,11 @@ van Hasselt et al. 2016, "Deep Reinforcement Learning with Double Q-learning"
 As in Ape-X, every copy of the environment explores with its own probability, and the
 priority of a new item is computed from the actor's Q values.
 
-Differs from the papers: a new item's priority uses the Q values from which the actor
-chose its actions, so their maximum replaces the target network's value of the online
-network's choice; rewards are not clipped; a truncated episode bootstraps; the exponent
-of the importance weights is constant and not annealed to 1; the optimizer is AdamW
-without weight decay and with a falling learning rate, not RMSProp.
+Differs from the papers: a new item's priority uses the Q values with which the actor
+chose its actions, so the maximum of these values replaces the target network's value of
+the online network's best action; rewards are not clipped; a truncated episode
+bootstraps; the exponent of the importance weights is constant, not annealed to 1; the
+optimizer is AdamW without weight decay and with a falling learning rate, not RMSProp.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ class Dqn(QAgent):
     """Settings of the actors."""
 
     def for_environment(self, spec: EnvSpec) -> Self:
-        """See ``EnvironmentAgent.for_environment``: a slower target for images.
+        """Returns the agent with a longer ``target_period`` for images.
 
-        For boards also one-step targets: on MinAtar's Asterix, three-step targets,
-        prioritized replay, or a learning rate above 1e-4 led to hardly any learning
-        (benchmarks/results/environments.md).
+        For boards it also uses one-step targets, because on MinAtar's Asterix the agent
+        hardly learned with three-step targets, prioritized replay, or a learning rate
+        above 1e-4 (benchmarks/results/environments.md).
         """
         if shows_boards(spec):
             return dataclasses.replace(self, target_period=1_000, num_steps=1)
@@ -81,7 +81,7 @@ class Dqn(QAgent):
         return self
 
     def layout(self, state: Mapping[str, TensorSpec]) -> ItemLayout:
-        """See ``EnvironmentAgent.layout``: a transition and the n steps after it."""
+        """Returns items of a transition and n more steps; see ``EnvironmentAgent``."""
         memory = [name for name in state if not name.startswith(FRAMES)]
         if memory:
             raise UsageError(
@@ -91,14 +91,14 @@ class Dqn(QAgent):
         return ItemLayout(num_steps=self.num_steps + 1, period=1, state=dict(state))
 
     def priorities(self, steps: Arrays) -> NDArray[np.float64]:
-        """See ``EnvironmentAgent.priorities``: the absolute TD error."""
+        """Returns absolute TD errors; see ``EnvironmentAgent.priorities``."""
         errors = acting_errors(steps, num_steps=self.num_steps, discount=self.discount)
         return np.abs(errors[:, 0]) + LEAST_PRIORITY
 
     def default_store(self, spec: EnvSpec) -> ReplayConfig:
-        """See ``EnvironmentAgent.default_store``: prioritized, except for boards.
+        """Returns a prioritized replay, or a uniform replay for boards.
 
-        ``for_environment`` gives the reason.
+        ``for_environment`` explains why boards differ.
         """
         is_large = shows_screens(spec)
         if shows_boards(spec):
@@ -117,7 +117,7 @@ class Dqn(QAgent):
 
     def default_learner(self, spec: EnvSpec) -> LearnerConfig:
         """See ``EnvironmentAgent.default_learner``."""
-        # For screens: Dopamine's batch size, learning rate and epsilon of Adam (Castro
+        # For screens, use Dopamine's batch size, learning rate and Adam epsilon (Castro
         # et al. 2018, arXiv:1812.06110).
         is_large = shows_screens(spec)
         small_rate = 1e-4 if shows_boards(spec) else 2e-3
@@ -142,25 +142,25 @@ class Dqn(QAgent):
 
 
 class TransitionEnds(NamedTuple):
-    """B transitions of n steps, or of fewer steps if the episode ends earlier."""
+    """The ends of B n-step transitions, which are shorter if the episode ends."""
 
     first: tuple[dict[str, Tensor], dict[str, Tensor]]
     """Inputs and state ``[B, ...]`` of the step in which the action was taken."""
     last: tuple[dict[str, Tensor], dict[str, Tensor]]
     """Inputs and state ``[B, ...]`` of the step from which the target bootstraps."""
     action: Tensor
-    """``[B]`` int64, the action taken in ``first``."""
+    """Action ``[B]`` int64 taken in the step ``first``."""
     reward: Tensor
-    """``[B]``, the discounted sum of the rewards between ``first`` and ``last``."""
+    """Discounted sum ``[B]`` of the rewards from ``first`` to ``last``."""
     discount: Tensor
-    """``[B]``, the factor of the bootstrap value; 0 if the episode terminated."""
+    """Factor ``[B]`` of the bootstrap value; 0 if the episode terminated."""
 
 
 class DqnUpdate(TargetUpdate):
-    """The Huber loss of n-step TD errors: quadratic up to 1, linear beyond.
+    """DQN's update, with the Huber loss of n-step TD errors, linear beyond 1.
 
-    Columns for B transitions with n steps after them: those of ``tengen.actors.block``,
-    with shape ``[B, n + 1, ...]``, and importance_weight, ``[B]`` float32.
+    A batch has B items of n + 1 steps, with the columns of ``tengen.actors.block`` in
+    shape ``[B, n + 1, ...]``, and importance_weight, ``[B]`` float32.
     """
 
     def __init__(self, agent: Dqn, net: Net, store: ReplayConfig) -> None:
@@ -191,11 +191,11 @@ class DqnUpdate(TargetUpdate):
         return LossParts(weighted.mean(), metrics, errors.abs() + LEAST_PRIORITY)
 
     def ends(self, net: Net, columns: dict[str, Tensor]) -> TransitionEnds:
-        """Returns both ends of each n-step transition.
+        """Returns the first and last steps of the n-step transitions in a batch.
 
         Args:
-            net: The network, whose past images are computed from ``columns``.
-            columns: Tensors ``[B, n + 1, ...]``.
+            net: The network, which computes states of past images from ``columns``.
+            columns: Columns of the batch, tensors ``[B, n + 1, ...]``.
         """
         import torch
 
@@ -203,7 +203,7 @@ class DqnUpdate(TargetUpdate):
 
         steps = time_major(columns)
         inputs, state = network_inputs(net, columns)
-        # The target bootstraps from the step that ends the episode or the item.
+        # The target bootstraps from the last step of the episode or of the item.
         is_end = steps["is_reset"][1:].bool()
         is_end[-1] = True
         end = 1 + is_end.int().argmax(0)
@@ -231,7 +231,7 @@ class DqnUpdate(TargetUpdate):
             ),
             action=steps["action"][0],
             reward=targets(steps["reward"], nothing),
-            # Targets are linear in the bootstrap value, so its factor is the target for
-            # rewards of 0 and a bootstrap value of 1.
+            # Targets are linear in the bootstrap value, so the factor of this value is
+            # the target for rewards of 0 and a bootstrap value of 1.
             discount=targets(nothing, at_end),
         )

@@ -1,4 +1,4 @@
-"""The base class of the agents that act in environments."""
+"""``EnvironmentAgent``, the base class of agents that act in environments."""
 
 from __future__ import annotations
 
@@ -43,24 +43,24 @@ __all__ = ["EnvironmentAgent"]
 
 @dataclass(frozen=True, kw_only=True)
 class EnvironmentAgent(Agent):
-    """Base class of the agents that act on a network's outputs alone, without search.
+    """Base class of agents that choose actions from network outputs, without search.
 
-    A subclass defines the outputs that it needs from a network (``outputs_of``), how it
+    A subclass defines the outputs that its network must have (``outputs_of``), how it
     acts (``act``, ``act_greedily``, ``num_uniforms``), its additional columns of a step
     (``own_tensors``), the steps of an item (``layout``), the priorities of new items
-    (``priorities``), and how it learns (``make_update``). Every such agent is a
+    (``priorities``), and how it learns (``make_update``). The class implements
     ``tengen.actors.Policy``.
     """
 
     draws_actions: ClassVar[bool] = True
     """Whether ``act`` samples actions from a policy that the network outputs. If not,
-    the run's settings control exploration, and a model's files do not contain them."""
+    exploration depends on settings of the run, which a model's files do not contain."""
 
     discount: float = bounded(0.99, 0, 1)
     """Discount factor per step, in [0, 1]. The horizon is about 1 / (1 - discount)
     steps."""
     sees_last_step: bool = False
-    """Whether the last action and the last reward are inputs of the network too."""
+    """Whether the last action and the last reward are also inputs of the network."""
     actor: EnvironmentActorConfig = field(default_factory=EnvironmentActorConfig)
     """Settings of the actors, which step the environments."""
 
@@ -76,11 +76,11 @@ class EnvironmentAgent(Agent):
 
     @classmethod
     def refusal_of(cls, actions: ActionSpec) -> str:
-        """Returns the reason why the agent cannot use ``actions``; empty if it can."""
+        """Returns why the agent does not support ``actions``; empty if it does."""
         return ""
 
     def outputs_of(self, actions: ActionSpec) -> dict[str, TensorSpec]:
-        """Returns the outputs that the agent needs from a network."""
+        """Returns the outputs that the agent's network must have for ``actions``."""
         raise NotImplementedError(f"{type(self).__name__} must ask for outputs")
 
     def num_uniforms(self, actions: ActionSpec) -> int:
@@ -102,7 +102,7 @@ class EnvironmentAgent(Agent):
         raise NotImplementedError(f"{type(self).__name__} must act")
 
     def acting_to_score(self, spec: EnvSpec) -> Acting:
-        """Returns how the agent acts in evaluation episodes.
+        """Returns how the agent chooses actions in evaluation episodes.
 
         If the environment has an evaluation protocol, the agent acts as in published
         results.
@@ -111,19 +111,19 @@ class EnvironmentAgent(Agent):
 
     @classmethod
     def acting_settings(cls, signature: Signature) -> dict[str, Any]:
-        """Returns the settings that acting depends on, inferred from a signature.
+        """Returns the settings that affect acting, inferred from a network's signature.
 
         Args:
-            signature: The signature of a network that the agent trained.
+            signature: The signature of a network that an agent of this class trained.
         """
         return {"sees_last_step": LAST_REWARD in signature.inputs}
 
     def own_tensors(self, actions: ActionSpec) -> dict[str, TensorSpec]:
-        """Returns the additional columns of a step that ``act`` returns."""
+        """Returns the stored columns that ``act`` adds to the columns of a step."""
         return {}
 
     def priority_tensors(self, actions: ActionSpec) -> dict[str, TensorSpec]:
-        """Returns the columns that ``act`` adds for ``priorities``; not stored."""
+        """Returns the columns that ``act`` adds only for ``priorities``, not stored."""
         return {}
 
     def priorities(self, steps: Arrays) -> NDArray[np.float64]:
@@ -139,10 +139,10 @@ class EnvironmentAgent(Agent):
         raise NotImplementedError(f"{type(self).__name__} must know priorities")
 
     def layout(self, state: Mapping[str, TensorSpec]) -> ItemLayout:
-        """Returns the layout of an item.
+        """Returns the layout of the items from which the agent learns.
 
         Args:
-            state: The network's recurrent state; empty for a network without memory.
+            state: The state in the network's signature; empty for no state.
 
         Raises:
             UsageError: The agent cannot use a network with memory.
@@ -150,9 +150,9 @@ class EnvironmentAgent(Agent):
         raise NotImplementedError(f"{type(self).__name__} must have items")
 
     def for_environment(self, spec: EnvSpec) -> Self:
-        """Returns the agent with its default settings for a new run in an environment.
+        """Returns a copy of the agent with default settings for an environment.
 
-        Returns ``self`` if no setting depends on the environment.
+        Called for a new run. Returns ``self`` if no setting depends on ``spec``.
         """
         return self
 
@@ -161,24 +161,24 @@ class EnvironmentAgent(Agent):
         return net_for(spec)
 
     def default_store(self, spec: EnvSpec) -> ReplayConfig:
-        """Returns the default config of the table that the agent learns from."""
+        """Returns the default config of the agent's table of steps."""
         raise NotImplementedError(f"{type(self).__name__} must have a table")
 
     def default_learner(self, spec: EnvSpec) -> LearnerConfig:
-        """Returns the default settings of the learner."""
+        """Returns the default settings of the agent's learner."""
         raise NotImplementedError(f"{type(self).__name__} must have a learner")
 
     # Methods that use these definitions.
 
     @staticmethod
     def of_model(kind: str, signature: Signature, where: object) -> EnvironmentAgent:
-        """Returns an agent that acts with a model as the agent of the model's run did.
+        """Returns an agent that acts with a model like the agent that trained it.
 
-        Settings that acting does not depend on have their default values.
+        Settings that do not affect acting have their default values.
 
         Args:
             kind: The kind of the agent that trained the model.
-            signature: The model's signature.
+            signature: The signature of the model's network.
             where: The location of the model, for error messages.
 
         Raises:
@@ -202,10 +202,10 @@ class EnvironmentAgent(Agent):
     def check(
         self, net: NetConfig, store: ExperienceConfig, learner: LearnerConfig
     ) -> None:
-        """See ``Agent.check``; the table must have space for the items of a turn.
+        """See ``Agent.check``; checks that the table has space for a turn's items.
 
-        If actor and learner take turns, a full table would block both, even if only the
-        items that do not fill a batch are left in the table.
+        If actor and learner work in turns, a full table would block both, even if only
+        the items of an incomplete batch are left in it.
         """
         if not isinstance(store, ReplayConfig):
             rule = f"must be table with agent {self.kind}; leave it out"
@@ -231,7 +231,7 @@ class EnvironmentAgent(Agent):
         store: ExperienceConfig,
         learner: LearnerConfig,
     ) -> None:
-        """See ``Agent.check_task``; the agent must support the network's state."""
+        """See ``Agent.check_task``; checks that items can store the network's state."""
         self.layout(net.signature(self.signature(task)).state)
 
     def signature(self, task: str) -> Signature:
@@ -244,7 +244,7 @@ class EnvironmentAgent(Agent):
     def table_config(
         self, store: ExperienceConfig, learner: LearnerConfig, num_actors: int
     ) -> ReplayConfig:
-        """Returns the table's config, with a value for ``max_ahead`` if it is 0.
+        """Returns ``store`` with a value for ``max_ahead`` if it is 0.
 
         Args:
             store: The config of the run's experience.
@@ -259,27 +259,27 @@ class EnvironmentAgent(Agent):
         return dataclasses.replace(store, max_ahead=ahead)
 
     def columns(self, spec: EnvSpec) -> dict[str, TensorSpec]:
-        """Returns the columns of a step in the table."""
+        """Returns the columns that the table stores for each step, by name."""
         own = self.own_tensors(spec.actions)
         return step_tensors(self.inputs_of(spec), spec.actions, own)
 
     def _items_of_turn(self) -> int:
-        """Returns the maximum number of items from one turn of an actor."""
+        """Returns the maximum number of items that an actor inserts per turn."""
         layout, actor = self.layout({}), self.actor
-        # An upper bound, because items of period 1 do not begin at a reset step.
+        # An upper bound, because with period 1 no item begins at a reset step.
         items_of_block = layout.block_steps(actor.turn_steps) // layout.period
         return actor.num_envs * self.turn_blocks(layout) * items_of_block
 
     def _least_ahead(self, store: ReplayConfig, learner: LearnerConfig) -> int:
-        """Returns the minimum ``max_ahead``: the items of a batch and of a turn."""
+        """Returns the minimum of ``max_ahead``: the new items of a batch and a turn."""
         per_batch = learner.batch_size / store.samples_per_item
         return math.ceil(per_batch) + self._items_of_turn()
 
     def make_block(self, spec: EnvSpec, layout: ItemLayout, num_envs: int) -> StepBlock:
-        """Returns the block that buffers the steps of an actor's environments.
+        """Returns a block that buffers the steps of an actor's environments.
 
         Args:
-            spec: The environment.
+            spec: The description of the environment.
             layout: The layout of the items.
             num_envs: Number of copies of the environment.
         """
@@ -297,7 +297,7 @@ class EnvironmentAgent(Agent):
         )
 
     def first_priorities(self, actions: ActionSpec) -> FirstPriorities | None:
-        """Returns the function for new items' priorities; None: the maximum so far."""
+        """Returns how to compute priorities of new items; None: the recent maximum."""
         tensors = self.priority_tensors(actions)
         return FirstPriorities(tuple(tensors), self.priorities) if tensors else None
 
@@ -307,7 +307,7 @@ class EnvironmentAgent(Agent):
         return -(-turn_steps // layout.block_steps(turn_steps))
 
     def inputs_of(self, spec: EnvSpec) -> dict[str, TensorSpec]:
-        """Returns the network's inputs."""
+        """Returns the inputs of the agent's network in an environment, by name."""
         last = {
             LAST_ACTION: TensorSpec(shape=(encoded_length(spec.actions),)),
             LAST_REWARD: TensorSpec(),

@@ -6,13 +6,13 @@ Learning" (arXiv:1806.06923), algorithm 1.
 Replay, exploration, n-step targets and double Q-learning are those of ``dqn``, with the
 differences from the papers that its module lists.
 
-Further differences from the paper: learning samples 8 fractions, not 64, which the
-paper found nearly as good (figure 2); one fraction is sampled from each of 8 equal
-parts of (0, 1), so that priorities depend more on errors than on the fractions; actions
-are chosen from the quantiles at the midpoints of 32 equal parts, not at 32 sampled
-fractions, so that a network prefers the same action for equal inputs, and the means of
-these quantiles give the priorities of new items; ``tengen.nets.modules.layers`` lists
-the differences of the head.
+Further differences from the paper: the loss uses 8 sampled fractions, not 64, which the
+paper found nearly as good (figure 2); the fractions are a stratified sample of (0, 1),
+so that priorities depend more on errors than on the fractions; actions are chosen with
+quantiles at 32 fixed fractions, the midpoints of equal intervals, not at 32 sampled
+fractions, so that equal inputs give equal actions; the means of these quantiles also
+give the priorities of new items. ``tengen.nets.modules.layers`` lists the differences
+of the head.
 """
 
 from __future__ import annotations
@@ -52,21 +52,21 @@ class Iqn(Dqn):
     num_quantiles: int = bounded(32, 1, 1_000)
     """Number K of quantiles whose mean is an action's value when acting, 1 to 1,000."""
     num_fractions: int = bounded(8, 1, 1_000)
-    """Number of fractions sampled for the outputs of a transition, and again for its
-    targets: one from each of ``num_fractions`` equal parts of (0, 1); 1 to 1,000. More
-    fractions make learning more stable, but slower to compute."""
+    """Number of fractions for the outputs of a transition, and for its targets, 1 to
+    1,000: stratified samples of (0, 1). More fractions make learning more stable, but
+    slower to compute."""
 
     def outputs_of(self, actions: ActionSpec) -> dict[str, TensorSpec]:
         """See ``EnvironmentAgent.outputs_of``."""
         return {QUANTILES: TensorSpec(shape=(self.num_quantiles, *actions.num_choices))}
 
     def values_of(self, outputs: Arrays) -> NDArray[np.float32]:
-        """See ``QAgent.values_of``: the mean of each action's quantiles."""
+        """Returns the mean of each action's quantiles; see ``QAgent.values_of``."""
         values: NDArray[np.float32] = outputs[QUANTILES].mean(axis=1)
         return values
 
     def act_greedily(self, outputs: Arrays, actions: ActionSpec) -> Arrays:
-        """See ``Policy.act_greedily``: the action with the highest ``values_of``."""
+        """Returns the actions with the highest ``values_of``; see ``Policy``."""
         return {"action": self.values_of(outputs).argmax(axis=1)}
 
     def make_update(self, task: str, net: Net, store: ExperienceConfig) -> IqnUpdate:
@@ -76,9 +76,9 @@ class Iqn(Dqn):
 
 
 class IqnUpdate(DqnUpdate):
-    """The quantile Huber loss with n-step targets.
+    """IQN's update, with the quantile Huber loss of n-step targets.
 
-    The columns are those of ``DqnUpdate``.
+    The columns of a batch are those of ``DqnUpdate``.
     """
 
     def __init__(self, agent: Iqn, net: Net, store: ReplayConfig) -> None:
@@ -89,11 +89,11 @@ class IqnUpdate(DqnUpdate):
     def minibatches(
         self, net: Net, columns: dict[str, Tensor]
     ) -> Iterator[dict[str, Tensor]]:
-        """See ``Update.minibatches``: adds the fractions for outputs and targets."""
+        """Yields the batch with sampled fractions added; see ``Update.minibatches``."""
         import torch
 
         action = columns["action"]
-        # Sampled on the CPU, because checkpoints save the CPU's generator.
+        # Sample on the CPU, because checkpoints save the state of the CPU's generator.
         place = self.group.place(len(action))
         places = torch.rand(place.total, 2, self._num_fractions)
         places = places[place.first :][: len(action)]

@@ -1,4 +1,4 @@
-"""The base class of the agents that learn a policy and sample their actions from it."""
+"""The base class of agents that learn a policy and sample actions from the policy."""
 
 from __future__ import annotations
 
@@ -23,57 +23,57 @@ from tengen.tensors import FRAMES, SCALED_POLICY, Signature, TensorSpec
 
 __all__ = ["PolicyAgent"]
 
-# On the policy's scale, an action's range is [-_BOUND, _BOUND].
+# Bounds of a scaled action are -_BOUND and _BOUND.
 _BOUND = 2.0
-# Ranges whose half width is between these two values are not scaled.
+# Action ranges with a half width between _LEAST and _MOST are not scaled.
 _LEAST, _MOST = 0.5, 4.0
 _UNROLL = 20
 _MEMORY_UNROLL = 64
-# As in Sample Factory; 100 times the usual policy lag of actors in other processes.
+# As in Sample Factory. Actors in other processes usually have a hundredth of this lag.
 _MAX_LAG = 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyAgent(EnvironmentAgent):
-    """Base class of the agents with a policy and a baseline, which learn from unrolls.
+    """Base class of agents with a policy and a baseline, which learn from unrolls.
 
     The network outputs ``policy_output``, the flat parameters of a distribution
-    (``tengen.losses.distributions``), and ``value`` ``[]``, the expected return. A step
-    stores the log-probability of its action under the behaviour policy. An item is an
-    unroll of T transitions and one closing step, which is only for bootstrapping.
+    (``tengen.losses.distributions``), and ``value`` ``[]``, the expected return. Each
+    step stores the log-probability of the action under the acting policy. An item is an
+    unroll of T transitions and a closing step, which is only for bootstrapping.
     """
 
     fixed: ClassVar[tuple[str, ...]] = ("sees_last_step", "scales_actions")
 
     unroll_length: int | None = bounded(None, 1, 100_000, "use 20")
     """Number T of transitions in an unroll, 1 to 100,000. None: 20, or 64 for a network
-    with memory. Backpropagation through time is truncated at the start of an unroll,
+    with an LSTM. Backpropagation through time is truncated at the start of an unroll,
     so the network rarely learns longer dependencies."""
 
     trace_lambda: float = bounded(1.0, 0, 1)
-    """Parameter lambda of the traces or advantages, in [0, 1]; 0 uses one reward, 1 all
-    rewards to the end of the unroll. A larger value reduces the bias and increases the
-    variance."""
+    """Parameter lambda of V-trace or GAE, in [0, 1]. A target uses one reward if it is
+    0, and all rewards to the end of the unroll if it is 1. A larger value reduces the
+    bias and increases the variance."""
 
     max_lag: int | None = bounded(None, 0, None, "use 1000")
-    """Maximum policy lag of an unroll that is learned from, in optimizer steps, at
-    least 0. Unrolls of older policies are skipped. None: 1,000."""
+    """Maximum policy lag of an unroll in optimizer steps, at least 0. The learner skips
+    unrolls of older policies. None: 1,000."""
 
     scales_actions: bool = False
-    """Whether real actions with bounds far from -1 and 1 are sampled on a scale from -2
-    to 2 instead of in the environment's units. True in new runs with such bounds."""
+    """Whether continuous actions with bounds far from -1 and 1 are sampled on a scale
+    from -2 to 2, not in the environment's units. True in new runs with these bounds."""
 
     @property
     def lag_bound(self) -> int:
-        """The value of ``max_lag``, or its default value if it is None."""
+        """Maximum policy lag of an unroll: ``max_lag``, or 1,000 if it is None."""
         return _MAX_LAG if self.max_lag is None else self.max_lag
 
     def for_environment(self, spec: EnvSpec) -> Self:
-        """See ``EnvironmentAgent.for_environment``; screens get longer unrolls.
+        """See ``EnvironmentAgent.for_environment``; sets longer unrolls for screens.
 
         With 20 steps, as in the IMPALA paper, a return is mostly the network's value of
-        the closing step, which is arbitrary early in training. V-trace's policies in
-        vizdoom/Basic became deterministic before that value was learned.
+        the closing step, which is arbitrary at the start of training. In vizdoom/Basic,
+        V-trace's policies became deterministic before the network learned this value.
         """
         agent = dataclasses.replace(
             self,
@@ -90,10 +90,10 @@ class PolicyAgent(EnvironmentAgent):
         )
 
     def default_net(self, spec: EnvSpec) -> NetConfig:
-        """See ``EnvironmentAgent.default_net``; with memory if partially observable.
+        """See ``EnvironmentAgent.default_net``; an LSTM for partial observations.
 
-        If actions are real numbers, the network standardizes vectors whatever their
-        bounds, because each entry of a vector has a different unit.
+        For continuous actions, the network always standardizes vectors, because the
+        entries of a vector have different units.
 
         Source: Espeholt et al. 2018, "IMPALA" (arXiv:1802.01561), figure 3, for the 256
         LSTM units for screens.
@@ -106,20 +106,20 @@ class PolicyAgent(EnvironmentAgent):
 
     def outputs_of(self, actions: ActionSpec) -> dict[str, TensorSpec]:
         """See ``EnvironmentAgent.outputs_of``."""
-        # A mean and a standard deviation for each action dimension.
+        # Continuous actions need a mean and a standard deviation per dimension.
         length = sum(actions.num_choices) or 2 * len(actions.low)
         return {self.policy_output: TensorSpec(shape=(length,)), "value": TensorSpec()}
 
     @property
     def policy_output(self) -> str:
-        """The name of the output that parametrises the policy."""
+        """Name of the network output with the parameters of the policy."""
         return SCALED_POLICY if self.scales_actions else "policy"
 
     def scale_of(self, actions: ActionSpec) -> Scale | None:
-        """Returns the policy's scale; None if actions are in the environment's units.
+        """Returns the scale of actions; None if they are in the environment's units.
 
         Bounds far from -1 and 1 are scaled to -2 and 2. So the standard deviation of
-        the initial policy, 1, is half the distance from the middle to a bound. Other
+        the initial policy, 1, is half the distance from the centre to a bound. Other
         bounds are not scaled, because scaling slowed down the learning of Hopper and
         InvertedPendulum (benchmarks/results/environments.md).
 
@@ -147,13 +147,13 @@ class PolicyAgent(EnvironmentAgent):
         uniforms: NDArray[np.float64],
         slots: Slots,
     ) -> Arrays:
-        """See ``Policy.act``; samples actions from the policy."""
+        """Samples actions from the policy; see ``Policy.act``."""
         draws = self._draws(actions)
         action, log_prob = draws.draw(outputs[self.policy_output], uniforms)
         return {"action": action, "behaviour_log_prob": log_prob}
 
     def act_greedily(self, outputs: Arrays, actions: ActionSpec) -> Arrays:
-        """See ``Policy.act_greedily``; returns the most probable actions."""
+        """Returns the most probable actions; see ``Policy.act_greedily``."""
         greedy = self._draws(actions).greedy(outputs[self.policy_output])
         return {"action": greedy}
 
@@ -162,7 +162,7 @@ class PolicyAgent(EnvironmentAgent):
         return make_action_draws(actions.num_choices, actions.shape, scale)
 
     def acting_to_score(self, spec: EnvSpec) -> Acting:
-        """See ``EnvironmentAgent.acting_to_score``; a protocol's episodes sample."""
+        """Returns greedy acting, or sampling if the environment has a protocol."""
         return Acting(mode="sampled" if spec.protocol else "greedy")
 
     def own_tensors(self, actions: ActionSpec) -> dict[str, TensorSpec]:
@@ -182,7 +182,7 @@ class PolicyAgent(EnvironmentAgent):
 
 
 def _is_scaled(actions: ActionSpec) -> list[bool]:
-    """Returns for each action dimension whether its bounds are far from -1 and 1."""
+    """Returns whether the bounds of each action dimension are far from -1 and 1."""
     middle, half = actions.scale
     return [
         is_bounded and not (_LEAST <= reach <= _MOST and abs(at) <= reach / 2)
@@ -190,7 +190,7 @@ def _is_scaled(actions: ActionSpec) -> list[bool]:
     ]
 
 
-# Cached, because every step needs it.
+# Cached, because actors need the scale at every step.
 @functools.cache
 def _scale(actions: ActionSpec) -> Scale:
     is_scaled = np.array(_is_scaled(actions))

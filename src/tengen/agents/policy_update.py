@@ -1,4 +1,4 @@
-"""The base class of the updates of agents that learn a policy."""
+"""``PolicyUpdate``, the base class of policy updates, and their running scales."""
 
 from __future__ import annotations
 
@@ -23,19 +23,18 @@ __all__ = [
     "RunningSquare",
 ]
 
-# Decay of the running average per batch: a horizon of about a hundred batches.
+# Decay of the running mean per batch, for a horizon of about a hundred batches.
 _DECAY = 0.99
-# Batches are clipped to this multiple of the average, so that each at most doubles it,
-# yet the average follows a change in the scale of rewards within a few batches.
+# A batch's mean square is clipped to this multiple of the running mean. So one batch at
+# most doubles the running mean, which still adapts to new rewards in a few batches.
 _MOST_TIMES = 100.0
 
 
 class RunningSquare:
-    """The running mean of squares over about a hundred batches.
+    """A running mean of squares over about a hundred batches, initially 1.
 
-    A batch is clipped to a hundred times the average (or ``least**2`` if the average is
-    lower), so an outlier is forgotten after about seventy batches. Before the first
-    batch the average is 1.
+    The mean square of a batch is clipped to a hundred times the running mean (at least
+    ``least**2``), so the effect of an outlier halves in about seventy batches.
     """
 
     def __init__(self, least: float) -> None:
@@ -54,20 +53,20 @@ class RunningSquare:
         return max(self._least, math.sqrt(self._mean))
 
     def observe(self, square: float) -> None:
-        """Adds the mean square of a batch, which may be infinite or NaN."""
+        """Adds ``square``, the mean square of a batch; it may be infinite or NaN."""
         most = _MOST_TIMES * max(self._least**2, self._mean)
         bounded = square if square <= most else most  # also for NaN
         self._square += (1.0 - _DECAY) * (bounded - self._square)
         self._weight += (1.0 - _DECAY) * (1.0 - self._weight)
 
     def numbers(self) -> list[float]:
-        """Returns the state of the running mean, for a checkpoint."""
+        """Returns the running mean's state as numbers for a checkpoint."""
         return [self._square, self._weight]
 
     def load(self, numbers: list[float]) -> None:
-        """Restores the result of ``numbers``.
+        """Restores the state from the result of ``numbers``.
 
-        Resets the mean if it is not finite, which earlier versions allowed.
+        Resets a mean that is not finite, because earlier versions could save one.
         """
         is_finite = all(map(math.isfinite, numbers))
         self._square, self._weight = numbers if is_finite else (0.0, 0.0)
@@ -77,8 +76,8 @@ class RunningSquare:
         return self._square / self._weight if self._weight else 1.0
 
 
-# Scaled rewards are clipped to this maximum. Larger ones are outliers, or the scale has
-# not adapted yet, and their squared errors would dominate the loss.
+# Maximum of scaled rewards. Larger ones are outliers, or come before the scale has
+# adapted, and their squared errors would dominate the loss.
 _MOST = 100.0
 
 
@@ -86,36 +85,36 @@ class ReturnScale:
     """The running root mean square of returns within unrolls, at least 1.
 
     Updates divide rewards by this scale. A network whose policy and value share an LSTM
-    computes both from activations in [-1, 1]. A value of a hundred would saturate them,
-    and the value's errors would dominate the policy's gradient. Small returns are not
-    scaled up, because dividing by less than 1 would only amplify noise.
+    computes both from activations in [-1, 1]. A value of a hundred would saturate the
+    activations, and the value's errors would dominate the policy's gradient. Small
+    returns are not scaled up, because dividing by less than 1 would amplify noise.
 
     A return is truncated at the end of its unroll, because later rewards are unknown.
     The scale is therefore too small for long episodes, by a constant factor that does
     not affect learning. In exchange, it does not depend on a network's estimates.
 
-    Source: rewards divided by the scale of discounted returns, Engstrom et al. 2020,
-    "Implementation Matters in Deep Policy Gradients" (arXiv:2005.12729), section 3;
-    the minimum scale of 1, Hafner et al. 2023, "Mastering Diverse Domains through World
-    Models" (arXiv:2301.04104), equation 7.
+    Source: Engstrom et al. 2020, "Implementation Matters in Deep Policy Gradients"
+    (arXiv:2005.12729), section 3, for dividing rewards by the scale of discounted
+    returns; Hafner et al. 2023, "Mastering Diverse Domains through World Models"
+    (arXiv:2301.04104), equation 7, for the minimum scale of 1.
     """
 
     def __init__(self, discount: float) -> None:
-        """Creates a scale of 1.
+        """Creates a scale whose initial value is 1.
 
         Args:
-            discount: Discount of one step, in [0, 1].
+            discount: Discount per step, in [0, 1].
         """
         self._discount = discount
         self._square = RunningSquare(least=1.0)
 
     @property
     def value(self) -> float:
-        """The divisor of rewards, at least 1."""
+        """The number by which rewards are divided, at least 1."""
         return self._square.root
 
     def scaled(self, reward: Tensor) -> Tensor:
-        """Returns rewards of any shape, divided by the scale and clipped to +-100."""
+        """Returns ``reward`` divided by the scale and clipped to [-100, 100]."""
         return (reward / self.value).clamp(-_MOST, _MOST)
 
     def observe(
@@ -131,13 +130,13 @@ class ReturnScale:
             reward: ``[B, T]`` float32.
             terminated: ``[B, T]``, 1 if the action led to a terminal state.
             is_reset: ``[B, T]``, 1 for reset steps, which are not transitions.
-            group: The learners that have the other rows of the batch.
+            group: The group of learners that share the batch.
         """
         import torch
 
         is_live = is_reset == 0
         goes_on = self._discount * (terminated == 0)
-        # In float64, in which squares of float32 values are finite.
+        # Use float64, because squares of float32 values may overflow float32.
         reward = reward.double()
         following = torch.zeros_like(reward[:, 0])
         total = torch.zeros_like(following)
@@ -152,36 +151,36 @@ class ReturnScale:
         self._square.observe(mean)
 
     def state(self) -> dict[str, Tensor]:
-        """Returns the state of the scale, for a checkpoint."""
+        """Returns the state of the scale as tensors for a checkpoint."""
         import torch
 
         both = torch.tensor(self._square.numbers(), dtype=torch.float64)
         return {"return_scale": both}
 
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:
-        """Restores the result of ``state``."""
+        """Restores the scale from the result of ``state``."""
         self._square.load(tensors["return_scale"].tolist())
 
 
 ADVANTAGE_SQUARE = "advantage_square"
-"""The loss metric from which ``PolicyUpdate.advantage_scale`` is computed."""
+"""Name of the metric from which ``PolicyUpdate`` computes the scale of advantages."""
 
-# Minimum scale, because smaller advantages are noise around learned values.
+# Minimum scale of advantages, because smaller advantages are noise around the values.
 _LEAST_SCALE = 0.01
 
 
 class PolicyUpdate(Update):
-    """Base of policy updates: divides rewards by the scale of returns.
+    """Base class of policy updates, which divides rewards by the scale of returns.
 
     Attributes:
         distribution: The action distribution.
-        policy_output: The name of the network's output that parametrises it.
+        policy_output: Name of the network output with the distribution's parameters.
     """
 
     later_state = ("return_scale", "advantage_scale")
 
     def __init__(self, agent: PolicyAgent, actions: envs.ActionSpec) -> None:
-        """Creates the distribution and the running scales.
+        """Creates the action distribution and the running scales.
 
         Args:
             agent: The agent's settings.
@@ -201,32 +200,32 @@ class PolicyUpdate(Update):
     def advantage_scale(self) -> float:
         """The divisor of advantages: their running root mean square, initially 1.
 
-        With it, a weight of the entropy bonus has the same effect for rare and frequent
-        rewards. PPO instead normalises over each minibatch.
+        With scaled advantages, the weight of the entropy bonus has the same effect for
+        rare and frequent rewards. PPO instead normalises over each minibatch.
 
         Source: Schulman et al. 2017 and later work normalise advantages over a
         minibatch. Differs from the source: the mean is not subtracted, because
-        advantages are relative to a baseline already, and the scale is that of earlier
+        advantages are already relative to a baseline; the scale comes from earlier
         steps, so that a batch can be split among threads.
         """
         return self._advantage_square.root
 
     def stepped(self, net: Net, num_steps: int, metrics: Mapping[str, float]) -> None:
-        """See ``Update.stepped``: updates the scale of advantages."""
+        """Updates the scale of advantages; see ``Update.stepped``."""
         if ADVANTAGE_SQUARE in metrics:
             self._advantage_square.observe(metrics[ADVANTAGE_SQUARE])
 
     def minibatches(
         self, net: Net, columns: dict[str, Tensor]
     ) -> Iterator[dict[str, Tensor]]:
-        """See ``Update.minibatches``: the batch with scaled rewards."""
+        """Yields the batch with scaled rewards; see ``Update.minibatches``."""
         yield self.scaled(columns)
 
     def scaled(self, columns: dict[str, Tensor]) -> dict[str, Tensor]:
         """Updates the scale of returns, then returns the batch with scaled rewards.
 
         Args:
-            columns: The columns of ``tengen.actors.block``, ``[B, T + 1, ...]``.
+            columns: Columns as in ``tengen.actors.block``, ``[B, T + 1, ...]``.
         """
         names = ("reward", "terminated", "is_reset")
         reward, terminated, is_reset = (columns[name][:, :-1] for name in names)

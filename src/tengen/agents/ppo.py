@@ -1,4 +1,4 @@
-"""PPO: several clipped steps on each batch of unrolls.
+"""PPO: several epochs of clipped optimizer steps on each batch of unrolls.
 
 Source: Schulman et al. 2017, "Proximal Policy Optimization Algorithms"
 (arXiv:1707.06347), section 5; for advantages Schulman et al. 2016, "High-Dimensional
@@ -12,9 +12,9 @@ et al. 2018, "IMPALA", arXiv:1802.01561), and ``max_lag`` bounds the lag.
 Differs from the paper: advantages are normalised over each minibatch, as is usual in
 later work; rewards are divided by the scale of returns
 (``tengen.agents.policy_update``); reset steps are excluded; the clipped ratio is
-relative to the acting policy, whose log-probabilities are stored, and not to the policy
-before the batch. With the latter ratio and V-trace's weights, learning from policies
-ten batches old succeeded less often.
+relative to the acting policy, whose log-probabilities are stored, not to the policy
+before the batch. With a ratio to the policy before the batch and V-trace's weights,
+learning from policies ten batches old succeeded less often.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Ppo", "PpoUpdate"]
 
-# In batches; five times the usual policy lag of actors in other processes.
+# Default maximum lag in batches, five times the usual lag of actors in other processes.
 _LAG_BATCHES = 25
 
 
@@ -69,33 +69,33 @@ class Ppo(PolicyAgent):
     )
     """Settings of the actors; by default an actor produces one batch per turn."""
     trace_lambda: float = bounded(0.9, 0, 1)
-    """Lambda of GAE, in [0, 1]; 0 gives one-step advantages, 1 advantages from all
-    rewards of the unroll. A larger value has less bias and more variance."""
+    """Lambda of GAE, in [0, 1]; 0 gives one-step advantages, and 1 uses all rewards to
+    the end of the unroll. A larger value has less bias and more variance."""
     clip_ratio: float = bounded(0.2, 0, above=True, rule="must be positive; use 0.2")
-    """Clip range of the ratio of new to old action probability: the distance from 1
-    beyond which the gradient is 0; above 0. A smaller value allows smaller changes of
-    the policy."""
+    """Clip range of the ratio of new to old action probability, above 0: the distance
+    from 1 beyond which the gradient is 0. A smaller value allows smaller changes of the
+    policy."""
     clip_value: float | None = bounded(
         None, 0, above=True, rule="must be positive; use 0.2"
     )
-    """Clip range of values: the distance from the value before the batch beyond which
-    the gradient is 0; above 0; None for no clipping."""
+    """Clip range of values, above 0: the distance from the value before the learner's
+    steps on the batch, beyond which the gradient is 0. None for no clipping."""
     num_epochs: int = bounded(10, 1, 1_000)
     """Number of passes over a batch, 1 to 1,000."""
     num_minibatches: int = bounded(4, 1, 10_000)
-    """Number of equal minibatches per epoch, with one optimizer step on each; 1 to
-    10,000. If the network has an LSTM, minibatches are complete unrolls, so their
-    number is at most ``learner.batch_size``."""
+    """Number of minibatches of equal size per epoch, with one optimizer step on each; 1
+    to 10,000. If the network has an LSTM, minibatches consist of complete unrolls, so
+    their number is at most ``learner.batch_size``."""
     baseline_cost: float = bounded(0.5, 0, None, "use 0 for none")
     """Weight of the baseline loss relative to the policy loss, at least 0."""
     entropy_cost: float = bounded(0.01, 0, None, "use 0 for none")
     """Weight of the entropy bonus, at least 0. A larger weight explores more."""
     uses_vtrace: bool = True
-    """Whether V-trace corrects advantages and returns for the newest policy. If not,
-    they are those of the acting policy."""
+    """Whether V-trace corrects advantages and returns for policy lag. If not, they are
+    those of the acting policy."""
     max_lag: int | None = bounded(None, 0, None, "use 1000")
-    """Maximum policy lag of unrolls in optimizer steps, at least 0. Unrolls of older
-    policies are not learned from. None: the number of optimizer steps on 25 batches."""
+    """Maximum policy lag of an unroll in optimizer steps, at least 0. The learner skips
+    unrolls of older policies. None: the number of optimizer steps on 25 batches."""
 
     @property
     def lag_bound(self) -> int:
@@ -105,7 +105,7 @@ class Ppo(PolicyAgent):
         return _LAG_BATCHES * self.num_epochs * self.num_minibatches
 
     def for_environment(self, spec: EnvSpec) -> Self:
-        """See ``EnvironmentAgent.for_environment``: the paper's settings for screens.
+        """Returns a copy of the agent with the paper's settings if it acts on screens.
 
         Differs from the paper: 16 copies and unrolls of 64 steps, not 8 and 128.
         """
@@ -115,15 +115,15 @@ class Ppo(PolicyAgent):
         return dataclasses.replace(agent, num_epochs=4, clip_ratio=0.1)
 
     def default_store(self, spec: EnvSpec) -> ReplayConfig:
-        """See ``EnvironmentAgent.default_store``: a queue of two batches.
+        """Returns a queue for two batches; see ``EnvironmentAgent.default_store``.
 
-        The learner learns from one batch while actors produce the other. A longer queue
+        The learner trains on one batch while actors produce the next. A longer queue
         would increase the policy lag.
         """
         return ReplayConfig(sampler="fifo", max_items=32)
 
     def default_learner(self, spec: EnvSpec) -> LearnerConfig:
-        """See ``EnvironmentAgent.default_learner``: a batch is one turn's unrolls."""
+        """See ``EnvironmentAgent.default_learner``: a batch has one turn's unrolls."""
         return LearnerConfig(
             batch_size=16,
             num_shards=1,
@@ -158,7 +158,7 @@ class Ppo(PolicyAgent):
         store: ExperienceConfig,
         learner: LearnerConfig,
     ) -> None:
-        """See ``Agent.check_task``; recurrent minibatches are complete unrolls."""
+        """See ``Agent.check_task``; with an LSTM, checks ``num_minibatches`` too."""
         super().check_task(task, net, store, learner)
         batch_size = learner.batch_size
         state = net.signature(self.signature(task)).state
@@ -177,15 +177,15 @@ class Ppo(PolicyAgent):
 
 
 class PpoUpdate(PolicyUpdate):
-    """Epochs of minibatches with clipped losses.
+    """PPO's update, with epochs of minibatches and clipped losses.
 
-    Columns for B unrolls of T transitions: those of ``tengen.actors.block``, with shape
-    ``[B, T + 1, ...]``; the last step only bootstraps. A recurrent network learns from
-    complete unrolls, other networks from single transitions in random order.
+    A batch has B unrolls of T transitions, with the columns of ``tengen.actors.block``
+    in shape ``[B, T + 1, ...]``. The last step is only for bootstrapping. A recurrent
+    network trains on complete unrolls, and other networks on shuffled transitions.
     """
 
     def __init__(self, agent: Ppo, actions: envs.ActionSpec) -> None:
-        """Creates the update.
+        """Creates an update for an agent and its action space.
 
         Args:
             agent: The agent's settings.
@@ -206,8 +206,8 @@ class PpoUpdate(PolicyUpdate):
         rows = self._with_targets(net, self.scaled(columns))
         if all(name.startswith(FRAMES) for name in net.signature.state):
             rows = _transitions(net, rows, group)
-        # A minibatch mixes rows of all learners, as with a single learner, and each
-        # learner computes a part of it, so every learner needs all rows.
+        # Gather all learners' rows on every learner, because a minibatch mixes rows of
+        # all learners, as with a single learner, and each learner computes part of it.
         rows = {name: group.gather_rows(column) for name, column in rows.items()}
         is_live = rows["is_reset"] == 0
         explained = losses.explained_variance(
@@ -217,7 +217,7 @@ class PpoUpdate(PolicyUpdate):
         num_rows = len(rows["action"])
         num_parts = min(self._agent.num_minibatches, num_rows)
         for _ in range(self._agent.num_epochs):
-            # Sampled on the CPU, because checkpoints save the CPU's generator.
+            # Sample on the CPU, because checkpoints save the CPU generator's state.
             order = torch.randperm(num_rows).to(rows["action"].device)
             for part in order.tensor_split(num_parts):
                 own = group.own(len(part))
@@ -229,15 +229,15 @@ class PpoUpdate(PolicyUpdate):
         """See ``Update.loss``.
 
         Args:
-            net: The network.
-            columns: Transitions, ``[rows, T, ...]``; T = 1 without an LSTM.
+            net: A copy of the network in training mode.
+            columns: Columns of transitions, ``[rows, T, ...]``; T = 1 without an LSTM.
         """
         from tengen import losses
         from tengen.nets.modules.standard import uncounted
 
         agent, steps = self._agent, time_major(columns)
         inputs, state = network_inputs(net, columns)
-        with uncounted(net):  # already counted in ``minibatches``
+        with uncounted(net):  # ``minibatches`` has added these rows to the statistics
             outputs, _ = net.unroll(inputs, state, first_steps(steps["is_reset"]))
         is_live = 1.0 - steps["is_reset"].float()
         before = steps["behaviour_log_prob"]
@@ -263,7 +263,7 @@ class PpoUpdate(PolicyUpdate):
             ).mean(),
             "clip_fraction": (clipped * is_live).mean(),
         }
-        if "explained_variance" in steps:  # of the batch before learning
+        if "explained_variance" in steps:  # computed before the steps on the batch
             metrics["explained_variance"] = steps["explained_variance"].mean()
         loss = (
             metrics["policy_loss"]
@@ -273,9 +273,9 @@ class PpoUpdate(PolicyUpdate):
         return LossParts(loss, metrics)
 
     def _with_targets(self, net: Net, columns: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Returns the transitions of a batch together with their targets.
+        """Returns the columns of a batch's transitions, with targets added.
 
-        Columns are ``[B, T, ...]``; the stored states are ``[B, ...]``.
+        The columns are ``[B, T, ...]``, and the stored states ``[B, ...]``.
         """
         import torch
 
@@ -314,13 +314,13 @@ class PpoUpdate(PolicyUpdate):
 def _transitions(
     net: Net, columns: dict[str, Tensor], group: Group
 ) -> dict[str, Tensor]:
-    """Returns the single transitions of unrolls, tensors ``[rows, 1, ...]``.
+    """Splits unrolls into single transitions, tensors ``[rows, 1, ...]``.
 
-    The past images before each transition are returned as states ``[rows, ...]``.
+    Returns the past images before each transition as states ``[rows, ...]``.
     """
     is_live = columns["is_reset"].flatten() == 0
-    # If no row of any learner is a transition, all rows are used, because an optimizer
-    # step needs rows; reset steps have no loss.
+    # If all rows of all learners are reset steps, use them, because an optimizer step
+    # needs rows. Reset steps have no loss.
     is_live |= not group.gather([float(is_live.any())]).any()
     inputs, state = network_inputs(net, columns)
     is_first = first_steps(columns["is_reset"].transpose(0, 1))

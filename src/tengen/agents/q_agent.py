@@ -1,4 +1,4 @@
-"""The base class of epsilon-greedy agents, which learn action values."""
+"""``QAgent``, the base class of epsilon-greedy agents, which learn action values."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ __all__ = [
 _MANY_COPIES = 256
 
 LEAST_PRIORITY = 1e-6
-"""Number added to every priority, so that every item can be sampled."""
+"""Number added to every priority, so that no item has probability 0."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class QAgent(EnvironmentAgent):
-    """Base of the agents whose network outputs the value of every action.
+    """Base class of agents whose network outputs the Q value of every action.
 
     Each copy of the environment explores with its own constant probability: copy i of
     N, counted from 0, takes a random action with probability ``epsilon ** (1 +
     epsilon_power * i / (N - 1))``. A single copy uses the mean of the probabilities of
     many copies, 0.062 by default.
 
-    The actor passes the Q values of the taken and the best action to the writer, which
-    computes the priorities of new items from them.
+    The writer of steps computes the priorities of new items from two Q values that the
+    actor adds to each step: those of the taken action and of the best action.
 
     Source: for the probabilities Horgan et al. 2018, "Distributed Prioritized
     Experience Replay" (arXiv:1803.00933), section 4; for duelling heads Wang et al.
@@ -67,7 +67,7 @@ class QAgent(EnvironmentAgent):
     """Probability of a random action in the copy that explores most, in [0, 1]."""
     epsilon_power: float = bounded(7.0, 0, None, "raise it")
     """Spread of exploration over the copies, at least 0: the copy that explores least
-    has probability ``epsilon ** (1 + epsilon_power)``. 0: all copies explore alike."""
+    has probability ``epsilon ** (1 + epsilon_power)``. 0: the same for all copies."""
     num_steps: int = bounded(3, 1, 1_000)
     """Number n of rewards in an n-step target before it bootstraps, 1 to 1,000. A
     larger n propagates rewards faster, but depends more on old policies."""
@@ -90,7 +90,7 @@ class QAgent(EnvironmentAgent):
         return {"q": each}
 
     def num_uniforms(self, actions: ActionSpec) -> int:
-        """See ``Policy.num_uniforms``: whether to explore, and the random action."""
+        """Returns 2: one number decides whether to explore, one selects the action."""
         return 2
 
     def act(
@@ -111,20 +111,20 @@ class QAgent(EnvironmentAgent):
 
     def act_greedily(self, outputs: Arrays, actions: ActionSpec) -> Arrays:
         """See ``Policy.act_greedily``."""
-        # The state's value is the same for all actions and does not change the argmax.
+        # The state value is equal for all actions, so it does not change the argmax.
         values = outputs["advantage" if self.is_duelling else "q"]
         return {"action": values.argmax(axis=1).astype(np.int64)}
 
     def acting_to_score(self, spec: EnvSpec) -> Acting:
         """See ``EnvironmentAgent.acting_to_score``.
 
-        If the environment has a protocol, 1 in 1,000 actions is random; otherwise all
-        actions are greedy.
+        If the environment has an evaluation protocol, 1 in 1,000 actions is random.
+        Otherwise all actions are greedy.
         """
         return Acting(mode="epsilon" if spec.protocol else "greedy")
 
     def values_of(self, outputs: Arrays) -> NDArray[np.float32]:
-        """Returns the Q values ``[N, A]`` of a network's outputs."""
+        """Returns the Q values ``[N, A]``, computed from a network's outputs."""
         if not self.is_duelling:
             return outputs["q"]
         advantage = outputs["advantage"]
@@ -136,7 +136,7 @@ class QAgent(EnvironmentAgent):
         return values
 
     def priority_tensors(self, actions: ActionSpec) -> dict[str, TensorSpec]:
-        """See ``EnvironmentAgent.priority_tensors``: two Q values."""
+        """Returns the columns ``Q_TAKEN`` and ``Q_BEST``; see ``EnvironmentAgent``."""
         return {Q_TAKEN: TensorSpec(), Q_BEST: TensorSpec()}
 
     @classmethod
@@ -148,7 +148,7 @@ class QAgent(EnvironmentAgent):
         }
 
     def epsilons(self, slots: Slots) -> NDArray[np.float64]:
-        """Returns each copy's probability of a random action, ``[N]``."""
+        """Returns the probability of a random action in each copy, ``[N]``."""
         if slots.total == 1:
             shares = np.linspace(0.0, 1.0, _MANY_COPIES)
             probabilities = self.epsilon ** (1.0 + self.epsilon_power * shares)
@@ -159,14 +159,14 @@ class QAgent(EnvironmentAgent):
 
 
 class TargetUpdate(Update):
-    """Base of updates with a target network, which has older weights of the network."""
+    """Base class of updates with a target network, a periodic copy of the network."""
 
     def __init__(self, net: Net, target_period: int) -> None:
         """Creates a target network equal to ``net``.
 
         Args:
             net: The network in training.
-            target_period: Number of optimizer steps between updates of the target.
+            target_period: Number of optimizer steps between two copies of ``net``.
         """
         self._period = target_period
         self.target = copy.deepcopy(net).eval().requires_grad_(False)
@@ -193,7 +193,7 @@ class TargetUpdate(Update):
 
 
 def q_values(outputs: dict[str, Tensor]) -> Tensor:
-    """Returns the Q values ``[..., A]`` of the outputs of a ``QAgent``'s network."""
+    """Returns Q values ``[..., A]``, given the outputs of a ``QAgent``'s network."""
     from tengen import losses
 
     if "q" in outputs:
@@ -202,9 +202,9 @@ def q_values(outputs: dict[str, Tensor]) -> Tensor:
 
 
 Q_TAKEN = "q_taken"
-"""Name of the column with the Q value of the taken action."""
+"""Name of the column with the actor's Q value of the taken action."""
 Q_BEST = "q_best"
-"""Name of the column with the maximum Q value."""
+"""Name of the column with the actor's maximum Q value over actions."""
 
 
 def acting_errors(
@@ -214,21 +214,21 @@ def acting_errors(
     discount: float,
     rescaling_epsilon: float | None = None,
 ) -> NDArray[np.float64]:
-    """Returns ``[B, T - 1]``, the TD errors of the actor's Q values; 0 at reset steps.
+    """Returns the TD errors of the actor's Q values, ``[B, T - 1]``; 0 at reset steps.
 
     The formulas must match those of the learner (``tengen.losses.n_step_targets`` and
-    ``td_errors``). The acting network is both online and target network.
+    ``td_errors``). The acting network serves as both online and target network.
 
     Source: Horgan et al. 2018, "Distributed Prioritized Experience Replay"
     (arXiv:1803.00933), section 3; Espeholt et al. 2020, "SEED RL" (arXiv:1910.06591),
-    in which inference yields the Q values without another forward pass.
+    for using the Q values from inference without another forward pass.
 
     Legend: B items of T steps.
 
     Args:
         steps: Columns ``[B, T]``, including ``q_taken`` and ``q_best``.
         num_steps: Number n of rewards in a target, at least 1.
-        discount: Discount of one step, in [0, 1].
+        discount: Discount per step, in [0, 1].
         rescaling_epsilon: Epsilon of ``signed_hyperbolic`` if the Q values are
             rescaled; otherwise None.
     """
@@ -237,7 +237,7 @@ def acting_errors(
         reached = _signed_parabolic(reached, rescaling_epsilon)
     is_live = steps["is_reset"][:, :-1] == 0
     goes_on = discount * (steps["terminated"][:, :-1] == 0)
-    # If the next step is not a transition, the target bootstraps from its Q value.
+    # Before a reset step, and at the end, the target bootstraps from the next Q value.
     is_cut = np.ones_like(is_live)
     is_cut[:, :-1] = ~is_live[:, 1:]
     follows = reached

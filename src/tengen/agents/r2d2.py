@@ -1,12 +1,12 @@
-"""R2D2: double Q-learning with a recurrent network, from replayed sequences.
+"""R2D2: double Q-learning with a recurrent network on replayed sequences.
 
 Source: Kapturowski et al. 2019, "Recurrent Experience Replay in Distributed
-Reinforcement Learning", sections 2.3 and 3: stored state and burn-in, value rescaling,
-priorities of sequences; new priorities use the Q values from which the actor acted.
+Reinforcement Learning", sections 2.3 and 3, for stored state and burn-in, value
+rescaling, and priorities of sequences. New items' priorities use the actor's Q values.
 
 Differs from the paper: the loss is a mean over the steps of a sequence, not a sum;
-sequences continue across episode boundaries, at which the recurrent state is reset and
-no reward or value propagates; importance weights are used, with the store's exponent;
+sequences continue across episode boundaries, where the recurrent state is reset and no
+reward or value propagates; the loss has importance weights, with the store's exponent;
 the optimizer is AdamW without weight decay and with a cool-down, not Adam with a
 constant learning rate.
 """
@@ -62,13 +62,12 @@ class R2d2(QAgent):
     sees_last_step: bool = True
     """Whether the last action and the last reward are inputs of the network."""
     unroll_length: int = bounded(40, 1, 100_000, "use 40")
-    """Number of steps of a sequence that the learner learns from, 1 to 100,000 (the
-    paper: 80). With more steps the gradient reaches further back, but each sequence
-    takes longer."""
+    """Number of steps with a loss in a sequence, 1 to 100,000 (the paper: 80). With
+    more steps the gradient reaches further back, but each sequence takes longer."""
     burn_in: int = bounded(20, 0, 100_000, "use 20")
-    """Number of steps before the learned ones, 0 to 100,000 (the paper: 40). The
-    network processes them from the stored state without learning, so that the recurrent
-    state is close to the one that the current weights would have produced."""
+    """Number of burn-in steps at the start of a sequence, 0 to 100,000 (the paper: 40).
+    The network processes them from the stored state without a loss, so that the
+    recurrent state is close to that of the current weights."""
     period: int = 20
     """Number of steps between the starts of successive sequences, 1 to
     ``unroll_length`` (the paper: 40). With half of ``unroll_length``, each step is in
@@ -76,7 +75,7 @@ class R2d2(QAgent):
     num_steps: int = 5
     """Number n of rewards in an n-step target before it bootstraps, 1 to 1,000."""
     discount: float = 0.997
-    """Discount factor of one step, in [0, 1]."""
+    """Discount factor per step, in [0, 1]."""
     target_period: int = 25
     """Number of optimizer steps between updates of the target network, at least 1 (the
     paper: 2,500). The default is small because small tasks are learned in one or two
@@ -101,7 +100,7 @@ class R2d2(QAgent):
         check_range("period", self.period, 1, self.unroll_length, "use half of it")
 
     def layout(self, state: Mapping[str, TensorSpec]) -> ItemLayout:
-        """See ``EnvironmentAgent.layout``: burn-in, the sequence, and a last step."""
+        """Returns items of burn-in steps, steps with a loss, and a bootstrap step."""
         return ItemLayout(
             num_steps=self.burn_in + self.unroll_length + 1,
             period=self.period,
@@ -109,10 +108,10 @@ class R2d2(QAgent):
         )
 
     def for_environment(self, spec: EnvSpec) -> Self:
-        """See ``EnvironmentAgent.for_environment``: short sequences for screens.
+        """Returns the agent with shorter sequences if the observations are screens.
 
-        A run then makes four times as many optimizer steps per environment step as with
-        the paper's lengths, and learned Pong much sooner
+        A run then performs four times as many optimizer steps per environment step as
+        with the paper's lengths, and learned Pong much sooner
         (benchmarks/results/environments.md).
         """
         if not shows_screens(spec):
@@ -128,7 +127,7 @@ class R2d2(QAgent):
         )
 
     def priorities(self, steps: Arrays) -> NDArray[np.float64]:
-        """See ``EnvironmentAgent.priorities``: from the steps after the burn-in."""
+        """See ``EnvironmentAgent.priorities``; excludes the burn-in steps."""
         learned = {name: column[:, self.burn_in :] for name, column in steps.items()}
         errors = acting_errors(
             learned,
@@ -145,9 +144,9 @@ class R2d2(QAgent):
         return mixed
 
     def default_net(self, spec: EnvSpec) -> NetConfig:
-        """See ``EnvironmentAgent.default_net``: a network with an LSTM.
+        """Returns a network with an LSTM; see ``EnvironmentAgent.default_net``.
 
-        Nothing is added to torch's forget bias, because with 1 added, one of three
+        The LSTM has torch's forget bias, because with 1 added to the bias, one of three
         seeds did not learn CartPole-v1 in twice the frames.
         """
         num_units = 256 if shows_screens(spec) else 64
@@ -156,10 +155,10 @@ class R2d2(QAgent):
         )
 
     def default_store(self, spec: EnvSpec) -> ReplayConfig:
-        """See ``EnvironmentAgent.default_store``: prioritized replay of sequences."""
-        # For screens each step is used four times, because it is in two sequences and
-        # each sequence is sampled twice. The paper's 0.75 times suits actors that
-        # produce more steps than the learner can process.
+        """Returns a prioritized replay; see ``EnvironmentAgent.default_store``."""
+        # For screens the learner uses each step four times, because a step is in two
+        # sequences and each sequence is sampled twice. The paper's 0.75 times suits
+        # actors that produce more steps than the learner can process.
         is_large = shows_screens(spec)
         return ReplayConfig(
             sampler="prioritized",
@@ -174,14 +173,14 @@ class R2d2(QAgent):
         """See ``EnvironmentAgent.default_learner``."""
         is_large = shows_screens(spec)
         return LearnerConfig(
-            # A step's time is proportional to its batch, so small batches allow more
-            # steps.
+            # The time of an optimizer step is proportional to the batch size, so small
+            # batches allow more steps.
             batch_size=16 if is_large else 32,
             num_shards=1,
             optimizer=AdamWConfig(
                 learning_rate=2e-4 if is_large else 1e-3,
                 # The paper's 1e-3 is for losses summed over 80 steps. With averaged
-                # losses it reduced the updates to a hundredth of the learning rate.
+                # losses 1e-3 reduced updates to a hundredth of the learning rate.
                 epsilon=1e-8,
                 weight_decay=0.0,
                 num_warmup_steps=0,
@@ -197,11 +196,12 @@ class R2d2(QAgent):
 
 
 class R2d2Update(TargetUpdate):
-    """The squared TD errors of rescaled n-step targets over a sequence.
+    """R2D2's update, with squared TD errors of rescaled n-step targets.
 
-    Columns for B sequences: those of ``tengen.actors.block``, with shape ``[B, burn_in
-    + unroll_length + 1, ...]``; the states before their first steps, ``[B, ...]``; and
-    importance_weight, ``[B]`` float32. The last step only bootstraps.
+    A batch has B sequences, with the columns of ``tengen.actors.block`` in shape ``[B,
+    burn_in + unroll_length + 1, ...]``, the states before their first steps, ``[B,
+    ...]``, and importance_weight, ``[B]`` float32. The last step is only for
+    bootstrapping.
     """
 
     def __init__(self, agent: R2d2, net: Net, store: ReplayConfig) -> None:
@@ -243,7 +243,7 @@ class R2d2Update(TargetUpdate):
     def _q_values(
         self, net: Net, columns: dict[str, Tensor], steps: dict[str, Tensor]
     ) -> Tensor:
-        """Returns Q values ``[unroll_length + 1, B, A]``; burn-in has no gradient."""
+        """Returns Q values ``[unroll_length + 1, B, A]`` after a burn-in."""
         import torch
 
         from tengen.nets.modules.standard import uncounted

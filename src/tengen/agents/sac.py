@@ -1,4 +1,4 @@
-"""SAC: an actor rewarded for its entropy, and critics, trained on uniform replay.
+"""SAC: an actor with an entropy bonus, and critics, trained with a uniform replay.
 
 Source: Haarnoja et al. 2018, "Soft Actor-Critic Algorithms and Applications"
 (arXiv:1812.05905), algorithm 1 with a learned temperature; for discrete actions
@@ -6,10 +6,10 @@ Christodoulou 2019, "Soft Actor-Critic for Discrete Action Settings" (arXiv:1910
 
 Differs from the papers: one optimizer updates actor, critics and temperature together,
 so the actor's gradient uses the critics from before the step; initial actions are
-sampled from the policy, which is broad at the start, not uniformly; actors use models
-that are some steps old; a truncated episode bootstraps. For discrete actions the target
-entropy is half of the maximum entropy. The paper uses 0.98 of the maximum, with which a
-policy over few actions hardly prefers any.
+sampled from the initial policy, which is broad, not uniformly; actors use models that
+are some steps old; a truncated episode bootstraps. For discrete actions the target
+entropy is half of the maximum entropy. The paper uses 0.98 of the maximum, which keeps
+a policy over few actions almost uniform.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ __all__ = ["Sac", "SacUpdate"]
 class Sac(EnvironmentAgent):
     """SAC; see the module docstring.
 
-    The network outputs ``policy``: for real actions the means before squashing, then
-    the logarithms of the standard deviations; for discrete actions the logits.
+    The network outputs ``policy``. For continuous actions it contains the means before
+    tanh, then the logarithms of the standard deviations; for discrete actions, logits.
     """
 
     kind: Literal["sac"] = "sac"
@@ -66,11 +66,11 @@ class Sac(EnvironmentAgent):
     actor: EnvironmentActorConfig = field(
         default_factory=lambda: EnvironmentActorConfig(num_envs=4, turn_steps=16)
     )
-    """Settings of the actors. There are few copies and short turns, because the learner
-    makes one optimizer step per step of a copy."""
+    """Settings of the actors. The defaults are few copies and short turns, because the
+    learner performs one optimizer step per environment step of a copy."""
     num_critics: int = bounded(2, 1, 16)
-    """Number of critics, 1 to 16. Targets use the minimum of their values, so more
-    critics give lower targets."""
+    """Number of critics, 1 to 16. Targets use the minimum of the critics' Q values, so
+    more critics give lower targets."""
     target_rate: float = bounded(0.005, 0, 1, above=True, rule="use 0.005")
     """Update rate of the target critics towards the critics (tau), per optimizer step;
     above 0, at most 1. A smaller rate makes targets more stable and learning slower."""
@@ -78,9 +78,9 @@ class Sac(EnvironmentAgent):
     """Initial temperature (alpha), the reward for a nat of entropy, above 0. Training
     adapts the temperature."""
     target_entropy: float | None = None
-    """Target of the policy's entropy in nats, to which the temperature is adapted.
-    None: -K for an action of K real numbers; ln(A) / 2, half of the maximum entropy,
-    for A discrete actions."""
+    """Target of the policy's entropy in nats; training adapts the temperature to reach
+    it. None: -K for continuous actions of K numbers; ln(A) / 2, half of the maximum
+    entropy, for A discrete actions."""
 
     @classmethod
     def refusal_of(cls, actions: ActionSpec) -> str:
@@ -105,20 +105,20 @@ class Sac(EnvironmentAgent):
         uniforms: NDArray[np.float64],
         slots: Slots,
     ) -> Arrays:
-        """See ``Policy.act``: samples from the policy."""
+        """Samples actions from the policy; see ``Policy.act``."""
         chosen, _ = _draws(actions).draw(outputs["policy"], uniforms)
         return {"action": chosen}
 
     def act_greedily(self, outputs: Arrays, actions: ActionSpec) -> Arrays:
-        """See ``Policy.act_greedily``: the squashed mean, or the most likely action."""
+        """Returns tanh of the means, or the most likely actions; see ``Policy``."""
         return {"action": _draws(actions).greedy(outputs["policy"])}
 
     def acting_to_score(self, spec: EnvSpec) -> Acting:
-        """See ``EnvironmentAgent.acting_to_score``: greedy, as in the paper."""
+        """Returns greedy acting, as in the paper; see ``EnvironmentAgent``."""
         return Acting()
 
     def layout(self, state: Mapping[str, TensorSpec]) -> ItemLayout:
-        """See ``EnvironmentAgent.layout``: a transition and the step after it."""
+        """Returns items of a transition and one more step; see ``EnvironmentAgent``."""
         memory = [name for name in state if not name.startswith(FRAMES)]
         if memory:
             raise UsageError(
@@ -128,11 +128,11 @@ class Sac(EnvironmentAgent):
         return ItemLayout(num_steps=2, period=1, state=dict(state))
 
     def default_net(self, spec: EnvSpec) -> NetConfig:
-        """See ``EnvironmentAgent.default_net``: the paper's network for vectors."""
+        """Returns the paper's network if observations are vectors; see ``net_for``."""
         return net_for(spec, MlpConfig(num_units=256, activation="relu"))
 
     def default_store(self, spec: EnvSpec) -> ReplayConfig:
-        """See ``EnvironmentAgent.default_store``: one optimizer step per item."""
+        """Returns a uniform replay that allows one optimizer step per item."""
         batch_size = self.default_learner(spec).batch_size
         return ReplayConfig(
             sampler="uniform",
@@ -144,7 +144,7 @@ class Sac(EnvironmentAgent):
     def default_learner(self, spec: EnvSpec) -> LearnerConfig:
         """See ``EnvironmentAgent.default_learner``.
 
-        The batch size and the constant learning rate are as in the paper.
+        As in the paper, the batch size is 256 and the learning rate is constant.
         """
         return LearnerConfig(
             batch_size=256,
@@ -166,18 +166,18 @@ class Sac(EnvironmentAgent):
 
 
 class SacUpdate(Update):
-    """The sum of the losses of critics, actor and temperature.
+    """SAC's update, with the sum of the losses of critics, actor and temperature.
 
-    Columns for B transitions: those of ``tengen.actors.block``, with shape ``[B, 2,
-    ...]``. Each loss has a gradient only for its own part.
+    A batch has B transitions, with the columns of ``tengen.actors.block`` in shape
+    ``[B, 2, ...]``. Each loss has a gradient only for its own parameters.
     """
 
     def __init__(self, agent: Sac, net: Net, actions: ActionSpec) -> None:
-        """Creates the critics, and target critics equal to them.
+        """Creates the critics, and target critics with equal weights.
 
         Args:
             agent: The agent's settings.
-            net: The actor's network; the critics have its kind and size.
+            net: The actor's network; the critics have the same kind and size.
             actions: The environment's action space.
         """
         import copy
@@ -189,7 +189,7 @@ class SacUpdate(Update):
         self._agent = agent
         self._actions = actions
         self.critics = Critics(net, agent.num_critics, actions)
-        # Critics use the actor's observation statistics and do not update them.
+        # In evaluation mode critics do not update the statistics copied from the actor.
         self.critics.eval()
         self.target = copy.deepcopy(self.critics).requires_grad_(False)
         # Listed once, because listing the weights takes as long as updating them.
@@ -217,11 +217,11 @@ class SacUpdate(Update):
     def minibatches(
         self, net: Net, columns: dict[str, Tensor]
     ) -> Iterator[dict[str, Tensor]]:
-        """See ``Update.minibatches``: adds the noise for sampling actions."""
+        """Adds the noise for sampling actions; see ``Update.minibatches``."""
         import torch
 
         if not self._actions.is_discrete:
-            # Sampled on the CPU, because checkpoints save the CPU's generator.
+            # Sample on the CPU, because checkpoints save the CPU generator's state.
             action = columns["action"]
             num_rows, *shape = action.shape
             place = self.group.place(num_rows)
@@ -276,7 +276,7 @@ class SacUpdate(Update):
         return LossParts(loss, metrics)
 
     def stepped(self, net: Net, num_steps: int, metrics: Mapping[str, float]) -> None:
-        """See ``Update.stepped``: updates targets, copies the actor's statistics."""
+        """Updates target critics, and copies the actor's observation statistics."""
         import torch
 
         with torch.no_grad():
@@ -327,14 +327,14 @@ class SacUpdate(Update):
 
 @dataclass(frozen=True)
 class _Drawn:
-    """The policy's actions for a batch of inputs."""
+    """Actions of the policy for a batch of inputs, with their log-probabilities."""
 
     action: Tensor | None
-    """``[B, K]``, sampled, in [-1, 1]; None for discrete actions, as all are used."""
+    """Sampled actions ``[B, K]`` in [-1, 1]; None if discrete, as losses use all."""
     log_policy: Tensor
     """``[B]`` log-density of ``action``; if discrete, ``[B, A]`` log-probabilities."""
     entropy: Tensor
-    """``[B]``, the policy's entropy in nats."""
+    """Entropy of the policy in nats, ``[B]``, estimated from ``action`` if given."""
 
 
 def _draws(actions: ActionSpec) -> ActionDraws:

@@ -1,4 +1,4 @@
-"""Unrolls of a network over a batch of items, as time-major tensors."""
+"""Functions that unroll a network over a batch of items, as time-major tensors."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ __all__ = [
 
 
 class Unrolled(NamedTuple):
-    """A network's outputs for B items of T + 1 steps, time-major."""
+    """A network's outputs for B items of T + 1 steps, and the items' columns."""
 
     outputs: dict[str, Tensor]
-    """Outputs for all steps, ``[T + 1, B, ...]``."""
+    """The network's outputs for all steps, ``[T + 1, B, ...]``."""
     columns: dict[str, Tensor]
-    """Columns of all steps except the last, ``[T, B, ...]``."""
+    """The items' columns for all steps except the last, ``[T, B, ...]``."""
     is_live: Tensor
-    """``[T, B]`` float32, 1 for transitions and 0 for reset steps."""
+    """Mask ``[T, B]`` float32, 1 for transitions and 0 for reset steps."""
 
 
 def time_major(columns: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Returns columns ``[B, T, ...]`` as ``[T, B, ...]``, without the states."""
+    """Transposes columns ``[B, T, ...]`` to ``[T, B, ...]``; drops stored states."""
     return {
         name: column.transpose(0, 1)
         for name, column in columns.items()
@@ -49,7 +49,7 @@ def network_inputs(
 
     Args:
         net: The network.
-        columns: Columns ``[B, T, ...]``, and the states ``[B, ...]``.
+        columns: Columns of a batch ``[B, T, ...]``, and stored states ``[B, ...]``.
     """
     inputs = {name: columns[name].transpose(0, 1) for name in net.signature.inputs}
     state = {name: columns[STATE + name] for name in net.signature.state}
@@ -57,13 +57,13 @@ def network_inputs(
 
 
 def first_steps(is_reset: Tensor) -> Tensor:
-    """Returns ``[T, B]`` bool, true at the first step of an episode.
+    """Returns a mask ``[T, B]`` of the steps at which an episode begins.
 
-    There the network's state must be reset. An item's first step is never marked,
-    because its stored state is already reset if needed.
+    The network's state must be reset before these steps. An item's first step is never
+    marked, because its stored state is already reset if needed.
 
     Args:
-        is_reset: ``[T, B]``, 1 at reset steps.
+        is_reset: ``[T, B]``, 1 for reset steps.
     """
     is_first = is_reset.bool().roll(1, 0)
     is_first[0] = False
@@ -71,7 +71,7 @@ def first_steps(is_reset: Tensor) -> Tensor:
 
 
 def unroll(net: Net, columns: dict[str, Tensor]) -> Unrolled:
-    """Runs a network over complete items from their stored states.
+    """Evaluates a network on all steps of a batch of items, from their stored states.
 
     Args:
         net: The network.
@@ -85,16 +85,16 @@ def unroll(net: Net, columns: dict[str, Tensor]) -> Unrolled:
 
 
 def unroll_of_all(net: Net, columns: dict[str, Tensor], group: Group) -> Unrolled:
-    """Runs ``unroll`` as a single learner with all items would, without gradient.
+    """Returns ``unroll`` of this learner's items, with statistics over all learners.
 
     A network in training mode updates its observation statistics with its inputs, and
-    its outputs depend on these statistics. Therefore the statistics must include the
-    items of all learners.
+    its outputs depend on these statistics. So the statistics must include the items of
+    all learners, to get the outputs of a single learner.
 
     Args:
         net: The network, in training mode.
         columns: The columns of this learner's items, ``[B, T + 1, ...]``.
-        group: The learners that have the other items.
+        group: The group of learners that share the batch.
     """
     import torch
 

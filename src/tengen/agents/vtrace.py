@@ -1,4 +1,4 @@
-"""V-trace: the importance-weighted policy gradients of IMPALA.
+"""V-trace, the actor-critic of IMPALA with importance-weighted policy gradients.
 
 Source: Espeholt et al. 2018, "IMPALA: Scalable Distributed Deep-RL with
 Importance Weighted Actor-Learner Architectures" (arXiv:1802.01561), section 4.
@@ -7,7 +7,7 @@ Differs from the paper: losses are averages over the transitions of a batch, not
 so that learning rates do not depend on the batch size; rewards are divided by the scale
 of returns (``tengen.agents.policy_update``) and advantages by their own scale
 (``PolicyUpdate.advantage_scale``); termination and truncation are distinguished; the
-importance weights come from stored log-probabilities, so actions can be of any kind;
+importance weights use stored log-probabilities, so all kinds of actions are supported;
 the optimizer is AdamW without weight decay, not RMSProp.
 """
 
@@ -62,7 +62,7 @@ class Vtrace(PolicyAgent):
             UsageError: A field is out of its range.
         """
         super().__post_init__()
-        # Required by the paper's proof of contraction (section 4.1, below equation 1).
+        # The paper's proof of contraction requires it (section 4.1, below equation 1).
         check(
             self.clip_c <= self.clip_rho,
             "clip_c",
@@ -71,7 +71,7 @@ class Vtrace(PolicyAgent):
         )
 
     def default_store(self, spec: EnvSpec) -> ReplayConfig:
-        """See ``EnvironmentAgent.default_store``: a queue."""
+        """Returns a queue; see ``EnvironmentAgent.default_store``."""
         return ReplayConfig(sampler="fifo", max_items=64)
 
     def default_learner(self, spec: EnvSpec) -> LearnerConfig:
@@ -81,16 +81,15 @@ class Vtrace(PolicyAgent):
             batch_size=4 if is_large else 16,
             num_shards=1,
             optimizer=AdamWConfig(
-                # A rate of 4e-3 learns CartPole from 200,000 frames if actor and
-                # learner take turns. But with actors in other processes, whose policy
-                # lag is eight steps, the policy collapsed to one action before it
-                # learned anything.
+                # With a rate of 4e-3, CartPole takes 200,000 frames if actor and
+                # learner work in turns. But with actors in other processes (a policy
+                # lag of eight steps), the policy collapsed to one action.
                 learning_rate=2.5e-4 if is_large else 1e-3,
                 weight_decay=0.0,
                 num_warmup_steps=0,
                 cooldown=1.0,
                 max_grad_norm=0.5 if is_large else 40.0,
-                # With an average, actors would use weights a hundred steps old.
+                # With averaged weights, actors would have a lag of a hundred steps.
                 average_decay=0.0,
                 epsilon=1e-5 if is_large else 1e-8,
             ),
@@ -102,16 +101,16 @@ class Vtrace(PolicyAgent):
 
 
 class VtraceUpdate(PolicyUpdate):
-    """Policy gradient, baseline and entropy losses with V-trace targets.
+    """The update of V-trace: policy gradient, baseline and entropy losses.
 
-    Columns for B unrolls of T transitions: those of ``tengen.actors.block``, with shape
-    ``[B, T + 1, ...]``; the last step only bootstraps. Reset steps have no loss and end
-    the trace: a truncated episode bootstraps from its final observation, and a
-    terminated episode does not bootstrap.
+    A batch has B unrolls of T transitions, with the columns of ``tengen.actors.block``
+    in shape ``[B, T + 1, ...]``. The last step is only for bootstrapping. Reset steps
+    have no loss and end the trace. A truncated episode bootstraps from its final
+    observation, and a terminated episode does not bootstrap.
     """
 
     def __init__(self, agent: Vtrace, actions: envs.ActionSpec) -> None:
-        """Creates the update.
+        """Creates an update for an agent and its action space.
 
         Args:
             agent: The agent's settings.
@@ -138,7 +137,7 @@ class VtraceUpdate(PolicyUpdate):
             v_t=values[1:].detach(),
             r_t=rows.columns["reward"],
             discount_t=agent.discount * (1.0 - ended),
-            # The ratio of reset steps is 0, so that their advantages and errors are 0.
+            # Set the ratio of reset steps to 0, so that their advantages are 0.
             rho_tm1=torch.where(is_live, log_rho.exp(), 0.0),
             trace_lambda=agent.trace_lambda,
             clip_rho=agent.clip_rho,

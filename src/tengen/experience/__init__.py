@@ -1,9 +1,9 @@
-"""Experience for learners: windows of games, shuffled shards, and tables of steps.
+"""Experience for learners: windows of games, files of shuffled rows, and step tables.
 
 ::
 
     writer = ExperienceWriter(run.experience / "selfplay-0", incarnation)
-    segment = writer.open_games(generation, "gomoku/9")  # makes each game durable
+    segment = writer.open_games(generation, "gomoku/9")  # stores each game durably
     engine.play(segment.sink)
     segment.close()
     writer.seal(generation)                 # writes a zip file of .npy columns

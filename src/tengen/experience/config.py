@@ -1,4 +1,4 @@
-"""The configs of experience: how much is stored, and how often the learner uses it."""
+"""Experience configs: how much experience a run stores, and how often it is sampled."""
 
 from __future__ import annotations
 
@@ -32,30 +32,30 @@ _MAX_ITEMS = 2**28 - 1
 class ExperienceConfig(OpenConfig, package="tengen.experience"):
     """How much experience a run stores, and how often the learner uses it.
 
-    The agent decides which kind of config it accepts, and opens the experience.
+    The agent decides which subclass it accepts, and opens the experience.
     """
 
     @property
     def is_queue(self) -> bool:
-        """Whether every item is used once and then removed."""
+        """Whether every item is used once and then removed from the table."""
         return False
 
     @property
     def games_of_model(self) -> int:
-        """Games that a model must play before the learner trains the next; 0: none."""
+        """Number of games a model must play before the next is trained; 0: none."""
         return 0
 
     def starting_with(self, num_rows: int) -> Self:
         """Returns a config that lets learning begin after ``num_rows`` rows.
 
         Args:
-            num_rows: Rows of the first generation, at least 1. The new config never
-                requires more rows than this config.
+            num_rows: Number of rows of the first generation, at least 1. The new config
+                never requires more rows than this config.
         """
         return self
 
     def checked(self, task: str) -> ExperienceConfig:
-        """Checks the files in the config; returns the config with absolute paths.
+        """Checks the files that the config names; returns it with absolute paths.
 
         Called before a run begins.
 
@@ -70,10 +70,10 @@ class ExperienceConfig(OpenConfig, package="tengen.experience"):
 
 @dataclass(frozen=True, kw_only=True)
 class SamplesPerInsertConfig:
-    """A rate limiter in the form of a bucket that new rows fill and training drains.
+    """A rate limiter that works as a bucket: new rows fill it, and training drains it.
 
-    Even a fast learner uses a row at most ``samples_per_row`` times on average. KataGo
-    calls this number max-train-bucket-per-new-data; Reverb calls it samples per insert.
+    So the learner uses a row at most ``samples_per_row`` times on average. KataGo calls
+    this number max-train-bucket-per-new-data; Reverb calls it samples per insert.
     """
 
     kind: Literal["samples_per_insert"] = "samples_per_insert"
@@ -100,7 +100,7 @@ class SamplesPerInsertConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class WindowConfig(ExperienceConfig):
-    """A window of the newest rows, and how often the learner uses a row from it."""
+    """Settings of a window of the newest rows, and of how often each row is used."""
 
     kind: Literal["window"] = "window"
     """The kind of experience."""
@@ -167,21 +167,21 @@ class WindowConfig(ExperienceConfig):
         return dataclasses.replace(self, min_rows=min(self.min_rows, num_rows))
 
     def window_rows(self, num_rows: int) -> int:
-        """Returns the size of the window when there are ``num_rows`` rows.
+        """Returns the window's size in rows when the run has ``num_rows`` rows.
 
         ``W(N) = min_rows + expand * ((N - min_rows + s)^e - s^e) / (e * s^(e - 1))``
         where s is ``taper_scale_rows``, e is ``taper_exponent`` and expand is
         ``expand_per_row``. The result lies between ``min_rows`` and ``max_rows``; if
         there are fewer than ``min_rows`` rows, it is ``num_rows``. The slope is
-        ``expand_per_row`` at ``min_rows`` and decreases from there. As it is at most 1,
-        the window never returns to rows that it has dropped.
+        ``expand_per_row`` at ``min_rows`` and decreases from there. Because the slope
+        is at most 1, the window never returns to rows that it has dropped.
 
         Source: Wu 2019, "Accelerating self-play learning in Go" (arXiv:1902.10565),
         training details; the form with a scale is that of KataGo's python/shuffle.py.
         Differs from the source: rows of random play count like other rows.
 
         Args:
-            num_rows: Total number of rows so far, N.
+            num_rows: Number of rows of the run so far, N.
         """
         law = _core.PowerLaw()
         law.min_items = self.min_rows
@@ -194,13 +194,13 @@ class WindowConfig(ExperienceConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class GenerationsConfig(ExperienceConfig):
-    """One pass over part of the newest generations, after each generation.
+    """Settings of a pass over part of the newest generations, after each generation.
 
     A game belongs to the generation of the last model that played it. When a generation
     has ``min_games`` games, the learner makes one pass over the newest
-    ``num_generations`` generations with at least ``min_games`` games. From each of
-    them, every pass samples ``min_games`` games, and the fraction ``share`` of their
-    rows.
+    ``num_generations`` generations with at least ``min_games`` games. From each
+    generation, the pass samples ``min_games`` games, and the fraction ``share`` of the
+    rows of these games.
 
     Source: MLPerf training v2.1, reinforcement learning (minigo).
     """
@@ -236,10 +236,10 @@ class GenerationsConfig(ExperienceConfig):
         return self.min_games
 
     def checked(self, task: str) -> GenerationsConfig:
-        """Returns the config with an absolute path in ``imported``, after checks.
+        """Checks the files in ``imported``; returns the config with an absolute path.
 
-        Reads only the metadata of the files, because the benchmark forbids access to
-        its data before its clock starts.
+        Reads only the files' metadata, because MLPerf's rules forbid access to the data
+        before its clock starts.
         """
         if not self.imported:
             return self
@@ -248,14 +248,14 @@ class GenerationsConfig(ExperienceConfig):
         try:
             found.imported_files(task)
         except RunError as error:
-            # Raise a UsageError, because nothing runs yet and the typed path is wrong.
+            # Raise a UsageError, because the user passed a wrong path.
             raise UsageError(
                 f"store.imported ({path}) cannot be used: {error}"
             ) from error
         return found
 
     def imported_files(self, task: str) -> list[Path]:
-        """Returns the imported files that a run learns from; see ``newest_files``.
+        """Returns the files in ``imported`` that a run uses; see ``newest_files``.
 
         Args:
             task: The run's game.
@@ -268,11 +268,11 @@ class GenerationsConfig(ExperienceConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayConfig(ExperienceConfig):
-    """A table of steps: its sampler, its capacity, and how often each item is used.
+    """Settings of a table of steps: sampler, capacity, and how often items are used.
 
     With the sampler ``fifo``, the table is a queue: every item is used once, oldest
     first, and actors wait while the queue is full. With other samplers, the table is a
-    replay, which stores items for repeated use and survives a kill.
+    replay, which stores items for repeated use and survives a kill of the process.
     """
 
     kind: Literal["table"] = "table"
@@ -351,7 +351,7 @@ class ReplayConfig(ExperienceConfig):
 
     @property
     def is_queue(self) -> bool:
-        """Whether every item is used once and then removed."""
+        """Whether every item is used once and then removed from the table."""
         return self.sampler == "fifo"
 
     @property
@@ -361,14 +361,14 @@ class ReplayConfig(ExperienceConfig):
 
     @property
     def selector(self) -> Selector:
-        """The store's sampler for these settings."""
+        """The sampler of the store's table for these settings."""
         return Selector(kind=self.sampler, exponent=self.priority_exponent)
 
     @property
     def limits(self) -> RateLimits:
-        """The store's rate limits, which make inserts and samples wait.
+        """The table's rate limits, which make inserts and samples wait.
 
-        A replay never gives more than ``samples_per_item`` samples per item beyond
+        A replay returns at most ``samples_per_item`` samples per item beyond
         ``min_items``, and inserts are at most ``max_ahead`` items ahead of the samples.
         """
         if self.is_queue:
@@ -383,17 +383,17 @@ class ReplayConfig(ExperienceConfig):
         )
 
     def num_available(self, num_inserts: int, num_samples: int, num_items: int) -> int:
-        """Returns the number of samples that the store's limits allow now.
+        """Returns the number of samples that the table's rate limits allow now.
 
         Args:
             num_inserts: Number of items inserted so far.
             num_samples: Number of samples taken so far.
-            num_items: Number of items that may be sampled.
+            num_items: Number of items in the table that can be sampled.
         """
         if self.is_queue:
             return num_items
         if num_items < self.min_items:
             return 0
-        # Use the same operations as core/store/state/rate_limiter.h, to round equally.
+        # Computes as core/store/state/rate_limiter.h does, to get the same rounding.
         cursor = num_inserts * self.samples_per_item - num_samples
         return max(0, math.floor(cursor - self.min_items * self.samples_per_item))

@@ -1,11 +1,11 @@
-"""The interfaces with which one or several learners draw batches of experience.
+"""The interfaces through which one or several learners sample batches of experience.
 
-If several learners share each batch, the leader has the experience. It describes each
-batch with an order, which consists of JSON values, and each follower draws its part of
-the batch with an ``ExperiencePart``.
+If several learners share each batch, the leader holds the experience. The leader
+describes each batch with an order, which consists of JSON values, and each follower
+samples its part of the batch with an ``ExperiencePart``.
 
-Writers use other interfaces: games are written as segments, and steps with the writers
-of a store.
+Writers use other interfaces: they write games as segments, and steps with store
+writers.
 """
 
 from __future__ import annotations
@@ -23,40 +23,40 @@ __all__ = ["Divided", "Experience", "ExperiencePart", "Followed"]
 
 
 class Divided(NamedTuple):
-    """A batch that several learners will draw."""
+    """A batch that is divided between several learners and not sampled yet."""
 
     order: dict[str, Any]
-    """JSON values with which an ``ExperiencePart`` draws its part of the batch."""
+    """JSON values from which an ``ExperiencePart`` samples its part of the batch."""
     draw: Callable[[], Batch]
-    """Draws the leader's part; may wait as ``Experience.sample`` does."""
+    """Samples the leader's part of the batch; may block like ``Experience.sample``."""
 
 
 class Experience(Protocol):
-    """Experience from which a learner draws batches. Used by one thread."""
+    """Experience from which a learner samples batches. Used by one thread."""
 
     @property
     def generation(self) -> int:
-        """Number of actor turns whose experience has been read, 0 before the first."""
+        """Number of actor turns whose experience has been read, at first 0."""
         ...
 
     @property
     def is_durable(self) -> bool:
-        """Whether all that this process has added survives a kill. Any thread."""
+        """Whether all experience added by this process survives a kill. Any thread."""
         ...
 
     def refresh(self) -> int:
-        """Reads new experience; returns how many rows or items are new."""
+        """Reads new experience; returns the number of new rows or items."""
         ...
 
     def available(self) -> int:
-        """Returns how many samples can be drawn now without waiting."""
+        """Returns the number of samples that are available now without blocking."""
         ...
 
     def lacks(self, num_samples: int) -> str:
-        """Returns what is missing for a batch and what to do; empty if nothing is.
+        """Returns why no batch can be sampled and what to do; empty if one can.
 
         Args:
-            num_samples: Samples of the batch, at least 1.
+            num_samples: Number of samples in the batch, at least 1.
 
         Raises:
             UsageError: The config never allows that many samples.
@@ -64,11 +64,11 @@ class Experience(Protocol):
         ...
 
     def sample(self, num_samples: int) -> Batch:
-        """Draws a batch with the sampler, within the rate limiter."""
+        """Samples a batch of ``num_samples``, within the rate limits."""
         ...
 
     def divide(self, num_samples: int, first: int, last: int) -> Divided:
-        """Begins a batch that the leader and other learners draw in parts.
+        """Begins a batch, whose parts the leader and the followers sample.
 
         Args:
             num_samples: Number B of samples in the complete batch.
@@ -81,13 +81,13 @@ class Experience(Protocol):
         """Returns JSON values that bring an ``ExperiencePart`` up to date.
 
         Args:
-            begins: Whether all parts read these values, so that later orders can rely
-                on them.
+            begins: Whether every ``ExperiencePart`` reads these values, so that later
+                orders can omit them.
         """
         ...
 
     def validation(self, num_samples: int) -> dict[str, NDArray[np.generic]] | None:
-        """Returns columns of validation rows; None if all rows are learned from.
+        """Returns columns of validation rows; None if no rows are held out.
 
         Args:
             num_samples: Maximum number B of rows.
@@ -95,14 +95,14 @@ class Experience(Protocol):
         ...
 
     def state(self) -> dict[str, Any]:
-        """Returns JSON values from which the experience can be restored.
+        """Returns JSON values from which the state of sampling can be restored.
 
-        Batches that have not been acknowledged count as never drawn.
+        Batches that have not been acknowledged count as never sampled.
         """
         ...
 
     def describe(self) -> dict[str, int]:
-        """Returns counts of the contents, by name, for reports."""
+        """Returns counts of the stored games, rows or items by name, for reports."""
         ...
 
     def close(self) -> None:
@@ -111,13 +111,13 @@ class Experience(Protocol):
 
 
 class Followed(Protocol):
-    """Experience in a follower's process, which draws parts of the leader's batches.
+    """Experience in a follower's process, which samples parts of the leader's batches.
 
-    One thread draws; another thread acknowledges batches.
+    One thread samples batches; another thread acknowledges them.
     """
 
     def follow(self, shared: Mapping[str, Any]) -> bool:
-        """Reads the values of ``Experience.shared``. Blocks while it reads files.
+        """Applies the values of ``Experience.shared``. Blocks while it reads files.
 
         Returns:
             False if the experience must be opened again with these values.
@@ -127,7 +127,7 @@ class Followed(Protocol):
     def draw(
         self, order: Mapping[str, Any], num_samples: int, first: int, last: int
     ) -> Batch:
-        """Draws a part of the batch that an order describes.
+        """Samples a part of the batch that ``order`` describes.
 
         Args:
             order: See ``Divided``.
@@ -138,15 +138,16 @@ class Followed(Protocol):
         ...
 
     def close(self) -> None:
-        """Frees all resources; a waiting draw fails. Any thread. Idempotent."""
+        """Frees all resources; a blocked ``draw`` raises. Any thread. Idempotent."""
         ...
 
 
 class ExperiencePart:
-    """A follower's part of the leader's batches, for any kind of experience.
+    """Samples a follower's part of the leader's batches, for any kind of experience.
 
     Args:
-        open_followed: Opens the experience with the values of ``Experience.shared``.
+        open_followed: Opens the follower's experience with the values of
+            ``Experience.shared``.
     """
 
     def __init__(self, open_followed: Callable[[Mapping[str, Any]], Followed]) -> None:
@@ -154,7 +155,7 @@ class ExperiencePart:
         self._own: Followed | None = None
 
     def catch_up(self, shared: Mapping[str, Any]) -> None:
-        """Reads the values of ``Experience.shared``. Blocks while it reads files."""
+        """Applies the values of ``Experience.shared``. Blocks while it reads files."""
         if self._own is None or not self._own.follow(shared):
             self.close()
             self._own = self._open(shared)
@@ -162,10 +163,10 @@ class ExperiencePart:
     def draw(
         self, order: Mapping[str, Any], num_samples: int, first: int, last: int
     ) -> Batch:
-        """Draws a part of a batch; see ``Followed.draw``.
+        """Samples a part of a batch; see ``Followed.draw``.
 
         Raises:
-            RunError: The part is closed, or the draw fails.
+            RunError: This object is closed, or sampling fails.
         """
         own = self._own
         if own is None:
@@ -173,7 +174,7 @@ class ExperiencePart:
         return own.draw(order, num_samples, first, last)
 
     def close(self) -> None:
-        """Closes the experience; see ``Followed.close``. Any thread. Idempotent."""
+        """Closes the follower's experience. Any thread. Idempotent."""
         own, self._own = self._own, None
         if own is not None:
             own.close()

@@ -1,7 +1,7 @@
-"""The learner loop of all agents; each agent defines its own update.
+"""The learner loop for all agents; each agent defines its own ``Update``.
 
 Importing this package does not import torch, because processes that only read configs
-do not need torch. The first access to ``Learner`` imports it.
+do not need torch. The first access to ``Learner`` imports torch.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A learner's batches: sampling in advance, and selection of the rows to learn from."""
+"""Samples a learner's batches in advance, and selects the rows to train on."""
 
 from __future__ import annotations
 
@@ -37,50 +37,50 @@ class BatchAhead:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether a batch is being sampled or has been sampled but not taken."""
+        """Whether a batch is being sampled, or is sampled and not taken yet."""
         return self._next is not None
 
     def take(self) -> Batch:
-        """Returns the batch under way, or samples one if there is none. Blocks."""
+        """Returns the batch sampled in advance, or samples one. Blocks."""
         future = self._next or self._pool.submit(self._sample)
         self._next = None
         return future.result()
 
     def begin(self) -> None:
-        """Starts to sample the next batch; a batch must not be under way."""
+        """Starts to sample the next batch; ``is_under_way`` must be false."""
         self._next = self._pool.submit(self._sample)
 
     def settle(self) -> None:
-        """Blocks until the batch under way, if any, has been sampled."""
+        """Blocks until the next batch, if it has begun, has been sampled."""
         if self._next is not None:
             wait([self._next])
 
     def close(self) -> None:
-        """Ends the thread. Blocks until the batch under way has been sampled."""
+        """Ends the sampling thread, after completing a batch that has begun. Blocks."""
         self._pool.shutdown()
 
 
 class LearnedRows(NamedTuple):
-    """The rows of a batch to learn from."""
+    """The rows of a batch that the learner trains on."""
 
     arrays: dict[str, Any]
-    """The columns of this learner's rows, arrays ``[rows, ...]``."""
+    """The columns of this learner's rows by name, arrays ``[rows, ...]``."""
     num_rows: int
-    """Number of rows of all learners together."""
+    """Total number of rows over all learners of the group."""
     metrics: dict[str, float]
-    """``lag_steps`` and ``too_old`` over the rows of all learners, if defined."""
+    """``lag_steps`` and ``too_old`` over all learners' rows, if the agent uses them."""
 
 
 def rows_to_learn(
     batch: Batch, update: Update, group: Group, num_steps: int
 ) -> LearnedRows:
-    """Returns the rows of a batch that are not too old, with importance weights.
+    """Returns the rows of a batch within the update's ``max_lag``, with weights.
 
     Args:
         batch: This learner's part of the batch.
         update: The agent's update; defines ``max_lag`` and ``importance_exponent``.
-        group: The learners that have the other parts of the batch.
-        num_steps: Number of steps made so far.
+        group: The group of learners that share the batch.
+        num_steps: Number of learner steps so far.
 
     Raises:
         GroupLost: See ``Group``.
@@ -108,7 +108,7 @@ def rows_to_learn(
     if lag is not None and num_rows > 0:
         metrics["lag_steps"] = float(each[:, 2].sum() / each[:, 3].sum())
     if exponent is not None:
-        # Scaled so that the maximum weight is 1 over all parts of the batch.
+        # Scale the weights so that the maximum over all learners' rows is 1.
         weights = batch.importance_weights(exponent, float(each[:, 4].max()))
         if is_new is not None:
             weights = weights[is_new]
@@ -117,11 +117,10 @@ def rows_to_learn(
 
 
 def placed(column: NDArray[np.generic], device: torch.device) -> Tensor:
-    """Returns a column on a device; on the CPU it may share the column's memory."""
-    # Copied if read-only, as views of shared memory are, because torch warns about
-    # read-only arrays.
+    """Returns a column as a tensor on a device; a CPU tensor may share its memory."""
+    # Copy read-only arrays, such as views of shared memory, as torch warns about them.
     tensor = torch.from_numpy(column if column.flags.writeable else column.copy())
     if device.type != "cuda":
         return tensor.to(device)
-    # Pinned memory, so that this thread does not wait for the GPU at each column.
+    # Pinned memory allows an asynchronous copy, so this thread need not wait.
     return tensor.pin_memory().to(device, non_blocking=True)

@@ -3,11 +3,10 @@
 A checkpoint is a published folder ``RUN/checkpoints/NNNNNN`` with two files:
 
 - ``state.safetensors``: weights, averaged weights, optimizer moments, generator state.
-- ``state.json``: schema, network, counters, ``extra``, and the hashes of
-  ``state.safetensors`` and of the content of ``state.json``. ``extra`` is any JSON
-  value that the caller saves, such as the store's manifest.
+- ``state.json``: schema, network, counters, ``extra``, and the hashes of both files.
+  ``extra`` is any JSON value from the caller, such as the state of the experience.
 
-Nothing is ever unpickled. This module does not import torch at load time, because
+Loading never unpickles data. This module does not import torch at load time, because
 launchers and other roles read ``state.json``.
 """
 
@@ -45,7 +44,7 @@ __all__ = [
 ]
 
 _SCHEMA = 6
-# The oldest readable schema; older ones lack the signature of the network.
+# The oldest readable schema; older checkpoints lack the network's signature.
 _OLDEST_SCHEMA = 5
 _JSON = "state.json"
 _JSON_HASH = "json_sha256"
@@ -54,14 +53,14 @@ CHECKPOINT_ADVICE = "remove its folder to resume from the one before"
 
 
 def write_checkpoint_json(folder: Path, content: dict[str, Any]) -> None:
-    """Writes ``state.json`` to a checkpoint's folder, with its schema and hash."""
+    """Writes ``content`` to ``state.json`` in ``folder``, with a schema and a hash."""
     content = {"schema": _SCHEMA, **content}
     text = json.dumps({**content, _JSON_HASH: _hash(content)}, indent=2) + "\n"
     (folder / _JSON).write_text(text)
 
 
 def read_checkpoint_json(folder: Path) -> dict[str, Any]:
-    """Returns the content that ``write_checkpoint_json`` wrote, with the schema.
+    """Returns the content of a checkpoint's ``state.json``, including the schema.
 
     Raises:
         UsageError: The checkpoint has an unsupported schema.
@@ -80,7 +79,7 @@ def read_checkpoint_json(folder: Path) -> dict[str, Any]:
 
 
 def read_extra(folder: Path) -> Any:
-    """Returns the value ``extra`` of ``save_checkpoint``.
+    """Returns the value that ``save_checkpoint`` stored as ``extra`` in a checkpoint.
 
     Raises:
         UsageError: The checkpoint has an unsupported schema.
@@ -90,12 +89,12 @@ def read_extra(folder: Path) -> Any:
 
 
 def damaged_checkpoint(path: Path) -> RunError:
-    """Returns the error for a damaged file."""
+    """Returns the error for a damaged checkpoint file at ``path``."""
     return RunError(f"checkpoint ({path}) is damaged; {CHECKPOINT_ADVICE}")
 
 
 def _hash(content: dict[str, Any]) -> str:
-    """Returns a hash of JSON values, independent of their formatting in a file."""
+    """Returns a hash of JSON values that does not depend on their formatting."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
@@ -109,21 +108,21 @@ def save_checkpoint(
     learner: Learner,
     extra: Any = None,
 ) -> Path:
-    """Publishes the learner's state and removes all but the newest three checkpoints.
+    """Publishes a learner's state, and removes all but the three newest checkpoints.
 
-    Blocks until the new checkpoint is durable, and only then removes older ones.
+    Blocks until the new checkpoint is durable, and then removes the older ones.
 
     Args:
         folder: ``RunDirectory.checkpoints``.
-        number: The checkpoint's number, greater than all published numbers.
-        learner: The learner to save; a batch must not be in flight.
+        number: The new checkpoint's number, greater than all published numbers.
+        learner: The learner to save; no batch may be in flight.
         extra: Any JSON value; ``load_checkpoint`` returns it.
 
     Returns:
         The path of the checkpoint.
 
     Raises:
-        RunError: A batch is in flight, the number exists, or writing fails.
+        RunError: A batch is in flight, ``number`` exists, or writing fails.
     """
     import safetensors.torch
 
@@ -150,11 +149,11 @@ def save_checkpoint(
 
 
 def load_checkpoint(path: Path, learner: Learner) -> Any:
-    """Loads the state at ``path`` into a learner with the same configs.
+    """Restores a learner with the same configs from the checkpoint at ``path``.
 
     Args:
         path: A checkpoint's folder.
-        learner: The learner; it is changed only if the checkpoint is valid.
+        learner: The learner to restore; unchanged if the checkpoint is invalid.
 
     Returns:
         The value saved as ``extra``.
@@ -169,7 +168,7 @@ def load_checkpoint(path: Path, learner: Learner) -> Any:
 
     content = read_checkpoint_json(path)
     _verify(path, content)
-    # Config fields newer than the checkpoint get their defaults.
+    # Config fields that are newer than the checkpoint get their defaults.
     saved = {**content, **to_dict(parse_architecture(content, str(path)))}
     for name, value in _identity(learner).items():
         if saved[name] != value:
@@ -178,8 +177,7 @@ def load_checkpoint(path: Path, learner: Learner) -> Any:
                 f"{json.dumps(saved[name])}; start a new run for another one"
             )
     try:
-        # Cloned, because the optimizer updates the moments, so they must not map the
-        # file.
+        # Clone the tensors, which map the file, because the optimizer updates them.
         tensors = {
             name: tensor.clone()
             for name, tensor in safetensors.torch.load_file(path / _TENSORS).items()
@@ -198,24 +196,24 @@ def load_checkpoint(path: Path, learner: Learner) -> Any:
 
 
 class SavedModel(NamedTuple):
-    """The part of a checkpoint that an export needs."""
+    """The contents of a checkpoint that the role export needs to write a model."""
 
     net: NetConfig
     """The network's config."""
     signature: Signature
     """The network's inputs, outputs and state."""
     tensors: dict[str, NDArray[np.generic]]
-    """The network's averaged weights and norm statistics, by the network's names."""
+    """The averaged weights and norm statistics, by name in the network."""
     num_steps: int
     """Number of learner steps before the checkpoint."""
     num_samples: int
-    """Number of rows learned from before the checkpoint."""
+    """Number of rows trained on before the checkpoint."""
     extra: Any
-    """The value saved as ``extra``."""
+    """The value that ``save_checkpoint`` stored as ``extra``."""
 
 
 def read_model(path: Path) -> SavedModel:
-    """Returns the averaged network of a checkpoint.
+    """Returns the averaged network and the counters of the checkpoint at ``path``.
 
     Raises:
         UsageError: The checkpoint has an unsupported schema.
@@ -243,7 +241,7 @@ def read_model(path: Path) -> SavedModel:
 
 
 def _verify(path: Path, content: dict[str, Any]) -> None:
-    """Checks that all fields are present and that the hash of the tensors matches."""
+    """Checks a checkpoint: the fields in ``content``, and the hash of its tensors."""
     counts = (content.get(name) for name in _COUNTS)
     has_counts = all(type(count) is int and count >= 0 for count in counts)
     if not has_counts or not {"sha256", "extra", *_IDENTITY} <= set(content):
@@ -264,7 +262,7 @@ _IDENTITY = ("net", "optimizer")
 
 
 def _identity(learner: Learner) -> dict[str, Any]:
-    """Returns the values that must be equal in a checkpoint and its learner."""
+    """Returns the learner's settings that must equal those in a checkpoint."""
     return {
         "net": to_dict(learner.net.config),
         "signature": to_dict(learner.net.signature),

@@ -1,4 +1,4 @@
-"""The configs of learners, without torch, so that every role can import them."""
+"""Learner and optimizer configs; importing them does not import torch."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ __all__ = [
     "SgdConfig",
 ]
 
-# Ignored if ``rates`` defines the learning rate.
+# Settings that must keep their defaults if ``rates`` defines the learning rate.
 _WITHOUT_RATES = ("learning_rate", "num_warmup_steps", "cooldown")
 
 
 @dataclass(frozen=True, kw_only=True)
 class _ScheduleConfig:
-    """Settings of both optimizers: schedule, decay, clipping and averaging."""
+    """Settings that both optimizers share: schedule, decay, clipping and averaging."""
 
     weight_decay: float = bounded(1e-4, 0, hint="use 0 for none")
     """Weight decay, at least 0; biases and the shifts of norms are never decayed. With
@@ -35,14 +35,14 @@ class _ScheduleConfig:
     """Optimizer steps over which the learning rate increases linearly from near 0, at
     least 0."""
     cooldown: float = bounded(0.2, 0, 1, rule="must be in [0, 1]; use 0 for none")
-    """Last share of the run's budget, in [0, 1], during which the learning rate
+    """Last fraction of the run's budget, in [0, 1], during which the learning rate
     decreases linearly to 0; at most half of the budget of one call."""
     rates: tuple[float, ...] = bounded(
         (), 0, above=True, rule="must be positive; leave it out for one rate"
     )
-    """Constant learning rates of consecutive parts of training, which replace
-    ``learning_rate``, ``num_warmup_steps`` and ``cooldown``; one more number than
-    ``boundaries``. Empty: use those three settings."""
+    """Piecewise constant learning rates, one more number than ``boundaries``. They
+    replace ``learning_rate``, ``num_warmup_steps`` and ``cooldown``. Empty: use these
+    three settings."""
     boundaries: tuple[int, ...] = bounded((), 0, hint="leave it out")
     """Last step index, from 0, of each rate in ``rates`` except the last rate;
     increasing, at least 0. With ``(10,)`` the first rate applies to eleven steps. Steps
@@ -93,7 +93,7 @@ class SgdConfig(_ScheduleConfig):
     learning_rate: float = bounded(
         0.2, 0, above=True, rule="must be positive; raise it"
     )
-    """Peak learning rate, positive; the loss is a mean over rows."""
+    """Peak learning rate, positive, for a loss that is a mean over rows."""
     momentum: float = bounded(0.9, 0, 1, "use 0.9", above=True, below=True)
     """Momentum, in (0, 1)."""
     nesterov: bool = True
@@ -116,8 +116,8 @@ class AdamWConfig(_ScheduleConfig):
     beta2: float = bounded(0.999, 0, 1, "lower it", below=True)
     """Decay of the second moment, at least 0, below 1."""
     epsilon: float = bounded(1e-8, 0, above=True, rule="must be positive; use 1e-8")
-    """Number added to the square root of the second moment, positive. A larger number
-    reduces the steps of parameters with small gradients."""
+    """Positive number added to the square root of the second moment. A larger number
+    reduces the updates of parameters with small gradients."""
 
 
 OptimizerConfig: TypeAlias = SgdConfig | AdamWConfig
@@ -128,17 +128,17 @@ class LearnerConfig:
     """Settings of the learner, for any agent."""
 
     batch_size: int = bounded(128, 1, hint="raise it")
-    """Samples in a batch, at least 1: rows of games, or items of environments."""
+    """Number of samples in a batch, at least 1: rows of games, or items of steps."""
     epoch_samples: int = 100_000
-    """Maximum samples in one turn of the learner, at least ``batch_size`` (KataGo's
-    samples-per-epoch). A turn ends with a checkpoint, which is exported as a model, so
-    a kill loses at most one turn. If the rate limiter allows more samples, they are
-    left to the next turn. In environments whose roles take turns, checkpoints are ten
+    """Maximum number of samples in one turn of the learner, at least ``batch_size``
+    (KataGo's samples-per-epoch). A turn ends with a checkpoint, which is exported as a
+    model, so a kill loses at most one turn. The next turn uses further samples that the
+    rate limiter allows. In environments whose roles work in turns, checkpoints are ten
     seconds apart instead."""
     num_shards: int = 2
-    """Number of parts of a batch, 1 to ``batch_size``. The result of a step depends on
-    this number, but not on the number of threads. With more parts than threads,
-    gradients are accumulated, which takes less memory for activations."""
+    """Number of parts into which a batch is split, 1 to ``batch_size``. The result of a
+    step depends on this number, but not on the number of threads. With more parts than
+    threads, gradients are accumulated, which takes less memory for activations."""
     device: str = "auto"
     """Device of the learner: cpu, or a GPU such as cuda:0; auto uses the first of
     ``inference.devices``."""

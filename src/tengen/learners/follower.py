@@ -1,4 +1,4 @@
-"""A follower, which shares each learner step of a leader."""
+"""A follower: a learner that computes a part of each of a leader's learner steps."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from tengen.store import Batch
 __all__ = ["Follower"]
 
 _LOOK_S = 0.1
-# Seconds to wait, after a failed draw, for the end of the leader's connection.
+# Seconds to wait, after sampling failed, for the leader's connection to end.
 _END_S = 1.0
 
 
 class Follower:
     """Follows one leader until either of them ends. Used by one thread.
 
-    While the follower learns from one batch, it draws the next batch.
+    While the follower trains on one batch, it samples its part of the next batch.
 
     Args:
         connection: A session of the leader's service; ``close`` closes it.
-        part: The experience to draw from; ``close`` closes it.
-        make_learner: Creates a learner for the network of a stage, by its number.
-        stop: If set, ``work`` ends after at most some seconds; the leader waits until
-            ``close``.
+        part: The experience to sample from; ``close`` closes it.
+        make_learner: Creates a learner for the network of a stage, given its number.
+        stop: When set, ``work`` returns within a few seconds. The leader waits for this
+            follower until ``close``.
         patience_s: See ``TorchGroup``.
         progress: Called with counters after each step.
 
@@ -76,7 +76,7 @@ class Follower:
         self._stage = -1
         # ID of the group that this follower is in, or has agreed to join.
         self._number = -1
-        # ID of the last group that the leader has given up.
+        # ID of the last group that the leader has reported as failed.
         self._lost_number = -1
         self._is_over = False
         self._is_parted = False
@@ -88,21 +88,21 @@ class Follower:
         self._peer = Peer(connection, self._hear)
 
     def begin(self) -> None:
-        """Registers with the leader. Called once, before other methods."""
+        """Registers with the leader. Must be called once, before other methods."""
         self._peer.begin()
         self._peer.send({"is": "here"})
 
     def work(self, seconds: float = math.inf) -> bool:
-        """Follows for some time, or until ``stop`` is set. Blocks.
+        """Follows the leader for ``seconds``, or until ``stop`` is set. Blocks.
 
         Args:
-            seconds: Maximum time; a step in progress is completed.
+            seconds: Maximum time; a step in progress is still completed.
 
         Returns:
             False if the leader has ended or has released this follower.
 
         Raises:
-            TengenError: A draw or a step failed, although the leader is alive.
+            TengenError: Sampling or a step failed, although the leader is alive.
         """
         until = time.monotonic() + seconds
         while time.monotonic() < until and not self._stop.is_set():
@@ -113,7 +113,7 @@ class Follower:
     def close(self) -> None:
         """Leaves the group between two batches, and frees all resources.
 
-        Blocks until the leader continues without this follower, at most some seconds.
+        Blocks until the leader has released this follower, for at most some seconds.
         """
         try:
             self._peer.send({"is": "leaving"})
@@ -121,7 +121,7 @@ class Follower:
             while time.monotonic() < until and self._take_next():
                 pass
         except TengenError:
-            pass  # either raised by ``work`` before, or a result of the leader's end
+            pass  # ``work`` has raised this error already, or the leader has ended
         finally:
             self._is_over = True
             self._peer.close()
@@ -132,7 +132,7 @@ class Follower:
             self._sampler.shutdown(cancel_futures=True)
 
     def _take_next(self) -> bool:
-        """Handles the leader's next message, if one arrives soon."""
+        """Handles the leader's next message, if any; returns False at the end."""
         if self._is_over:
             return False
         try:
@@ -145,7 +145,7 @@ class Follower:
         try:
             self._take(message, batch)
         except TengenError:
-            # A draw also fails if the leader, which serves the table, has been killed.
+            # Sampling also fails if the leader, which serves the table, was killed.
             self._is_over = True
             if not self._is_ended.wait(_END_S):
                 raise
@@ -153,14 +153,14 @@ class Follower:
         return True
 
     def _hear(self, message: dict[str, Any] | None) -> None:
-        """Queues a message, in the reading thread; starts to draw immediately."""
+        """Queues a message from the leader; starts to sample a batch immediately."""
         batch = None
         if message is None:
             self._is_ended.set()
-            # Ends a draw that waits for the leader's table.
+            # Unblocks sampling that waits for the leader's table.
             self._part.close()
         elif message["do"] == "lost":
-            # Handled here, because the working thread may be waiting in that group.
+            # Not queued, because the working thread may be waiting in the failed group.
             self._lost_number = message["group"]
             return
         elif message["do"] == "bye":
@@ -187,14 +187,14 @@ class Follower:
             self._peer.send({"is": "willing", "group": self._number})
         elif message["group"] != self._number:
             if batch is not None:
-                # A batch of a lost group counts as drawn.
+                # Acknowledge the lost group's batch, because it counts as sampled.
                 batch.result().ack()
         else:
             try:
                 self._work(message, batch)
             except GroupLost as error:
                 self.num_lost += 1
-                # Without this message, the leader might not notice the loss, and wait.
+                # The leader may not have noticed the loss, and still wait in the group.
                 self._peer.send(
                     {"is": "failed", "group": self._number, "why": str(error)}
                 )
@@ -203,7 +203,7 @@ class Follower:
                     batch.result().ack()
 
     def _work(self, message: dict[str, Any], batch: Future[Batch] | None) -> None:
-        """Handles a message that starts a collective operation of the group."""
+        """Handles "meet", "batch" or "check", which start a collective of the group."""
         learner = self._learner
         assert learner is not None
         if message["do"] == "meet":
@@ -214,7 +214,7 @@ class Follower:
                 device=learner.device,
                 why_over=self._why_over,
             )
-            # Now the learner owns the group, and closes it even after an error.
+            # The learner takes ownership of the group, and closes it even after errors.
             learner.join(group)
             learner.load_state(unpacked_state(group.broadcast(b"")))
             self.size = group.size
@@ -228,10 +228,10 @@ class Follower:
             self._progress({"num_steps": self.num_steps, **metrics})
 
     def _why_over(self) -> str:
-        """Returns the reason to leave the group; empty if there is none."""
+        """Returns why this follower must leave the group; empty if it need not."""
         if self._lost_number >= self._number:
             return "the leader has given the group up"
-        # After a "bye" the leader has completed its part of the current step.
+        # The leader may end after "bye", because it has completed the current step.
         if self._is_ended.is_set() and not self._is_parted:
             return "the leader is gone"
         if self._grace.is_over:
@@ -239,8 +239,8 @@ class Follower:
         return ""
 
     def _prepare(self, message: dict[str, Any]) -> None:
-        """Opens the experience, and creates the learner of the stage."""
-        # Runs in the drawing thread, after the draws in progress.
+        """Opens the experience and creates the stage's learner, as ``message`` says."""
+        # Runs on the sampling thread, so after the sampling in progress.
         self._sampler.submit(self._part.catch_up, message["shared"]).result()
         if message["stage"] != self._stage:
             if self._learner is not None:
@@ -249,7 +249,7 @@ class Follower:
             self._stage = message["stage"]
 
     def _leave(self) -> None:
-        """Leaves the group."""
+        """Leaves the current group of learners."""
         self._number = -1
         self.size = 1
         if self._learner is not None:

@@ -1,7 +1,7 @@
 """Groups of learners, which combine gradients and statistics of several processes.
 
 A `Group` has the collectives that learning needs. `Alone` is the group of a single
-learner; `tengen.learners.torch_group` has the group of several learners.
+learner, and `tengen.learners.torch_group.TorchGroup` that of several learners.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ __all__ = [
 
 
 class GroupLost(Exception):
-    """Collectives fail, because a learner of the group is gone or did not respond."""
+    """A collective failed, because a learner of the group is gone or not responding."""
 
 
 class Place(NamedTuple):
     """The position of a learner's rows among the rows of all learners, by rank."""
 
     first: int
-    """Number of rows of the learners with lower ranks."""
+    """Number of rows of all learners with lower ranks."""
     total: int
-    """Number of rows of all learners."""
+    """Number of rows of all learners of the group."""
 
 
 def row_bounds(num_rows: int, num_parts: int, size: int) -> list[tuple[int, int]]:
-    """Returns the index of the first row and the end index of each learner's rows.
+    """Returns bounds ``(first, end)`` of each learner's rows in a batch, by rank.
 
-    Each learner has complete parts of the batch, so that the parts are the same as with
-    a single learner.
+    Each learner gets complete parts of the batch, so that the parts are the same as
+    with a single learner.
 
     Args:
         num_rows: Number of rows in the batch.
@@ -57,52 +57,52 @@ class Group(Protocol):
     """Learners that share each learner step. Used by one thread at a time.
 
     All learners must call the methods, except ``own`` and ``close``, in the same order.
-    A method blocks until all learners have called it. It raises ``GroupLost`` if a
-    learner does not call it in time, or if there is a reason to stop waiting.
+    Each method blocks until all learners have called it. It raises ``GroupLost`` if a
+    learner does not call it in time, has ended, or must stop.
     """
 
     rank: int
-    """This learner's rank; the leader's is 0."""
+    """This learner's rank in the group; the leader has rank 0."""
     size: int
-    """Number of learners."""
+    """Number of learners in the group."""
     num_parts: int
     """Number of parts of the complete batch, at least ``size``; set by the learner that
     joins the group."""
 
     def own(self, num_rows: int) -> slice:
-        """Returns the slice of this learner's rows of ``num_rows``; never blocks."""
+        """Returns this learner's slice of a batch of ``num_rows``; never blocks."""
 
     def add(self, tensor: Tensor) -> None:
-        """Replaces a contiguous tensor by the sum over all learners.
+        """Replaces a contiguous tensor with its sum over all learners (all-reduce).
 
-        The result is bit-identical on all learners.
+        The sum is bit-identical on all learners.
         """
 
     def gather(self, values: Sequence[float]) -> NDArray[np.float64]:
-        """Returns ``[size, len(values)]``, the values of each learner."""
+        """Returns ``values`` of each learner by rank, ``[size, len(values)]``."""
 
     def gather_rows(self, rows: Tensor) -> Tensor:
-        """Returns the rows of all learners, ``[total, ...]``, ordered by rank.
+        """Returns ``rows`` of all learners concatenated by rank, ``[total, ...]``.
 
         Args:
             rows: ``[N, ...]``; only N may differ between learners.
         """
 
     def gather_bytes(self, data: bytes) -> list[bytes]:
-        """Returns ``data`` of each learner, by rank."""
+        """Returns a list of each learner's ``data``, by rank."""
 
     def broadcast(self, data: bytes) -> bytes:
-        """Returns ``data`` of rank 0."""
+        """Returns the leader's ``data`` on all learners."""
 
     def place(self, num_rows: int) -> Place:
-        """Returns the position of this learner's rows among those of all learners."""
+        """Returns the position of this learner's ``num_rows`` among all rows."""
 
     def close(self) -> None:
-        """Leaves the group; other learners' calls fail soon. Idempotent."""
+        """Leaves the group, so that other learners' calls soon fail. Idempotent."""
 
 
 class Alone:
-    """The group of a single learner, whose methods neither add nor copy."""
+    """The group of a single learner, whose collectives return their arguments."""
 
     rank = 0
     size = 1
@@ -140,4 +140,4 @@ class Alone:
 
 
 ALONE = Alone()
-"""The group of every learner that has not joined another group."""
+"""The group of each learner that has not joined a group of several learners."""

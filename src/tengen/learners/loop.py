@@ -1,4 +1,4 @@
-"""The learner loop of every agent: sample, loss, step, average, acknowledge.
+"""The learner loop of all agents, which samples batches and performs learner steps.
 
 A batch is always split into the same number of parts (``tengen.learners.shards``), so
 the weights after a step are bit-identical for any number of threads.
@@ -39,14 +39,14 @@ __all__ = ["Learner", "LearnerState", "Team"]
 
 
 class Team(Protocol):
-    """The followers of a leader: the interface that the leader's loop uses."""
+    """The interface through which a leader's loop directs its followers."""
 
     @property
     def is_due(self) -> bool:
-        """Whether ``settle`` must be called."""
+        """Whether the group must change, so that ``settle`` must be called."""
 
     def settle(self, learner: Learner) -> None:
-        """Forms a new group of ``learner`` and its followers if ``is_due``."""
+        """Forms a new group of ``learner`` and its followers if ``is_due`` is true."""
 
     def order(
         self,
@@ -55,18 +55,18 @@ class Team(Protocol):
         remaining: float | None,
         asked: float | None,
     ) -> None:
-        """Orders the followers to sample and learn their parts of a batch."""
+        """Orders the followers to sample their parts of a batch and train on them."""
 
     def lost(self, error: GroupLost, num_applied: int = 0) -> None:
-        """Records that the group failed after ``num_applied`` steps on a batch."""
+        """Records that the group failed after ``num_applied`` optimizer steps."""
 
 
 class Learner:
     """Trains a network on experience with an agent's update.
 
-    The loop that ``steps`` runs::
+    ``steps`` runs this loop::
 
-        batch = experience.sample(batch_size)     # while the previous batch trains
+        batch = experience.sample(batch_size)     # during the previous batch's training
         for minibatch in update.minibatches(batch):
             for part in split(minibatch):         # on num_threads threads
                 gradients += grad(update.loss(net, part))
@@ -85,12 +85,13 @@ class Learner:
         config: The config given to the constructor.
         device: The device given to the constructor.
         net: The network in training, on the device; its weights change in place.
-        optimizer: Has the averaged network, which is the one to publish.
-        num_samples: Number of rows learned from. The rows of a batch are counted at its
+        optimizer: The optimizer, which has the averaged network to publish.
+        num_samples: Number of rows trained on. The rows of a batch are counted at its
             first minibatch.
-        remaining: Remaining share of the run's budget, in [0, 1], for the cool-down;
+        remaining: Remaining fraction of the run's budget, in [0, 1], for the cool-down;
             updated by the caller. None: the run has no end.
-        asked: Share of the budget requested by this call, in (0, 1]; None for all.
+        asked: Fraction of the run's budget that this call of ``tengen train`` uses, in
+            (0, 1]; None for all.
         group: The learners that compute each step together, initially ``ALONE``.
         num_lost: Number of steps abandoned because a learner of the group was lost.
     """
@@ -106,16 +107,16 @@ class Learner:
         device: str = "cpu",
         team: Team | None = None,
     ) -> None:
-        """Starts the threads, which wait for work.
+        """Creates a learner and starts its threads.
 
         Args:
-            config: The settings of a step.
-            net: The network to train; it is put into training mode.
+            config: Settings of the learner, such as the batch size.
+            net: The network to train; the constructor puts it into training mode.
             update: The agent's update.
             experience: The source of batches; None for a follower.
-            num_threads: Number of parts computed in parallel; more than
-                ``config.num_shards`` do not help. It does not affect the result.
-            device: The device that computes, as torch names it.
+            num_threads: Maximum number of parts of a batch computed in parallel, at
+                most ``config.num_shards``. It does not affect the result.
+            device: The torch device on which the learner computes.
             team: The followers of this learner; None if it has no followers.
         """
         self.config = config
@@ -153,33 +154,34 @@ class Learner:
 
     @property
     def num_steps(self) -> int:
-        """Number of steps, including those before the run was resumed."""
+        """Number of optimizer steps in the run, including steps before a resumption."""
         return self._steps_before + self.optimizer.num_steps
 
     def step(self) -> dict[str, float]:
-        """Makes one step; see ``steps``."""
+        """Performs one learner step and returns its metrics; see ``steps``."""
         return next(self.steps(1))
 
     def steps(
         self, num_steps: int, stop: threading.Event | None = None
     ) -> Iterator[dict[str, float]]:
-        """Makes steps and yields after each; samples exactly ``num_steps`` batches.
+        """Performs learner steps on ``num_steps`` batches; yields each step's metrics.
 
-        While one batch trains, the next is sampled in the background, always in the
-        same order. After the last step no batch is in flight, so the state can be
-        saved. If the caller stops early, the next call uses the batch in flight.
+        While the learner trains on one batch, the next batch is sampled in the
+        background, always in the same order. After the last step no batch is in flight,
+        so the state can be saved. If the caller stops early, the next call uses the
+        batch in flight.
 
         Args:
-            num_steps: Number of batches.
-            stop: When set, no more batches are sampled; at most two more steps follow,
-                after which the state can be saved.
+            num_steps: Number of batches to sample.
+            stop: When set, sampling stops. At most two more steps follow, and then the
+                state can be saved.
 
         Yields:
             Metrics of one step: ``loss`` and its named parts, ``grad_norm``,
             ``learning_rate``, ``sample_wait_s`` and ``train_s``. For environments also
             ``lag_steps``, the policy lag in learner steps. For agents with ``max_lag``
-            also ``too_old``, the share of excluded items; if all items are excluded,
-            the loss is absent.
+            also ``too_old``, the fraction of excluded items. If all items are excluded,
+            there is no ``loss``.
 
         Raises:
             RunError: Loss or gradient is not finite, or memory is too small.
@@ -191,8 +193,8 @@ class Learner:
             start_s = time.perf_counter()
             batch = self._ahead.take()
             is_stopping = stop is not None and stop.is_set()
-            # The team must not change while a batch is being sampled, so if it is due
-            # to change, the next batch is not sampled in advance.
+            # Do not sample in advance if the team is about to change, because it must
+            # not change while a batch is being sampled.
             is_due = self._team is not None and self._team.is_due
             if left > 1 and not is_stopping and not is_due:
                 self._ahead.begin()
@@ -206,7 +208,7 @@ class Learner:
                 if stop is not None and stop.is_set():
                     return
                 continue
-            # Waits, so that the next batch is always sampled with the old priorities.
+            # Wait, so that the next batch is always sampled with the old priorities.
             self._ahead.settle()
             batch.ack(priorities)
             metrics["sample_wait_s"] = sampled_s - start_s
@@ -217,13 +219,13 @@ class Learner:
                 return
 
     def follow(self, batch: Batch) -> dict[str, float]:
-        """Makes a step on this learner's part of a batch, together with the group.
+        """Trains on this learner's part of a batch, together with the group.
 
         Args:
-            batch: This learner's part; it is acknowledged with its own priorities.
+            batch: This learner's part, which is acknowledged with its new priorities.
 
         Returns:
-            The metrics of the step, as ``steps`` yields them.
+            The metrics of the learner step; see ``steps``.
 
         Raises:
             GroupLost: The step was abandoned; the batch is not acknowledged.
@@ -234,10 +236,10 @@ class Learner:
         return metrics
 
     def join(self, group: Group) -> None:
-        """Joins a group, with which all later steps are computed.
+        """Joins a group of learners, which then compute each step together.
 
         Args:
-            group: The group, whose learners have equal states; or ``ALONE``.
+            group: A group whose learners have equal states, or ``ALONE``.
 
         Raises:
             RunError: A batch is in flight.
@@ -257,7 +259,7 @@ class Learner:
 
         Raises:
             GroupLost: See ``Group``.
-            RunError: The weights differ.
+            RunError: The checksums of the weights differ.
         """
         each = self.group.gather([float(self._trained.checksum())])[:, 0]
         for rank, found in enumerate(each.tolist()):
@@ -269,13 +271,13 @@ class Learner:
                 )
 
     def validate(self, columns: Mapping[str, NDArray[np.generic]]) -> dict[str, float]:
-        """Returns the losses of the averaged network on rows, without learning.
+        """Returns the losses of the averaged network on ``columns``, for validation.
 
         Args:
             columns: The columns of a batch, arrays ``[B, ...]``.
 
         Returns:
-            ``loss`` and its named parts.
+            ``loss`` and its named parts, means over rows.
         """
         tensors = {
             name: placed(column, self._device) for name, column in columns.items()
@@ -288,7 +290,7 @@ class Learner:
         }
 
     def state(self) -> LearnerState:
-        """Returns the state; its tensors are shared with the learner, not copied.
+        """Returns the learner's state, whose tensors share the learner's memory.
 
         Raises:
             RunError: A batch is in flight, because ``steps`` was not run to completion.
@@ -300,11 +302,11 @@ class Learner:
         )
 
     def load_state(self, state: LearnerState) -> None:
-        """Restores the result of ``state`` of a learner with the same configs.
+        """Restores the ``state`` of a learner with the same configs.
 
         Raises:
-            RunError: A tensor is missing, unknown or has the wrong shape; nothing was
-                changed.
+            RunError: A tensor is missing, unknown or has the wrong shape; the learner
+                is unchanged.
         """
         self._trained.load(state)
         self._steps_before = state.num_steps - state.num_optimizer_steps
@@ -313,13 +315,13 @@ class Learner:
         self._shards.spread_statistics()
 
     def close(self) -> None:
-        """Ends the threads. Blocks until a batch in flight has been sampled."""
+        """Ends the learner's threads. Blocks until a batch in flight is sampled."""
         self._ahead.close()
         self._shards.close()
 
     @property
     def _num_parts(self) -> int:
-        """Number of parts of a batch, at least one for each learner of the group."""
+        """Number of parts of a batch, at least one per learner of the group."""
         return max(self.config.num_shards, self.group.size)
 
     def _make_shards(self, num_shards: int) -> Shards:
@@ -346,23 +348,23 @@ class Learner:
         assert self._team is not None
         bounds = row_bounds(num_samples, self._num_parts, self.group.size)
         divided = self._experience.divide(num_samples, *bounds[0])
-        # The order is sent first, so that followers sample their parts in parallel.
+        # Send the order first, so that followers sample their parts in parallel.
         self._team.order(divided.order, bounds, self.remaining, self.asked)
         return divided.draw()
 
     def _give_up(self, batch: Batch, error: GroupLost, num_applied: int) -> int:
-        """Abandons a batch, and the one sampled in advance, after losing a learner.
+        """Abandons the current and the next batch after the loss of a learner.
 
         Completed optimizer steps are not undone, and all learners of the next group
         receive the resulting weights.
 
         Args:
-            batch: The batch in training.
+            batch: The batch on which the step failed.
             error: The failure of the group.
             num_applied: Number of completed optimizer steps on this batch.
 
         Returns:
-            The number of abandoned batches, 1 or 2, which count as sampled.
+            The number of abandoned batches, 1 or 2. They count as sampled.
         """
         assert self._team is not None
         self.num_lost += 1
@@ -387,7 +389,7 @@ class Learner:
     def _train(
         self, batch: Batch
     ) -> tuple[dict[str, float], NDArray[np.float64] | None]:
-        """Learns from a batch; returns mean metrics and the priorities of its items."""
+        """Trains on a batch; returns mean metrics and the priorities of its items."""
         rows = rows_to_learn(batch, self._update, self.group, self.num_steps)
         if rows.num_rows == 0:
             return rows.metrics, None
@@ -395,8 +397,8 @@ class Learner:
             name: placed(column, self._device) for name, column in rows.arrays.items()
         }
         work = functools.partial(self._train_on, columns, rows.num_rows)
-        # A single thread runs all steps of a batch in one call, because a handover for
-        # each part would take long relative to the step of a small network.
+        # A single thread runs all steps on a batch in one call, because passing each
+        # part to the thread would take long relative to the step of a small network.
         is_one_thread = self._shards.num_threads == 1
         means, priorities = self._shards.run(work) if is_one_thread else work()
         return {**means, **rows.metrics}, priorities
@@ -404,22 +406,21 @@ class Learner:
     def _train_on(
         self, columns: dict[str, Tensor], num_rows: int
     ) -> tuple[dict[str, float], NDArray[np.float64] | None]:
-        """Makes the steps of all minibatches of a batch; see ``_train``.
+        """Performs the optimizer steps of all minibatches of a batch; see ``_train``.
 
         Args:
             columns: This learner's rows, tensors ``[rows, ...]``.
-            num_rows: Number of rows of all learners.
+            num_rows: Total number of rows of the batch over all learners.
         """
         totals: dict[str, float] = {}
         num_minibatches = 0
         priorities = None
         minibatches = self._update.minibatches(self.net, columns)
-        # The update prepares minibatches on the shards' thread, with one intra-op
-        # thread.
+        # Prepare minibatches on a thread of ``_shards``, which has one intra-op thread.
         following = functools.partial(next, minibatches, None)
         while (minibatch := self._shards.run(following)) is not None:
             if num_minibatches == 0:
-                # The update may have changed the network's running statistics.
+                # ``minibatches`` may have changed the network's running statistics.
                 self._shards.spread_statistics()
             parts = self._shards.compute(minibatch)
             size = len(next(iter(minibatch.values())))
@@ -435,7 +436,7 @@ class Learner:
         return means, priorities
 
     def _step(self, parts: list[Part], num_rows: int) -> dict[str, float]:
-        """Makes the optimizer step for a minibatch from its computed parts."""
+        """Performs the optimizer step of a minibatch, given its computed parts."""
         is_alone = self.group.size == 1
         if is_alone:
             metrics = self._shards.add(parts)

@@ -1,8 +1,8 @@
-"""The messages between a leading learner and a follower: lines of JSON.
+"""The messages that a leading learner and a follower exchange, as lines of JSON.
 
 The follower opens a session with the leader's service (`tengen.transport`) with a
-``greeting`` and sends ``{"is": "here"}``. Then the following messages are exchanged; L
-is the leader, F the follower and E the number of a group::
+``greeting`` and sends ``{"is": "here"}``. The messages that follow are listed here; L
+is the leader, F the follower and E the ID of a group::
 
     L  {"do": "prepare", "stage": K, "shared": {...}}   open the experience
     F  {"is": "ready"}
@@ -11,11 +11,11 @@ is the leader, F the follower and E the number of a group::
     L  {"do": "meet", "group": E, "host": H, "port": P, "name": N, "rank": R, "size": S,
         "backend": B}         form the group; the leader then broadcasts its state to it
     L  {"do": "batch", "group": E, "order": {...}, "num_samples": B, "first": I,
-        "last": J, "remaining": X, "asked": Y}                  once for each batch
+        "last": J, "remaining": X, "asked": Y}                  train on one batch
     L  {"do": "check", "group": E}                              compare the weights
-    L  {"do": "lost", "group": E}   the group has failed: stop waiting in it
+    L  {"do": "lost", "group": E}   stop waiting for the group, because it has failed
     F  {"is": "failed", "group": E, "why": W}   the group has failed for this follower
-    F  {"is": "leaving"}    the follower will stop: continue without it
+    F  {"is": "leaving"}    continue without this follower, because it will stop
     L  {"do": "bye"}        the group ends, or continues without this follower
 
 Either side ends the session by closing the stream; the other side notices immediately.
@@ -47,12 +47,12 @@ __all__ = [
     "greeting",
 ]
 
-# Seconds that a learner still waits for the other learners after a stop.
+# Seconds that a learner waits for the group to complete a step after a stop.
 _GRACE_S = 5.0
 
 
 class Grace:
-    """The grace period of a step that is under way at a stop.
+    """The grace period for completing the current learner step after a stop.
 
     Args:
         stop: The event that is set to stop; it is never cleared.
@@ -64,7 +64,7 @@ class Grace:
 
     @property
     def is_over(self) -> bool:
-        """Whether the period has ended; it starts at the first call after the stop."""
+        """Whether the grace period has ended; the first call after a stop starts it."""
         if not self._stop.is_set():
             return False
         self._until = self._until or time.monotonic() + _GRACE_S
@@ -72,7 +72,7 @@ class Grace:
 
 
 LEARNERS = Dialect("learners", version=2)
-"""The transport dialect of learners."""
+"""Name and version of the transport dialect between leader and followers."""
 
 
 def greeting(index: int, gpu: str) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def greeting(index: int, gpu: str) -> dict[str, Any]:
 
     Args:
         index: The follower's index among the run's learners, from 1.
-        gpu: An identifier of its GPU, unique across hosts; empty on a CPU.
+        gpu: An identifier of the follower's GPU, unique across hosts; empty on a CPU.
     """
     return {"ask": "follow", "index": index, "gpu": gpu, "versions": _versions()}
 
@@ -89,7 +89,7 @@ def check_versions(message: Message) -> None:
     """Checks that a follower has the same software versions as this process.
 
     Args:
-        message: The follower's greeting.
+        message: The follower's ``greeting``.
 
     Raises:
         UsageError: A version differs.
@@ -105,7 +105,7 @@ def check_versions(message: Message) -> None:
 
 
 def _versions() -> dict[str, str]:
-    """Returns the versions that must be equal for steps to be bit-identical."""
+    """Returns the software versions that must be equal for bit-identical steps."""
     import torch
 
     python = ".".join(platform.python_version_tuple()[:2])
@@ -113,10 +113,10 @@ def _versions() -> dict[str, str]:
 
 
 class Peer:
-    """The other side of a session; a thread reads its messages.
+    """A session's remote learner, leader or follower; a thread reads its messages.
 
     Args:
-        connection: The session's stream; closed by ``close``.
+        connection: The session's stream; ``close`` closes it.
         on_message: Called on the reader thread with each message, and with None at the
             end of the stream.
     """
@@ -144,14 +144,14 @@ class Peer:
             self._connection.sendall(data)
 
     def close(self) -> None:
-        """Ends the stream. Idempotent and thread-safe."""
+        """Shuts the session's stream down. Idempotent and thread-safe."""
         with contextlib.suppress(OSError):
             self._connection.shutdown(socket.SHUT_RDWR)
 
     def _read(self) -> None:
         stream = self._connection.makefile("rb")
         try:
-            # A malformed message ends the session, as a closed stream does.
+            # A malformed message ends the session, like a closed stream.
             wrong = contextlib.suppress(OSError, ValueError, LookupError, TypeError)
             with wrong, stream:
                 for line in stream:
@@ -166,13 +166,13 @@ class Peer:
 
 _FIRST_PAUSE_S = 5.0
 _LONGEST_PAUSE_S = 600.0
-# Maximum number of characters of a follower's error that are shown to the user.
+# Maximum length of a follower's error message that is shown to the user.
 _MAX_WORDS = 200
 
 
 @dataclass(eq=False)
 class Member:
-    """The leader's view of a follower, based on the messages received from it."""
+    """The state of a follower as the leader knows it from the follower's messages."""
 
     index: int
     gpu: str
@@ -183,11 +183,11 @@ class Member:
     is_leaving: bool = False
     is_gone: bool = False
     willing: int = -1
-    """Number of the group that the follower has agreed to form."""
+    """ID of the group that the follower has agreed to join."""
     failed: int = -1
-    """Number of the last group that failed for the follower."""
+    """ID of the last group that the follower has reported as failed."""
     why: str = ""
-    """Reason for the failure of the group ``failed``."""
+    """Reason for the failure of group ``failed``."""
 
     @property
     def is_able(self) -> bool:
@@ -195,7 +195,7 @@ class Member:
         return self.is_ready and not self.is_leaving and not self.is_gone
 
     def why_over(self, number: int) -> str:
-        """Returns why group ``number`` has ended for this follower, or ""."""
+        """Returns why group ``number`` has failed for this follower; empty if not."""
         if self.is_gone:
             return f"learner {self.index} is gone"
         if self.failed == number:
@@ -203,7 +203,7 @@ class Member:
         return ""
 
     def hear(self, message: dict[str, Any]) -> None:
-        """Handles a message from the follower; see `tengen.learners.peer`."""
+        """Updates the state with a message; see `tengen.learners.peer`."""
         what = message.get("is")
         if what == "here":
             self.is_here = True
@@ -226,7 +226,7 @@ class Member:
 class Pauses:
     """Exponential backoff after failed attempts to form a group with a learner.
 
-    Pauses are stored by a learner's index, because a process that failed may return, or
+    A pause belongs to a learner's index, because a failed process may return, or
     another process may replace it.
     """
 
@@ -235,14 +235,14 @@ class Pauses:
         self._ends: dict[int, float] = {}
 
     def put_off(self, index: int) -> float:
-        """Starts a pause twice as long as the previous one; returns its seconds."""
+        """Starts a learner's next pause, twice as long as its last; returns seconds."""
         length = self._lengths.get(index, _FIRST_PAUSE_S)
         self._lengths[index] = min(2 * length, _LONGEST_PAUSE_S)
         self._ends[index] = time.monotonic() + length
         return length
 
     def end(self, index: int) -> None:
-        """Resets a learner's pauses after it has joined a group."""
+        """Resets a learner's backoff after the learner has joined a group."""
         self._lengths.pop(index, None)
         self._ends.pop(index, None)
 

@@ -1,9 +1,9 @@
-"""Computes a batch's gradient in parts, with equal bits for any number of threads.
+"""Computes gradients of a batch in parts, bit-identically for any number of threads.
 
-Each part is computed on one intra-op thread with its own norm statistics, and the parts
-are added in order. Several learners share the parts, and add their sums with two
-collectives per step: a buffer of all gradients with 4 bytes per parameter, and a buffer
-of the metrics and norm statistics with 8 bytes per number.
+Each part is computed on one intra-op thread with its own norm statistics, and the
+gradients of the parts are added in order. Several learners share the parts, and add
+their sums with two collectives per step: one for all gradients, with 4 bytes per
+parameter, and one for the metrics and norm statistics, with 8 bytes per number.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["Part", "Shards", "joined_priorities", "preferred_dtype"]
 
 T = TypeVar("T")
 
-# In elements of 4 bytes, so that each gradient is aligned for vector registers.
+# Alignment of each gradient for vector registers, in elements of 4 bytes.
 _ALIGNMENT = 16
 
 
@@ -38,20 +38,20 @@ class Part(NamedTuple):
     """The gradients and metrics of one part of a batch."""
 
     gradients: tuple[Tensor, ...]
-    """Gradients in the order of the parameters, scaled by the part's share of rows."""
+    """Gradients, one per parameter, multiplied by the part's fraction of the rows."""
     metrics: dict[str, Tensor]
-    """Scalars by name, scaled by the part's share of rows too."""
+    """Scalar metrics by name, multiplied by the part's fraction of the rows."""
     priorities: Tensor | None
-    """``[rows]``, of the part's items; None if the agent has no priorities."""
+    """Priorities ``[rows]`` of the part's items; None if the agent has none."""
 
 
 class Shards:
-    """Copies of a network that share its parameters, one per part of a batch.
+    """Copies of a network, one per part of a batch, that share its parameters.
 
     Attributes:
-        gradients: Gradients of the complete batch, one per parameter, after ``add`` or
-            ``add_over``.
-        num_threads: Number of threads that compute, each with one intra-op thread.
+        gradients: Gradients of the complete batch, one per parameter, as computed by
+            ``add`` or ``add_over``.
+        num_threads: Number of computing threads, each with one intra-op thread.
     """
 
     def __init__(
@@ -63,12 +63,12 @@ class Shards:
         dtype: torch.dtype,
         num_threads: int,
     ) -> None:
-        """Starts the threads.
+        """Creates the network copies and starts the threads.
 
         Args:
-            net: The network; its norm statistics are merged from those of the copies.
-            update: The update, which computes the loss of a part.
-            num_shards: Number of parts, at least 1.
+            net: The network, whose norm statistics are means over its copies.
+            update: The agent's update, which computes the loss of a part.
+            num_shards: Number of parts of a batch, at least 1.
             dtype: Dtype in which the network's trunk computes.
             num_threads: Maximum number of parts computed concurrently.
         """
@@ -76,13 +76,13 @@ class Shards:
         self._update = update
         self._parameters = [*net.parameters(), *update.parameters()]
         self._replicas = [_replica(net, dtype) for _ in range(num_shards)]
-        # The buffers of the network and of each copy, in the same order. Listed once,
-        # because listing them takes a large part of a small network's step.
+        # Norm statistics of the network and of each copy, in the same order. Listed
+        # once, because listing takes a large fraction of a small network's step.
         names = [name for name, _ in net.named_buffers()]
         self._merged = [net.get_buffer(name) for name in names]
         self._copies = [[r.get_buffer(name) for name in names] for r in self._replicas]
         self._flat, self.gradients = _gradients(self._parameters)
-        # The names of all learners' metrics; None until the learners exchange them.
+        # Metric names of all learners; None until the learners exchange them.
         self._names: list[str] | None = None
         self._thread = threading.local()
         self.num_threads = min(num_shards, num_threads)
@@ -93,12 +93,13 @@ class Shards:
         )
 
     def compute(self, columns: dict[str, Tensor]) -> list[Part]:
-        """Returns the parts of a batch, in order. Blocks.
+        """Returns the computed parts of a minibatch, in order. Blocks.
 
-        If the caller is one of the threads (see ``run``), computes all parts on it.
+        If the caller's thread is one of this object's (see ``run``), it computes all
+        parts itself.
 
         Args:
-            columns: Tensors ``[rows, ...]``; without rows there are no parts.
+            columns: Tensors ``[rows, ...]``; the result is empty if there are no rows.
         """
         num_rows, num_parts = len(next(iter(columns.values()))), len(self._replicas)
         bounds = [num_rows * index // num_parts for index in range(num_parts + 1)]
@@ -112,7 +113,7 @@ class Shards:
             for replica, first, last in zip(
                 self._replicas, bounds, bounds[1:], strict=False
             )
-            # A minibatch may have fewer rows than there are parts.
+            # Skip empty parts, because a minibatch may have fewer rows than parts.
             if first < last
         ]
         if self._is_own_thread:
@@ -121,21 +122,21 @@ class Shards:
         return [future.result() for future in futures]
 
     def run(self, work: Callable[[], T]) -> T:
-        """Runs ``work`` on one of the threads, with one intra-op thread.
+        """Runs ``work`` on a thread with one intra-op thread, and returns its result.
 
-        If the caller is one of the threads, runs ``work`` on the caller's thread.
+        If the caller's thread is one of this object's, it runs ``work`` itself.
         """
         return work() if self._is_own_thread else self._pool.submit(work).result()
 
     @torch.no_grad()
     def add(self, parts: list[Part]) -> dict[str, float]:
-        """Adds the parts to ``gradients``, in order, and returns the summed metrics."""
-        # One call for all tensors, because on a GPU each call launches a kernel.
+        """Sums the parts' gradients into ``gradients``, and returns summed metrics."""
+        # Use one call for all tensors, because on a GPU each call launches a kernel.
         torch._foreach_copy_(self.gradients, parts[0].gradients)
         for part in parts[1:]:
             torch._foreach_add_(self.gradients, part.gradients)
         names = list(parts[0].metrics)
-        # One transfer, because each wait for a shared GPU takes milliseconds.
+        # Use one transfer, because each wait for a shared GPU takes milliseconds.
         numbers = torch.stack([part.metrics[n] for part in parts for n in names])
         found = numbers.reshape(len(parts), len(names)).T.tolist()
         return {name: sum(each) for name, each in zip(names, found, strict=True)}
@@ -144,20 +145,20 @@ class Shards:
     def add_over(
         self, group: Group, parts: list[Part], num_rows: int, num_parts: int
     ) -> dict[str, float]:
-        """Does ``add`` and ``merge_statistics`` for the parts of all learners.
+        """Does ``add`` and ``merge_statistics`` over the parts of all learners.
 
         Args:
-            group: The learners.
+            group: The learners that share the minibatch.
             parts: This learner's parts of a minibatch; empty if it has no rows.
             num_rows: Number of this learner's rows in the minibatch.
-            num_parts: Number of parts of all learners.
+            num_parts: Total number of parts over all learners.
 
         Returns:
             The metrics, averaged over the rows of all learners.
 
         Raises:
-            GroupLost: A learner was lost. Gradients and statistics are then undefined;
-                nothing else has changed.
+            GroupLost: A learner was lost. Gradients and statistics are then undefined,
+                but the parameters are unchanged.
         """
         metrics = self.add(parts) if parts else {}
         if not parts:
@@ -174,7 +175,7 @@ class Shards:
         small = torch.cat(statistics)
         group.add(small)
         total_rows, sums = small[0].item(), small[1 : 1 + len(names)].tolist()
-        # Scales means over this learner's rows to its share of means over all rows.
+        # Weight this learner's means, so that the sum over learners is the total mean.
         self._flat.mul_(num_rows / total_rows)
         group.add(self._flat)
         place = 1 + len(names)
@@ -188,7 +189,7 @@ class Shards:
         }
 
     def _metric_names(self, group: Group, metrics: dict[str, float]) -> list[str]:
-        """Returns the names of all metrics, even on learners without rows."""
+        """Returns all learners' metric names, because a learner may have no rows."""
         if self._names is None:
             each = group.gather_bytes(json.dumps(list(metrics)).encode())
             self._names = sorted({name for data in each for name in json.loads(data)})
@@ -196,7 +197,7 @@ class Shards:
 
     @torch.no_grad()
     def merge_statistics(self) -> None:
-        """Sets the network's norm statistics to the mean of those of the copies."""
+        """Sets the network's norm statistics to the mean over its copies."""
         if not self._merged:
             return
         torch._foreach_copy_(self._merged, self._copies[0])
@@ -207,14 +208,14 @@ class Shards:
 
     @torch.no_grad()
     def spread_statistics(self) -> None:
-        """Copies the network's norm statistics to its copies."""
+        """Sets the norm statistics of all network copies to those of the network."""
         if not self._merged:
             return
         for copies in self._copies:
             torch._foreach_copy_(copies, self._merged)
 
     def close(self) -> None:
-        """Ends the threads."""
+        """Ends the computing threads."""
         self._pool.shutdown()
 
     @property
@@ -228,7 +229,7 @@ class Shards:
     def _part(self, net: Net, columns: dict[str, Tensor], share: float) -> Part:
         found = self._update.loss(net, columns)
         loss = found.loss * share
-        # Does not use .grad, because the parts share parameters.
+        # Avoid ``.grad``, because the concurrent parts share parameters.
         gradients = torch.autograd.grad(loss, self._parameters, materialize_grads=True)
         named = {
             name: metric.detach() * share for name, metric in found.metrics.items()
@@ -237,7 +238,7 @@ class Shards:
 
 
 def joined_priorities(parts: list[Part]) -> NDArray[np.float64] | None:
-    """Returns the priorities ``[B]`` of a batch's items; None if there are none."""
+    """Returns the priorities ``[B]`` of all parts' items; None if there are none."""
     found = [part.priorities for part in parts if part.priorities is not None]
     if not found:
         return None
@@ -247,8 +248,8 @@ def joined_priorities(parts: list[Part]) -> NDArray[np.float64] | None:
 def preferred_dtype(precision: str, device: torch.device) -> torch.dtype:
     """Returns the dtype for ``LearnerConfig.precision`` on a device.
 
-    ``auto`` is bfloat16 if the device multiplies bfloat16 in hardware, because
-    otherwise it is not faster than float32; else float32.
+    ``auto`` is bfloat16 if the device multiplies bfloat16 in hardware. Otherwise it is
+    float32, because emulated bfloat16 is not faster.
     """
     if precision != "auto":
         return torch.bfloat16 if precision == "bfloat16" else torch.float32
@@ -260,7 +261,7 @@ def preferred_dtype(precision: str, device: torch.device) -> torch.dtype:
 
 
 def _gradients(parameters: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
-    """Returns a buffer of zeros, and views into the buffer, one per parameter."""
+    """Returns a zeroed gradient buffer, and a view into it for each parameter."""
     lengths = [-(-p.numel() // _ALIGNMENT) * _ALIGNMENT for p in parameters]
     flat = torch.zeros(sum(lengths), device=parameters[0].device)
     views = []
@@ -273,7 +274,7 @@ def _gradients(parameters: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
 
 
 def _replica(net: Net, dtype: torch.dtype) -> Net:
-    """Returns a copy with the same parameters and its own norm statistics."""
+    """Returns a copy of ``net`` with shared parameters and its own norm statistics."""
     replica = copy.deepcopy(net, {id(p): p for p in net.parameters()})
     replica.compute_dtype = dtype
     return replica

@@ -1,4 +1,4 @@
-"""The state of a learner, and its serialization, which is sent to followers."""
+"""The state of a learner, and its serialization for followers."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ class LearnerState(NamedTuple):
     """The complete state from which a learner can resume exactly."""
 
     tensors: dict[str, Tensor]
-    """Weights, averaged weights, moments, the state of torch's random generator, and
-    the state of the agent's update, by name."""
+    """Weights, averaged weights, optimizer moments, the state of torch's random
+    generator, and the state of the agent's update, by name."""
     num_steps: int
-    """Number of learner steps."""
+    """Number of learner steps in the run."""
     num_optimizer_steps: int
-    """Number of optimizer steps since the start, or since the network has grown."""
+    """Number of optimizer steps since the start, or since the network last grew."""
     num_samples: int
-    """Number of rows learned from."""
+    """Number of rows trained on in the run."""
 
 
 class Trained:
-    """Reads and restores the tensors that a learner step changes. Not thread-safe.
+    """Collects and restores the tensors that a learner step changes. Not thread-safe.
 
     Args:
-        net: The network to train.
+        net: The network in training.
         optimizer: The network's optimizer, which has the averaged network.
         update: The agent's update, which may have a state.
     """
@@ -56,7 +56,7 @@ class Trained:
         self._update = update
 
     def tensors(self) -> dict[str, Tensor]:
-        """Returns the tensors by name, without copying them."""
+        """Returns all tensors that a learner step changes, by name, without copying."""
         return {
             f"{prefix}.{name}": tensor
             for prefix, part in self._parts().items()
@@ -64,17 +64,17 @@ class Trained:
         }
 
     def load(self, state: LearnerState) -> None:
-        """Restores the tensors of a state, but not its counters.
+        """Restores the tensors in ``state``, but not its counters.
 
         Raises:
-            RunError: A tensor is missing, unknown or has another shape; nothing has
+            RunError: A tensor is missing, unknown or has another shape; no tensor was
                 changed.
         """
         given = {}
         for prefix, own in self._parts().items():
             if prefix == "optimizer":
                 continue
-            # Checkpoints of earlier versions lack tensors that were added later.
+            # Checkpoints of earlier versions lack the tensors that were added since.
             later = self._update.later_state if prefix == "agent" else ()
             absent = {name: own[name] for name in later} | without_mean(own)
             given[prefix] = absent | _below(f"{prefix}.", state.tensors)
@@ -103,7 +103,7 @@ class Trained:
 
 
 def packed_state(state: LearnerState) -> bytes:
-    """Serializes a state in a format that is read without unpickling."""
+    """Serializes a learner's state in a format that needs no unpickling."""
     tensors = {name: tensor.contiguous() for name, tensor in state.tensors.items()}
     counts = [state.num_steps, state.num_optimizer_steps, state.num_samples]
     data = safetensors.torch.save(tensors)
@@ -112,7 +112,7 @@ def packed_state(state: LearnerState) -> bytes:
 
 
 def unpacked_state(data: bytes) -> LearnerState:
-    """Inverse of ``packed_state``.
+    """Deserializes a learner's state from the result of ``packed_state``.
 
     Raises:
         RunError: ``data`` is damaged.
@@ -125,12 +125,12 @@ def unpacked_state(data: bytes) -> LearnerState:
         raise RunError(
             "state (of the leading learner) is damaged; start this learner again"
         ) from error
-    # Cloned, because the learner keeps some of the tensors longer than ``data``.
+    # Clone the tensors, because they are views of ``data``, which they may outlive.
     return LearnerState({n: t.clone() for n, t in tensors.items()}, *counts)
 
 
 def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Returns the tensors with names that begin with a prefix; removes the prefix."""
+    """Returns the tensors whose names begin with ``prefix``, without the prefix."""
     return {
         name.removeprefix(prefix): tensor
         for name, tensor in tensors.items()

@@ -1,10 +1,10 @@
-"""The leader's side of a group of learners: forms the group and directs followers.
+"""The leader's part in a group of learners: it forms the group and directs followers.
 
-Followers come and go. Between two batches the leader forms a new group if a follower
-outside the group is ready, or if a follower in the group is gone or wants to leave. The
-leader then sends its complete state to every follower, so that all states are equal,
-even if a lost learner interrupted a step. The global batch is the same for any number
-of learners.
+Followers may join and leave at any time. Between two batches the leader forms a new
+group if a follower outside the group is ready, or if a follower in the group has gone
+or wants to leave. The leader then sends its complete state to every follower, so that
+all states are equal even after an interrupted step. The global batch is the same for
+any number of learners.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ __all__ = ["PATIENCE_S", "Team", "gpu_name"]
 
 PATIENCE_S = 330.0
 """Maximum time that learners of a group wait for each other in a step, in seconds. It
-is far longer than the differences between the times of their parts. Waiting for a
-process stops when the process ends."""
+is far longer than the difference between the times of a fast and a slow learner. The
+wait for a process stops when the process ends."""
 
-# Seconds between checks for a stop while waiting for a message.
+# Seconds between checks of the stop event while waiting for a message.
 _LOOK_S = 0.25
 
 
@@ -46,9 +46,9 @@ class Team:
         count: The maximum number of learners, including the leader.
         host: The address of this host at which the group communicates.
         gpu: An identifier of the leader's GPU, unique across hosts; empty on a CPU.
-        stop: When set, waiting for followers ends within a few seconds.
+        stop: When set, the leader stops waiting for followers within a few seconds.
         patience_s: The maximum wait for a living follower, in seconds.
-        say: Called with each line to show to the user.
+        say: Called with each message line for the user.
 
     Attributes:
         service: The service that followers connect to; the caller serves it.
@@ -79,7 +79,7 @@ class Team:
         self._say = say
         self._changed = threading.Condition()
         self._members: list[Member] = []
-        # The followers in the group, ordered by rank, from rank 1.
+        # Followers in the current group, ordered by rank, from rank 1.
         self._grouped: list[Member] = []
         self._pauses = Pauses()
         self._number = 0
@@ -99,16 +99,16 @@ class Team:
 
     @property
     def is_due(self) -> bool:
-        """Whether ``settle`` must be called."""
+        """Whether the group must change, so that ``settle`` must be called."""
         with self._changed:
             is_new = any(one.is_here and not one.is_told for one in self._members)
             return is_new or not self._is_settled()
 
     def settle(self, learner: Learner) -> None:
-        """Forms a new group unless the ready followers are exactly its members.
+        """Forms a new group unless the current group consists of all ready followers.
 
-        Blocks until all members have the leader's state or are gone. A batch must not
-        be under way. If ``stop`` is set, the leader continues alone.
+        Blocks until each member has received the leader's state or has gone. No batch
+        may be in flight. If ``stop`` is set, the leader continues alone.
 
         Args:
             learner: The leader.
@@ -118,7 +118,7 @@ class Team:
         """
         is_new_learner = learner is not self._learner
         if is_new_learner and self._learner is not None:
-            # The network has grown, so the group belongs to the previous learner.
+            # The network has grown, so close the group of the previous learner.
             self._learner.group.close()
         self._learner = learner
         with self._changed:
@@ -132,7 +132,7 @@ class Team:
         if is_settled:
             return
         while not self._stop.is_set():
-            # After a failure, the next attempt excludes the followers that caused it.
+            # After a failure, the next attempt excludes the followers that failed.
             if self._form(learner):
                 return
         self._disband(learner)
@@ -145,13 +145,13 @@ class Team:
         remaining: float | None,
         asked: float | None,
     ) -> None:
-        """Orders the followers to sample and learn their parts of a batch.
+        """Orders the followers to sample their parts of a batch and train on them.
 
         Args:
-            order: The experience's order; see ``Divided``.
-            bounds: Start and end of each learner's samples, in the order of the ranks.
-            remaining: The leader's ``remaining``.
-            asked: The leader's ``asked``.
+            order: The description of the batch; see ``Divided``.
+            bounds: Start and end index of each learner's samples, by rank.
+            remaining: See ``Learner.remaining``.
+            asked: See ``Learner.asked``.
         """
         for one, (first, last) in zip(self._grouped, bounds[1:], strict=True):
             one.send(
@@ -166,11 +166,11 @@ class Team:
             )
 
     def lost(self, error: GroupLost, num_applied: int = 0) -> None:
-        """Records that the group has failed; the next ``settle`` forms a new one.
+        """Records that the group has failed; the next ``settle`` forms a new group.
 
         Args:
             error: The failure of the group.
-            num_applied: Number of completed optimizer steps on the batch under way.
+            num_applied: Number of completed optimizer steps on the current batch.
         """
         assert self._learner is not None
         self._learner.group.close()
@@ -200,7 +200,7 @@ class Team:
             self.lost(error)
 
     def close(self) -> None:
-        """Ends every follower's session. Idempotent."""
+        """Leaves the group and ends the sessions of all followers. Idempotent."""
         if self._learner is not None:
             self._learner.group.close()
         self._part(self._members)
@@ -212,12 +212,12 @@ class Team:
         return self._is_whole and set(self._able()) == set(self._grouped)
 
     def _able(self) -> list[Member]:
-        """Returns the followers for the next group."""
+        """Returns the followers that can join the next group now."""
         able = [one for one in self._members if one.is_able]
         return [one for one in able if self._pauses.is_over(one.index)]
 
     def _form(self, learner: Learner) -> bool:
-        """Tries to form a group with all able followers; returns whether it did."""
+        """Tries to form a group with all able followers; returns whether it has."""
         self._disband(learner)
         with self._changed:
             self._number += 1
@@ -269,7 +269,8 @@ class Team:
         size = 1 + len(asked)
         gpus = {self._gpu, *(one.gpu for one in asked)}
         has_own = "" not in gpus and len(gpus) == size
-        # The name is random, so that its keys in torch's store are unique and secret.
+        # The group's name is random, so that its keys in torch's store are unique and
+        # secret.
         meeting: dict[str, Any] = {
             "host": self._host,
             "port": self._meeting.port,
@@ -287,7 +288,7 @@ class Team:
                 device=learner.device,
                 why_over=lambda: self._why_over(asked),
             )
-            # The learner takes ownership of the group and closes it, even on errors.
+            # The learner takes ownership of the group, and closes it even after errors.
             learner.join(group)
             group.broadcast(packed_state(learner.state()))
         except GroupLost:
@@ -295,7 +296,7 @@ class Team:
             raise
 
     def _why_over(self, members: Sequence[Member]) -> str:
-        """Returns why the group with these followers has ended, or ""."""
+        """Returns why the group with ``members`` has failed; empty if it has not."""
         for one in members:
             why = one.why_over(self._number)
             if why:
@@ -305,12 +306,12 @@ class Team:
         return ""
 
     def _tell_lost(self, members: Sequence[Member]) -> None:
-        """Notifies followers that the group has failed, so that they stop waiting."""
+        """Notifies ``members`` that the group has failed, so that they stop waiting."""
         for one in members:
             one.send(do="lost", group=self._number)
 
     def _put_off(self, members: Sequence[Member], why: str) -> None:
-        """Starts a pause in which these followers are not asked to join a group."""
+        """Excludes ``members`` from new groups for a pause; see ``Pauses``."""
         for one in members:
             seconds = self._pauses.put_off(one.index)
             self._say(
@@ -359,14 +360,14 @@ class Team:
         with self._changed:
             for one in self._members:
                 if one.index == member.index:
-                    # The previous process has ended, but its stream is still open.
+                    # A process with this index was replaced, but its stream is open.
                     one.is_gone = True
             self._members.append(member)
         member.peer.begin()
         return {}
 
     def _hear(self, member: Member, message: dict[str, Any] | None) -> None:
-        """Handles a message from a follower, on the thread that reads it."""
+        """Handles a message from ``member``, on the reader thread; None at the end."""
         if message is None:
             self._forget(member)
             return
@@ -379,7 +380,7 @@ def gpu_name(device: str) -> str:
     """Returns an identifier of a GPU, unique across hosts; empty for a CPU.
 
     Args:
-        device: The device, as torch names it.
+        device: A torch device, such as ``cuda:0``.
     """
     import torch
 

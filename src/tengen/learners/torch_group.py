@@ -3,11 +3,11 @@
 The backend is gloo on CPUs, and NCCL if each learner has its own GPU. Only this file
 uses torch.distributed, and imports it only when a group of several learners is created.
 
-Gloo, NCCL and the store with which learners find each other neither authenticate nor
-encrypt. So they listen on loopback, or, if a run accepts other hosts, on one address of
-this host; see docs/howto/machines/learners.md.
+Gloo, NCCL and torch's store for rendezvous neither authenticate nor encrypt. So they
+listen on loopback, or, if a run accepts other hosts, on one address of this host; see
+docs/howto/machines/learners.md.
 
-The NCCL path has never run on GPUs.
+The NCCL path has not been tested on GPUs.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ __all__ = ["GLOO", "NCCL", "Meeting", "TorchGroup"]
 GLOO = "gloo"
 NCCL = "nccl"
 
-# Maximum wait in seconds for a learner that has agreed to meet.
+# Maximum wait at rendezvous for a learner that has agreed to join a group, in seconds.
 _MEETING_S = 20.0
-# Interval of the calls of ``why_over`` while a learner waits for others.
+# Interval between calls of ``why_over`` while a learner waits for a collective.
 _SLICE = datetime.timedelta(seconds=0.25)
-# Interval in seconds of the checks whether a GPU's collective has ended.
+# Interval between checks whether a collective on a GPU has ended, in seconds.
 _GPU_LOOK_S = 0.0002
 
 
 class Meeting:
-    """The leader's store, with which the learners of a group find each other.
+    """The leader's rendezvous store, where the learners of a group find each other.
 
     Args:
         host: The address of this host on which the store listens.
@@ -58,7 +58,7 @@ class Meeting:
 
     def __init__(self, host: str) -> None:
         distributed = _distributed()
-        # torch's store listens on all addresses of a host unless it is given a socket.
+        # Pass a socket, because torch's store otherwise listens on all addresses.
         family = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0][0]
         bound = socket.create_server((host, 0), family=family)
         self.port: int = bound.getsockname()[1]
@@ -71,7 +71,7 @@ class Meeting:
         )
 
     def close(self) -> None:
-        """Closes the store. A second call does nothing."""
+        """Closes the rendezvous store. A second call does nothing."""
         self._store = None
 
 
@@ -81,18 +81,16 @@ class TorchGroup:
     Args:
         host: The address of the leader's ``Meeting``.
         port: The port of the leader's ``Meeting``.
-        name: The name of the group, the same for all its learners, and never used for
-            another group.
+        name: The name of the group, the same for all its learners, and never reused.
         rank: See ``Group``.
         size: See ``Group``.
-        patience_s: Maximum wait for another learner in seconds, above 0. There is no
-            wait for a learner whose process has ended, and the wait for the initial
-            meeting is shorter.
+        patience_s: Maximum wait for another learner in a collective, in seconds, above
+            0. Shorter at rendezvous. The wait stops if the learner's process ends.
         backend: ``gloo``, or ``nccl`` if each learner has its own GPU.
         device: The device of NCCL's tensors.
-        why_over: Returns the reason to stop waiting for others; empty if there is none.
-            Called several times a second while this learner waits, because torch does
-            not notice the loss of a host, which closes no connections.
+        why_over: Returns a reason to stop waiting for other learners, or an empty
+            string. Called several times a second during a wait, because torch does not
+            notice the loss of a host, which closes no connections.
 
     Raises:
         GroupLost: The other learners did not join in time.
@@ -119,9 +117,9 @@ class TorchGroup:
         self._device = torch.device(device if backend == NCCL else "cpu")
         self._is_nccl = backend == NCCL
         self._why_over = why_over
-        # A collective that torch has not completed yet.
+        # The collective that torch has not completed yet, or None.
         self._unfinished: Any = None
-        # Short, because the learners have agreed to meet, and are waiting.
+        # A short timeout suffices, because all learners have agreed to join the group.
         meeting = datetime.timedelta(seconds=min(_MEETING_S, patience_s))
 
         def meet() -> Any:
@@ -174,10 +172,10 @@ class TorchGroup:
         import torch
 
         counts = [int(count) for count in self.gather([len(rows)])[:, 0]]
-        # Padded, because a collective needs tensors of equal size.
+        # Pad the rows, because a collective needs tensors of equal size.
         padded = rows.new_zeros(max(counts), *rows.shape[1:])
         padded[: len(rows)] = rows
-        # Sent as bytes, because not every backend knows every dtype.
+        # Send the rows as bytes, because not every backend supports every dtype.
         flat = padded.flatten().view(torch.uint8)
         return torch.cat(
             [
@@ -217,12 +215,12 @@ class TorchGroup:
 
     def close(self) -> None:
         """See ``Group.close``."""
-        # Closes the connections, so that the others notice immediately.
+        # Drop the group to close its connections, so that others notice immediately.
         group, self._group = self._group, None
         unfinished, self._unfinished = self._unfinished, None
         if unfinished is not None:
-            # The destructor of a group waits for its collective. So a daemon thread
-            # keeps the group until torch's timeout.
+            # The destructor of torch's group waits for its collective. So a daemon
+            # thread holds the group until the collective ends or times out.
             _begun(lambda: _let_go(group, unfinished))
 
     def _gather(self, own: Tensor) -> list[Tensor]:
@@ -253,15 +251,15 @@ class TorchGroup:
                 self._unfinished = work
                 self._check_not_over()
             self._unfinished = None
-            # Raises the error of the collective, if it failed.
+            # Raises the collective's error if the collective has failed.
             work.wait()
         except RuntimeError as error:
             raise GroupLost(str(error)) from error
 
     def _has_ended(self, work: Any) -> bool:
-        """Returns whether a collective has ended, after waiting briefly."""
+        """Waits briefly for the collective ``work``; returns whether it has ended."""
         if self._is_nccl:
-            # Polls, because NCCL aborts the group if a wait with a timeout expires.
+            # Poll, because NCCL aborts the group if a wait with a timeout expires.
             time.sleep(_GPU_LOOK_S)
         else:
             with contextlib.suppress(RuntimeError):
@@ -280,7 +278,7 @@ def _distributed() -> Any:
 
 
 def _begun(work: Callable[[], Any]) -> Future[Any]:
-    """Runs ``work`` on a daemon thread, and returns a future of its result."""
+    """Starts ``work`` on a daemon thread, and returns a future of its result."""
     found: Future[Any] = Future()
 
     def run() -> None:
@@ -294,12 +292,12 @@ def _begun(work: Callable[[], Any]) -> Future[Any]:
 
 
 def _let_go(group: Any, work: Any) -> None:
-    """Keeps ``group`` alive until its collective has ended."""
+    """Keeps ``group`` alive until its collective ``work`` has ended."""
     with contextlib.suppress(RuntimeError):
         work.wait()
 
 
 def _own_address(host: str, port: int) -> str:
-    """Returns the address of this host that connects to the leader's address."""
+    """Returns this host's address on connections to the leader at ``host:port``."""
     with socket.create_connection((host, port), timeout=10.0) as connection:
         return str(connection.getsockname()[0])

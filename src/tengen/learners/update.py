@@ -20,32 +20,32 @@ class LossParts(NamedTuple):
     """The loss of some rows of a batch, with its metrics."""
 
     loss: Tensor
-    """``[]``, a mean over the rows."""
+    """The loss, a mean over the rows, ``[]``."""
     metrics: dict[str, Tensor]
     """Scalars by name, means over the rows, on the device of the loss."""
     priorities: Tensor | None = None
-    """``[rows]`` float32, at least 0, the new priority of each row's item; None if the
+    """New priorities of the rows' items, ``[rows]`` float32, at least 0; None if the
     agent has no priorities."""
 
 
 class Update:
-    """Base class of the agents' updates, which learn from batches.
+    """Base class of an agent's learning algorithm, which computes losses of batches.
 
-    The learner calls an update for each batch::
+    For each batch the learner runs::
 
-        for part_of_it in update.minibatches(net, columns):
-            gradients = grad(update.loss(net, part_of_it))   # in parts, on threads
+        for minibatch in update.minibatches(net, columns):
+            gradients = grad(update.loss(net, minibatch))    # in parts, on threads
             optimizer.step(gradients)
             update.stepped(net, num_steps, metrics)
 
     By default, the batch is one minibatch, and the update has no state.
 
     If several learners share each step, each learner has its own update and calls it
-    with its rows of the batch, possibly none; every update must yield the same number
-    of minibatches. ``loss`` need not take this into account. Statistics over rows in
-    ``minibatches`` must include all learners' rows, with the help of ``group``. Random
-    numbers per row must be drawn for all rows on every learner, because the random
-    generators of all learners must stay equal::
+    with its rows of the batch, possibly none. Every update must yield the same number
+    of minibatches. In ``minibatches``, statistics over rows must include all learners'
+    rows, through ``group``. Every learner must generate the random numbers for all
+    rows, because the random generators of all learners must stay equal. ``loss`` need
+    not take several learners into account::
 
         place = self.group.place(num_rows)
         noise = torch.randn(place.total, 4)[place.first :][:num_rows]
@@ -53,14 +53,14 @@ class Update:
     Attributes:
         group: The learners that share each step; set by the learner.
         importance_exponent: Exponent of the importance weights that the learner adds to
-            a batch as ``importance_weight`` ``[B]`` float32, see
-            ``Batch.importance_weights``; None for no weights.
-        max_lag: Maximum policy lag of an item: learner steps since the oldest model
-            that acted in the item. Older items are removed from the batch; if none is
-            left, the batch has no minibatch. Only for items of a queue, which have no
-            priorities. None: all items are learned from.
-        later_state: Names in ``state`` that checkpoints of earlier versions lack. With
-            such a checkpoint, these tensors keep their initial values.
+            a batch as ``importance_weight`` ``[B]`` float32; see
+            ``Batch.importance_weights``. None: the batch has no such column.
+        max_lag: Maximum policy lag of an item: the number of learner steps since the
+            oldest model that acted in the item. Older items are removed from the batch;
+            if none is left, the batch has no minibatch. Only for items of a queue,
+            which have no priorities. None: no item is removed.
+        later_state: Names in ``state`` that checkpoints of earlier versions lack. These
+            tensors then keep their initial values.
     """
 
     group: Group = ALONE
@@ -71,37 +71,37 @@ class Update:
     def minibatches(
         self, net: Net, columns: dict[str, Tensor]
     ) -> Iterator[dict[str, Tensor]]:
-        """Yields the columns of a minibatch for each optimizer step on the batch.
+        """Yields minibatches of a batch, one per optimizer step; by default the batch.
 
         Args:
-            net: The network to train, as before the first of these steps.
-            columns: Tensors of shape ``[B, ...]``, by name.
+            net: The network in training, before the first optimizer step on the batch.
+            columns: Columns of the batch by name, tensors of shape ``[B, ...]``.
         """
         yield columns
 
     def loss(self, net: Net, columns: dict[str, Tensor]) -> LossParts:
         """Returns the loss of some rows of a minibatch.
 
-        The learner calls this method on several threads concurrently and averages over
-        rows. So the method must be stateless and deterministic, and divide by the
-        number of rows, never by a sum of weights.
+        The learner calls this method concurrently on several threads, and averages the
+        losses over rows. So the method must be stateless and deterministic, and divide
+        by the number of rows, never by a sum of weights.
 
         Args:
             net: A copy of the network in training mode, which shares its parameters.
-            columns: Tensors of shape ``[rows, ...]``, by name.
+            columns: Columns of the rows by name, tensors of shape ``[rows, ...]``.
         """
         raise NotImplementedError(f"{type(self).__name__} must have a loss")
 
     def parameters(self) -> list[Tensor]:
-        """Returns further parameters to learn, such as those of critics.
+        """Returns the parameters to train in addition to the network's, as of critics.
 
         The optimizer updates them together with the network's parameters, which come
-        first.
+        first in its order.
         """
         return []
 
     def place(self, device: torch.device, dtype: torch.dtype) -> None:
-        """Moves the update's tensors to the network's device, before the first batch.
+        """Moves the update's tensors to a device. Called before the first batch.
 
         Args:
             device: The device of the network.
@@ -113,8 +113,8 @@ class Update:
 
         Args:
             net: The network, after the step.
-            num_steps: Number of steps in the run so far.
-            metrics: The loss's metrics, means over the rows of the minibatch.
+            num_steps: Number of optimizer steps in the run so far.
+            metrics: The metrics from ``loss``, means over the rows of the minibatch.
         """
 
     def state(self) -> dict[str, Tensor]:
@@ -122,4 +122,4 @@ class Update:
         return {}
 
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:
-        """Restores the result of ``state`` of an update with equal settings."""
+        """Restores the ``state`` of an update with equal settings."""

@@ -1,7 +1,7 @@
-"""Losses as pure functions of tensors.
+"""Losses of all algorithms, as pure functions of tensors.
 
 Time suffixes: ``_tm1`` marks values at the state in which an action was taken, ``_t``
-at the next state. Legend: T time, B batch, A actions.
+marks values at the next state. Legend: T time, B batch, A actions.
 """
 
 from __future__ import annotations

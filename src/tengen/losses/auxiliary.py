@@ -1,9 +1,9 @@
-"""Losses of the auxiliary heads, which are used only in training.
+"""Losses of the auxiliary heads of game networks, which are used only in training.
 
 Source: Wu 2019, "Accelerating Self-Play Learning in Go", appendix B; KataGo
 (lightvector/KataGo) for values at several horizons and the lead. Differs from both: the
-value at a horizon is one logit, and the standard deviation of the score and the
-network's own errors are not estimated.
+value at a horizon is one logit, and no head estimates the standard deviation of the
+score or the network's own errors.
 
 Legend: B batch, A actions, N horizons, H W board, S points of the score. All values are
 for the side to move.
@@ -25,18 +25,19 @@ __all__ = [
     "score_losses",
 ]
 
-# The Huber losses of mean score and lead are linear beyond these errors, in points.
+# Errors beyond which the Huber losses of mean score and lead are linear, in points.
 _MEAN_SCORE_POINTS = 12.0
 _LEAD_POINTS = 8.0
 
 
 def reply_cross_entropy(logits: Tensor, board: Tensor, reply: Tensor) -> Tensor:
-    """Returns the cross-entropy over the actions on the board, ``[B]`` float32.
+    """Returns the cross-entropy of the predicted reply, ``[B]`` float32.
 
     Args:
-        logits: ``[B, A]`` float32.
+        logits: ``[B, A]`` float32; those of cells beyond the board are ignored.
         board: ``[B, H, W]`` float32, 1 on the board.
-        reply: ``[B, A]`` float32; each row sums to 1, or is zero for a loss of zero.
+        reply: ``[B, A]`` float32; each row sums to 1, or is all zeros, which gives a
+            loss of 0.
     """
     num_cells = board.shape[1] * board.shape[2]
     if logits.shape[1] in (num_cells, num_cells + 1):
@@ -45,16 +46,16 @@ def reply_cross_entropy(logits: Tensor, board: Tensor, reply: Tensor) -> Tensor:
         cells = logits[:, :num_cells].masked_fill(is_beyond, lowest)
         logits = torch.cat([cells, logits[:, num_cells:]], dim=1)
     log_policy = logits.log_softmax(dim=1)
-    # Clamped, because off the board the target is 0 and the logarithm may be -inf.
+    # Clamp, because beyond the board the target is 0 but the logarithm may be -inf.
     return -(reply * log_policy.clamp_min(-1e4)).sum(dim=1)
 
 
 def horizon_cross_entropy(logits: Tensor, values: Tensor) -> Tensor:
-    """Returns the mean cross-entropy over the horizons, ``[B]`` float32.
+    """Returns the mean cross-entropy of the values at N horizons, ``[B]`` float32.
 
     Args:
-        logits: ``[B, N]`` float32.
-        values: ``[B, N]`` float32 in [-1, 1].
+        logits: ``[B, N]`` float32, one logit per horizon.
+        values: ``[B, N]`` float32 targets in [-1, 1].
     """
     loss = functional.binary_cross_entropy_with_logits(
         logits, (1.0 + values) / 2.0, reduction="none"
@@ -63,7 +64,7 @@ def horizon_cross_entropy(logits: Tensor, values: Tensor) -> Tensor:
 
 
 def ownership_cross_entropy(logits: Tensor, board: Tensor, owners: Tensor) -> Tensor:
-    """Returns the mean cross-entropy over the cells of each board, ``[B]`` float32.
+    """Returns the cross-entropy of the ownership, a mean over cells, ``[B]`` float32.
 
     Args:
         logits: ``[B, H, W]`` float32.
@@ -79,13 +80,12 @@ def ownership_cross_entropy(logits: Tensor, board: Tensor, owners: Tensor) -> Te
 def score_distribution(score: Tensor, num_points: int) -> Tensor:
     """Returns scores as distributions over points, ``[B, 2 * num_points]`` float32.
 
-    Entry i is the probability of i - num_points + 0.5 points. A score between two
-    entries is divided linearly between them; a score out of range counts as the nearest
-    entry.
+    Entry i is the probability of i - num_points + 0.5 points. A score between the
+    points of two entries is divided linearly between them. Other scores are clipped.
 
     Args:
         score: ``[B]`` float32 points.
-        num_points: S; scores range from 0.5 - S to S - 0.5.
+        num_points: Number S; the entries range from 0.5 - S to S - 0.5 points.
     """
     place = (score + num_points - 0.5).clamp(0.0, 2.0 * num_points - 1.0)
     lower = place.floor()
@@ -97,14 +97,14 @@ def score_distribution(score: Tensor, num_points: int) -> Tensor:
 
 
 def score_losses(logits: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns losses of the distribution and of its cumulative sums, ``[B]`` float32.
+    """Returns two losses of the score distribution, arrays of shape ``[B]`` float32.
 
-    The first is a cross-entropy. The second is the sum of squared differences between
-    the cumulative distributions, so scores close to the target have a small loss.
+    The first loss is the cross-entropy. The second is the sum of squared differences
+    between the cumulative distributions, which is small for scores near the target.
 
     Args:
-        logits: ``[B, 2S]`` float32.
-        score: ``[B]`` float32 points.
+        logits: ``[B, 2S]`` float32 logits of the predicted distribution.
+        score: ``[B]`` float32 final scores in points, the target.
     """
     target = score_distribution(score, logits.shape[1] // 2)
     exact = -(target * logits.log_softmax(dim=1)).sum(dim=1)
@@ -113,11 +113,11 @@ def score_losses(logits: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def mean_score_huber(mean_score: Tensor, score: Tensor) -> Tensor:
-    """Returns half the squared error in points, linear beyond 12, ``[B]`` float32.
+    """Returns the Huber loss of the mean score, linear beyond 12 points, ``[B]``.
 
     Args:
-        mean_score: ``[B]`` float32 points.
-        score: ``[B]`` float32 points.
+        mean_score: ``[B]`` float32 predictions in points.
+        score: ``[B]`` float32 targets in points.
     """
     return functional.huber_loss(
         mean_score, score, delta=_MEAN_SCORE_POINTS, reduction="none"
@@ -125,10 +125,10 @@ def mean_score_huber(mean_score: Tensor, score: Tensor) -> Tensor:
 
 
 def lead_huber(lead: Tensor, target: Tensor) -> Tensor:
-    """Returns half the squared error in points, linear beyond 8, ``[B]`` float32.
+    """Returns the Huber loss of the lead, linear beyond 8 points, ``[B]`` float32.
 
     Args:
-        lead: ``[B]`` float32 points.
-        target: ``[B]`` float32 points.
+        lead: ``[B]`` float32 predictions in points.
+        target: ``[B]`` float32 targets in points.
     """
     return functional.huber_loss(lead, target, delta=_LEAD_POINTS, reduction="none")

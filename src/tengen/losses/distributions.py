@@ -1,16 +1,16 @@
-"""Log-probabilities and entropies of actions, from the flat outputs of a policy.
+"""Log-probabilities and entropies of actions, computed from a policy's flat outputs.
 
-A policy outputs rows of numbers, ``[..., L]`` float32. For discrete actions a row
-contains the logits of all parts, one part after another; for real numbers it contains
-their means, then the logarithms of their standard deviations. Parts are independent, so
-log-probabilities and entropies are summed over parts.
+A policy outputs rows ``[..., L]`` float32. For discrete actions, a row contains the
+logits of all parts of the action, one part after another. For continuous actions, it
+contains the means, then the logarithms of the standard deviations. The parts of an
+action are independent, so log-probabilities and entropies are sums over the parts.
 
-``tengen.actors.actions`` has the same distributions in numpy, for actors, which
-draw actions: the two modules must match.
+``tengen.actors.actions`` implements the same distributions in numpy, for actors, which
+sample actions. The two modules must match.
 
 Differs from most papers on continuous control: actions may be scaled by their bounds,
 and are not squashed. The actor clips the sampled action for the environment, but stores
-it unclipped, because its density is the Gaussian's.
+the unclipped action, because its density is the Gaussian's.
 
 Legend: L outputs, K parts or numbers of an action.
 """
@@ -32,45 +32,44 @@ __all__ = ["Categorical", "DiagonalGaussian", "Distribution", "make_distribution
 # Bounds of the logarithm of a standard deviation, as in soft actor-critic.
 _MIN_LOG_STD, _MAX_LOG_STD = -20.0, 2.0
 
-# The minimum log-probability. It is finite, so that a weight of 0 removes a row,
-# because 0 * -inf would be NaN.
+# The minimum log-probability. It is finite, because -inf times a weight of 0 is NaN.
 _LOWEST = -1e30
 
 
 class Distribution(Protocol):
-    """The distribution of actions that a policy's outputs parametrise."""
+    """A distribution of actions with a policy's outputs as parameters."""
 
     def log_prob(self, outputs: Tensor, actions: Tensor) -> Tensor:
-        """Returns finite log-probabilities or log-densities in nats, ``[...]``.
+        """Returns log-probabilities or log-densities of actions, finite, ``[...]``.
 
         Args:
-            outputs: ``[..., L]`` float32.
+            outputs: ``[..., L]`` float32, outputs of the policy.
             actions: ``[...]`` or ``[..., K]``, int64 choices or float32 numbers.
         """
 
     def entropy(self, outputs: Tensor) -> Tensor:
-        """Returns entropies in nats, ``[...]``; negative for some densities.
+        """Returns entropies in nats, ``[...]``; they may be negative for densities.
 
         Args:
-            outputs: ``[..., L]`` float32.
+            outputs: ``[..., L]`` float32, outputs of the policy.
         """
 
 
 class Categorical:
-    """One or several independent discrete choices; L is the sum of ``num_choices``."""
+    """Actions with independent discrete parts; L is the sum of ``num_choices``."""
 
     def __init__(self, num_choices: Sequence[int], shape: tuple[int, ...]) -> None:
-        """Creates the distribution.
+        """Creates a distribution of discrete actions.
 
         Args:
-            num_choices: Number of choices of each part, at least 1.
+            num_choices: Number of choices for each part of an action, at least 1.
             shape: Shape of one action: () for one part, or ``(K,)``.
         """
         self._num_choices = list(num_choices)
         self._is_scalar = shape == ()
 
     def log_prob(self, outputs: Tensor, actions: Tensor) -> Tensor:
-        """See ``Distribution``."""
+        """Returns log-probabilities; see ``Distribution.log_prob``."""
         parts = actions[..., None] if self._is_scalar else actions
         chosen = [
             log_policy.gather(-1, parts[..., i : i + 1])
@@ -79,7 +78,7 @@ class Categorical:
         return torch.cat(chosen, dim=-1).sum(-1)
 
     def entropy(self, outputs: Tensor) -> Tensor:
-        """See ``Distribution``."""
+        """Returns entropies; see ``Distribution.entropy``."""
         entropies = [
             -(log_policy.exp() * log_policy).sum(-1)
             for log_policy in self._log_policies(outputs)
@@ -94,13 +93,13 @@ class Categorical:
 
 
 class DiagonalGaussian:
-    """Independent real numbers; L is 2K, or 2 if an action is one number.
+    """Continuous actions of independent Gaussian numbers; L is 2K, or 2 if K is 1.
 
-    Densities are those of the unscaled numbers.
+    Densities are those of the numbers before scaling.
     """
 
     def __init__(self, shape: tuple[int, ...], scale: Scale | None = None) -> None:
-        """Creates the distribution.
+        """Creates a distribution of continuous actions.
 
         Args:
             shape: Shape of one action: () for one number, or ``(K,)``.
@@ -108,7 +107,7 @@ class DiagonalGaussian:
                 conversion.
         """
         self._is_scalar = shape == ()
-        # float64 as in the actor: float32 would round a middle far from 0 differently.
+        # Use float64 as the actor does, because float32 would round differently.
         self._scale = (
             None
             if scale is None
@@ -116,7 +115,7 @@ class DiagonalGaussian:
         )
 
     def log_prob(self, outputs: Tensor, actions: Tensor) -> Tensor:
-        """See ``Distribution``."""
+        """Returns log-densities; see ``Distribution.log_prob``."""
         numbers = actions[..., None] if self._is_scalar else actions
         if self._scale is not None:
             middle, half = (one.to(numbers.device) for one in self._scale)
@@ -127,7 +126,7 @@ class DiagonalGaussian:
         return log_density.clamp_min(_LOWEST).sum(-1)
 
     def entropy(self, outputs: Tensor) -> Tensor:
-        """See ``Distribution``."""
+        """Returns entropies of the densities; see ``Distribution.entropy``."""
         _, log_std = _split(outputs)
         return (log_std + 0.5 * math.log(2 * math.pi * math.e)).sum(-1)
 
@@ -135,12 +134,12 @@ class DiagonalGaussian:
 def make_distribution(
     num_choices: tuple[int, ...], shape: tuple[int, ...], scale: Scale | None = None
 ) -> Distribution:
-    """Returns the distribution of the actions of an environment.
+    """Returns the distribution class for the actions of an environment.
 
     Args:
-        num_choices: Number of choices of each part; empty if actions are real numbers.
+        num_choices: Number of choices for each part; empty for continuous actions.
         shape: Shape of one action: () or ``(K,)``.
-        scale: See ``DiagonalGaussian``; only for real numbers.
+        scale: See ``DiagonalGaussian``; only for continuous actions.
     """
     if num_choices:
         return Categorical(num_choices, shape)

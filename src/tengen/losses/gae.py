@@ -1,9 +1,9 @@
-"""Generalized advantage estimation for traces that may contain ends of episodes.
+"""Generalized advantage estimation (GAE) for traces with several episodes.
 
 Source: Schulman et al. 2016, "High-Dimensional Continuous Control Using Generalized
 Advantage Estimation", equation (16).
 
-Differs from the paper: a trace may contain several episodes and may be cut before an
+Differs from the paper: a trace may contain several episodes, and may end before an
 episode ends.
 
 Legend: T time, B batch. All tensors are float32 and time-major.
@@ -20,13 +20,13 @@ __all__ = ["GaeTargets", "gae_targets"]
 
 
 class GaeTargets(NamedTuple):
-    """The targets of the policy loss and the baseline loss, without gradient."""
+    """GAE targets for the policy loss and the baseline loss, without gradient."""
 
     advantages: Tensor
-    """``[T, B]``, 0 in reset steps."""
+    """Advantages ``[T, B]`` for the policy loss, 0 in reset steps."""
     returns: Tensor
-    """``[T, B]`` targets of the baseline: advantages plus values; with ratios, the
-    V-trace targets."""
+    """Targets ``[T, B]`` for the baseline: advantages plus values, or the V-trace
+    targets if ratios were given."""
 
 
 def gae_targets(
@@ -46,13 +46,13 @@ def gae_targets(
         delta[t] = reward[t] + discount * v[t + 1] - v[t]
         advantage[t] = delta[t] + discount * trace_lambda * advantage[t + 1]
 
-    In a terminated row, v[t + 1] and advantage[t + 1] count as 0. A truncated row is
-    followed by a reset step, whose v is the value of the final observation and whose
-    advantage is 0. So the truncated row bootstraps from the final observation, and no
-    advantage propagates to an earlier episode. The last row bootstraps from v[T].
+    In a terminated row, v[t + 1] and advantage[t + 1] count as 0. After a truncated row
+    comes a reset step, with the value of the final observation and an advantage of 0.
+    So the truncated row bootstraps from the final observation, and no advantage
+    propagates to an earlier episode. The last row bootstraps from v[T].
 
-    With ratios, a row's advantage is multiplied by min(1, ratio) in its return and
-    before it propagates to the previous row::
+    With ``ratio``, a row's advantage is multiplied by min(1, ratio) in the row's return
+    and before it propagates to the previous row::
 
         advantage[t] = delta[t] + discount * trace_lambda * handed_on[t + 1]
         handed_on[t] = min(1, ratio[t]) * advantage[t]
@@ -60,11 +60,11 @@ def gae_targets(
     Args:
         v: ``[T + 1, B]`` values of the observations.
         reward: ``[T, B]`` rewards of the actions.
-        terminated: ``[T, B]`` bool or uint8, nonzero where the episode terminated.
+        terminated: ``[T, B]`` bool or uint8, nonzero if the episode terminated.
         is_reset: ``[T, B]`` or ``[T + 1, B]`` bool or uint8, nonzero in reset steps;
             row T is ignored.
-        discount: Discount of one step, in [0, 1].
-        trace_lambda: In [0, 1]; 0 looks one step ahead, 1 to the end of the trace.
+        discount: Discount per step, in [0, 1].
+        trace_lambda: Lambda, in [0, 1]; 0 uses one reward, 1 all to the trace's end.
         ratio: ``[T, B]`` probability ratios pi(a) / mu(a) of the actions, at least 0;
             pi is the learner's policy and mu the actor's. None: all ratios are 1.
     """

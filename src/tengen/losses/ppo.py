@@ -1,14 +1,14 @@
-"""The losses of proximal policy optimization, and statistics of policy updates.
+"""The losses of proximal policy optimization (PPO), and statistics of policy updates.
 
 Source: Schulman et al. 2017, "Proximal Policy Optimization Algorithms", equation (7).
-The clipped value loss is that of the authors' code (openai/baselines, ppo2), the
-estimate of the KL divergence from Schulman 2020, "Approximating KL Divergence", k3.
+The clipped value loss is that of the authors' code (openai/baselines, ppo2). The
+estimate of the KL divergence is k3 of Schulman 2020, "Approximating KL Divergence".
 
 Differs from the paper: advantages may be normalised, and the probability ratio is at
 most e^20 and has no gradient at that limit.
 
 Legend: T time, B batch. All tensors are float32. Rows are independent, except in
-``normalise`` and ``explained_variance``. ``behaviour`` marks the actor's values.
+``normalise`` and ``explained_variance``. ``behaviour`` marks the actor's outputs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = [
     "normalise",
 ]
 
-# An infinite ratio would make the gradient NaN even if the clip removes the ratio.
+# Limits the ratio, because an infinite ratio makes even clipped gradients NaN.
 _MAX_LOG_RATIO = 20.0
 
 
@@ -40,11 +40,12 @@ def clipped_surrogate_loss(
     """Returns -min(ratio * advantage, clipped ratio * advantage), ``[T, B]``.
 
     Args:
-        log_prob_tm1: ``[T, B]`` log-probabilities of actions in the learner's policy.
-        behaviour_log_prob_tm1: ``[T, B]`` the same in the actor's policy, no gradient.
-        advantages: ``[T, B]``, no gradient.
-        clip_ratio: The maximum difference of the ratio from 1, above 0; beyond it the
-            gradient is cut off.
+        log_prob_tm1: ``[T, B]`` log-probabilities under the learner's policy.
+        behaviour_log_prob_tm1: ``[T, B]`` log-probabilities of the same actions under
+            the actor's policy, without gradient.
+        advantages: ``[T, B]``, without gradient.
+        clip_ratio: The maximum difference of the ratio from 1, above 0; a clipped ratio
+            has no gradient.
     """
     advantages = advantages.detach()
     ratio = _log_ratio(log_prob_tm1, behaviour_log_prob_tm1).exp()
@@ -58,13 +59,13 @@ def clipped_value_loss(
     returns: Tensor,
     clip_value: float | None,
 ) -> Tensor:
-    """Returns half the squared error of value or clipped value, the larger, ``[T, B]``.
+    """Returns the maximum of the losses of value and clipped value, ``[T, B]``.
 
     Args:
-        v_tm1: ``[T, B]`` values.
+        v_tm1: ``[T, B]`` values that the network predicts.
         behaviour_v_tm1: ``[T, B]`` values of the learner or the actor, from before the
-            learner steps on this batch.
-        returns: ``[T, B]`` targets.
+            learner's steps on this batch.
+        returns: ``[T, B]`` targets of the values.
         clip_value: The maximum difference from ``behaviour_v_tm1``, above 0; None for
             no clip, which gives ``baseline_loss``.
     """
@@ -77,11 +78,12 @@ def clipped_value_loss(
 
 
 def normalise(advantages: Tensor, is_live: Tensor) -> Tensor:
-    """Returns advantages with mean 0 and deviation 1 over the live rows, ``[T, B]``.
+    """Returns advantages with mean 0 and standard deviation 1, ``[T, B]``.
 
     Args:
         advantages: ``[T, B]``.
-        is_live: ``[T, B]`` bool, true for transitions; other rows become 0.
+        is_live: ``[T, B]`` bool, true for the transitions to normalise; other rows
+            become 0.
     """
     num_rows = is_live.sum().clamp_min(1)
     mean = torch.where(is_live, advantages, 0.0).sum() / num_rows
@@ -94,8 +96,8 @@ def approximate_kl(log_prob_tm1: Tensor, behaviour_log_prob_tm1: Tensor) -> Tens
     """Returns nonnegative estimates of KL(actor, learner) in nats, ``[T, B]``.
 
     Args:
-        log_prob_tm1: ``[T, B]`` log-probabilities of actions in the learner's policy.
-        behaviour_log_prob_tm1: ``[T, B]`` the same in the actor's policy.
+        log_prob_tm1: ``[T, B]`` log-probabilities under the learner's policy.
+        behaviour_log_prob_tm1: ``[T, B]``, under the actor's policy.
     """
     log_ratio = _log_ratio(log_prob_tm1, behaviour_log_prob_tm1).detach()
     return log_ratio.expm1() - log_ratio
@@ -107,8 +109,8 @@ def is_clipped(
     """Returns whether the ratio is outside the clipping range, ``[T, B]`` bool.
 
     Args:
-        log_prob_tm1: ``[T, B]`` log-probabilities of actions in the learner's policy.
-        behaviour_log_prob_tm1: ``[T, B]`` the same in the actor's policy.
+        log_prob_tm1: ``[T, B]`` log-probabilities under the learner's policy.
+        behaviour_log_prob_tm1: ``[T, B]``, under the actor's policy.
         clip_ratio: As in ``clipped_surrogate_loss``.
     """
     log_ratio = _log_ratio(log_prob_tm1, behaviour_log_prob_tm1).detach()
@@ -118,16 +120,16 @@ def is_clipped(
 def explained_variance(values: Tensor, returns: Tensor) -> Tensor:
     """Returns 1 - var(returns - values) / var(returns), a scalar.
 
-    1 is a perfect prediction; 0 is no better than a constant.
+    A perfect prediction gives 1, and a constant prediction gives 0.
 
     Args:
         values: ``[N]``, the predictions.
-        returns: ``[N]``. If they are all equal, the result is 0.
+        returns: ``[N]``, the targets. If all are equal, the result is 0.
     """
     errors = returns - values
     left = (errors - errors.mean()).square().mean()
     total = (returns - returns.mean()).square().mean()
-    # Without rows the total is NaN, so the comparison is false.
+    # Without rows ``total`` is NaN, so the comparison is false and the result is 0.
     return torch.where(total > 0, 1.0 - left / total, torch.zeros_like(total))
 
 

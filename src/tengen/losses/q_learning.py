@@ -43,28 +43,28 @@ def n_step_targets(
     discount: float,
     rescaling_epsilon: float | None = None,
 ) -> Tensor:
-    """Returns the targets of the actions' Q values, ``[T, B]`` without gradient.
+    """Returns n-step targets for the actions' Q values, ``[T, B]``, without gradient.
 
-    With n = num_steps, within an episode::
+    Within an episode, with n = num_steps::
 
         target[t] = reward[t] + ... + discount^(n - 1) * reward[t + n - 1]
                     + discount^n * bootstrap[t + n]
 
-    The sum has fewer than n rewards in three cases: it ends at a terminated row without
-    a bootstrap; at a truncated row, which a reset step follows, with the bootstrap of
-    the final observation; and at the last row with bootstrap[T]. In a reset step the
-    target is 0 and must not be learned.
+    The sum has fewer rewards in three cases. At a terminated row it ends without a
+    bootstrap. At a truncated row, which a reset step follows, it ends with that of the
+    final observation. At the last row it ends with bootstrap[T]. The target of a reset
+    step is 0 and must not be used in a loss.
 
     Args:
         reward: ``[T, B]`` rewards of the actions.
-        terminated: ``[T, B]`` bool or uint8, nonzero where the episode terminated.
+        terminated: ``[T, B]`` bool or uint8, nonzero if the episode terminated.
         is_reset: ``[T, B]`` or ``[T + 1, B]`` bool or uint8, nonzero in reset steps;
             row T is ignored.
         bootstrap: ``[T + 1, B]`` values of the observations; row 0 is ignored.
-        num_steps: n, at least 1.
-        discount: Discount of one step, in [0, 1].
+        num_steps: Number n of rewards in a target, at least 1.
+        discount: Discount per step, in [0, 1].
         rescaling_epsilon: Epsilon of ``signed_hyperbolic`` if bootstraps and targets
-            are rescaled; rewards never are. None for no rescaling.
+            are rescaled; None for no rescaling. Rewards are never rescaled.
     """
     with torch.no_grad():
         value_t = bootstrap[1:]
@@ -72,7 +72,7 @@ def n_step_targets(
             value_t = signed_parabolic(value_t, rescaling_epsilon)
         is_live = is_reset[: len(reward)] == 0
         goes_on = discount * (terminated == 0).to(reward.dtype)
-        # If the next row is a reset step, the target bootstraps from the state reached.
+        # Before a reset step, the target bootstraps from the final observation.
         is_cut = torch.cat([~is_live[1:], torch.ones_like(is_live[:1])])
         follows = value_t
         for _ in range(num_steps):
@@ -84,43 +84,44 @@ def n_step_targets(
 
 
 def double_q_values(q_online: Tensor, q_target: Tensor) -> Tensor:
-    """Returns the target network's values of the online network's actions, ``[...]``.
+    """Returns the target network's Q values of the online network's best actions.
 
     Args:
-        q_online: ``[..., A]``, the online network's values, which choose the action.
-        q_target: ``[..., A]``, the target network's values; no gradient reaches them.
+        q_online: ``[..., A]``, the online network's Q values, which select the action.
+        q_target: ``[..., A]``, the target network's Q values; they get no gradient.
     """
     best = q_online.argmax(-1, keepdim=True)
     return q_target.detach().gather(-1, best).squeeze(-1)
 
 
 def dueling(value: Tensor, advantage: Tensor) -> Tensor:
-    """Returns Q values whose mean over actions is ``value``, ``[..., A]``.
+    """Returns Q values ``[..., A]`` with the mean ``value`` over actions.
 
     Args:
-        value: ``[...]``.
-        advantage: ``[..., A]``; only differences between actions matter.
+        value: ``[...]``, the output of the value head.
+        advantage: ``[..., A]``, the output of the advantage head; only differences
+            between actions matter.
     """
     return value[..., None] + advantage - advantage.mean(-1, keepdim=True)
 
 
 def td_errors(q_tm1: Tensor, a_tm1: Tensor, targets: Tensor) -> Tensor:
-    """Returns fixed targets minus the Q values of the actions taken, ``[T, B]``.
+    """Returns ``targets`` minus the Q values of the actions taken, ``[T, B]``.
 
     Args:
-        q_tm1: ``[T, B, A]``.
-        a_tm1: ``[T, B]`` int64.
-        targets: ``[T, B]``.
+        q_tm1: ``[T, B, A]`` Q values.
+        a_tm1: ``[T, B]`` int64 actions taken.
+        targets: ``[T, B]``; they get no gradient.
     """
     return targets.detach() - q_tm1.gather(-1, a_tm1[..., None]).squeeze(-1)
 
 
 def td_loss(errors: Tensor, huber_delta: float | None = None) -> Tensor:
-    """Returns half the squared errors, linear beyond ``huber_delta``, ``[T, B]``.
+    """Returns half the squared TD errors, or the Huber loss, ``[T, B]``.
 
     Args:
-        errors: ``[T, B]``.
-        huber_delta: Above 0; None for no linear part.
+        errors: ``[T, B]``, TD errors.
+        huber_delta: Error above 0 beyond which the loss is linear; None for no limit.
     """
     if huber_delta is None:
         return 0.5 * errors.square()
@@ -130,14 +131,15 @@ def td_loss(errors: Tensor, huber_delta: float | None = None) -> Tensor:
 
 
 def sequence_priorities(td_errors: Tensor, is_learned: Tensor, eta: float) -> Tensor:
-    """Returns eta * largest error + (1 - eta) * mean error, ``[B]`` float32.
+    """Returns eta * maximum error + (1 - eta) * mean error, ``[B]`` float32.
 
-    Errors are absolute values. A sequence without learned rows has priority 0.
+    Errors are absolute TD errors. A sequence without learned rows has priority 0.
 
     Args:
         td_errors: ``[T, B]`` float32.
-        is_learned: ``[T, B]`` bool; false in burn-in and in reset steps.
-        eta: Weight of the largest error, in [0, 1]; 0.9 in the paper.
+        is_learned: ``[T, B]`` bool, whether the row has a loss; false in burn-in and in
+            reset steps.
+        eta: Weight of the maximum error, in [0, 1]; 0.9 in the R2D2 paper.
     """
     sizes = torch.where(is_learned, td_errors.detach().abs(), 0.0)
     means = sizes.sum(0) / is_learned.sum(0).clamp_min(1)
@@ -151,7 +153,7 @@ def signed_hyperbolic(x: Tensor, epsilon: float) -> Tensor:
         x: Float32 of any shape.
         epsilon: A small number such as 1e-3, at least 0.
     """
-    # sqrt(a + 1) - 1 = a / (sqrt(a + 1) + 1)
+    # Avoids cancellation: sqrt(a + 1) - 1 = a / (sqrt(a + 1) + 1).
     return x * (1.0 / ((x.abs() + 1.0).sqrt() + 1.0) + epsilon)
 
 
@@ -162,9 +164,9 @@ def signed_parabolic(y: Tensor, epsilon: float) -> Tensor:
         y: Float32 of any shape.
         epsilon: As in ``signed_hyperbolic``.
     """
-    # With u = sqrt(|x| + 1) - 1: |x| = u (u + 2) and |y| = epsilon u (u + 2) + u, so u
-    # is the root of epsilon u^2 + (1 + 2 epsilon) u - |y|, written without a
-    # subtraction: u = 2 |y| / divisor.
+    # Let u = sqrt(|x| + 1) - 1. Then |x| = u (u + 2), and |y| = epsilon u (u + 2) + u,
+    # so u is the root of epsilon u^2 + (1 + 2 epsilon) u - |y|. The form u = 2 |y| /
+    # divisor avoids cancellation.
     size, slope = y.abs(), 1.0 + 2.0 * epsilon
     divisor = slope + (slope * slope + 4.0 * epsilon * size).sqrt()
     return 2.0 * y / divisor * (2.0 * size / divisor + 2.0)
@@ -173,16 +175,16 @@ def signed_parabolic(y: Tensor, epsilon: float) -> Tensor:
 def quantile_huber_loss(
     quantiles: Tensor, fractions: Tensor, targets: Tensor
 ) -> Tensor:
-    """Returns the loss summed over quantiles and averaged over targets, ``[B]``.
+    """Returns the quantile Huber loss, ``[B]``, summed over the N quantiles.
 
     With u = target - quantile, the loss of each pair is ``|fraction - 1[u < 0]| *
-    Huber(u)``, linear beyond errors of 1. So for fraction 0.9, targets above the
-    quantile have nine times the weight of targets below.
+    Huber(u)``, linear beyond errors of 1; the mean is over the M targets. So for
+    fraction 0.9, targets above the quantile have nine times the weight of those below.
 
     Args:
-        quantiles: ``[B, N]``.
-        fractions: ``[B, N]`` in (0, 1), the share of returns below each quantile.
-        targets: ``[B, M]``; no gradient reaches them.
+        quantiles: ``[B, N]``, predicted quantiles.
+        fractions: ``[B, N]`` in (0, 1), the fraction of returns below each quantile.
+        targets: ``[B, M]``; they get no gradient.
     """
     wanted = targets.detach()[:, None, :]
     answers = quantiles[:, :, None].expand(-1, -1, targets.shape[1])

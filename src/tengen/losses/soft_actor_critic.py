@@ -1,4 +1,4 @@
-"""The losses of soft actor-critic, for continuous and discrete actions.
+"""The losses of soft actor-critic (SAC), for continuous and discrete actions.
 
 Source: Haarnoja et al. 2018, "Soft Actor-Critic Algorithms and Applications"
 (arXiv:1812.05905), equations 5 to 7 and 18; for discrete actions Christodoulou 2019,
@@ -23,39 +23,38 @@ __all__ = [
     "temperature_loss",
 ]
 
-# As in tengen.losses.distributions.
+# Bounds of the logarithm of a standard deviation, as in tengen.losses.distributions.
 _MIN_LOG_STD, _MAX_LOG_STD = -20.0, 2.0
 
 
 def squashed_sample(outputs: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
     """Returns sampled actions in [-1, 1], and their log-densities.
 
-    Each number is ``tanh(mean + std * noise)``, so gradients reach the policy.
+    An action is ``tanh(mean + std * noise)``, so gradients propagate to the policy.
 
     Args:
         outputs: ``[..., 2K]`` means, then logarithms of standard deviations.
-        noise: ``[..., K]`` standard normal.
+        noise: ``[..., K]`` samples of a standard normal distribution.
 
     Returns:
-        Actions ``[..., K]``, and ``[...]`` the log-densities of the squashed numbers,
-        in nats.
+        Actions ``[..., K]``, and their log-densities after tanh, ``[...]``, in nats.
     """
     mean, log_std = outputs.chunk(2, dim=-1)
     log_std = log_std.clamp(_MIN_LOG_STD, _MAX_LOG_STD)
     before = mean + log_std.exp() * noise
     log_density = -0.5 * noise.square() - log_std - 0.5 * math.log(2 * math.pi)
-    # log(1 - tanh(u)^2), without a loss of precision if tanh(u) is almost 1.
+    # log(1 - tanh(u)^2) for u = before, in a form that is precise if tanh(u) is near 1.
     slope = 2.0 * (math.log(2.0) - before - functional.softplus(-2.0 * before))
     return before.tanh(), (log_density - slope).sum(-1)
 
 
 def soft_values(q: Tensor, log_policy: Tensor, temperature: Tensor) -> Tensor:
-    """Returns state values from the minimum of the critics, with entropy, ``[B]``.
+    """Returns soft state values: the critics' minimum plus an entropy term, ``[B]``.
 
     Args:
-        q: ``[C, B]`` of one sampled action per state, or ``[C, B, A]`` of all actions.
-        log_policy: ``[B]`` or ``[B, A]``, in nats.
-        temperature: ``[]``, the weight of entropy in reward per nat.
+        q: Q values, ``[C, B]`` of a sampled action or ``[C, B, A]`` of all actions.
+        log_policy: ``[B]`` or ``[B, A]``, log-probabilities of these actions, in nats.
+        temperature: ``[]``, the weight of the entropy, in reward per nat.
     """
     values = q.min(0).values - temperature * log_policy
     if values.dim() == 1:
@@ -66,24 +65,24 @@ def soft_values(q: Tensor, log_policy: Tensor, temperature: Tensor) -> Tensor:
 def soft_targets(
     *, reward: Tensor, terminated: Tensor, value_t: Tensor, discount: float
 ) -> Tensor:
-    """Returns the targets of the critics, ``[B]`` without gradient.
+    """Returns the targets of the critics, ``[B]``, without gradient.
 
     Args:
         reward: ``[B]``.
-        terminated: ``[B]`` bool or uint8, nonzero where the episode terminated.
-        value_t: ``[B]`` ``soft_values`` of the states reached, from target critics.
-        discount: Discount of one step, in [0, 1].
+        terminated: ``[B]`` bool or uint8, nonzero if the episode terminated.
+        value_t: ``[B]``, ``soft_values`` of the next states, from the target critics.
+        discount: Discount per step, in [0, 1].
     """
     goes_on = (terminated == 0).to(reward.dtype)
     return (reward + discount * goes_on * value_t).detach()
 
 
 def critic_loss(q: Tensor, targets: Tensor) -> Tensor:
-    """Returns half the sum of the critics' squared errors, ``[B]``.
+    """Returns half the sum of all critics' squared errors, ``[B]``.
 
     Args:
-        q: ``[C, B]`` of the actions taken.
-        targets: ``[B]``.
+        q: ``[C, B]``, Q values of the actions taken.
+        targets: ``[B]``, the result of ``soft_targets``.
     """
     return 0.5 * (q - targets).square().sum(0)
 
@@ -91,11 +90,12 @@ def critic_loss(q: Tensor, targets: Tensor) -> Tensor:
 def temperature_loss(
     log_temperature: Tensor, entropy: Tensor, target_entropy: float
 ) -> Tensor:
-    """Returns a loss that raises the temperature below the target entropy, ``[B]``.
+    """Returns a loss that raises the temperature if the entropy is too low, ``[B]``.
 
     Args:
-        log_temperature: ``[]``, natural logarithm.
-        entropy: ``[B]`` of the policy or of one sample, in nats; no gradient.
-        target_entropy: In nats.
+        log_temperature: ``[]``, natural logarithm of the temperature.
+        entropy: ``[B]``, the policy's entropy or an estimate from one sample, in nats;
+            it gets no gradient.
+        target_entropy: The entropy at which the temperature is constant, in nats.
     """
     return torch.exp(log_temperature) * (entropy.detach() - target_entropy)

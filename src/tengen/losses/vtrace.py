@@ -1,11 +1,11 @@
-"""V-trace targets, which correct for policy lag, and the baseline loss.
+"""V-trace targets, which correct for policy lag, and the loss of the baseline.
 
 Source: Espeholt et al. 2018, "IMPALA: Scalable Distributed Deep-RL with
 Importance Weighted Actor-Learner Architectures", sections 4.1 and 4.2.
 
-Differs from the paper: the policy gradient has its own clip, and the values of the
-states reached are a separate argument, because after a truncation the next row is not
-the next state.
+Differs from the paper: the policy gradient has its own clip of the importance weights.
+The values of the next states are a separate argument, because after a truncation the
+next row does not hold the next state.
 
 Legend: T time, B batch, A actions. All tensors are float32 and time-major.
 """
@@ -25,12 +25,12 @@ __all__ = [
 
 
 class VtraceTargets(NamedTuple):
-    """The targets of the policy loss and the baseline loss, without gradient."""
+    """V-trace targets for the policy loss and the baseline loss, without gradient."""
 
     vs_tm1: Tensor
-    """``[T, B]`` targets of the baseline at the states acted in."""
+    """Targets ``[T, B]`` of the baseline for the states of ``v_tm1``."""
     pg_advantages: Tensor
-    """``[T, B]`` advantages for the policy gradient."""
+    """Advantages ``[T, B]`` for the policy gradient."""
 
 
 def vtrace_targets(
@@ -54,22 +54,22 @@ def vtrace_targets(
         pg_advantage = min(clip_pg_rho, rho_tm1) * (r_t + discount_t * vs_t - v_tm1)
 
     where vs_t is the next row's vs_tm1, or v_t at the end of the trace. If an episode
-    terminates inside the trace, its discount is 0, so later rows have no effect. If an
-    episode is truncated, the next row is a reset step with rho 0, because no action was
-    taken, so the target bootstraps from v_t and the trace ends.
+    terminates inside the trace, discount_t is 0, so later rows have no effect. If an
+    episode is truncated, the next row is a reset step, which has rho 0 because no
+    action was taken. So the target bootstraps from v_t, and later rows have no effect.
 
     Args:
-        v_tm1: ``[T, B]`` values of the states acted in.
-        v_t: ``[T, B]`` values of the states reached.
+        v_tm1: ``[T, B]`` values of the states in which the actions were taken.
+        v_t: ``[T, B]`` values of the next states.
         r_t: ``[T, B]`` rewards of the actions.
-        discount_t: ``[T, B]`` discounts, 0 where the state reached is terminal.
+        discount_t: ``[T, B]`` discounts, 0 if the next state is terminal.
         rho_tm1: ``[T, B]`` probability ratios pi(a) / mu(a) of the actions, at least
             0; pi is the learner's policy and mu the actor's.
-        trace_lambda: Mixing of the traces, in [0, 1] (remark 2 of the paper).
+        trace_lambda: Factor of the trace coefficients c, in [0, 1] (remark 2).
         clip_rho: The paper's rho bar; it determines which value function is learned.
         clip_c: The paper's c bar, at most ``clip_rho``; it determines the speed of
-            learning.
-        clip_pg_rho: Clip of the importance weights of the policy gradient.
+            convergence.
+        clip_pg_rho: Maximum importance weight in the policy gradient.
     """
     with torch.no_grad():
         rho = rho_tm1.clamp(max=clip_rho)
@@ -81,8 +81,8 @@ def vtrace_targets(
             error = delta[t] + discount_t[t] * c[t] * error
             errors.append(error)
         vs_minus_v = torch.stack(errors[::-1])
-        # vs_t - v_t is the next row's vs_tm1 - v_tm1, because v_t and the next row's
-        # v_tm1 are equal, except at a cut, where rho 0 makes the difference 0.
+        # vs_t - v_t is the next row's vs_tm1 - v_tm1. The states of v_t and the next
+        # row's v_tm1 differ only at reset steps, whose rho of 0 makes the difference 0.
         vs_t = v_t + torch.cat([vs_minus_v[1:], torch.zeros_like(vs_minus_v[:1])])
         weight = rho_tm1.clamp(max=clip_pg_rho)
         pg_advantages = weight * (r_t + discount_t * vs_t - v_tm1)
@@ -90,10 +90,10 @@ def vtrace_targets(
 
 
 def baseline_loss(v_tm1: Tensor, vs_tm1: Tensor) -> Tensor:
-    """Returns half the squared error relative to fixed targets, ``[T, B]``.
+    """Returns half the squared error of the values, ``[T, B]``.
 
     Args:
-        v_tm1: ``[T, B]`` values.
-        vs_tm1: ``[T, B]`` V-trace targets.
+        v_tm1: ``[T, B]`` predicted values.
+        vs_tm1: ``[T, B]`` targets, such as V-trace targets; they get no gradient.
     """
     return 0.5 * (vs_tm1.detach() - v_tm1).square()

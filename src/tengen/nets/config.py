@@ -1,7 +1,8 @@
 """The base class of network configs. Does not import torch.
 
 Each kind is one file of this package (docs/tutorials/own_network.md). No code lists the
-kinds or tests for a network's class: the config declares the network's capabilities.
+kinds or tests for a network's class, because configs declare the capabilities.
+
 
 Legend: B batch, C planes, H W board, A actions.
 
@@ -28,25 +29,25 @@ NUM_HORIZONS: int = _core.NUM_HORIZONS
 
 
 class NetConfig(OpenConfig, package="tengen.nets"):
-    """The kind and size of a network."""
+    """Base class of network configs, which define a network's kind and size."""
 
     @property
     def mixed_sizes(self) -> bool:
-        """Whether one batch may hold boards of several sizes."""
+        """Whether a batch may contain boards of several sizes."""
         return False
 
     @property
     def fixed_size(self) -> bool:
-        """Whether the network reads boards of only one size, for any policy layout."""
+        """Whether the network supports only one board size, in any policy layout."""
         return False
 
     @property
     def can_quantise(self) -> bool:
-        """Whether some layers of the network can be computed in 8-bit integers."""
+        """Whether some of the network's layers can be computed in 8-bit integers."""
         return False
 
     def signature(self, wanted: Signature) -> Signature:
-        """Returns the signature of the network for a requested signature.
+        """Returns the signature of a network that provides the signature ``wanted``.
 
         The result is ``wanted`` plus the network's own state and, if the network
         estimates it, the score of a board game. The method is idempotent.
@@ -55,15 +56,15 @@ class NetConfig(OpenConfig, package="tengen.nets"):
             wanted: The inputs and outputs that an agent needs.
 
         Raises:
-            UsageError: The network cannot have these inputs or outputs.
+            UsageError: The network does not support these inputs or outputs.
         """
         return wanted
 
     def build(self, wanted: Signature) -> Any:
         """Returns a new ``Net`` with random weights from torch's generator.
 
-        The default calls the function ``build`` of ``tengen.nets.modules.KIND`` with
-        ``wanted`` and the config.
+        By default calls ``tengen.nets.modules.KIND.build`` with ``wanted`` and this
+        config.
 
         Raises:
             UsageError: See ``signature``.
@@ -72,14 +73,14 @@ class NetConfig(OpenConfig, package="tengen.nets"):
         return module.build(wanted, self)
 
     def targets(self, board: BoardSpec) -> frozenset[str]:
-        """Returns the auxiliary targets that the network learns in a board game.
+        """Returns the names of the auxiliary targets that the network learns.
 
         A subset of ``reply``, ``horizons``, ``ownership``, ``score`` and ``lead``.
         """
         return frozenset()
 
     def grown(self, size: NetConfig) -> NetConfig:
-        """Returns this config with the size of the config ``size``, for a stage.
+        """Returns a copy of this config with the size of ``size``, for a stage.
 
         Raises:
             UsageError: The network cannot grow.
@@ -87,10 +88,10 @@ class NetConfig(OpenConfig, package="tengen.nets"):
         self._refuse_growth()
 
     def check_grows(self, new: NetConfig) -> None:
-        """Checks that the network can grow to ``new`` without changing its outputs.
+        """Checks that the network can grow into ``new`` without changing its outputs.
 
         Raises:
-            UsageError: The network cannot grow, or cannot grow to ``new``.
+            UsageError: The network cannot grow, or not into ``new``.
         """
         self._refuse_growth()
 
@@ -101,7 +102,7 @@ class NetConfig(OpenConfig, package="tengen.nets"):
 
 
 def board_of(game: Game) -> BoardSpec:
-    """Returns the shapes of a game's positions and actions."""
+    """Returns the shapes of a game's positions and actions as a ``BoardSpec``."""
     return BoardSpec(
         num_planes=game.num_planes,
         height=game.height,
@@ -113,7 +114,7 @@ def board_of(game: Game) -> BoardSpec:
 
 
 def check_board(config: NetConfig, wanted: Signature) -> BoardSpec:
-    """Returns the board of the signature requested from a board network.
+    """Returns ``wanted.board``, after checking that a board network can provide it.
 
     Raises:
         UsageError: The task is not a board game, or ``wanted`` has outputs other than

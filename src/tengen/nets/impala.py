@@ -20,10 +20,10 @@ __all__ = ["ImpalaConfig"]
 
 @dataclass(frozen=True, kw_only=True)
 class ImpalaConfig(ImageConfig):
-    """Sections of residual convolutions, a dense layer, and a linear layer per output.
+    """The config of IMPALA's network: sections, a dense layer, and output layers.
 
     A section is a convolution, a pooling layer that halves the image's sides, and two
-    residual blocks. Images may have any size.
+    residual blocks. Images of all sizes are supported.
     """
 
     kind: Literal["impala"] = "impala"
@@ -43,7 +43,7 @@ class ImpalaConfig(ImageConfig):
         check_range("number of channels", len(self.channels), 1, 16)
 
     def signature(self, wanted: Signature) -> Signature:
-        """Returns ``wanted`` with the state added; see ``NetConfig.signature``.
+        """Returns ``wanted`` plus the network's state; see ``NetConfig.signature``.
 
         Raises:
             UsageError: No input is an image.

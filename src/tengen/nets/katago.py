@@ -22,9 +22,9 @@ __all__ = [
 ]
 
 NUM_KATAGO_PLANES = 29
-"""Number of planes of a game whose name ends with ``/planes=katago``."""
+"""Number of observation planes of a game whose name ends with ``/planes=katago``."""
 NUM_KATAGO_POINT_PLANES = 18
-"""Number of planes, from the first on, that vary over points; the rest are constant."""
+"""Number of leading planes that vary over points; later planes are constant."""
 
 _MAX_CHANNELS = 8192
 _MAX_SIDE = 9
@@ -32,12 +32,12 @@ _MAX_SIDE = 9
 
 @dataclass(frozen=True, kw_only=True)
 class KatagoBlock:
-    """A residual block: two convolutions, optionally with inner blocks between them."""
+    """The config of a residual block of two convolutions and optional inner blocks."""
 
     num_channels: int = bounded(64, 1, _MAX_CHANNELS)
-    """Channels between the block's two convolutions."""
+    """Number of channels between the block's two convolutions."""
     num_pooled: int = bounded(0, 0, _MAX_CHANNELS)
-    """Channels of a third convolution, parallel to the first one, whose output is
+    """Number of channels of a third convolution, parallel to the first, whose output is
     pooled over the board; 0: no third convolution."""
     first_side: int = bounded(3, 1, _MAX_SIDE)
     """Kernel size of the first and the third convolution, odd."""
@@ -62,29 +62,29 @@ class KatagoBlock:
 
 @dataclass(frozen=True, kw_only=True)
 class KatagoConfig(NetConfig):
-    """A network of KataGo, for boards of any size that fill their planes."""
+    """The config of a KataGo network, for boards of any size that fill their planes."""
 
     kind: Literal["katago"] = "katago"
     """The kind of network."""
     num_channels: int = bounded(96, 1, _MAX_CHANNELS)
-    """Channels of the trunk."""
+    """Number of channels of the trunk."""
     stem_side: int = bounded(3, 1, _MAX_SIDE)
-    """Kernel size of the first convolution, odd."""
+    """Kernel size of the network's first convolution, odd."""
     blocks: tuple[KatagoBlock, ...] = (KatagoBlock(),)
-    """The trunk, at least one block."""
+    """Residual blocks of the trunk, at least one."""
     activation: Literal["relu", "mish", "silu"] = "relu"
     """Activation function after each norm."""
     policy_channels: int = bounded(32, 1, _MAX_CHANNELS)
-    """Channels of the policy head."""
+    """Number of channels of the policy head."""
     pooled_policy_channels: int = bounded(32, 1, _MAX_CHANNELS)
-    """Channels of the policy head that are pooled over the board."""
+    """Number of channels of the policy head that are pooled over the board."""
     pass_units: int = bounded(0, 0, _MAX_CHANNELS)
-    """Hidden units for the logit of the action pass; 0: the logit is a linear function
+    """Number of hidden units for the logit of a pass; 0: the logit is a linear function
     of the pooled channels."""
     value_channels: int = bounded(32, 1, _MAX_CHANNELS)
-    """Channels of the value head."""
+    """Number of channels of the value head."""
     value_units: int = bounded(64, 1, _MAX_CHANNELS)
-    """Hidden units of the value head."""
+    """Number of hidden units of the value head."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -103,7 +103,7 @@ class KatagoConfig(NetConfig):
         return True
 
     def signature(self, wanted: Signature) -> Signature:
-        """Returns ``wanted`` with the output ``score``; see ``ResNetConfig.signature``.
+        """Returns ``wanted`` plus the output ``score``; see ``ResNetConfig.signature``.
 
         Raises:
             UsageError: The task is not a game of Go with KataGo's planes.

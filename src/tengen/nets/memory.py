@@ -1,4 +1,4 @@
-"""Base configs of the networks for environments: named inputs, past images, an LSTM.
+"""Base classes for the configs of networks for environments.
 
 An input with three axes is an image. Its channel axis is the shorter of the first and
 the last axis, or the first if both are equal. All other inputs, such as vectors and the
@@ -27,30 +27,30 @@ __all__ = [
     "images_of",
 ]
 
-# Larger values are assumed to be typing errors.
+# Upper bounds of settings; larger values are assumed to be typing errors.
 MAX_CHANNELS = 2048
 MAX_UNITS = 16_384
 
 MAX_UINT8 = 255.0
-"""Maximum of uint8; networks receive it as 1."""
+"""Maximum of uint8, by which networks divide pixels."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Image:
-    """The layout of an input with three axes."""
+    """The size and axis order of an image input."""
 
     num_channels: int
-    """Number of channels."""
+    """Number of channels of the image, C."""
     height: int
-    """Number of rows."""
+    """Number of rows of the image, H."""
     width: int
-    """Number of columns."""
+    """Number of columns of the image, W."""
     is_channel_first: bool
     """Whether the axes are ``[C, H, W]``; otherwise they are ``[H, W, C]``."""
 
 
 def images_of(wanted: Signature) -> dict[str, Image]:
-    """Returns the images among the inputs by name, in the order of the inputs."""
+    """Returns the image inputs of a signature by name, in the order of the inputs."""
     return {
         name: _image(*spec.shape)
         for name, spec in wanted.inputs.items()
@@ -73,7 +73,7 @@ def check_no_board(config: NetConfig, wanted: Signature) -> None:
 
 
 def check_images(config: NetConfig, wanted: Signature) -> dict[str, Image]:
-    """Returns the images among the inputs of an image network.
+    """Returns the image inputs of ``wanted``, after checking that there are any.
 
     Raises:
         UsageError: No input is an image, or the task is a board game.
@@ -101,26 +101,26 @@ def _image(first: int, middle: int, last: int) -> Image:
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryConfig(NetConfig):
-    """Base of the configs of networks that can stack past images and have an LSTM."""
+    """Base class of configs of networks that can stack past images and have an LSTM."""
 
     num_frames: int = bounded(1, 1, 64, "use 4 for Atari")
     """Number S of stacked images that the network reads, 1 to 64: the newest image and
     those of the S - 1 previous steps. Images before the start of the episode are black.
-    Each step is sent and stored with only its own image."""
+    Actors send and store only the newest image of each step."""
     lstm_units: int = bounded(0, 0, MAX_UNITS, "use 64, or 256 for images")
     """Number of units of an LSTM after the torso, 0 to 16384; 0: no LSTM."""
     lstm_forget_bias: float = bounded(1.0, 0, 10, "use 1, or 0")
     """Number added to the initial bias of the LSTM's forget gate, which torch samples
     around 0; 0 to 10. With 0 the cell loses about half of its content and of its
-    gradient at every step. With 1 it retains about three quarters, so it can learn
-    dependencies over twenty steps."""
+    gradient at every step. With 1 the cell retains about three quarters, so the LSTM
+    can learn dependencies over twenty steps."""
 
     standardizes: bool = False
-    """Whether to standardize inputs that are not images: subtract their running mean
-    and divide by their running standard deviation, over the data learned from."""
+    """Whether to standardize inputs that are not images: to subtract their running mean
+    and divide by their running standard deviation, computed from training data."""
 
     def state(self, wanted: Signature) -> dict[str, TensorSpec]:
-        """Returns the network's state: its past images and the LSTM's state, if any."""
+        """Returns the specs of the network's state: past images and LSTM state."""
         state = {}
         if self.num_frames > 1:
             for name in images_of(wanted):
@@ -135,13 +135,13 @@ class MemoryConfig(NetConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class ImageConfig(MemoryConfig):
-    """Base of the configs of networks for images."""
+    """Base class of configs of networks with image inputs."""
 
     pixel_scale: float | tuple[float, ...] = bounded(
         1.0, 0, above=True, rule="must be positive; use 255"
     )
     """Divisor of the pixels of images that are not uint8, above 0: one number for all
-    images, or one for each image. Pixels in uint8 are divided by 255."""
+    images, or one number per image. Pixels in uint8 are divided by 255."""
 
     def pixel_scales(self, wanted: Signature) -> dict[str, float]:
         """Returns the divisor of each image's pixels, by the image's name.

@@ -1,4 +1,4 @@
-"""The config of the network in the MLPerf benchmark minigo.
+"""The config of the network that MLPerf's benchmark minigo trains.
 
 Source: MLPerf training v2.1, minigo, ``dual_net.py`` and ``ml_perf/flags/19``; Silver
 et al. 2017, "Mastering the game of Go without human knowledge", methods, neural network
@@ -18,29 +18,29 @@ from tengen.tensors import Signature
 __all__ = ["NUM_MINIGO_PLANES", "MinigoConfig"]
 
 NUM_MINIGO_PLANES = 14
-"""Number of planes of a game whose name ends with ``/planes=minigo``."""
+"""Number of observation planes of a game whose name ends with ``/planes=minigo``."""
 
-# Larger numbers are probably typing errors.
+# Upper bounds of settings; larger numbers are probably typing errors.
 _MAX_BLOCKS = 256
 _MAX_CHANNELS = 2048
 
 
 @dataclass(frozen=True, kw_only=True)
 class MinigoConfig(NetConfig):
-    """A residual network with dense heads, for one board size."""
+    """The config of minigo's residual network with dense heads, for one board size."""
 
     kind: Literal["minigo"] = "minigo"
     """The kind of network."""
     num_blocks: int = bounded(6, 1, _MAX_BLOCKS)
     """Number of residual blocks of two 3x3 convolutions, at least 1."""
     num_channels: int = bounded(64, 1, _MAX_CHANNELS)
-    """Channels of the trunk, at least 1."""
+    """Number of channels of the trunk, at least 1."""
     fc_width: int = bounded(64, 1, _MAX_CHANNELS)
-    """Units of the value head's hidden layer, at least 1."""
+    """Number of units of the value head's hidden layer, at least 1."""
     policy_channels: int = bounded(2, 1, _MAX_CHANNELS)
-    """Channels of the policy head, at least 1."""
+    """Number of channels of the policy head, at least 1."""
     value_channels: int = bounded(1, 1, _MAX_CHANNELS)
-    """Channels of the value head, at least 1."""
+    """Number of channels of the value head, at least 1."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -52,14 +52,14 @@ class MinigoConfig(NetConfig):
 
     @property
     def fixed_size(self) -> bool:
-        """True, because the heads have a weight per cell."""
+        """True, because the dense heads have weights for each cell of the board."""
         return True
 
     def signature(self, wanted: Signature) -> Signature:
         """Returns ``wanted``; see ``NetConfig.signature``.
 
         Raises:
-            UsageError: The task is not a game of Go with the benchmark's planes.
+            UsageError: The task is not a game of Go with minigo's planes.
         """
         board = check_board(self, wanted)
         check(

@@ -1,4 +1,4 @@
-"""The config of the multi-layer perceptron for vectors."""
+"""The config of the multi-layer perceptron (MLP), a network for vectors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["MlpConfig"]
 
 @dataclass(frozen=True, kw_only=True)
 class MlpConfig(MemoryConfig):
-    """A multi-layer perceptron for vectors; other inputs are flattened.
+    """The config of a multi-layer perceptron, which flattens inputs to vectors.
 
     Each output has its own tower of hidden layers. With an LSTM or stacked images, all
     outputs share one tower and the LSTM, if any, and each output is a linear layer.
@@ -41,7 +41,7 @@ class MlpConfig(MemoryConfig):
         check_literals(self)
 
     def signature(self, wanted: Signature) -> Signature:
-        """Returns ``wanted`` with the state added; see ``NetConfig.signature``.
+        """Returns ``wanted`` plus the network's state; see ``NetConfig.signature``.
 
         Raises:
             UsageError: The task is a board game.

@@ -21,10 +21,10 @@ _MAX_KERNEL = 64
 
 @dataclass(frozen=True, kw_only=True)
 class NatureConfig(ImageConfig):
-    """Convolutions without padding, a dense layer, and a linear layer per output.
+    """The config of a network of convolutions, a dense layer, and output layers.
 
-    The defaults are the paper's, for images of 84 x 84 pixels. For images of 10 x 10,
-    such as MinAtar's: ``channels=[16] kernels=[3] strides=[1] num_units=128``.
+    The defaults are the paper's, for images of 84 x 84 pixels. For images of 10 x 10
+    pixels, as in MinAtar, use ``channels=[16] kernels=[3] strides=[1] num_units=128``.
     """
 
     kind: Literal["nature"] = "nature"
@@ -52,7 +52,7 @@ class NatureConfig(ImageConfig):
             check(len(values) == len(self.channels), name, values, f"{rule} them")
 
     def signature(self, wanted: Signature) -> Signature:
-        """Returns ``wanted`` with the state added; see ``NetConfig.signature``.
+        """Returns ``wanted`` plus the network's state; see ``NetConfig.signature``.
 
         Raises:
             UsageError: No input is an image, or an image is too small.
@@ -70,7 +70,7 @@ class NatureConfig(ImageConfig):
         return dataclasses.replace(wanted, state=self.state(wanted))
 
     def _side_after(self, side: int) -> int:
-        """Returns the side of the last convolution's output, in cells."""
+        """Returns the output side of the last convolution for an image of ``side``."""
         for kernel, stride in zip(self.kernels, self.strides, strict=True):
             side = (side - kernel) // stride + 1
         return side

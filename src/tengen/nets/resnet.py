@@ -1,4 +1,4 @@
-"""The config of the residual network for boards, and the rules of its growth."""
+"""The config of the residual network for boards, and the rules for growing it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tengen.tensors import BoardSpec, Signature, TensorSpec
 
 __all__ = ["ResNetConfig", "parse_net", "parse_size"]
 
-# Larger numbers are probably typing errors.
+# Upper bounds of settings; larger numbers are probably typing errors.
 _MAX_BLOCKS = 256
 _MAX_WEIGHTS = 250_000_000
 _MAX_CHANNELS = 2048
@@ -23,7 +23,7 @@ _MAX_CHANNELS = 2048
 
 @dataclass(frozen=True, kw_only=True)
 class ResNetConfig(NetConfig):
-    """A pre-activation residual network with global pooling."""
+    """The config of a pre-activation residual network with global pooling."""
 
     kind: Literal["resnet"] = "resnet"
     """The kind of network."""
@@ -31,24 +31,24 @@ class ResNetConfig(NetConfig):
     """Number of residual blocks of two 3x3 convolutions, at least 2. A network with
     more blocks is stronger and slower."""
     num_channels: int = 64
-    """Channels of the trunk, a multiple of 4, at least 8. A network with more channels
-    is stronger and slower."""
+    """Number of channels of the trunk, a multiple of 4, at least 8. A network with more
+    channels is stronger and slower."""
     pool_every: int = bounded(3, 2, hint="use 3")
-    """One in ``pool_every`` blocks has global pooling, which gives it a view of the
-    complete board; at least 2."""
+    """One in ``pool_every`` blocks has global pooling, so that its output depends on
+    the complete board; at least 2."""
     head_channels: int = bounded(32, 1, _MAX_CHANNELS, "use 32")
-    """Channels of the policy head and of the value head, at least 1."""
+    """Number of channels in each of the policy and value heads, at least 1."""
     auxiliary: bool = False
     """Whether the network has auxiliary heads for training. They predict the opponent's
-    reply, the values some plies ahead and, in games with a score, the score and the
-    owner of each cell at the end."""
+    reply, the values some plies ahead and, in games with a score, the final score and
+    the final owner of each cell."""
     lead: bool = False
-    """Whether an auxiliary head predicts the lead too, for games with komi. Needs
+    """Whether an auxiliary head also predicts the lead, for games with komi. Needs
     ``auxiliary``. The head learns only from leads that self-play estimates, if
     ``agent.actor.lead_share`` is above 0."""
     mixed_sizes: bool = False
-    """Whether a batch may contain boards of several sizes. If not, every board fills
-    its planes, and cells need no masking."""
+    """Whether a batch may contain boards of several sizes. If not, every board must
+    fill its planes, and the network needs no mask."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -85,22 +85,22 @@ class ResNetConfig(NetConfig):
 
     @property
     def num_pool_channels(self) -> int:
-        """Number of channels of a pooling block that are pooled over the board."""
+        """Number of channels that a pooling block pools over the board."""
         return self.num_channels // 4
 
     def pools(self, block: int) -> bool:
         """Returns whether the block with index ``block`` has global pooling.
 
-        This depends only on the index, so that a network that grows deeper keeps its
-        pooling blocks (see ``tengen.nets.modules.resnet``).
+        The result depends only on the index, so that a network that grows deeper keeps
+        its pooling blocks (see ``tengen.nets.modules.resnet``).
         """
         return block % self.pool_every == 1
 
     def signature(self, wanted: Signature) -> Signature:
-        """Returns ``wanted``, and the output ``score`` if the network learns scores.
+        """Returns ``wanted``, plus the output ``score`` if the network learns scores.
 
-        ``score`` ``[2]`` is the mean and the standard deviation of the final score in
-        points, for the side to move.
+        ``score`` ``[2]`` holds the mean and the standard deviation of the final score
+        in points, for the side to move.
         """
         if "score" not in self.targets(check_board(self, wanted)):
             return wanted
@@ -117,7 +117,7 @@ class ResNetConfig(NetConfig):
         return frozenset(found)
 
     def grown(self, size: NetConfig) -> ResNetConfig:
-        """Returns this config with the numbers of blocks and channels of ``size``.
+        """Returns a copy of this config with the blocks and channels of ``size``.
 
         Raises:
             UsageError: ``size`` is of another kind.
@@ -131,9 +131,8 @@ class ResNetConfig(NetConfig):
         """Checks that this network can grow into ``new``; see ``ResNet.grown``.
 
         Args:
-            new: The config of a network at least as deep and as wide as this one,
-                including its heads, and equal otherwise. Auxiliary heads or a head for
-                the lead may be added.
+            new: A config at least as deep and as wide as this one, including its heads,
+                and equal otherwise. It may add auxiliary heads or a head for the lead.
 
         Raises:
             UsageError: ``new`` is smaller or differs in another field.

@@ -1,4 +1,4 @@
-"""A small transformer for boards, with cells as tokens and full attention.
+"""A small transformer for boards, with a token per cell and full attention.
 
 Source: Vaswani et al. 2017, "Attention Is All You Need"; Xiong et al. 2020, "On Layer
 Normalization in the Transformer Architecture" (pre-norm).
@@ -27,12 +27,12 @@ __all__ = ["TransformerConfig"]
 
 @dataclass(frozen=True, kw_only=True)
 class TransformerConfig(NetConfig):
-    """A transformer over the cells of boards of one size, in float32 with torch."""
+    """The config of a transformer for one board size, in float32 with torch."""
 
     kind: Literal["transformer"] = "transformer"
     """The kind of network."""
     num_layers: int = bounded(4, 1, 64)
-    """Number of transformer layers of attention and two dense layers, 1 to 64."""
+    """Number of transformer layers, of attention and two dense layers each, 1 to 64."""
     num_units: int = bounded(64, 1, 4096)
     """Size D of a cell's token, a multiple of ``num_heads``, at most 4096."""
     num_heads: int = bounded(4, 1, 4096)
@@ -67,7 +67,7 @@ class TransformerConfig(NetConfig):
 
 
 def _build(wanted: Signature, config: TransformerConfig) -> BoardNet:
-    # Imported here, because processes without networks import this module too.
+    # Import torch here, because processes without networks import this module too.
     import torch
     from torch import Tensor, nn
     from torch.nn import functional
@@ -78,9 +78,9 @@ def _build(wanted: Signature, config: TransformerConfig) -> BoardNet:
     num_units, num_heads = config.num_units, config.num_heads
 
     class Layer(nn.Module):
-        """Attention and two dense layers, both with a residual connection.
+        """A transformer layer: attention and two dense layers, with residuals.
 
-        Replaces torch's layer, which computes differently in evaluation mode.
+        Used instead of torch's layer, which computes differently in evaluation mode.
         """
 
         def __init__(self) -> None:
@@ -93,7 +93,7 @@ def _build(wanted: Signature, config: TransformerConfig) -> BoardNet:
             self.narrow = nn.Linear(4 * num_units, num_units)
 
         def forward(self, cells: Tensor) -> Tensor:
-            """Returns new cells; ``cells`` and the result are ``[B, H * W, D]``."""
+            """Returns the tokens ``[B, H * W, D]`` after this layer, from ``cells``."""
             parts = self.qkv(self.norm1(cells)).chunk(3, dim=2)
             q, k, v = (
                 part.unflatten(2, (num_heads, -1)).transpose(1, 2) for part in parts
@@ -105,7 +105,7 @@ def _build(wanted: Signature, config: TransformerConfig) -> BoardNet:
             return narrowed
 
     class Transformer(BoardNet):
-        """Outputs the policy and the outcome of a position."""
+        """A transformer that predicts the policy and the outcome of a position."""
 
         def __init__(self) -> None:
             super().__init__(wanted, config)

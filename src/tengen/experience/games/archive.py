@@ -1,10 +1,10 @@
 """The file format of a sealed segment: a zip of .npy columns with reproducible bytes.
 
-``numpy.load`` can read the file. If ``pack`` deflates, it compresses each column that
-becomes at least an eighth smaller, and stores the others. Each entry's bytes start at a
-multiple of 64, and so does the array's data in a stored entry. Times and modes are
-fixed, so that equal columns give equal files with the same zlib. The first entry,
-``meta.json``, describes the columns.
+``numpy.load`` can read the file. With ``deflates``, ``pack`` compresses each column
+that becomes at least an eighth smaller, and stores all other columns uncompressed. Each
+entry starts at a multiple of 64 bytes, and so does the array in an uncompressed entry.
+File times and modes are constant, so equal columns give equal files with the same zlib.
+The first entry, ``meta.json``, describes the columns.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from tengen.run import newer_schema
 __all__ = ["SCHEMA", "ArchiveReader", "pack"]
 
 SCHEMA = 4
-"""The version of sealed segments that tengen writes, and the newest that it reads."""
+"""The schema version of written archives, and the newest version that can be read."""
 
-_OLDEST_SCHEMA = 2  # the oldest that it reads, without deflated columns and leads
+_OLDEST_SCHEMA = 2  # the oldest readable version, without deflated columns and leads
 
 _ALIGNMENT_BYTES = 64
 _LOCAL_HEADER_BYTES = 30
 _PADDING_FIELD = 0xD935  # the extra field that zip alignment tools use for padding
-# A higher level saves a few percent, but takes two to twenty times as long.
+# A higher level saves a few percent of disk, but takes two to twenty times as long.
 _DEFLATE_LEVEL = 1
 _LEAST_GAIN = 1 / 8
 _RAW_DEFLATE = -15  # zlib's window size for deflated data without a zlib header
 # All entries together may inflate to _MOST_BYTES or to _MOST_GAIN times the file's
-# size. Some columns compress better, but never all columns of a larger file.
+# size. Single columns compress better, but never all columns of a large file.
 _MOST_BYTES = 1 << 26
 _MOST_GAIN = 64
 # Maximum size of meta.json; its parsed values need many times as much memory.
@@ -66,14 +66,14 @@ def pack(
     *,
     deflates: bool = False,
 ) -> bytes:
-    """Returns the bytes of a file with ``columns``, a pure function of the arguments.
+    """Returns the bytes of an archive of ``columns``, a pure function of the arguments.
 
     Unsigned columns are written in the narrowest unsigned type that fits their values.
 
     Args:
-        meta: JSON values for ``meta.json``, to which ``schema`` is added.
+        meta: JSON values for ``meta.json``, to which ``pack`` adds ``schema``.
         columns: Arrays by name; arrays of objects are not supported.
-        deflates: Whether to compress columns that become sufficiently smaller.
+        deflates: Whether to compress columns that become at least an eighth smaller.
     """
     text = json.dumps({**meta, "schema": SCHEMA}, sort_keys=True)
     buffer = io.BytesIO()
@@ -87,13 +87,13 @@ def pack(
 
 
 class ArchiveReader(Closable):
-    """A reader of a packed file, which reads each column on request. Thread-safe.
+    """A reader of an archive, which reads each column on request. Thread-safe.
 
     The reader uses pread instead of mmap, so that a file that vanishes from a shared
     filesystem raises an error instead of a signal.
 
     Args:
-        path: The file.
+        path: The archive.
 
     Raises:
         UsageError: The file has an unsupported schema.
@@ -128,11 +128,11 @@ class ArchiveReader(Closable):
 
     @staticmethod
     def advice(path: Path) -> str:
-        """Returns advice for the error message about a missing or damaged file."""
+        """Returns advice to the user for an error about a missing or damaged file."""
         return "restore it from a copy"
 
     def names(self) -> list[str]:
-        """Returns the names of the columns, in the order of ``pack``."""
+        """Returns the column names in the order of the archive."""
         files = [name for name in self._entries if name.endswith(".npy")]
         return [name.removesuffix(".npy") for name in files]
 
@@ -162,7 +162,7 @@ class ArchiveReader(Closable):
                 raise ValueError("not a plain array of numbers")
             array = np.frombuffer(data, dtype, offset=file.tell())
             return array.reshape(shape)
-        # The header is a Python literal, so the tokenizer may raise errors too.
+        # numpy parses the header as a Python literal, so the tokenizer may raise too.
         except (*_FOREIGN, SyntaxError, TypeError, tokenize.TokenError) as error:
             reason = " ".join(str(error).split())[:_MAX_SHOWN]
             raise self._damaged(f"column {name}: {reason}") from error
@@ -213,7 +213,8 @@ class ArchiveReader(Closable):
         return data
 
     def _inflate(self, data: bytes, info: zipfile.ZipInfo) -> bytes:
-        # Inflate no more than the entry's header says, because the data may be bad.
+        # Inflates at most the size in the entry's header, because damaged or malicious
+        # data could fill the memory.
         try:
             stream = zlib.decompressobj(_RAW_DEFLATE)
             return stream.decompress(data, max(1, info.file_size))
@@ -255,7 +256,7 @@ def _add(
     data: bytes,
     compression: int = zipfile.ZIP_STORED,
 ) -> None:
-    """Adds an entry, padded so that its data starts at a multiple of 64 bytes."""
+    """Adds an entry to the zip file, with its data aligned to 64 bytes."""
     info = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
     info.create_system = 3
     info.external_attr = 0o644 << 16
@@ -278,7 +279,7 @@ def _narrow(column: NDArray[Any]) -> NDArray[Any]:
 
 
 def _npy(column: NDArray[Any]) -> bytes:
-    """Returns .npy bytes, version 1.0, without numpy, whose padding has changed."""
+    """Returns ``column`` as .npy 1.0; numpy's own writer pads by its version."""
     dtype = column.dtype.newbyteorder("<")
     text = (
         f"{{'descr': {dtype.str!r}, 'fortran_order': False, 'shape': {column.shape}, }}"

@@ -11,17 +11,17 @@ __all__ = ["SET_ASIDE", "experience_files", "writer_files"]
 SET_ASIDE = "damaged"
 """Suffix of a file with which the user excludes the segment of the same name.
 
-The file replaces the segment or is next to it, and its content is never read. The
-segment's games no longer count, and its number is never used again.
+The file replaces the segment or lies next to it, and its content is never read. The
+segment's games no longer count, and its number is never reused.
 """
 
 
 def writer_files(directory: Path, suffix: str) -> list[Path]:
-    """Returns a writer's files ``<incarnation>/<number>.<suffix>``, ordered by both.
+    """Returns a writer's files ``<incarnation>/<number>.<suffix>``, sorted numerically.
 
     Args:
         directory: ``RUN/experience/<writer>``.
-        suffix: As `experience_files` takes it.
+        suffix: ``journal``, ``npz``, ``unfinished`` or ``SET_ASIDE``.
     """
     return _numbered(directory, "*/*", suffix)
 
@@ -37,7 +37,7 @@ def experience_files(experience: Path, suffix: str) -> list[Path]:
         suffix: ``journal``, ``npz`` or ``SET_ASIDE``.
 
     Returns:
-        The paths, ordered by writer name, incarnation and number.
+        The paths, sorted by writer name, incarnation and number.
     """
     return _numbered(experience, "*/*/*", suffix)
 

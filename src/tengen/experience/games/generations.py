@@ -2,10 +2,9 @@
 
 All writers share one sequence of numbers. A writer is a folder
 ``RUN/experience/selfplay-K``, held by one process at a time. It claims a generation by
-opening a journal with the next number that no writer has begun, and plays all games of
-the generation. So no two writers play the same (seed, generation, index). For a process
-on a host without the run directory (``tengen.remote``), the run's service claims
-numbers in advance.
+opening a journal with the next unused number, and plays all games of the generation. So
+no two writers play the same (seed, generation, index). For a process on a host without
+the run directory (``tengen.remote``), the run's service claims numbers in advance.
 """
 
 from __future__ import annotations
@@ -42,13 +41,13 @@ __all__ = [
 ]
 
 TRAIN_WRITER = 0
-"""The first writer of ``tengen train``. Its self-play process I always has the number
-``TRAIN_WRITER + I``, so that it resumes its own generation."""
+"""Number of the first self-play writer of ``tengen train``. Process I always has writer
+``TRAIN_WRITER + I``, so that a restarted process resumes its own generation."""
 
 _GIVEN_UP = "given_up"
 
 MAX_WRITERS = 1024
-"""Maximum number of self-play processes of a run, the same as for any other role."""
+"""Maximum number of self-play writers of a run, one per process."""
 
 
 def writer_directory(run: RunDirectory, number: int) -> Path:
@@ -57,23 +56,23 @@ def writer_directory(run: RunDirectory, number: int) -> Path:
 
 
 def claim_writer(run: RunDirectory, incarnation: int) -> ExperienceWriter:
-    """Returns a free writer, preferably one that has an unfinished generation.
+    """Acquires a free writer, preferably one that has an unfinished generation.
 
-    While ``tengen train`` runs, its writers are not available.
+    While ``tengen train`` runs, the writers of its processes are not available.
 
     Args:
         run: The run.
-        incarnation: As ``ExperienceWriter`` takes it.
+        incarnation: The incarnation for ``ExperienceWriter``.
 
     Raises:
-        UsageError: Every writer is taken.
+        UsageError: No writer is free.
         RunError: The disk is full or fails.
     """
     folders = [writer_directory(run, number) for number in _writers(run)]
     begun = set(_begun(run))
     folders.sort(key=lambda folder: folder not in begun)
     for folder in folders:
-        # Checked first, because acquiring a lock that is held waits for a while.
+        # Skip held locks here, because an attempt to acquire one blocks for a while.
         if lock_holder(folder / "lock") is not None:
             continue
         try:
@@ -88,15 +87,15 @@ def claim_writer(run: RunDirectory, incarnation: int) -> ExperienceWriter:
 def adopt_writer(
     run: RunDirectory, incarnation: Callable[[], int], first: int
 ) -> ExperienceWriter | None:
-    """Returns a writer that has an unfinished generation but no process, or None.
+    """Acquires a writer that has an unfinished generation but no process, or None.
 
-    If a run has fewer self-play processes than in an earlier call, its processes thus
-    finish the generations of the missing ones.
+    If a run has fewer self-play processes than before, the remaining processes finish
+    the generations of the missing ones in this way.
 
     Args:
         run: The run.
-        incarnation: Returns an incarnation for ``ExperienceWriter``.
-        first: The first writer that belongs to no process of ``tengen train``.
+        incarnation: Allocates an incarnation for ``ExperienceWriter``.
+        first: Number of the first writer that no process of ``tengen train`` owns.
 
     Raises:
         RunError: The disk is full or fails.
@@ -115,18 +114,18 @@ def adopt_writer(
 
 
 def has_orphan(run: RunDirectory) -> bool:
-    """Returns whether some writer has an unfinished generation but no process."""
+    """Returns whether any writer has an unfinished generation but no process."""
     writers = {writer_directory(run, number) for number in _writers(run)}
     begun = writers.intersection(_begun(run))
     return any(lock_holder(folder / "lock") is None for folder in begun)
 
 
 def sealed_generation(folder: Path) -> int:
-    """Returns the newest generation that a writer has sealed, 0 if there is none.
+    """Returns the newest generation that a writer has sealed completely, or 0.
 
-    A generation with a journal does not count, because only parts of it may be sealed.
+    A generation with a journal does not count, because parts of it may be unsealed.
     """
-    # Lists journals first, because sealing removes a journal after adding its segment.
+    # List journals first, because sealing removes a journal after adding its segment.
     journals = find_files(folder, "*/*.journal")
     files = find_files(folder, "*/*.npz") + find_files(folder, f"*/*.{SET_ASIDE}")
     unsealed = {path.stem for path in journals}
@@ -145,13 +144,12 @@ def begin_generation(
         run: The run.
         writer: The writer, held by this process.
         task: The run's task.
-        claimed: Returns a number that the run's service has claimed for this writer and
-            that the writer has not begun, or None. Without ``claimed``, this function
-            claims a number.
+        claimed: Returns an unused number that the run's service has claimed for this
+            writer, or None. If ``claimed`` is None, this function claims a number.
 
     Returns:
-        The generation, its stored games, and its open journal; None if ``claimed``
-        returns None.
+        The generation's number, its stored games, and its open journal; None if
+        ``claimed`` returns None.
 
     Raises:
         RunError: A journal is damaged, or the disk is full or fails.
@@ -175,12 +173,12 @@ def claim_ahead(
     Args:
         run: The run.
         folder: The writer's folder, whose lock the caller holds.
-        incarnation: The incarnation of the writer's process, which has a folder.
+        incarnation: The current incarnation of the writer, whose folder must exist.
         task: The run's task.
         num_wanted: Minimum number of unsealed generations of the writer, at least 0.
 
     Returns:
-        All unsealed generations, in increasing order; possibly more than
+        All unsealed generations of the writer, in increasing order; possibly more than
         ``num_wanted``.
 
     Raises:
@@ -200,10 +198,10 @@ def claim_ahead(
 
 
 def give_up_numbers(run: RunDirectory, newest: int) -> None:
-    """Ensures that no number up to ``newest`` is ever claimed again.
+    """Ensures that no generation number up to ``newest`` is ever claimed again.
 
-    Called if a process on another host has lost its writer: it may have played games of
-    these generations.
+    Called if a process on another host has lost its writer, because the process may
+    have played games of these generations.
 
     Raises:
         RunError: The disk is full or fails, or the file is damaged.
@@ -230,10 +228,10 @@ def _newest_given_up(run: RunDirectory) -> int:
 
 
 def _writers(run: RunDirectory) -> Iterable[int]:
-    """Returns the writers that a standalone role can acquire.
+    """Returns the numbers of the writers that a standalone process can acquire.
 
-    Writers whose process is on a host without the run directory are skipped, because
-    that process may be disconnected only for a while.
+    Skips writers whose process is on a host without the run directory, because the
+    process may be disconnected only temporarily.
     """
     first = TRAIN_WRITER
     if run.lock_holder("train") is not None:
@@ -243,15 +241,15 @@ def _writers(run: RunDirectory) -> Iterable[int]:
 
 
 def num_trained(run: RunDirectory) -> int:
-    """Returns the number of writers of ``tengen train``, one per self-play process."""
-    # Reads the config as a dictionary, because its classes are in a higher layer.
+    """Returns the config's number of self-play processes for ``tengen train``."""
+    # Read the config as a dictionary, because this layer must not import its classes.
     roles = run.read_run()["config"].get("launch", {}).get("roles", {})
     count = roles.get("selfplay", {}).get("count", 1)
     return count if type(count) is int else 1
 
 
 def _mirrored(run: RunDirectory) -> set[int]:
-    """Returns the writers whose process is on a host without the run directory."""
+    """Returns the numbers of writers on hosts without the run directory."""
     return {one.index for one in read_mirrors(run) if one.role == "selfplay"}
 
 
@@ -262,9 +260,9 @@ def _begun(run: RunDirectory) -> list[Path]:
 
 
 def _newest_of(run: RunDirectory) -> int:
-    """Returns the newest generation that any writer has begun, 0 if there is none."""
-    # Lists journals first, because other processes may be sealing, which removes a
-    # journal after adding its segment.
+    """Returns the newest generation number in use or given up in a run, or 0."""
+    # List journals first, because another process may be sealing: it publishes a
+    # segment, then removes its journal.
     files = find_files(run.experience, "selfplay-*/*/*.journal")
     files += find_files(run.experience, "selfplay-*/*/*.npz")
     files += find_files(run.experience, f"selfplay-*/*/*.{SET_ASIDE}")
@@ -272,5 +270,5 @@ def _newest_of(run: RunDirectory) -> int:
 
 
 def _newest(files: Iterable[Path]) -> int:
-    # Skips temporary files of killed writers, also of writers on other hosts.
+    # Temporary files, left by killed writers, have names that are not numbers.
     return max((int(p.stem) for p in files if p.stem.isdecimal()), default=0)

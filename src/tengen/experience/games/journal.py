@@ -23,9 +23,9 @@ __all__ = [
 
 @contextmanager
 def core_errors() -> Iterator[None]:
-    """Converts errors of the core: a schema error to UsageError, others to RunError.
+    """Converts C++ errors: SchemaError to UsageError, others to RunError.
 
-    A full disk raises DiskFullError.
+    A full disk raises DiskFullError, a subclass of RunError.
     """
     try:
         yield
@@ -38,11 +38,11 @@ def core_errors() -> Iterator[None]:
 
 
 class OpenSegment:
-    """A journal being written. Threads may share it.
+    """A journal that is open for writing. Thread-safe.
 
     Attributes:
-        sink: Takes finished games from the self-play engine (``_core.GameSink``).
-        path: The journal.
+        sink: Receives finished games from the self-play engine (``_core.GameSink``).
+        path: Path of the journal.
     """
 
     def __init__(self, path: Path, meta: Mapping[str, Any]) -> None:
@@ -52,11 +52,11 @@ class OpenSegment:
             self.sink = _core.JournalSink(self._journal)
 
     def append(self, frame: bytes) -> None:
-        """Appends one frame. Blocks only while 64 MiB wait to be written to the disk.
+        """Appends one frame. Blocks only while the write buffer of 64 MiB is full.
 
         Raises:
-            RunError: The disk is full or fails; the frame is not appended, and earlier
-                frames stay.
+            RunError: The disk is full or fails. The frame is not appended, but earlier
+                frames remain.
         """
         with core_errors():
             self._journal.append(frame)
@@ -86,7 +86,7 @@ class OpenSegment:
 
     @property
     def num_durable(self) -> int:
-        """Number of appended frames, from the first on, that survive a power cut."""
+        """Number of the earliest appended frames that survive a power cut."""
         return int(self._journal.num_durable)
 
 
@@ -95,10 +95,10 @@ class JournalGap:
     """Bytes of a journal that are not a complete frame.
 
     Attributes:
-        path: The journal.
-        offset: Offset of the first byte.
-        num_bytes: Number of bytes.
-        is_tail: Whether the gap is at the end of the journal. If so, a kill cut off a
+        path: Path of the journal.
+        offset: File offset of the first of these bytes.
+        num_bytes: Number of these bytes.
+        is_tail: Whether the gap is at the end of the journal. If so, a kill truncated a
             frame that was never reported durable; otherwise the file is damaged.
     """
 
@@ -116,7 +116,7 @@ class JournalGap:
 
 
 class JournalContents(NamedTuple):
-    """The contents of a journal."""
+    """The metadata, frames and damaged bytes of a journal."""
 
     meta: dict[str, Any]
     """The metadata in the journal's header."""
@@ -129,9 +129,9 @@ class JournalContents(NamedTuple):
 def read_journal(path: Path) -> JournalContents:
     """Reads a journal without changing it.
 
-    Frames after damaged bytes are returned too, because they may be durable games.
-    Damage does not raise an error, because a power cut can leave such bytes in frames
-    that were never reported durable.
+    Returns frames after damaged bytes too, because they may be durable games. Damaged
+    frames do not raise an error, because a power cut can damage frames that were never
+    reported durable.
 
     Raises:
         UsageError: The file is of another schema.

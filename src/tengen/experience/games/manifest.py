@@ -19,39 +19,39 @@ __all__ = ["Manifest", "SegmentEntry"]
 
 @dataclass(frozen=True, kw_only=True)
 class SegmentEntry:
-    """One sealed segment of games."""
+    """The manifest's entry for one sealed segment of games."""
 
     writer: str
-    """The writer's folder in ``RUN/experience``."""
+    """Name of the writer's folder in ``RUN/experience``."""
 
     incarnation: int
-    """The incarnation's folder in the writer's folder."""
+    """The writer's incarnation, which is the name of a folder in its folder."""
 
     generation: int
-    """The generation, which is the file's name."""
+    """The games' generation, which is the segment's file name."""
 
     num_games: int
-    """Number of games."""
+    """Number of games in the segment."""
 
     num_rows: int
-    """Number of training rows in the games."""
+    """Number of training rows in the segment."""
 
     size_bytes: int
-    """Size of the file."""
+    """Size of the segment's file in bytes."""
 
     crc32c: int
-    """CRC-32C of the file's bytes."""
+    """CRC-32C of the segment's complete file."""
 
     def path(self, experience: Path) -> Path:
-        """Returns the file's path in ``RUN/experience``."""
+        """Returns the path of the segment in the folder ``experience``."""
         name = f"{self.generation:06d}.npz"
         return experience / self.writer / str(self.incarnation) / name
 
     def open(self, experience: Path) -> SegmentReader:
-        """Returns a reader, after checking the file's size and checksum.
+        """Returns a reader of the segment, after checking its size and checksum.
 
         Raises:
-            RunError: The file is missing or damaged, or is not the listed one.
+            RunError: The file is missing or damaged, or differs from this entry.
         """
         reader = SegmentReader(self.path(experience))
         if (
@@ -69,9 +69,9 @@ class SegmentEntry:
 class Manifest:
     """Sealed segments in the order in which the learner found them.
 
-    Segments are only appended, except that excluded ones are removed. Segments found by
-    one call are ordered by (generation, writer, incarnation), never by file time, so
-    that the order is reproducible if the learner looks once per generation.
+    Segments are only appended, except that ``set_aside`` removes excluded ones. The new
+    segments of one ``discover`` are sorted by (generation, writer, incarnation), never
+    by file time. So the order is reproducible if ``discover`` runs once per generation.
 
     Args:
         experience: ``RUN/experience``.
@@ -93,19 +93,19 @@ class Manifest:
 
     @property
     def num_games(self) -> int:
-        """Number of games in all segments."""
+        """Number of games in all segments of the manifest."""
         return sum(entry.num_games for entry in self._entries)
 
     @property
     def num_rows(self) -> int:
-        """Number of rows in all segments."""
+        """Number of training rows in all segments of the manifest."""
         return sum(entry.num_rows for entry in self._entries)
 
     def discover(self) -> list[SegmentEntry]:
-        """Appends the game segments that were sealed since the last call.
+        """Appends the segments that were sealed since the last call.
 
         Returns:
-            The new entries, in their order.
+            The new entries, in the manifest's order.
 
         Raises:
             UsageError: A segment is of a newer schema.
@@ -146,16 +146,16 @@ class Manifest:
                 ) from error
 
     def append(self, entries: Iterable[SegmentEntry]) -> None:
-        """Appends segments that another learner found."""
+        """Appends segments that another learner has discovered."""
         new = list(entries)
         self._entries.extend(new)
         self._known.update(_key(entry) for entry in new)
 
     def set_aside(self) -> set[int]:
-        """Removes the segments that the user excluded, see ``SET_ASIDE``.
+        """Removes the segments that the user has excluded; see ``SET_ASIDE``.
 
         Returns:
-            The indices that these segments had.
+            The indices of the removed segments before their removal.
         """
         keys = set(self._files(SET_ASIDE))
         self._known -= keys
@@ -164,11 +164,11 @@ class Manifest:
         return places
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns JSON values for ``from_dict``."""
+        """Returns the manifest as JSON values for ``from_dict``."""
         return {"segments": [to_dict(entry) for entry in self._entries]}
 
     def _files(self, suffix: str) -> dict[tuple[int, str, int], Path]:
-        """Returns the segments' files by key; see ``_key``."""
+        """Returns all writers' files with ``suffix``, by key; see ``_key``."""
         return {
             (int(path.stem), path.parent.parent.name, int(path.parent.name)): path
             for path in experience_files(self.experience, suffix)
@@ -176,7 +176,7 @@ class Manifest:
 
     @classmethod
     def from_dict(cls, experience: Path, data: dict[str, Any]) -> Manifest:
-        """Inverse of ``to_dict``; opens no file.
+        """Creates a manifest from the result of ``to_dict``, without opening any file.
 
         Raises:
             UsageError: An entry has fields that this release does not know.

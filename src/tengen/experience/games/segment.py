@@ -1,11 +1,10 @@
 """Sealed segments: the permanent form of a generation's journals.
 
-A generation has several segments if parts of it were sealed while the rest was played,
-or if it was resumed after a segment had been sealed.
+A generation has several segments if parts of it were sealed before the rest was played.
 
 ``seal`` can be killed at any time and called again. It publishes the segment before it
-removes a journal, and skips games of earlier segments, so that no game is lost or
-duplicated. Layout: ``<writer>/<incarnation>/<generation>.journal`` and ``.npz``.
+removes a journal, and skips games of earlier segments, so no game is lost or stored
+twice. Paths: ``<writer>/<incarnation>/<generation>.journal`` and ``.npz``.
 """
 
 from __future__ import annotations
@@ -53,19 +52,19 @@ GAME_COLUMNS: dict[str, DTypeLike] = {
     "policy_action": np.uint16,
     "policy_mass": np.uint16,
 }
-"""Type of each column of a game segment as read; see docs/reference/store_format.md."""
+"""Dtype of each column that a reader returns; see docs/reference/store_format.md."""
 
 # Maximum item size of a stored column, in bytes, by the kinds of its dtype.
 _WIDEST = {"iu": 8, "f": 4}
 
-_LEAD_SCHEMA = 4  # the first archive schema with leads of plies
+_LEAD_SCHEMA = 4  # the first archive schema with the column ``lead``
 
 
 class SegmentReader(ArchiveReader):
-    """A sealed segment: an archive that returns columns in their declared types.
+    """A reader of a sealed segment, which returns columns in their declared dtypes.
 
     Attributes:
-        generation: The generation of its games.
+        generation: The generation of the segment's games.
     """
 
     def __init__(self, path: Path) -> None:
@@ -78,7 +77,7 @@ class SegmentReader(ArchiveReader):
 
     @staticmethod
     def advice(path: Path) -> str:
-        """Returns advice for a file that is missing or damaged."""
+        """Returns advice for the error about a missing or damaged segment."""
         aside = path.with_suffix(f".{SET_ASIDE}").name
         return (
             f"restore it from a copy, or have a file {aside} in its place to go on "
@@ -86,7 +85,7 @@ class SegmentReader(ArchiveReader):
         )
 
     def column(self, name: str) -> NDArray[Any]:
-        """Returns a column in its declared type, ``[num_games]`` or flat by ply.
+        """Returns a column in its declared dtype, an array with one axis.
 
         Raises:
             RunError: The column is absent or damaged.
@@ -108,7 +107,7 @@ class SegmentReader(ArchiveReader):
         return column.astype(wanted, copy=False)
 
     def game_columns(self) -> dict[str, NDArray[Any]]:
-        """Returns every column."""
+        """Returns all columns of the segment by name, in their declared dtypes."""
         return {name: self.column(name) for name in GAME_COLUMNS}
 
 
@@ -116,15 +115,15 @@ class RecordedGames(NamedTuple):
     """The stored games of one generation of a writer."""
 
     indices: list[int]
-    """The games' indices, in increasing order."""
+    """Indices of the games, in increasing order."""
     gaps: list[JournalGap]
-    """Gaps in the journals, in which frames were lost by a kill or by damage."""
+    """Gaps in the journals, where a kill or damage destroyed frames."""
     num_sealed: int = 0
-    """Number of these games that are in segments, which learners read."""
+    """Number of these games that are in sealed segments, which learners read."""
 
 
 def recorded_games(writer_directory: Path, generation: int) -> RecordedGames:
-    """Returns the games that a writer has stored, sealed or in journals.
+    """Returns a generation's stored games, from sealed segments and journals.
 
     Raises:
         UsageError: A file is of another schema.
@@ -146,8 +145,8 @@ def seal(
     """Writes all games in a generation's journals to a segment; removes the journals.
 
     The segment's bytes depend only on the games, not on the order in which they
-    finished, nor on how often the writer was killed. The caller must be the folder's
-    only writer, and must have closed its journal.
+    finished, nor on how often the writer was killed. The caller must be the only writer
+    of ``writer_directory``, and must have closed its journal.
 
     Args:
         writer_directory: ``RUN/experience/<writer>``.
@@ -155,11 +154,11 @@ def seal(
         leave: A journal to skip, which may be open; None to seal all journals.
 
     Returns:
-        The new segment, or None if all games in the journals are already sealed.
+        Path of the new segment; None if all games in the journals are sealed already.
 
     Raises:
         UsageError: A journal is of another schema.
-        RunError: A file is damaged, or the disk is full; the journals stay.
+        RunError: A file is damaged, or the disk is full; the journals remain.
     """
     paths = _of_generation(writer_directory, generation, "journal")
     paths = [path for path in paths if path != leave]
@@ -193,10 +192,10 @@ def seal(
 
 
 def _free_place(writer_directory: Path, journal: Path) -> Path:
-    """Returns the path of a journal's segment, in the journal's folder.
+    """Returns the path for the segment of ``journal``, in the journal's folder.
 
-    If the user excluded the segment of that name, the path is in the newest incarnation
-    instead.
+    If the user has excluded a segment of that name, the path is in the folder of the
+    newest incarnation instead.
     """
     sealed = journal.with_suffix(".npz")
     if sealed.with_suffix(f".{SET_ASIDE}").exists():
@@ -214,7 +213,7 @@ def _free_place(writer_directory: Path, journal: Path) -> Path:
 def _packed(meta: dict[str, Any], frames: list[bytes]) -> bytes:
     with core_errors():
         columns = _core.merge_games(frames, meta["generation"])
-    # The 11 significant bits of a float16 suffice for values from some 100 simulations.
+    # float16 is precise enough for values averaged over some 100 simulations.
     for name in ("root_value", "policy_weight", "value_weight"):
         columns[name] = columns[name].astype(np.float16)
     is_row = (columns["policy_weight"] > 0) | (columns["value_weight"] > 0)

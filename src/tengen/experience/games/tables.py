@@ -31,7 +31,7 @@ _PLIES = (
 
 
 def read_table(run: str | Path, table: Table) -> Columns:
-    """Returns columns ``[num_rows]`` of all sealed games of a run.
+    """Returns a table of all sealed games of a run, as columns ``[num_rows]``.
 
     For example, ``pandas.DataFrame(read_table(run, "plies"))`` is a data frame. The
     first two columns of every table, ``generation`` and ``game_index``, identify a
@@ -39,8 +39,8 @@ def read_table(run: str | Path, table: Table) -> Columns:
 
     Args:
         run: The run directory; the run may be training.
-        table: ``games`` has a row per game: ``outcome`` (1 the first player won, 2 the
-            second, 3 a draw), ``model``, ``num_opening_plies``, ``num_plies``.
+        table: ``games`` has a row per game: ``outcome`` (1: the first player won, 2:
+            the second, 3: a draw), ``model``, ``num_opening_plies``, ``num_plies``.
             ``plies`` has a row per searched ply: ``ply`` from the start of the game,
             ``action``, ``root_value`` in [-1, 1] for the side to move,
             ``policy_weight`` and ``value_weight`` of the training row,
@@ -67,7 +67,7 @@ def read_table(run: str | Path, table: Table) -> Columns:
 
 
 def _check_lengths(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
-    """Raises RunError if counts are inconsistent, before arrays are allocated."""
+    """Raises RunError if the lengths of a segment's columns are inconsistent."""
     num_plies, num_visits = len(columns["action"]), len(columns["policy_action"])
     wanted = dict.fromkeys(("game_index", *_GAMES), len(columns["game_index"]))
     wanted |= dict.fromkeys((*_PLIES, "num_policy_entries"), num_plies)
@@ -93,7 +93,7 @@ def _games(columns: Mapping[str, NDArray[Any]], generation: int) -> Columns:
 def _plies(columns: Mapping[str, NDArray[Any]], generation: int) -> Columns:
     lengths = columns["num_plies"].astype(np.int64)
     games = np.repeat(columns["game_index"], lengths)
-    # Subtracting the plies of all earlier games gives a ply's index in its game.
+    # A ply's index in its game is its index in the column minus its game's first index.
     begins = np.repeat(np.cumsum(lengths) - lengths, lengths)
     opening = np.repeat(columns["num_opening_plies"], lengths)
     return {

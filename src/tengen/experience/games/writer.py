@@ -1,13 +1,13 @@
-"""Writes ``RUN/experience/<writer>``, which only one process holds at a time.
+"""Writes the games of ``RUN/experience/<writer>``, a folder that one process holds.
 
 Parts of a generation can be sealed while the rest is played. Each sealed part is a
-segment in its own incarnation, so that the guarantees of ``seal`` hold for it. The
-generation has an open journal from its first game to its last, so that a restarted
+segment in its own incarnation, so that the guarantees of ``seal`` hold for each part.
+The generation has an open journal from its first game to its last, so that a restarted
 writer resumes the generation.
 
-Games in flight are saved, so that a restarted writer resumes them too. The last save of
-a generation is the archive ``<incarnation>/<generation>.unfinished``, which the next
-save replaces atomically.
+The writer also saves games in flight, so that a restarted writer resumes them too. They
+are in the archive ``<incarnation>/<generation>.unfinished``, which each save replaces
+atomically.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ _UNFINISHED = "unfinished"
 
 
 def games_meta(game: str, generation: int) -> dict[str, Any]:
-    """Returns the metadata of a generation's journal."""
+    """Returns the metadata for the journal of a generation of games."""
     return {"kind": "games", "game": game, "generation": generation}
 
 
 class ExperienceWriter:
-    """Writes the segments of a writer in one of its incarnations.
+    """Writes journals and segments as one incarnation of a writer; holds its lock.
 
     Args:
         directory: ``RUN/experience/<writer>``; created if absent.
-        incarnation: Greater than every earlier one of this writer, at least 0.
+        incarnation: Greater than every earlier incarnation of this writer, at least 0.
 
     Raises:
-        UsageError: Another process holds this writer, or the incarnation is used.
+        UsageError: Another process holds this writer, or the incarnation is not new.
         RunError: The folder cannot be written.
     """
 
@@ -62,22 +62,22 @@ class ExperienceWriter:
             raise
 
     def open_games(self, generation: int, game: str) -> OpenSegment:
-        """Opens the journal of a generation of games.
+        """Creates and opens the journal of a generation of games.
 
         Args:
-            generation: At least 0.
-            game: The registered name, such as ``gomoku/9``.
+            generation: Number of the generation, at least 0.
+            game: The registered name of the game, such as ``gomoku/9``.
 
         Raises:
             RunError: The journal exists already, the disk is full, or another process
-                writes in this folder too.
+                has taken the writer's lock.
         """
         self._lock.check_held()
         path = self._folder / f"{generation:06d}.journal"
         return OpenSegment(path, games_meta(game, generation))
 
     def recorded_games(self, generation: int) -> RecordedGames:
-        """Returns the stored games of a generation, of all incarnations."""
+        """Returns the stored games of a generation from all incarnations."""
         return recorded_games(self.directory, generation)
 
     def unsealed(self) -> list[int]:
@@ -85,14 +85,14 @@ class ExperienceWriter:
         return sorted({int(p.stem) for p in writer_files(self.directory, "journal")})
 
     def keep_unfinished(self, generation: int, games: Sequence[bytes]) -> None:
-        """Saves the games in flight, and replaces those saved before.
+        """Saves the games in flight, and replaces the previous save.
 
         Args:
             generation: The games' generation.
             games: The games as returned by ``_core.GameQueue.unfinished``.
 
         Raises:
-            RunError: The disk is full or fails; the games saved before stay.
+            RunError: The disk is full or fails; the previous save remains.
         """
         self._lock.check_held()
         columns: dict[str, NDArray[Any]] = {
@@ -103,17 +103,17 @@ class ExperienceWriter:
         publish_file(path, pack({"generation": generation}, columns))
 
     def unfinished_games(self, generation: int) -> list[bytes]:
-        """Returns the games in flight that the last incarnation saved."""
+        """Returns the games in flight that were saved last for ``generation``."""
         return unfinished_games(self.directory, generation)
 
     def move_on(self, incarnation: int) -> None:
-        """Continues as another incarnation, in its folder.
+        """Continues as another incarnation of the writer, in a new folder.
 
         Args:
-            incarnation: Greater than every earlier one of this writer.
+            incarnation: Greater than every earlier incarnation of this writer.
 
         Raises:
-            UsageError: The incarnation is used.
+            UsageError: The incarnation is not new.
             RunError: The folder cannot be written.
         """
         self._lock.check_held()
@@ -128,7 +128,7 @@ class ExperienceWriter:
                 generation has ended.
 
         Raises:
-            RunError: As ``segment.seal``, or another process writes in this folder too.
+            RunError: As ``segment.seal``, or another process has taken the lock.
         """
         self._lock.check_held()
         sealed = seal(self.directory, generation, leave=leave)
@@ -139,13 +139,13 @@ class ExperienceWriter:
         return sealed
 
     def _remove_empty(self) -> None:
-        # Folders of earlier incarnations that contained only journals are now empty.
+        # Folders of earlier incarnations are empty if they contained only journals.
         for folder in _incarnation_folders(self.directory)[:-1]:
             with suppress(OSError):  # fails if the folder is not empty
                 folder.rmdir()
 
     def release(self) -> None:
-        """Releases the writer's lock. A second call does nothing."""
+        """Releases the writer's lock. Idempotent."""
         self._lock.release()
 
     def __enter__(self) -> ExperienceWriter:
@@ -161,17 +161,17 @@ class ExperienceWriter:
 
 
 class OpenGeneration:
-    """A writer's generation and its open journal. Not thread-safe.
+    """A generation in progress with its open journal. Not thread-safe.
 
     The self-play engine's threads may put games into ``sink`` at any time, except while
     ``seal_part`` runs.
 
     Args:
-        writer: The writer, held by this process.
+        writer: The writer, whose lock this process holds.
         number: The generation's number.
         game: The registered name of the game.
-        segment: The generation's journal, opened by the writer.
-        next_incarnation: Allocates an incarnation of the writer; see
+        segment: The generation's journal, opened by ``writer``.
+        next_incarnation: Allocates a new incarnation of the writer; see
             ``ExperienceWriter``.
     """
 
@@ -192,21 +192,21 @@ class OpenGeneration:
 
     @property
     def sink(self) -> _core.GameSink:
-        """The sink of finished games; each call of ``seal_part`` replaces it."""
+        """The sink for finished games; each call of ``seal_part`` replaces it."""
         return self._segment.sink
 
     @property
     def num_appended(self) -> int:
-        """Number of games appended since the generation was opened."""
+        """Number of games appended through this object."""
         return self._num_before + self._segment.num_appended
 
     @property
     def num_unsealed(self) -> int:
-        """Number of games appended since the last sealed part, or since the opening."""
+        """Number of games appended to the journal that is open now."""
         return self._segment.num_appended
 
     def append(self, frame: bytes) -> None:
-        """Appends a game; see ``OpenSegment.append``."""
+        """Appends a game's frame to the journal; see ``OpenSegment.append``."""
         self._segment.append(frame)
 
     def flush(self) -> None:
@@ -218,15 +218,15 @@ class OpenGeneration:
         self._segment.close()
 
     def recorded(self) -> RecordedGames:
-        """Returns the stored games, in sealed parts and in journals."""
+        """Returns the generation's stored games, from segments and journals."""
         return self._writer.recorded_games(self.number)
 
     def unfinished(self) -> list[bytes]:
-        """Returns the games in flight that were saved last."""
+        """Returns the games in flight that ``keep_unfinished`` saved last."""
         return self._writer.unfinished_games(self.number)
 
     def keep_unfinished(self, games: Sequence[bytes]) -> None:
-        """Saves the games in flight, after all finished games are durable.
+        """Saves the games in flight, after making all finished games durable.
 
         Args:
             games: The games as returned by ``_core.GameQueue.unfinished``.
@@ -240,15 +240,15 @@ class OpenGeneration:
     def seal_part(self) -> None:
         """Seals the finished games for learners, and opens a new journal.
 
-        A kill at any time neither loses nor duplicates a game. After an error, call it
-        again.
+        A kill at any time neither loses nor duplicates a game. After an error, call
+        ``seal_part`` again.
 
         Raises:
-            RunError: The disk is full or fails; the games stay in their journals.
+            RunError: The disk is full or fails; the games remain in their journals.
         """
         self._segment.close()
         num_closed = self._segment.num_appended
-        # Opened before sealing, because a generation without a journal has ended.
+        # Open a new journal before sealing, because a generation without one has ended.
         self._writer.move_on(self._next_incarnation())
         self._segment = self._writer.open_games(self.number, self._game)
         self._num_before += num_closed
@@ -256,15 +256,15 @@ class OpenGeneration:
 
 
 def unfinished_games(writer_directory: Path, generation: int) -> list[bytes]:
-    """Returns the games in flight that a writer's last incarnation saved.
+    """Returns a generation's games in flight that a writer saved last.
 
     Args:
         writer_directory: ``RUN/experience/<writer>``.
         generation: The games' generation.
 
     Raises:
-        UsageError: The file is of another schema.
-        RunError: The file is damaged.
+        UsageError: The file of saved games has an unsupported schema.
+        RunError: The file of saved games is damaged.
     """
     paths = _unfinished_files(writer_directory, generation)
     if not paths:
@@ -284,7 +284,7 @@ def unfinished_games(writer_directory: Path, generation: int) -> list[bytes]:
 
 
 def _new_folder(directory: Path, incarnation: int) -> Path:
-    """Creates the folder of an incarnation, and removes leftovers of earlier ones."""
+    """Creates an incarnation's folder; removes temporary files of earlier ones."""
     try:
         earlier = _incarnation_folders(directory)
         if earlier and incarnation <= int(earlier[-1].name):
@@ -295,7 +295,8 @@ def _new_folder(directory: Path, incarnation: int) -> Path:
             )
         _remove_sealed_unfinished(directory)
         for folder in earlier:
-            # This process holds the lock, so no process on any host writes here.
+            # This process holds the writer's lock, so temporary files of any host are
+            # leftovers of killed processes.
             remove_leftovers(folder, of_other_hosts=True)
             for path in folder.glob("*.journal.tmp"):
                 path.unlink()
@@ -309,7 +310,7 @@ def _new_folder(directory: Path, incarnation: int) -> Path:
 
 
 def _incarnation_folders(directory: Path) -> list[Path]:
-    """Returns the folders of a writer's incarnations, the newest last."""
+    """Returns the folders of a writer's incarnations, in increasing order."""
     folders = [
         path for path in directory.iterdir() if path.name.isdecimal() and path.is_dir()
     ]
@@ -317,9 +318,9 @@ def _incarnation_folders(directory: Path) -> list[Path]:
 
 
 def _remove_sealed_unfinished(writer_directory: Path) -> None:
-    """Removes the saved games in flight of all sealed generations.
+    """Removes the files of games in flight of all sealed generations.
 
-    A kill between sealing and removal leaves such a file behind.
+    A kill between sealing a generation and removing its file leaves the file behind.
 
     Args:
         writer_directory: ``RUN/experience/<writer>``, held by this process.

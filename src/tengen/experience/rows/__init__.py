@@ -1,1 +1,1 @@
-"""Rows of games for learners, from the window or from files of shuffled rows."""
+"""Training rows of games, sampled from a window or read from files of shuffled rows."""

@@ -1,8 +1,8 @@
-"""Training rows, whose planes and targets are derived from games when they are drawn.
+"""Training rows, whose planes and targets are derived from games on sampling.
 
 A hash of a game's generation and index decides whether it is a validation game, which
-is excluded from training to measure the validation loss. So every process that reads
-the run has the same split.
+is held out of training to measure the validation loss. So every process that reads the
+run has the same split into training and validation games.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
     "select_games",
 ]
 
-# Columns that are not needed to derive rows.
+# Columns of games that DerivedRows does not need.
 _FOR_PEOPLE = ("game_index", "model", "num_simulations")
 _ROW_COLUMNS = tuple(
     name for name in GAME_COLUMNS if name not in _FOR_PEOPLE and "switch" not in name
@@ -43,7 +43,7 @@ _OF_GAMES = (
     "num_plies",
     "num_switches",
 )
-# Columns that count a game's entries in other columns, and the names of those columns.
+# For each column with counts of a game's entries, the columns that hold the entries.
 _BY_COUNT = {
     "num_variant_bytes": ("variant",),
     "num_opening_plies": ("opening",),
@@ -65,40 +65,40 @@ class WindowPass(NamedTuple):
     """A pass over a window's rows in random order, and the position in the pass."""
 
     number: int
-    """Index of the first batch of the pass."""
+    """Index in the run of the first batch of the pass."""
     first_row: int
-    """Number of the window's oldest row."""
+    """Index of the window's oldest row."""
     size: int
     """Number of rows in the window."""
     offset: int
-    """Number of rows of the pass already drawn."""
+    """Number of rows of the pass that are already sampled."""
 
 
 class WindowDraw(NamedTuple):
-    """The description of a batch, which with the games determines the batch."""
+    """The description of a batch: together with the games it determines the rows."""
 
     lease: int
     """Index of the batch in the run."""
     num_rows: int
     """Number B of rows in the batch."""
     first_row: int
-    """Number of the window's oldest row."""
+    """Index of the window's oldest row."""
     size: int
     """Number of rows in the window."""
     place: WindowPass | None
-    """Start of the batch in a pass; None if rows are drawn with replacement."""
+    """Start of the batch in a pass; None if rows are sampled with replacement."""
 
 
 class DerivedRows:
     """Games in memory, from which the rows of a batch are derived.
 
-    A row is a searched ply with a target. Rows are numbered in the order in which they
-    are added. ``draw`` and ``derive`` may run in several threads.
+    A row is a searched ply with a target. Its index counts rows in the order of their
+    addition. ``draw`` and ``derive`` may run in several threads.
 
     Args:
         game: The game's name for `tengen.games.open_game`.
-        auxiliary: Whether rows have the targets of auxiliary heads too.
-        first_row: The number of the first row to be added.
+        auxiliary: Whether rows also have the targets of auxiliary heads.
+        first_row: Index of the first row to be added.
 
     Attributes:
         shape: The numbers C, H and W of planes, rows and columns.
@@ -127,22 +127,22 @@ class DerivedRows:
 
     @property
     def oldest_row(self) -> int:
-        """The number of the oldest row in memory."""
+        """Index of the oldest row in memory."""
         return int(self._rows.first_row)
 
     @property
     def num_bytes(self) -> int:
-        """Bytes of memory that the games take."""
+        """Memory that the stored games use, in bytes."""
         return int(self._rows.num_bytes)
 
     def add(self, columns: Mapping[str, NDArray[Any]]) -> int:
         """Adds the games of a segment; returns the number of their rows.
 
         Args:
-            columns: As ``SegmentReader.game_columns`` returns them.
+            columns: The return value of ``SegmentReader.game_columns``.
 
         Raises:
-            RunError: A move is illegal or a result is wrong, so the segment is of
+            RunError: A move is illegal or a result is wrong, because the segment is of
                 another game.
         """
         with core_errors():
@@ -159,7 +159,7 @@ class DerivedRows:
         """Samples the rows of a batch; a pure function of the arguments.
 
         Returns:
-            Row numbers int64 and symmetries uint8, arrays of shape ``[draw.num_rows]``.
+            Row indices int64 and symmetries uint8, arrays of shape ``[draw.num_rows]``.
         """
         num_symmetries = self.num_symmetries
         if draw.place is None:
@@ -184,7 +184,7 @@ class DerivedRows:
     def derive(
         self, keys: NDArray[np.int64], symmetries: NDArray[np.uint8]
     ) -> dict[str, NDArray[Any]]:
-        """Returns the columns of rows, as ``GameWindow.sample`` lists them.
+        """Returns the columns of the rows ``keys``; see ``OrderedExperience.sample``.
 
         Raises:
             RunError: A row is not in memory.
@@ -248,10 +248,10 @@ def is_validation(
 def select_games(
     columns: Mapping[str, NDArray[Any]], chosen: NDArray[np.bool_]
 ) -> dict[str, NDArray[Any]]:
-    """Returns the columns of the chosen games.
+    """Returns the columns of the games that the mask ``chosen`` selects.
 
     Args:
-        columns: As ``SegmentReader.game_columns`` returns them.
+        columns: The return value of ``SegmentReader.game_columns``.
         chosen: A mask ``[games]``.
     """
     selected = {name: columns[name][chosen] for name in _OF_GAMES}
@@ -269,8 +269,8 @@ def sample_positions(
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_]] | None:
     """Samples positions uniformly from the rows of one generation's sealed games.
 
-    A pure function of the arguments and the segments. All positions are different, so
-    that some of them can be held out.
+    A pure function of the arguments and the segments. All returned positions differ, so
+    that the caller can hold some of them out.
 
     Args:
         game: The game's name for `tengen.games.open_game`.
@@ -301,8 +301,8 @@ def sample_positions(
     keys, symmetries = rows.draw(seed, draw)
     columns = rows.derive(keys, symmetries)
     planes, legal = columns["planes"], columns["legal"].astype(bool)
-    # Removes duplicates: rows drawn twice, whose symmetries may differ, and positions
-    # that occur in many rows, such as openings.
+    # Remove rows sampled twice, whose symmetries may differ, and positions that many
+    # rows share, such as openings.
     first_of_row = np.unique(keys, return_index=True)[1]
     different = {planes[index].tobytes(): index for index in np.sort(first_of_row)}
     chosen = list(different.values())

@@ -1,7 +1,7 @@
 """The newest generations of self-play games as ``Experience``.
 
-Source: MLPerf training v2.1, reinforcement learning (minigo): the window, the share of
-the window's examples, and one pass over this share between two models.
+Source: MLPerf training v2.1, reinforcement learning (minigo), for the size of the
+window, the fraction of its rows that is used, and one pass over these rows per model.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ __all__ = ["GenerationWindow"]
 
 
 class _Place(NamedTuple):
-    """The start of a batch in a pass."""
+    """The start of a batch in a pass over generations."""
 
     whole: GenerationPass
-    """The pass."""
+    """The pass that the batch belongs to."""
     offset: int
     """Number of rows of the pass before the batch."""
     oldest: int
-    """The oldest of the run's own generations that this or a later pass may need."""
+    """The oldest generation of the run's own that this pass or a later one may need."""
 
 
 class GenerationWindow(OrderedExperience[_Place]):
-    """Makes a pass over the newest generations after each generation.
+    """Experience that samples a pass over the newest generations per new generation.
 
     Batches are a pure function of the seed, the pass and the manifest, so that a
-    restored window continues as if it had never stopped. The last rows of a pass are
-    skipped if they do not fill a batch. Not thread-safe.
+    restored window continues with the same batches. The last rows of a pass are skipped
+    if they do not fill a batch. Not thread-safe.
 
     Args:
         game: The game's name for `tengen.games.open_game`.
         experience: ``RUN/experience``.
-        config: The number of generations in a pass, and the share of their rows.
+        config: The numbers of generations, games and rows that a pass samples.
         seed: Seed of the random generator.
         batch_size: Number of rows in every batch.
         state: A result of the method ``state``, to restore; None for a new window.
@@ -66,8 +66,8 @@ class GenerationWindow(OrderedExperience[_Place]):
         self.config = config
         self._batch_size = batch_size
         self._stock = GenerationStock(game, experience, config, seed)
-        # The current or last pass, its oldest generation, its rows, and the number of
-        # rows drawn from it.
+        # The current or last pass, its oldest generation, its row indices, and the
+        # number of rows already sampled from it.
         self._pass: GenerationPass | None = None
         self._oldest = 0
         self._selected: NDArray[np.int64] = np.zeros(0, np.int64)
@@ -90,14 +90,14 @@ class GenerationWindow(OrderedExperience[_Place]):
         return self._stock.take_in(entries)
 
     def available(self) -> int:
-        """Returns how many samples the pass has left, or else those of the next one."""
+        """Returns the samples left in the current pass; if none, those of the next."""
         if left := self._left():
             return left
         place = self._next()
         return 0 if place is None else self._whole(len(self._stock.rows_of_pass(place)))
 
     def lacks(self, num_samples: int) -> str:
-        """Returns what is missing for a batch; see ``Experience.lacks``.
+        """Returns why no batch can be sampled; see ``Experience.lacks``.
 
         Raises:
             UsageError: The next pass has fewer rows than a batch. More games do not
@@ -125,7 +125,7 @@ class GenerationWindow(OrderedExperience[_Place]):
         )
 
     def follow(self, shared: Mapping[str, Any]) -> bool:
-        """See ``Followed.follow``; False if the leader went back to an older pass."""
+        """See ``Followed.follow``; False if the leader has restored an older pass."""
         place = None if shared["pass"] is None else shared["pass"][0]
         is_behind = self._pass is not None and (
             place is None or place[0] < self._pass.number
@@ -133,7 +133,7 @@ class GenerationWindow(OrderedExperience[_Place]):
         return not is_behind and super().follow(shared)
 
     def validation(self, num_rows: int) -> None:
-        """Returns None, because all games are learned from."""
+        """Returns None, because no games are held out for validation."""
 
     def order_state(self, lent: Sequence[_Place]) -> dict[str, Any]:
         """See ``OrderedExperience.order_state``."""
@@ -151,10 +151,10 @@ class GenerationWindow(OrderedExperience[_Place]):
         """Returns counts of the games in memory and of the current or last pass.
 
         ``num_games``, ``num_rows`` and ``window_bytes`` describe all games.
-        ``window_rows`` is the number of rows of the pass, ``pass_left`` the number of
-        rows of its batches that are not acknowledged yet, ``pass_generation`` its
-        newest generation, and ``pass_games`` the number of games that this generation
-        had when the pass began.
+        ``window_rows`` is the number of rows in the pass, and ``pass_left`` the number
+        of these rows in batches that are not acknowledged yet. ``pass_generation`` is
+        the newest generation of the pass, and ``pass_games`` the number of games that
+        this generation had when the pass began.
         """
         found = {
             "num_games": self.manifest.num_games,
@@ -197,14 +197,14 @@ class GenerationWindow(OrderedExperience[_Place]):
         return place
 
     def rows_of(self, draw: _Place, first: int, last: int) -> Rows:
-        """See ``OrderedExperience.rows_of``; samples all rows, and derives a part."""
+        """See ``OrderedExperience.rows_of``; derives planes only for these rows."""
         if draw.whole != self._pass:
             self._begin(draw.whole)
         size = len(self._selected)
         places, symmetries = self._stock.order(
             draw.whole, draw.offset, self._batch_size, size
         )
-        # Sampled for the complete batch, because a row's symmetry depends on its index.
+        # Slice a complete batch, because a row's symmetry depends on its index.
         keys = self._selected[places[first:last]]
         return keys, self._stock.derive(keys, symmetries[first:last]), size
 
@@ -222,7 +222,7 @@ class GenerationWindow(OrderedExperience[_Place]):
         return self._pass is not None and generation <= self._pass.generation
 
     def _next(self) -> GenerationPass | None:
-        """Returns the pass that would begin now; None if no pass is due."""
+        """Returns the next pass; None if no newer generation has enough games."""
         number = 0 if self._pass is None else self._pass.number + 1
         for generation in sorted(self._stock.generations(), reverse=True):
             if self._is_done(generation):
@@ -248,7 +248,7 @@ class GenerationWindow(OrderedExperience[_Place]):
         given, offset, oldest = state["pass"]
         place = GenerationPass(*map(int, given))
         aside = self._stock.restore(state, int(oldest))
-        # The segments set aside shift the pass's segments, but not its offset.
+        # Excluded segments reduce the pass's number of segments, but not its offset.
         num_gone = sum(gone < place.num_segments for gone in aside)
         place = place._replace(num_segments=place.num_segments - num_gone)
         self._begin(place)

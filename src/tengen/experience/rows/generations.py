@@ -1,4 +1,4 @@
-"""The games for passes over generations: the run's own, and imported games."""
+"""Stores the run's own and imported games for sampling in passes over generations."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from tengen.experience.rows.imported import ImportedRows
 __all__ = ["GenerationPass", "GenerationStock"]
 
 _DRAWS_OF_PASS = 4096
-"""Maximum number of random streams in a pass: two per generation, one for its order."""
+"""Random streams reserved per pass: two per generation, and one for the row order."""
 
-# Segment index of imported games; every pass may use them.
+# Segment index of imported games, below all others, so that every pass may use them.
 _IMPORTED = -1
 
 
 class GenerationPass(NamedTuple):
-    """The parameters of a pass, which determine its rows for given games."""
+    """The parameters of a pass; together with the games they determine its rows."""
 
     number: int
     """Index of the pass in the run, from 0."""
     generation: int
-    """The newest generation of the pass."""
+    """The newest generation that the pass uses."""
     num_segments: int
-    """The pass uses only games in this number of the manifest's first segments."""
+    """Number of the manifest's first segments, whose games the pass may use."""
 
 
 class _Game(NamedTuple):
-    """A game in memory."""
+    """The rows of a game in memory."""
 
     segment: int
-    """Index of the game's segment in the manifest."""
+    """Index of the game's segment in the manifest; ``_IMPORTED`` for imported games."""
     first_row: int
-    """Index of the game's first row."""
+    """Index of the game's first row in the ``GenerationStock``."""
     num_rows: int
     """Number of rows of the game."""
 
@@ -49,15 +49,15 @@ class _Game(NamedTuple):
 class GenerationStock:
     """The games of all generations, from which passes sample. Not thread-safe.
 
-    A generation's number is that of the last model of its games. Imported generations
-    count as older than the run's own: their numbers are negative, and the newest is -1.
-    Row indices count first the imported rows, then the rows of the run's own games.
-    ``restore`` changes row indices.
+    A generation has the number of the last model that played its games. Imported
+    generations count as older than the run's own, so their numbers are negative, and
+    the newest is -1. Row indices count the imported rows first, then the rows of the
+    run's own games. ``restore`` changes row indices.
 
     Args:
-        game: The run's game.
+        game: Name of the run's game.
         experience: ``RUN/experience``.
-        config: The generations and the fraction of their rows that a pass samples.
+        config: The numbers of generations, games and rows that a pass samples.
         seed: Seed for sampling.
 
     Attributes:
@@ -86,22 +86,22 @@ class GenerationStock:
             models = [generation] * part.num_games
             self._add_games(models, _IMPORTED, int(first_row), num_rows)
         self._rows = DerivedRows(game, auxiliary=False)
-        # For each segment, the newest generation of its games.
+        # For each segment in the manifest, the newest generation of its games.
         self._newest: list[int] = []
         self._prepared: tuple[GenerationPass, NDArray[np.int64]] | None = None
 
     @property
     def num_rows(self) -> int:
-        """Number of rows in all segments so far and in the imported generations."""
+        """Number of rows in the manifest's segments and in the imported generations."""
         return int(self._firsts[-1]) + self.manifest.num_rows
 
     @property
     def num_bytes(self) -> int:
-        """Bytes of memory that the run's own games use."""
+        """Memory that the run's own games use, in bytes."""
         return self._rows.num_bytes
 
     def take_in(self, entries: Sequence[SegmentEntry]) -> int:
-        """Loads the manifest's last segments; returns their number of rows.
+        """Loads ``entries``, the manifest's last segments; returns their row count.
 
         Raises:
             UsageError: A segment has a newer schema or belongs to another game.
@@ -114,21 +114,21 @@ class GenerationStock:
         return self._rows.num_rows - before
 
     def state(self) -> dict[str, Any]:
-        """Returns the state for ``restore``, as JSON values."""
+        """Returns the manifest and its segments' generations as JSON values."""
         return {"manifest": self.manifest.to_dict(), "newest": list(self._newest)}
 
     def restore(self, state: Mapping[str, Any], oldest: int) -> list[int]:
-        """Restores a state, and loads the games of generations from ``oldest`` on.
+        """Restores ``state``, and loads games of generation ``oldest`` and newer.
 
         Args:
-            state: The return value of ``state``.
-            oldest: The oldest generation that is needed.
+            state: The return value of the method ``state``.
+            oldest: The oldest generation to load.
 
         Returns:
-            The indices of segments that have been set aside since then.
+            The indices of the segments that the user has excluded since ``state``.
 
         Raises:
-            RunError: A segment that is needed is missing or damaged.
+            RunError: A segment to load is missing or damaged.
         """
         self.manifest = Manifest.from_dict(self.manifest.experience, state["manifest"])
         newest = [int(number) for number in state["newest"]]
@@ -140,13 +140,13 @@ class GenerationStock:
         return sorted(aside)
 
     def generations(self) -> list[int]:
-        """Returns the generations that have games; imported ones are negative."""
+        """Returns the generations in memory, ascending; imported ones are negative."""
         return sorted(self._games)
 
     def num_games(self, generation: int, num_segments: int | None = None) -> int:
-        """Returns a generation's number of games in the first ``num_segments``.
+        """Returns the number of a generation's games in the first segments.
 
-        If ``num_segments`` is None, counts games in all segments.
+        Counts the first ``num_segments`` segments of the manifest; None for all.
         """
         return len(self._of(generation, num_segments))
 
@@ -154,10 +154,11 @@ class GenerationStock:
         """Returns the row indices of a pass, before they are shuffled.
 
         Samples ``min_games`` games from each generation, newest first, and then the
-        config's ``share`` of their rows. Deterministic for given games and seed.
+        fraction ``share`` of the rows of these games, both as set in the config.
+        Deterministic for given games and seed.
 
-        Differs from the benchmark: samples exactly this share of the rows, whereas the
-        benchmark samples each row with this probability.
+        Differs from MLPerf's benchmark, which samples each row with probability
+        ``share``: this method samples exactly this fraction of the rows.
         """
         if self._prepared is not None and self._prepared[0] == place:
             return self._prepared[1]
@@ -185,11 +186,11 @@ class GenerationStock:
     def order(
         self, place: GenerationPass, offset: int, num_rows: int, size: int
     ) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        """Returns the next rows of a pass, as indices into it, and their symmetries.
+        """Returns rows of a shuffled pass, as indices into it, and their symmetries.
 
         Args:
             place: The pass.
-            offset: Number of earlier rows of the pass.
+            offset: Number of rows of the shuffled pass to skip.
             num_rows: Number of rows to return.
             size: Number of rows of the complete pass.
         """
@@ -204,12 +205,12 @@ class GenerationStock:
         )
 
     def forget(self, place: GenerationPass) -> int:
-        """Frees the games that neither this pass nor a later pass needs.
+        """Frees the games that neither the pass ``place`` nor a later pass needs.
 
         Returns:
-            The oldest of the run's own generations that remains.
+            The oldest of the run's own generations that stays in memory; 0 for all.
         """
-        # If segments have been set aside, the pass may have no generation.
+        # The pass may have no generation left if the user has excluded segments.
         oldest = min(self._window(place), default=-1)
         if oldest < 0:
             return 0
@@ -230,16 +231,16 @@ class GenerationStock:
     def derive(
         self, keys: NDArray[np.int64], symmetries: NDArray[np.uint8]
     ) -> dict[str, NDArray[Any]]:
-        """Returns the columns of rows, as ``DerivedRows.derive`` does.
+        """Returns the columns of the rows ``keys``; see ``DerivedRows.derive``.
 
         Args:
             keys: ``[R] int64``, row indices.
-            symmetries: ``[R] uint8``, the symmetry of each row.
+            symmetries: ``[R] uint8``, the symmetry to apply to each row.
         """
         first_own = self._firsts[-1]
         if not (keys < first_own).any():
             return self._rows.derive(keys - first_own, symmetries)
-        # Find the source of each row: an imported generation, or the run's own games.
+        # Find the source of each row, an imported generation or the run's own games.
         places = np.searchsorted(self._firsts, keys, side="right") - 1
         parts = [*(part.columns for part in self._imported), self._rows.derive]
         columns: dict[str, NDArray[Any]] = {}
@@ -259,10 +260,10 @@ class GenerationStock:
         self._imported = []
 
     def _window(self, place: GenerationPass) -> list[int]:
-        """Returns the generations of a pass, newest first.
+        """Returns the generations that a pass uses, newest first.
 
-        Skips generations with too few games, for example because the next model was
-        published soon.
+        Skips generations with too few games. For example, few games end with a model
+        that is soon followed by the next model.
         """
         whole = [
             number
@@ -283,7 +284,7 @@ class GenerationStock:
     ) -> NDArray[np.int64]:
         """Returns at most ``num_wanted`` distinct random integers below ``size``.
 
-        Each ``draw`` of each pass has its own random numbers.
+        Each pair of pass and ``draw`` has its own random stream.
         """
         count = min(size, num_wanted)
         if count == 0:
@@ -316,7 +317,7 @@ class GenerationStock:
         first_row: int,
         num_rows: NDArray[np.int64],
     ) -> None:
-        """Adds the games of a segment, whose rows are consecutive."""
+        """Registers the games of a segment, whose rows have consecutive indices."""
         for model, count in zip(models, num_rows.tolist(), strict=True):
             self._games.setdefault(model, []).append(_Game(segment, first_row, count))
             first_row += count

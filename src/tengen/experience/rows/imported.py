@@ -1,10 +1,10 @@
-"""Training rows imported from examples of MLPerf's minigo: one file per generation.
+"""Training rows imported from MLPerf's minigo examples, in one file per generation.
 
 ``NNNNNN.rows.npz`` is an uncompressed zip file that ``numpy.load`` can read. It
 contains ``meta.json``, and a ``.npy`` array for each column.
 
 =================  ===================================================================
-``planes``         ``[R, ceil(13 * N * N / 8)] uint8``, one bit per entry, high first
+``planes``         ``[R, ceil(13 * N * N / 8)] uint8``, one bit per entry, MSB first
 ``policy_begin``   ``[R + 1] int64``, index of each row's first policy entry, then E
 ``policy_action``  ``[E] uint16``, actions of the entries, ascending within a row
 ``policy_share``   ``[E] uint16``, probabilities of the entries in units of 1 / 65535
@@ -47,13 +47,13 @@ __all__ = [
 ]
 
 NUM_FEATURES = NUM_MINIGO_PLANES - 1
-"""Number of planes of an example, which lacks the on-board mask of tengen's planes."""
+"""Number of planes in a minigo example; tengen adds a plane, the on-board mask."""
 
 MAX_SIDE = 19
-"""The maximum board size, N."""
+"""Maximum board size N of imported rows."""
 
 ROWS_SCHEMA = 1
-"""The version of the files that this module writes, and the newest that it reads."""
+"""The schema version of written files, and the newest version that can be read."""
 
 _WHAT = "rows"
 _DTYPES: dict[str, type[np.generic]] = {
@@ -67,38 +67,38 @@ _DTYPES: dict[str, type[np.generic]] = {
 _SCALE = 65535
 _MOST_GAMES = 1 << 31
 _MOST_ROWS = 1 << 40
-# The version of .npy files with a header length of two bytes.
+# Version of the .npy format whose header length has two bytes.
 _NPY = (1, 0)
 
 
 @dataclass(frozen=True)
 class Examples:
-    """The examples of one game, in the order of its file."""
+    """The minigo examples of one game, in the order of the game's file."""
 
     planes: NDArray[np.uint8]
-    """``[R, 13, N, N]``, with values 0 and 1."""
+    """Minigo's 13 feature planes, ``[R, 13, N, N]``, with values 0 and 1."""
     policy: NDArray[np.float32]
-    """``[R, N * N + 1]``; each row sums to 1, and pass is the last action."""
+    """Policy targets ``[R, N * N + 1]`` that sum to 1; the last action is pass."""
     outcome: NDArray[np.int8]
-    """``[R]``: 1 if the side to move won, 0 for a draw, -1 for a loss."""
+    """Results ``[R]``: 1 if the side to move won, 0 for a draw, -1 for a loss."""
 
 
 @dataclass(frozen=True)
 class RowsMeta:
-    """The metadata of a file."""
+    """The metadata of a file of imported rows."""
 
     side: int
     """Board size, N."""
     generation: int
     """Generation of the games."""
     num_games: int
-    """Number of games; some may have no rows."""
+    """Number of games in the file; some may have no rows."""
     num_rows: int
-    """Number of rows, R."""
+    """Number of rows in the file, R."""
 
     @staticmethod
     def read(path: Path) -> RowsMeta:
-        """Returns the metadata of a file, without reading its rows.
+        """Returns the metadata of a file of imported rows, without reading its rows.
 
         Args:
             path: The file, ``NNNNNN.rows.npz``.
@@ -112,14 +112,14 @@ class RowsMeta:
 
 
 def rows_name(generation: int) -> str:
-    """Returns the file name of a generation."""
+    """Returns the name of the file with a generation's imported rows."""
     return f"{generation:06d}.rows.npz"
 
 
 def newest_files(
     folder: Path, game: str, num_generations: int, min_games: int
 ) -> list[Path]:
-    """Returns the files of the newest generations, without reading their rows.
+    """Returns the files of the newest imported generations; reads only their metadata.
 
     Args:
         folder: The folder of the files; the setting ``store.imported``.
@@ -163,16 +163,16 @@ def newest_files(
 def write_rows(
     path: Path, games: Iterable[Examples], side: int, generation: int, source: str
 ) -> tuple[int, int]:
-    """Publishes the rows of a generation. Blocks until they are durable.
+    """Publishes a file with the rows of a generation. Blocks until it is durable.
 
-    Stored probabilities differ from the examples' by at most 1e-5.
+    Stored probabilities differ from those in ``games`` by at most 1e-5.
 
     Args:
-        path: The file; its folder must exist.
+        path: The file to write; its folder must exist.
         games: The games in order; the packed rows of all games must fit in memory.
         side: Board size, N.
         generation: Number of the generation.
-        source: Origin of the games, for people.
+        source: Human-readable origin of the games.
 
     Returns:
         The number of games and the number of rows.
@@ -224,18 +224,18 @@ def write_rows(
 
 
 class ImportedRows:
-    """The rows of one file, packed in memory. Thread-safe.
+    """The imported rows of one file, packed in memory. Thread-safe.
 
     Attributes:
         side: Board size, N.
         generation: Generation of the games.
-        num_games: Number of games; some may have no rows.
-        num_rows: Number of rows, R.
+        num_games: Number of games in the file; some may have no rows.
+        num_rows: Number of rows in the file, R.
         games: ``[R] int32``, index of each row's game, ascending.
     """
 
     def __init__(self, path: Path) -> None:
-        """Reads a file.
+        """Reads a file of imported rows.
 
         Args:
             path: The file, ``NNNNNN.rows.npz``.
@@ -257,7 +257,7 @@ class ImportedRows:
     def columns(
         self, indices: NDArray[np.int64], symmetries: NDArray[np.uint8]
     ) -> dict[str, NDArray[Any]]:
-        """Returns the arrays of rows, in the form that the core derives from games.
+        """Returns the columns of rows, in the format of ``DerivedRows.derive``.
 
         Args:
             indices: ``[B]``, row indices in [0, R), in any order, possibly repeated.
@@ -266,11 +266,11 @@ class ImportedRows:
 
         Returns:
             planes ``[B, 14, N, N]`` float32, with the on-board mask first; legal ``[B,
-            A]`` uint8, 1 for all empty points and pass, because examples do not contain
-            the points that ko and suicide forbid; policy ``[B, A]`` float32; outcome
-            ``[B, 3]`` float32, win, draw and loss of the side to move; search_value
-            ``[B]`` float32, equal to the outcome, because examples have no search
-            value; policy_weight and value_weight ``[B]`` float32, all 1.
+            A]`` uint8, 1 for all empty points and pass, because examples do not say
+            which points ko and suicide forbid; policy ``[B, A]`` float32; outcome ``[B,
+            3]`` float32, win, draw and loss of the side to move; search_value ``[B]``
+            float32, equal to the game's result, because examples have no search value;
+            policy_weight and value_weight ``[B]`` float32, all 1.
         """
         size, num_cells = len(indices), self.side * self.side
         bits = np.unpackbits(
@@ -302,7 +302,7 @@ class ImportedRows:
         begin = self._columns["policy_begin"]
         counts = begin[indices + 1] - begin[indices]
         rows = np.repeat(np.arange(len(indices)), counts)
-        # Subtract each row's first position, to get positions within the row.
+        # An entry's index in its row is its index in the batch minus the row's first.
         first = np.repeat(np.cumsum(counts) - counts, counts)
         entries = begin[indices][rows] + np.arange(counts.sum()) - first
         policy = np.zeros((len(indices), self.side * self.side + 1), np.float32)
@@ -326,7 +326,7 @@ class ImportedRows:
 
 
 def _turned(boards: NDArray[Any], symmetries: NDArray[np.uint8]) -> NDArray[Any]:
-    """Returns boards ``[B, C, N, N]``, each transformed by its symmetry."""
+    """Returns the boards ``[B, C, N, N]`` after applying each board's symmetry."""
     turned = np.empty_like(boards)
     for symmetry in range(8):
         rows = np.flatnonzero(symmetries == symmetry)
@@ -336,7 +336,7 @@ def _turned(boards: NDArray[Any], symmetries: NDArray[np.uint8]) -> NDArray[Any]
 
 @contextmanager
 def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
-    """Opens an uncompressed file, whose entries cannot be larger than the file.
+    """Opens a zip file, after checking that it is uncompressed, so of limited size.
 
     Raises:
         ValueError: The file is damaged; also raised while the caller reads the archive.

@@ -1,4 +1,4 @@
-"""The base class of experience that draws rows of games in a reproducible order."""
+"""The base class of experience that samples rows of games in a reproducible order."""
 
 from __future__ import annotations
 
@@ -18,45 +18,45 @@ from tengen.store.batch import Batch
 
 __all__ = ["WRONG_FORM", "OrderedExperience", "Rows"]
 
-# Errors that are raised if another version or another program wrote a state.
+# Errors raised on restoring a state that another version or program has written.
 WRONG_FORM = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
 
 D = TypeVar("D", bound=tuple[Any, ...])
 Rows = tuple[NDArray[np.int64], dict[str, NDArray[Any]], int]
-"""Keys ``[R]``, columns, and the number of rows from which these were sampled."""
+"""Keys ``[R]``, columns, and the number of rows from which the rows were sampled."""
 
 
 class OrderedExperience(ABC, Generic[D]):
     """Rows of games as ``Experience``, in an order that a subclass defines.
 
-    The order is a sequence of draws. A draw is a tuple of JSON values; with the seed
-    and the games in the manifest, it determines the rows of a batch. A follower uses
+    The order is a sequence of draws. A draw is a tuple of JSON values, which determines
+    the rows of a batch, given the seed and the games in the manifest. A follower uses
     the same class, and receives the leader's draws. Not thread-safe.
 
     Args:
-        manifest: The games; empty if a subclass reads no games.
+        manifest: The segments of games; empty if a subclass reads no games.
         num_batches: Number of batches acknowledged so far.
 
     Attributes:
-        manifest: As given.
-        num_drawn: Number of batches drawn so far, which is the index of the next batch.
+        manifest: The manifest given to the constructor.
+        num_drawn: Number of batches lent so far, which is the index of the next batch.
     """
 
     def __init__(self, manifest: Manifest, num_batches: int) -> None:
         self.manifest = manifest
         self.num_drawn = num_batches
-        # The draws on loan, oldest first.
+        # The draws of batches on loan, oldest first.
         self._lent: deque[D] = deque()
-        # Number of segments that the followers know of.
+        # Number of segments of the manifest that the followers have received.
         self._num_shared = 0
 
     @abstractmethod
     def available(self) -> int:
-        """Returns how many samples can be drawn now; see ``Experience``."""
+        """Returns the number of samples available now; see ``Experience.available``."""
 
     @abstractmethod
     def next_draw(self, num_samples: int) -> D:
-        """Returns the next draw of the order, and advances.
+        """Returns the next draw, for ``num_samples`` rows, and advances the order.
 
         Raises:
             RunError: Fewer than ``num_samples`` samples are available.
@@ -64,11 +64,11 @@ class OrderedExperience(ABC, Generic[D]):
 
     @abstractmethod
     def rows_of(self, draw: D, first: int, last: int) -> Rows:
-        """Returns rows ``[first, last)`` of a draw."""
+        """Returns rows ``[first, last)`` of the batch that ``draw`` describes."""
 
     @abstractmethod
     def take_in(self, entries: Sequence[SegmentEntry]) -> int:
-        """Reads ``entries``, the newest segments; returns the number of new rows.
+        """Loads the segments ``entries``; returns the number of new rows.
 
         Raises:
             UsageError: A segment is of a newer schema or of another game.
@@ -77,11 +77,11 @@ class OrderedExperience(ABC, Generic[D]):
 
     @abstractmethod
     def order_state(self, lent: Sequence[D]) -> dict[str, Any]:
-        """Returns JSON values that restore the order before the draws in ``lent``."""
+        """Returns the order as of before the draws in ``lent``, as JSON values."""
 
     @abstractmethod
     def _draw_of(self, values: Sequence[Any]) -> D:
-        """Converts the JSON values of a draw back to the draw."""
+        """Creates a draw from its JSON values."""
 
     @property
     def is_durable(self) -> bool:
@@ -90,7 +90,7 @@ class OrderedExperience(ABC, Generic[D]):
 
     @property
     def generation(self) -> int:
-        """The newest generation that has been read, 0 before the first."""
+        """The newest generation in the manifest, 0 if there is none."""
         return max((entry.generation for entry in self.manifest), default=0)
 
     def refresh(self) -> int:
@@ -103,19 +103,19 @@ class OrderedExperience(ABC, Generic[D]):
         return self.take_in(self.manifest.discover())
 
     def sample(self, num_samples: int) -> Batch:
-        """Draws a batch; never waits.
+        """Samples a batch of rows; never blocks for new games.
 
         Args:
             num_samples: Number B of rows, at most ``available``.
 
         Returns:
-            The batch; keys are row numbers, and the columns are planes ``[B, C, H, W]
+            The batch; keys are row indices, and the columns are planes ``[B, C, H, W]
             float32``, legal ``[B, A] uint8``, policy ``[B, A] float32`` that sums to 1
             over the legal actions, policy_weight ``[B] float32``, outcome ``[B, 3]
             float32`` (win, draw and loss for the side to move), search_value ``[B]
             float32`` in [-1, 1] for the side to move, value_weight ``[B] float32``, and
             the targets of auxiliary heads (`tengen.agents.alphazero_loss`) if the
-            subclass was opened with them.
+            subclass was opened with ``auxiliary``.
 
         Raises:
             RunError: Fewer than ``num_samples`` samples are available.
@@ -124,7 +124,7 @@ class OrderedExperience(ABC, Generic[D]):
         return self._batch(lease, draw, 0, num_samples, self.take_back)
 
     def lend(self, num_samples: int) -> tuple[int, D]:
-        """Lends the next draw without reading its rows; returns its lease and the draw.
+        """Begins a loan of the next batch, without its rows; returns lease and draw.
 
         Raises:
             RunError: Fewer than ``num_samples`` samples are available.
@@ -137,7 +137,7 @@ class OrderedExperience(ABC, Generic[D]):
     def take_back(
         self, lease: int, priorities: NDArray[np.float64] | None = None
     ) -> None:
-        """Ends a loan; see ``Batch.ack``.
+        """Ends the loan of batch ``lease``; see ``Batch.ack``.
 
         Raises:
             UsageError: The loan is not the oldest open one, or ``priorities`` is given.
@@ -154,7 +154,7 @@ class OrderedExperience(ABC, Generic[D]):
         self._lent.popleft()
 
     def divide(self, num_samples: int, first: int, last: int) -> Divided:
-        """See ``Experience.divide``; each learner reads its own rows.
+        """See ``Experience.divide``; each learner derives its own part of the rows.
 
         Raises:
             RunError: Fewer than ``num_samples`` samples are available.
@@ -168,13 +168,13 @@ class OrderedExperience(ABC, Generic[D]):
         )
 
     def shared(self, *, begins: bool) -> dict[str, Any]:
-        """See ``Experience.shared``; returns the state."""
+        """See ``Experience.shared``; returns the result of ``state``."""
         if begins:
             self._num_shared = len(self.manifest)
         return self.state()
 
     def follow(self, shared: Mapping[str, Any]) -> bool:
-        """See ``Followed.follow``; reads the games that only the leader has."""
+        """See ``Followed.follow``; loads the leader's segments that are new here."""
         segments = shared["manifest"]["segments"]
         own = self.manifest.to_dict()["segments"]
         if segments[: len(own)] != own:
@@ -190,7 +190,7 @@ class OrderedExperience(ABC, Generic[D]):
         return self._batch(0, self._draw_of(order["draw"]), first, last, _no_ack)
 
     def state(self) -> dict[str, Any]:
-        """Returns JSON values that restore the experience; see ``Experience.state``."""
+        """Returns the order and batch count as JSON; see ``Experience.state``."""
         return {
             **self.order_state(list(self._lent)),
             "num_batches": self._num_returned,
@@ -201,7 +201,7 @@ class OrderedExperience(ABC, Generic[D]):
         return self.num_drawn - len(self._lent)
 
     def _append(self, segments: Sequence[Mapping[str, Any]]) -> None:
-        """Reads segments that the leader found, in its order."""
+        """Loads segments that the leader has discovered, in the leader's order."""
         entries = [from_dict(SegmentEntry, one, "segment") for one in segments]
         self.manifest.append(entries)
         self.take_in(entries)

@@ -1,15 +1,15 @@
-"""The files of ``RUN/shuffled``: batches drawn in advance, each to be used once.
+"""The files of ``RUN/shuffled``, with batches sampled in advance for a single use.
 
-A turn of the role shuffle publishes a folder ``shuffled/NNNNNN``. It contains shards,
-which are archives of packed columns named ``shard-0000.npz`` and so on,
-``validation.npz`` if there are validation games, and ``turn.json``. Packing is
+A turn of the role shuffle publishes a folder ``shuffled/NNNNNN``. The folder contains
+shards, which are archives of packed columns named ``shard-0000.npz`` and so on,
+``turn.json``, and ``validation.npz`` if there are validation games. Packing is
 lossless.
 
 Legend: N rows, C planes, H W board, A actions.
 
 =================  ===============================================================
 ``plane_rows``     ``[N, bytes] uint8``, planes as in core/inference/packed_rows.h
-``X_bits``         X, an array of 0 and 1, packed
+``X_bits``         X, an array of zeros and ones, packed to bits
 ``X_count``        ``[N] uint16``: number of nonzero entries per row of X ``[N, A]``
 ``X_action``       ``uint16``, indices of the nonzero entries in their rows
 ``X_entry``        ``float32``, values of the nonzero entries
@@ -52,12 +52,12 @@ __all__ = [
 ]
 
 SCHEMA = 1
-"""The newest version of ``turn.json``, which this code writes."""
+"""The schema version of written ``turn.json`` files, and the newest readable one."""
 
 VALIDATION = "validation.npz"
-"""The file of validation rows."""
+"""Name of the file with validation rows in a turn's folder."""
 
-# Columns that every learner of games needs; targets of auxiliary heads are optional.
+# Columns that every shard must have; targets of auxiliary heads are optional.
 _NEEDED = {
     "planes",
     "legal",
@@ -76,33 +76,33 @@ class ShuffledTurn:
     """A summary of one turn of the role shuffle; the content of ``turn.json``."""
 
     game: str
-    """The game of the rows."""
+    """Name of the game that the rows belong to."""
     generation: int
-    """The newest generation in the window."""
+    """The newest generation that the shuffler had read."""
     num_games: int
     """Number of games in the run at the time of the turn."""
     num_rows: int
-    """Number of rows to learn from in these games."""
+    """Number of training rows in the run's games, without validation rows."""
     num_new: int
-    """Number of rows that were new in this turn."""
+    """Number of training rows that the run gained since the previous turn."""
     window_rows: int
-    """Number of rows in the window, from which the turn drew."""
+    """Number of rows in the window from which the turn's rows were sampled."""
     window_bytes: int
-    """Bytes of memory that the window's games took."""
+    """Memory that the window's games used, in bytes."""
     shard_rows: tuple[int, ...]
-    """Number of rows per shard."""
+    """Number of rows in each shard of the turn."""
     has_validation: bool
-    """Whether the turn has a ``validation.npz``."""
+    """Whether the turn's folder has a ``validation.npz``."""
 
 
 @dataclass(frozen=True)
 class ShardRows:
-    """Rows of one shard, in the order in which the shuffler has drawn them."""
+    """Rows of one shard, in the order in which the shuffler sampled them."""
 
     keys: NDArray[np.int64]
-    """``[N]``, the row numbers."""
+    """Row indices ``[N]``."""
     columns: dict[str, NDArray[Any]]
-    """Columns as ``GameWindow.sample`` returns them."""
+    """Columns in the format of ``GameWindow.sample``."""
 
 
 def write_shard(
@@ -112,13 +112,13 @@ def write_shard(
     game: str,
     is_native: bool,
 ) -> None:
-    """Writes a file of rows; the caller publishes the folder.
+    """Writes a shard or ``validation.npz``; the caller publishes the folder.
 
     Args:
-        path: The file.
-        keys: ``[N]``, the row numbers.
-        columns: As ``GameWindow.sample`` returns them.
-        game: The name of the rows' game.
+        path: The file to write.
+        keys: Row indices ``[N]``.
+        columns: Columns in the format of ``GameWindow.sample``.
+        game: Name of the game that the rows belong to.
         is_native: Whether the core implements the game.
     """
     meta = {
@@ -131,10 +131,10 @@ def write_shard(
 
 
 def read_shard(path: Path, game: str) -> ShardRows:
-    """Returns the rows in a file.
+    """Returns the unpacked rows of a shard or of ``validation.npz``.
 
     Raises:
-        RunError: The file is missing, damaged or of another game.
+        RunError: The file is missing, is damaged or has another game's rows.
     """
     try:
         with ArchiveReader(path) as reader:
@@ -174,7 +174,7 @@ def write_turn(folder: Path, turn: ShuffledTurn, window: Mapping[str, Any]) -> N
     Args:
         folder: The turn's folder.
         turn: The summary of the turn.
-        window: The window's state after the turn, for the next turn.
+        window: The state of the ``GameWindow`` after the turn, for the next turn.
     """
     content = {"schema": SCHEMA, "turn": to_dict(turn), "window": dict(window)}
     (folder / "turn.json").write_text(json.dumps(content) + "\n")
@@ -192,7 +192,7 @@ def read_turn(folder: NumberedFolder, number: int) -> ShuffledTurn:
 
 
 def read_window_state(folder: NumberedFolder, number: int) -> dict[str, Any]:
-    """Returns the window's state after turn ``number``; errors as ``read_turn``."""
+    """Returns the window's state after turn ``number``; raises as ``read_turn``."""
     return _read(folder.entry(number) / "turn.json", "window")
 
 
@@ -211,8 +211,8 @@ def pack_columns(
 
     Args:
         columns: Columns ``[N, ...]`` as ``GameWindow.sample`` returns them.
-        is_native: Whether the core implements the game; a plane then contains zeros and
-            at most one other number.
+        is_native: Whether the core implements the game. If so, a plane contains zeros
+            and at most one other number.
     """
     packed: dict[str, NDArray[Any]] = {}
     for name, column in columns.items():
@@ -243,13 +243,13 @@ def unpack_columns(
     num_actions: int,
     is_native: bool,
 ) -> dict[str, NDArray[Any]]:
-    """Inverse of ``pack_columns``.
+    """Returns the columns that ``pack_columns`` has packed.
 
     Args:
         packed: The result of ``pack_columns``.
         shape: The numbers C, H and W of planes, rows and columns.
         num_actions: Number A of actions.
-        is_native: As given to ``pack_columns``.
+        is_native: Whether the core implements the game; see ``pack_columns``.
 
     Returns:
         The columns; the arrays are writable.

@@ -1,4 +1,4 @@
-"""Reads the batches in ``RUN/shuffled`` as a learner, in the order of the shuffler."""
+"""Reads batches from ``RUN/shuffled`` for a learner, in the order of the shuffler."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ __all__ = ["ShuffledRows"]
 
 
 class _Place(NamedTuple):
-    """The position of a batch."""
+    """The position of a batch in ``RUN/shuffled``."""
 
     turn: int
-    """The turn of the batch's first row."""
+    """The shuffle turn that contains the batch's first row."""
     row: int
-    """Index of that row in the turn."""
+    """Index of the batch's first row in the turn."""
     num_rows: int
     """Number of rows in the batch."""
 
@@ -46,12 +46,12 @@ class _Span(NamedTuple):
 
 
 class ShuffledRows(OrderedExperience[_Place]):
-    """The rows drawn by the role shuffle as ``Experience``; each row is used once.
+    """Rows sampled by the role shuffle, as ``Experience`` that uses each row once.
 
-    The shuffler applies the rate limit, so all rows that it has written may be used. If
-    learner and shuffler have the same batch size, batches are bit-identical to those of
-    a ``GameWindow``. A turn whose folder has been removed is skipped with a warning.
-    Reads one shard at a time. Not thread-safe.
+    The shuffler applies the rate limit, so the learner may use all rows in the files.
+    If learner and shuffler have the same batch size, batches are bit-identical to those
+    of a ``GameWindow``. A turn whose folder has been removed is skipped with a warning.
+    Memory holds one shard at a time. Not thread-safe.
 
     Args:
         game: The game's name for `tengen.games.open_game`.
@@ -69,7 +69,7 @@ class ShuffledRows(OrderedExperience[_Place]):
         self._folder = folder
         self._turns: dict[int, ShuffledTurn] = {}
         self._shard: tuple[int, int, ShardRows] | None = None
-        # The next row: its turn and its index in the turn.
+        # Position of the next unused row: its turn and its index in the turn.
         self._next = (0, 0)
         num_batches = 0
         if state is not None:
@@ -81,7 +81,7 @@ class ShuffledRows(OrderedExperience[_Place]):
 
     @property
     def generation(self) -> int:
-        """The newest generation that the shuffler has drawn from; 0 if none."""
+        """The newest generation that the shuffler has read; 0 if there is none."""
         return self._newest.generation if self._newest else 0
 
     @property
@@ -89,10 +89,10 @@ class ShuffledRows(OrderedExperience[_Place]):
         return self._turns[max(self._turns)] if self._turns else None
 
     def refresh(self) -> int:
-        """Reads the turns that were published since the last call.
+        """Reads the summaries of the turns that were published since the last call.
 
         Returns:
-            The number of rows that were new to the window in these turns.
+            The number of rows that the shuffler's window gained in these turns.
 
         Raises:
             UsageError: A turn is of a newer schema, or of another game.
@@ -103,7 +103,7 @@ class ShuffledRows(OrderedExperience[_Place]):
         return sum(turn.num_new for turn in self._see_turns())
 
     def available(self) -> int:
-        """Returns how many shuffled rows have not been used yet."""
+        """Returns the number of shuffled rows that have not been used yet."""
         first, row = self._next
         return sum(
             max(0, sum(turn.shard_rows) - (row if number == first else 0))
@@ -112,7 +112,7 @@ class ShuffledRows(OrderedExperience[_Place]):
         )
 
     def lacks(self, num_samples: int) -> str:
-        """Returns what is missing for a batch; see ``Experience.lacks``."""
+        """Returns why no batch can be sampled; see ``Experience.lacks``."""
         available = self.available()
         if available >= num_samples:
             return ""
@@ -126,7 +126,7 @@ class ShuffledRows(OrderedExperience[_Place]):
         return 0
 
     def follow(self, shared: Mapping[str, Any]) -> bool:
-        """Returns False, because each state needs a new object; see ``Followed``."""
+        """Returns False, because each leader state requires a new ``ShuffledRows``."""
         return False
 
     def next_draw(self, num_samples: int) -> _Place:
@@ -148,7 +148,7 @@ class ShuffledRows(OrderedExperience[_Place]):
         return place
 
     def rows_of(self, draw: _Place, first: int, last: int) -> Rows:
-        """See ``OrderedExperience.rows_of``; reads all shards of the batch.
+        """See ``OrderedExperience.rows_of``; reads all shards that the batch spans.
 
         Raises:
             RunError: A shard is damaged.
@@ -163,7 +163,7 @@ class ShuffledRows(OrderedExperience[_Place]):
         return keys, columns, self._turns[spans[-1].turn].window_rows
 
     def validation(self, num_rows: int) -> dict[str, NDArray[Any]] | None:
-        """Returns columns of rows that are never learned from; see ``GameWindow``."""
+        """Returns columns of validation rows; see ``GameWindow.validation``."""
         newest = self._newest
         if newest is None or not newest.has_validation:
             return None
@@ -172,7 +172,7 @@ class ShuffledRows(OrderedExperience[_Place]):
         return {name: column[:num_rows] for name, column in columns.items()}
 
     def order_state(self, lent: Sequence[_Place]) -> dict[str, Any]:
-        """See ``OrderedExperience.order_state``; the position in ``RUN/shuffled``."""
+        """Returns the position in ``RUN/shuffled``; see ``OrderedExperience``."""
         turn, row = lent[0][:2] if lent else self._next
         return {"turn": turn, "row": row}
 
@@ -183,15 +183,15 @@ class ShuffledRows(OrderedExperience[_Place]):
         return {name: getattr(newest, name) if newest else 0 for name in names}
 
     def close(self) -> None:
-        """Frees the memory of the shard. A second call does nothing."""
+        """Frees the memory of the cached shard. A second call does nothing."""
         self._shard = None
 
     def _see_turns(self) -> list[ShuffledTurn]:
-        """Reads new turns, in order, and returns them."""
+        """Returns the summaries of turns published since the last call, in order."""
         seen = []
         numbers = self._folder.numbers()
         if not self._turns and self._next == (0, 0) and numbers:
-            # A learner that has not used any turn yet begins with the oldest one left.
+            # A new learner begins with the oldest turn that still exists.
             self._next = (numbers[0], 0)
         for number in numbers:
             if number < self._next[0] or number in self._turns:
@@ -220,7 +220,7 @@ class ShuffledRows(OrderedExperience[_Place]):
         return place
 
     def _spans(self, place: _Place) -> list[_Span]:
-        """Returns the spans of rows that a batch consists of, in order."""
+        """Returns the spans of rows that form the batch at ``place``, in order."""
         spans: list[_Span] = []
         skipped, missing = place.row, place.num_rows
         for number in sorted(self._turns):
@@ -241,7 +241,7 @@ class ShuffledRows(OrderedExperience[_Place]):
         )
 
     def _read(self, span: _Span) -> ShardRows:
-        """Returns the rows of a span; caches its shard for the next span."""
+        """Returns the rows of a span; caches the shard for the next call."""
         if self._shard is None or self._shard[:2] != span[:2]:
             path = self._folder.entry(span.turn) / shard_name(span.shard)
             self._shard = (span.turn, span.shard, read_shard(path, self.game))

@@ -1,4 +1,4 @@
-"""Draws batches in advance and writes them to files, for the role shuffle."""
+"""Samples batches in advance and writes them to files, for the role shuffle."""
 
 from __future__ import annotations
 
@@ -29,31 +29,31 @@ from tengen.run import NumberedFolder, remove_leftovers
 __all__ = ["NUM_VALIDATION_ROWS", "Shuffler", "ShufflingStopped"]
 
 _TARGET_BYTES = 512
-"""Estimated size of a row without its planes, on a large board; half on a small one."""
+"""Estimated size of a packed row without its planes, on a large board."""
 NUM_VALIDATION_ROWS = 1024
-"""Number of rows on which a turn of the learner computes the validation loss."""
+"""Number of rows on which the learner computes the validation loss in each turn."""
 
 
 class ShufflingStopped(Exception):
-    """A turn was stopped before it was complete, and has no effect."""
+    """A turn of the role shuffle was stopped, and has published nothing."""
 
 
 class Shuffler:
-    """Publishes the batches that the learner would draw from the window.
+    """Publishes the batches that the learner would sample from the window.
 
     Each turn publishes a folder with all samples that the rate limiter allows at that
     time. The next turn begins when the learner has begun to use this folder. So the
-    disk stores at most four buckets of rows if three checkpoints are kept. Memory
-    contains the games of the window, and per thread two to three shards. A killed turn
-    leaves nothing behind; it is drawn again, to the same bytes unless there are new
-    games.
+    disk stores at most four times ``max_samples`` rows if the run keeps three
+    checkpoints. Memory contains the games of the window, and two to three shards per
+    thread. A killed turn publishes nothing; a restart repeats it with the same result
+    unless there are new games.
 
     Args:
         folder: ``RUN/shuffled``; this process is its only writer.
-        open_window: Opens the window with a state, or a new window for None.
+        open_window: Restores the window from a state, or opens a new window for None.
         batch_size: Number of rows in a batch, which should be the learner's.
-        first_turn: The number of the first turn if no turn is published, because a
-            learner may have read turns that have been removed.
+        first_turn: Number of the next turn if ``folder`` is empty. It must be above the
+            numbers of removed turns that a learner has read.
         num_threads: Number of threads that derive rows; use 1 for a game in Python.
 
     Raises:
@@ -83,28 +83,28 @@ class Shuffler:
         state = None if newest is None else read_window_state(folder, newest)
         self.window = open_window(state)
         self._num_threads = num_threads
-        # Number of new rows since the newest turn.
+        # Number of rows that the window has gained since the newest turn.
         self._num_new = 0
 
     @property
     def newest(self) -> int:
-        """The newest published turn; ``first_turn`` - 1 if there is none."""
+        """Number of the newest published turn; ``first_turn`` - 1 if there is none."""
         return self._number
 
     def turn(self, stop: threading.Event) -> ShuffledTurn | None:
-        """Draws all samples that are available. Blocks until they are durable.
+        """Publishes all samples that are available. Blocks until they are durable.
 
-        After an error this object must not be used again, because samples that it
-        counted as drawn are not on the disk.
+        After an error this object must not be used again, because it has counted
+        samples as used that are not on the disk.
 
         Args:
-            stop: Ends the turn when it is set.
+            stop: An event that stops the turn when it is set.
 
         Returns:
-            The published turn; None if no batch can be drawn yet.
+            The summary of the published turn; None if no batch can be sampled yet.
 
         Raises:
-            ShufflingStopped: ``stop`` is set.
+            ShufflingStopped: ``stop`` was set.
             RunError: A segment is damaged, or the disk is full.
         """
         window = self.window
@@ -157,7 +157,7 @@ class Shuffler:
         return turn
 
     def close(self) -> None:
-        """Frees the memory of the games."""
+        """Frees the memory of the window's games."""
         self.window.close()
 
     def _check_room(self, num_rows: int) -> None:

@@ -1,4 +1,4 @@
-"""The self-play window: the newest rows of a run, sampled uniformly."""
+"""The window of a run's newest self-play rows, from which batches are sampled."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ __all__ = ["GameWindow", "check_window_memory", "predicted_window_bytes"]
 class GameWindow(OrderedExperience[WindowDraw]):
     """Self-play games as ``Experience``; samples uniformly from the newest rows.
 
-    A row is a searched ply with a target; planes and targets are derived when the row
+    A row is a searched ply with a target. Planes and targets are derived when the row
     is sampled, under a random symmetry. Batches are a pure function of the seed, the
-    index of the batch and the manifest, so that a restored window continues as if it
-    had never stopped. Not thread-safe, except for ``derive``.
+    index of the batch and the manifest, so that a restored window continues with the
+    same batches. Not thread-safe, except for ``derive``.
 
     Args:
         game: The game's name for `tengen.games.open_game`.
         experience: ``RUN/experience``.
-        config: The window's size and rate limiter.
+        config: The settings of the window and of its rate limiter.
         seed: Seed of the random generator.
         state: A result of the method ``state``, to restore; None for a new window.
-        auxiliary: Whether batches have the targets of auxiliary heads too.
+        auxiliary: Whether batches also have the targets of auxiliary heads.
 
     Attributes:
-        game: As given.
-        config: As given.
-        rows: The rows to learn from.
+        game: The name of the game.
+        config: The settings of the window.
+        rows: The training rows.
         validation_rows: The rows of validation games.
 
     Raises:
@@ -67,7 +67,7 @@ class GameWindow(OrderedExperience[WindowDraw]):
         self.game = game
         self.config = config
         self._seed = seed
-        # The current pass, if rows are drawn without replacement.
+        # The current pass, if rows are sampled without replacement.
         self._pass: WindowPass | None = None
         manifest, left = Manifest(experience), 0
         num_learned: list[int] = []
@@ -75,7 +75,7 @@ class GameWindow(OrderedExperience[WindowDraw]):
         if state is not None:
             try:
                 num_batches = int(state["num_batches"])
-                # States of earlier versions have no pass.
+                # States written by earlier versions have no "pass".
                 if (place := state.get("pass")) is not None:
                     self._pass = WindowPass(*map(int, place))
                 manifest, num_learned = _segments_of(experience, state)
@@ -87,23 +87,23 @@ class GameWindow(OrderedExperience[WindowDraw]):
                     f"go on from an earlier one"
                 ) from error
         super().__init__(manifest, num_batches)
-        # Number of rows to learn from in each segment.
+        # Number of training rows in each segment.
         self._num_learned = num_learned[:left]
         entries = list(manifest)
         num_dropped = sum(entry.num_rows for entry in entries[:left])
         num_rows = sum(self._num_learned)
         self.rows = DerivedRows(game, auxiliary, num_rows)
         self.validation_rows = DerivedRows(game, auxiliary, num_dropped - num_rows)
-        # The ends of the segments in memory, in rows and in validation rows.
+        # End indices of the segments in memory, in training rows and validation rows.
         self._ends: deque[tuple[int, int]] = deque()
         for entry in entries[left:]:
             self._load(entry)
-        # The level of the rate limiter's bucket, in samples.
+        # Fill level of the rate limiter's bucket, in samples.
         self._level = level
 
     @property
     def num_rows(self) -> int:
-        """Number of rows to learn from in all segments, also those no longer held."""
+        """Number of training rows in all segments, including dropped segments."""
         return self.rows.num_rows
 
     @property
@@ -113,7 +113,7 @@ class GameWindow(OrderedExperience[WindowDraw]):
 
     @property
     def window_rows(self) -> int:
-        """Number of rows in the window, from which batches are sampled now."""
+        """Current number of rows in the window."""
         return self.config.window_rows(self.num_rows)
 
     def take_in(self, entries: Sequence[SegmentEntry]) -> int:
@@ -126,13 +126,13 @@ class GameWindow(OrderedExperience[WindowDraw]):
         return self.num_rows - before
 
     def available(self) -> int:
-        """Returns how many samples can be drawn now; 0 below ``min_rows`` rows."""
+        """Returns the number of samples available; 0 below ``min_rows`` rows."""
         if self.num_rows < self.config.min_rows:
             return 0
         return max(0, math.floor(self._level))
 
     def lacks(self, num_samples: int) -> str:
-        """Returns what is missing for a batch; see ``Experience.lacks``."""
+        """Returns why no batch can be sampled; see ``Experience.lacks``."""
         if self.num_rows < self.config.min_rows:
             return (
                 f"rows ({self.num_rows}) must be at least store.min_rows "
@@ -170,7 +170,7 @@ class GameWindow(OrderedExperience[WindowDraw]):
         return WindowDraw(self.num_drawn, num_samples, first_row, size, place)
 
     def rows_of(self, draw: WindowDraw, first: int, last: int) -> Rows:
-        """See ``OrderedExperience.rows_of``; samples all rows, and derives a part."""
+        """See ``OrderedExperience.rows_of``; derives planes only for these rows."""
         keys, symmetries = self.rows.draw(self._seed, draw)
         keys, symmetries = keys[first:last], symmetries[first:last]
         return keys, self.rows.derive(keys, symmetries), draw.size
@@ -178,16 +178,16 @@ class GameWindow(OrderedExperience[WindowDraw]):
     def derive(
         self, draw: WindowDraw
     ) -> tuple[NDArray[np.int64], dict[str, NDArray[Any]]]:
-        """Returns keys and columns of a batch that was lent since the last refresh.
+        """Returns keys and columns of a batch that was lent since the last ``refresh``.
 
-        Any thread may call this while no other thread adds games.
+        Any thread may call this method while no thread adds games (``refresh``).
         """
         return self.rows_of(draw, 0, draw.num_rows)[:2]
 
     def validation(self, num_rows: int) -> dict[str, NDArray[Any]] | None:
-        """Returns columns of validation rows, as ``sample`` returns them.
+        """Returns columns of validation rows, in the format of ``sample``.
 
-        Samples from the validation games of the window; returns None if it has none.
+        Samples from the window's validation games; returns None if there are none.
 
         Args:
             num_rows: Maximum number B of rows.
@@ -224,7 +224,7 @@ class GameWindow(OrderedExperience[WindowDraw]):
         self._drop_before(self.num_rows, self.validation_rows.num_rows)
 
     def _place(self, num_samples: int, first_row: int, size: int) -> WindowPass:
-        """Returns the position of the next rows, in the current pass or in a new one.
+        """Returns the start of the next batch, in the current pass or in a new one.
 
         Raises:
             UsageError: A batch has more rows than a pass.
@@ -251,10 +251,10 @@ class GameWindow(OrderedExperience[WindowDraw]):
         return draw._replace(place=WindowPass._make(draw.place))
 
     def _load(self, entry: SegmentEntry) -> int:
-        """Reads a segment, and drops the segments that have left the window.
+        """Loads a segment, and drops the segments that have left the window.
 
         Returns:
-            The number of rows to learn from in the segment.
+            The number of training rows in the segment.
 
         Raises:
             UsageError: The segment is of a newer schema or of another game.
@@ -276,7 +276,7 @@ class GameWindow(OrderedExperience[WindowDraw]):
         return num_new
 
     def _drop_before(self, row: int, validation_row: int) -> None:
-        """Frees the segments whose rows and validation rows are below these numbers."""
+        """Frees segments with all rows below ``row``; likewise for validation rows."""
         self.rows.drop_before(row)
         self.validation_rows.drop_before(validation_row)
 
@@ -284,7 +284,7 @@ class GameWindow(OrderedExperience[WindowDraw]):
 def _segments_of(
     experience: Path, state: Mapping[str, Any]
 ) -> tuple[Manifest, list[int]]:
-    """Returns a state's segments, and the number of rows to learn from in each.
+    """Returns the segments of a window's state, and their numbers of training rows.
 
     Raises:
         LookupError, TypeError, ValueError, AttributeError: The state has a wrong form.
@@ -301,7 +301,7 @@ def _num_left(config: WindowConfig, num_learned: Sequence[int]) -> int:
 
     Args:
         config: The window's config.
-        num_learned: The number of rows to learn from in each segment.
+        num_learned: The number of training rows in each segment.
     """
     num_rows = sum(num_learned)
     first_row, end = num_rows - config.window_rows(num_rows), 0
@@ -315,14 +315,14 @@ def _num_left(config: WindowConfig, num_learned: Sequence[int]) -> int:
 def predicted_window_bytes(
     game: str, experience: Path, config: WindowConfig, state: Mapping[str, Any] | None
 ) -> int:
-    """Returns the window's estimated size in memory, based on its newest segment.
+    """Returns a window's size in memory, extrapolated from its newest segment.
 
     Args:
         game: The game's name.
         experience: ``RUN/experience``.
         config: The window's config.
-        state: A result of ``GameWindow.state``; None for a new window. Segments sealed
-            later count too.
+        state: A result of ``GameWindow.state``; None for a new window. The estimate
+            includes segments sealed after this state.
 
     Raises:
         RunError: The newest segment is missing or damaged.
@@ -340,7 +340,7 @@ def predicted_window_bytes(
 def check_window_memory(
     game: str, experience: Path, config: WindowConfig, state: Mapping[str, Any] | None
 ) -> None:
-    """Checks that the window fits in memory; see ``predicted_window_bytes``.
+    """Checks that a window fits in free memory; see ``predicted_window_bytes``.
 
     Raises:
         RunError: The window does not fit, or its newest segment is damaged.

@@ -1,1 +1,1 @@
-"""Environment steps as items of a store table, and the writers of steps."""
+"""Store tables of environment steps: item layout, writers, clients and memory plan."""

@@ -1,4 +1,4 @@
-"""Clients of a learner's table of steps, for followers and actors."""
+"""Clients for a learner's table of environment steps, used by followers and actors."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from tengen.transport import NoAnswer, is_net
 __all__ = ["StepClient", "StepDraws"]
 
 _PRIORITY_S = 1.0
-# Part of the error in core/store/engine/engine.h if another session has the name.
+# Part of the error from core/store/engine/engine.h if a session holds a writer's name.
 _TAKEN = "is open in another client"
 _RETRY_S = 0.5
 
 
 class StepDraws:
-    """Draws items from a table of steps, for the leader or as ``Followed``.
+    """Samples items from a table of steps, for the leader or as ``Followed``.
 
-    A follower draws its items as a client of the table, and writes their priorities
-    back itself. Items that it has not acknowledged when it ends count as never drawn.
-    One thread draws; another thread acknowledges batches.
+    A follower samples its items as a client of the table, and updates their priorities
+    itself. Items that a follower has not acknowledged when it ends count as never
+    sampled. One thread samples batches; another thread acknowledges them.
 
     Args:
         store: The store, or its client (``Store.connect``); ``close`` closes it.
@@ -41,8 +41,8 @@ class StepDraws:
         config: The table's config.
 
     Attributes:
-        layout: As given.
-        config: As given.
+        layout: The layout of the items.
+        config: The table's config.
     """
 
     def __init__(
@@ -57,29 +57,29 @@ class StepDraws:
         self._store = store
         self._columns = columns
         self._table = store.table(TABLE)
-        # Serializes draws and acknowledgements, which different threads make.
+        # Serializes sampling and acknowledgements, which run in different threads.
         self._lock = threading.Lock()
 
     @property
     def stored(self) -> Mapping[str, Column]:
-        """The columns of a step as the table stores them, by flat name."""
+        """The columns of a step in the table's packed format, by flat name."""
         return self._table.config.columns
 
     @property
     def max_priority(self) -> float:
-        """The maximum recent priority, at least 1, for items of unknown priority.
+        """The maximum recent priority, at least 1, for new items without a TD error.
 
         Source: Schaul et al. 2016, "Prioritized Experience Replay", algorithm 1.
 
-        Differs from the paper, in which the maximum never decreases, so that a single
-        outlier would set the priority of all later items.
+        Differs from the paper, in which the maximum never decreases. There, a single
+        outlier sets the priority of all later items.
         """
         if self.config.sampler != "prioritized":
             return 1.0
         return max(1.0, float(self._table.describe()["max_priority"]))
 
     def follow(self, shared: Mapping[str, Any]) -> bool:
-        """Returns True, because the table itself is shared; see ``Followed.follow``."""
+        """Returns True, because all learners use one table; see ``Followed.follow``."""
         return True
 
     def draw(
@@ -89,14 +89,14 @@ class StepDraws:
         return self.sample(last - first)
 
     def sample(self, num_samples: int) -> Batch:
-        """Draws items; waits until there are enough.
+        """Samples items; blocks until the table's rate limiter allows it.
 
         Args:
             num_samples: Number B of items.
 
         Returns:
-            The batch: columns by flat name ``[B, T, ...]``, and the states of the
-            first steps, ``state/NAME`` ``[B, ...]``.
+            The batch with columns by flat name, ``[B, T, ...]``, and the recurrent
+            states before the items' first steps, ``state/NAME``, ``[B, ...]``.
 
         Raises:
             RunError: Too few items arrived within ``timeout_s``, or the table is gone.
@@ -119,10 +119,10 @@ class StepDraws:
     def writer(
         self, name: str, num_slots: int, first: FirstPriorities | None = None
     ) -> SlotWriter:
-        """Returns the writer of an actor's slots; see ``SlotWriter``.
+        """Returns a writer for an actor's slots; see ``SlotWriter``.
 
         Args:
-            name: The actor's name, which no other writer has.
+            name: The actor's name, which must be unique among writers.
             num_slots: Number N of the actor's slots.
             first: Computes the priorities of new items; None: the maximum so far.
 
@@ -133,10 +133,10 @@ class StepDraws:
         return SlotWriter(self, [self._slot(name) for name in names], first)
 
     def count(self, num_rows: int, num_episodes: int) -> None:
-        """Counts written frames and ends of episodes; does nothing by default."""
+        """Receives counts of written frames and ended episodes; ignored by default."""
 
     def close(self) -> None:
-        """Closes the store or the client; waiting calls raise. Any thread."""
+        """Closes the store or the client; blocked calls raise. Any thread."""
         self._store.close()
 
     def _slot(self, name: str) -> StepWriter:
@@ -151,17 +151,17 @@ class StepDraws:
 
 
 class StepClient(StepDraws):
-    """A client that adds steps to a ``StepTable`` in another process.
+    """A client of a ``StepTable`` in another process, which writes or samples steps.
 
-    If that process is killed, writers on its host wait for the next process, which
-    restores all acknowledged items. Writers connected by ``tcp`` raise, and the items
-    that they were writing are lost.
+    If the table's process is killed, writers on its host wait for the next process,
+    which restores all acknowledged items. Writers connected through ``tcp`` raise, and
+    the items that they were writing are lost.
 
     Args:
         address: The folder of the table's store, or ``tcp://HOST:PORT``.
-        layout: Layout of the items, the same as the table's.
+        layout: Layout of the items; must equal the table's layout.
         config: The table's config.
-        patience_s: Maximum wait in seconds for a lost table on this host to return.
+        patience_s: Maximum seconds to wait until a lost table on this host restarts.
         token: The store's token, for ``tcp``.
         fingerprint: SHA-256 in hex of the store's certificate, for ``tcp``; None for no
             TLS.
@@ -201,7 +201,7 @@ class StepClient(StepDraws):
 
     @property
     def max_priority(self) -> float:
-        """The maximum recent priority, at most a second old."""
+        """The table's maximum recent priority, cached for at most a second."""
         now_s = time.monotonic()
         if now_s - self._asked_s >= _PRIORITY_S:
             self._asked_s = now_s
@@ -215,17 +215,17 @@ class StepClient(StepDraws):
 
     @staticmethod
     def is_lost(error: Exception) -> bool:
-        """Returns whether ``error`` means that the table is gone, not just full."""
+        """Returns whether ``error`` means that the table's process has gone."""
         return isinstance(error, NoAnswer) or isinstance(
             error.__cause__, _core.GoneError
         )
 
     def _slot(self, name: str) -> StepWriter:
-        """Opens a slot's writer; waits while an earlier session has its name.
+        """Opens a slot's writer; waits while an old session still holds the name.
 
-        If this host was disconnected for some seconds, the store may not have noticed
-        yet that the old session is gone. No other actor can have the name, because each
-        actor holds a lock.
+        After a disconnection of some seconds, the store may not have noticed yet that
+        this actor's old session has ended. No other actor can have the name, because
+        each actor holds a lock on its own name.
         """
         until = time.monotonic() + self.taken_s
         while True:

@@ -1,17 +1,18 @@
 """Defines how a slot's steps are divided into items, and how items store their state.
 
-An item begins every ``period`` steps and has ``num_steps`` steps, so that items overlap
-if ``num_steps`` is greater than ``period``. Each step is stored once.
+An item begins every ``period`` steps and has ``num_steps`` steps, so items overlap if
+``num_steps`` is greater than ``period``. Each step is stored once.
 
-The recurrent state before an item's first step is split into ``period`` pieces of equal
-size, which are stored with the item's steps. This takes the space of one state per
-item instead of one per step.
+The recurrent state before an item's first step is split into ``period`` parts of equal
+size, which are stored with the item's steps. So the table stores one state per item
+instead of one per step.
 
-The past inputs in a network's state are not stored. Instead, an item begins that many
-steps earlier, and these steps provide the past inputs. So each image is stored once.
+The past inputs in a network's state, such as stacked frames, are not stored. Instead,
+an item also contains the steps before it that provide the past inputs. So each image is
+stored once.
 
-A table stores eight bools in a byte, which its users do not notice: writers pack steps,
-and draws unpack them. Unpacking takes about as long as the copying that it saves
+A table stores eight bools in a byte. Writers pack steps and clients unpack batches, so
+callers see only bools. Unpacking takes about as long as the copying that it saves
 (`benchmarks/results/packing.md`).
 """
 
@@ -39,15 +40,15 @@ __all__ = [
 ]
 
 STATE = "state/"
-"""Prefix of the names of state columns."""
+"""Prefix of the names of columns that hold recurrent states."""
 
-# Columns with fewer bools are not packed, because packing would save little.
+# Minimum number of bools in a packed column, because packing fewer would save little.
 _LEAST_PACKED = 64
 
 
 @dataclass(frozen=True, kw_only=True)
 class ItemLayout:
-    """The steps of a slot that form an item.
+    """The layout of a table's items: which steps of a slot form an item.
 
     Legend: K steps of a block, P the period, B items, N slots.
     """
@@ -55,21 +56,22 @@ class ItemLayout:
     num_steps: int
     """Number T of steps in an item, at least 2: a transition and the step after it."""
     period: int
-    """Steps from one item's first step to the next item's, 1 to ``num_steps``."""
+    """Number of steps between the starts of two items, 1 to ``num_steps``."""
     is_closed: bool = False
-    """Whether an item's last step serves only for its observation, and is repeated as
-    the next item's first step. The item is then complete before the action in that step
-    is chosen, which on-policy learning needs. ``num_steps`` is then ``period + 1``."""
+    """Whether an item ends with a closing step, which only provides an observation and
+    is stored again as the next item's first step. So items are complete before the
+    action of this step is chosen, as on-policy learning requires. ``num_steps`` must
+    be ``period + 1``."""
     state: dict[str, TensorSpec] = field(default_factory=dict)
     """The network's state before an item's first step, by name. States whose name
-    begins with ``FRAMES`` are computed from the inputs of ``num_before`` earlier
-    steps."""
+    begins with ``FRAMES`` are computed from the inputs of the ``num_before`` steps
+    before the item."""
 
     def __post_init__(self) -> None:
-        """Checks that the fields are consistent.
+        """Checks that ``num_steps``, ``period`` and ``is_closed`` are consistent.
 
         Raises:
-            UsageError: The fields contradict each other.
+            UsageError: The fields are inconsistent.
         """
         check_range("num_steps", self.num_steps, 2, 2**31)
         check(
@@ -87,22 +89,22 @@ class ItemLayout:
 
     @property
     def num_before(self) -> int:
-        """Number of steps before an item's first step, stored only for their inputs."""
+        """Number of steps stored before an item's first, only for their inputs."""
         return max((spec.shape[0] for spec in self.frames.values()), default=0)
 
     @property
     def num_stored(self) -> int:
-        """Number of stored steps of an item, ``num_before`` included."""
+        """Number of steps that an item stores, including ``num_before``."""
         return self.num_before + self.num_steps
 
     @property
     def memory(self) -> dict[str, TensorSpec]:
-        """The part of ``state`` that items store."""
+        """The tensors of ``state`` that items store: those without past inputs."""
         return {n: spec for n, spec in self.state.items() if not n.startswith(FRAMES)}
 
     @property
     def frames(self) -> dict[str, TensorSpec]:
-        """The past inputs in ``state``, by the name of the input."""
+        """The tensors of ``state`` that hold past inputs, by the name of the input."""
         return {
             name.removeprefix(FRAMES): spec
             for name, spec in self.state.items()
@@ -110,14 +112,14 @@ class ItemLayout:
         }
 
     def state_columns(self) -> dict[str, Column]:
-        """Returns the columns of a step that hold the pieces of the state."""
+        """Returns the columns of a step that hold parts of the recurrent state."""
         return {
             STATE + name: Column(dtype=spec.dtype, shape=(self._piece(spec),))
             for name, spec in self.memory.items()
         }
 
     def block_steps(self, turn_steps: int) -> int:
-        """Returns the number K of steps in a block, without a closing step.
+        """Returns the number K of steps in a writer's block, without a closing step.
 
         A block has the steps of one period, because the state is known only at the
         start of a block and a closing step only at its end. If every step begins an
@@ -133,11 +135,11 @@ class ItemLayout:
     def cut(
         self, state: Mapping[str, NDArray[Any]], num_rows: int
     ) -> dict[str, NDArray[Any]]:
-        """Splits N states into pieces, arrays of shape ``[N, num_rows, piece]``.
+        """Splits N recurrent states into parts, arrays ``[N, num_rows, part]``.
 
         Args:
             state: Arrays ``[N, ...]``, the states before the first step of a block.
-            num_rows: Number of steps in the block; the piece of a closing step is zero.
+            num_rows: Number of steps in the block; the part in a closing step is zero.
         """
         pieces: dict[str, NDArray[Any]] = {}
         for name, spec in self.memory.items():
@@ -148,7 +150,7 @@ class ItemLayout:
         return pieces
 
     def join(self, columns: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """Returns the columns of B items, with the pieces of their states joined.
+        """Returns the columns of B items, with their recurrent states joined again.
 
         Args:
             columns: Arrays ``[B, num_stored, ...]`` by flat name.
@@ -159,7 +161,7 @@ class ItemLayout:
         first = self.num_before
         joined = {name: column[:, first:] for name, column in columns.items()}
         if first:
-            # An image is of an earlier episode if its step or a later one is a reset.
+            # An input is of an earlier episode if its step or a later one is a reset.
             is_reset = columns["is_reset"][:, :first] != 0
             is_old = np.logical_or.accumulate(is_reset[:, ::-1], axis=1)[:, ::-1]
         for name, spec in self.frames.items():
@@ -173,20 +175,19 @@ class ItemLayout:
         return joined
 
     def ends(self, first_step: int, is_reset: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Returns a mask ``[K]`` of the steps of a block that are an item's last.
+        """Returns a mask ``[K]`` of the steps in a block with which an item ends.
 
-        An item of period 1 is one transition and the steps after it, so it never begins
-        with a reset step.
+        With period 1, no item begins with a reset step, which is not a transition.
 
         Args:
             first_step: Index of the block's first step in its slot, from 0.
-            is_reset: ``[num_stored - 1 + K]``, for the steps before the block and in
-                the block; False for steps before the slot's first.
+            is_reset: ``[num_stored - 1 + K]``, whether each step before and in the
+                block is a reset step; False before the slot's first step.
         """
         reach = self.num_stored - 1
         num_rows = len(is_reset) - reach
         if self.is_closed:
-            # Every block is exactly one item.
+            # A block of closed items is exactly one item.
             ends = np.zeros(num_rows, np.bool_)
             ends[-1] = True
             return ends
@@ -198,17 +199,17 @@ class ItemLayout:
         return np.asarray(ends, np.bool_)
 
     def _piece(self, spec: TensorSpec) -> int:
-        """Returns the number of a state's entries that one step stores."""
+        """Returns the number of entries of a state that each step stores."""
         return -(-spec.num_entries // self.period)
 
 
 def packed_columns(
     columns: Mapping[str, Column], whole: Container[str] = ()
 ) -> dict[str, Column]:
-    """Returns the columns of a table, of which large columns of bools are packed.
+    """Returns a table's columns for ``columns``, with large bool columns packed.
 
     Args:
-        columns: Columns of a step.
+        columns: Columns of a step, by flat name.
         whole: Names of columns that must not be packed.
     """
     return {
@@ -224,11 +225,11 @@ def packed_columns(
 def pack_steps(
     steps: Mapping[str, NDArray[Any]], stored: Mapping[str, Column]
 ) -> dict[str, NDArray[Any]]:
-    """Packs the bools of steps for a table.
+    """Packs the bool columns of steps, eight bools to a byte, as a table stores them.
 
     Args:
         steps: Arrays of shape ``[N, K, ...]``, by column.
-        stored: The table's columns.
+        stored: The table's columns, by flat name.
     """
     return {
         name: np.packbits(array.reshape(*array.shape[:2], -1), axis=-1)
@@ -243,12 +244,12 @@ def unpack_batch(
     columns: Mapping[str, Column],
     stored: Mapping[str, Column],
 ) -> dict[str, Any]:
-    """Reverts ``pack_steps``; returns the columns of a batch by flat name.
+    """Unpacks a batch from a table; returns its columns by flat name.
 
     Args:
-        drawn: The table's columns, nested.
-        columns: Columns of a step, by flat name.
-        stored: The table's columns.
+        drawn: The sampled columns, nested.
+        columns: Columns of a step before ``pack_steps``, by flat name.
+        stored: The table's columns, by flat name.
     """
     flat = dict(_flat(drawn))
     for name, column in columns.items():
@@ -258,7 +259,7 @@ def unpack_batch(
 
 
 def _flat(columns: Mapping[str, Any], where: str = "") -> Iterator[tuple[str, Any]]:
-    """Yields nested columns by their flat names."""
+    """Yields the flat name and the array of each nested column."""
     for name, column in columns.items():
         if isinstance(column, Mapping):
             yield from _flat(column, f"{where}{name}/")
@@ -267,11 +268,11 @@ def _flat(columns: Mapping[str, Any], where: str = "") -> Iterator[tuple[str, An
 
 
 def unpack(packed: NDArray[np.uint8], shape: tuple[int, ...]) -> NDArray[np.bool_]:
-    """Returns the unpacked bools of steps, ``[B, T, *shape]``.
+    """Returns the bools that ``packed`` contains, ``[B, T, *shape]``.
 
     Args:
-        packed: ``[B, T, num_bytes]``.
-        shape: Shape of one step.
+        packed: ``[B, T, num_bytes]``, eight bools in each byte.
+        shape: Shape of the column in one step.
     """
     bits = np.unpackbits(packed, axis=-1, count=math.prod(shape))
     return bits.view(np.bool_).reshape(*packed.shape[:2], *shape)

@@ -1,4 +1,4 @@
-"""Plans the store table of a run's steps, and its space in memory and on the disk.
+"""Plans the store table for a run's steps, and its size in memory and on the disk.
 
 A replay is completely in memory if it fits in half of the memory that this process may
 use. Otherwise memory caches recently used steps, and the disk stores all steps. In both
@@ -25,32 +25,32 @@ from tengen.store import Column, Selector, TableConfig, left_columns
 __all__ = ["StepBudget", "StepPlan", "StepRoom", "plan_steps", "step_budget"]
 
 _NUM_LENT = 2
-"""Maximum number of batches on loan: one trains while the next one is drawn."""
+"""Maximum number of batches on loan, as the next batch is sampled during training."""
 
 # Alignment of columns (core/store/state/schema.h), and of rows on the disk
 # (core/store/steps/tier.h).
 _COLUMN_BYTES = 64
 _ROW_BYTES = 4096
-# Bytes per item in the store, without the item's steps; see
+# Bytes per item in the store in addition to its steps; see
 # docs/howto/train/replay_size.md, Speed.
 _ITEM_BYTES = 110
-# Share of a memory file system for steps; the rest is for messages with clients.
+# Fraction of a memory file system for steps; the rest is for messages with clients.
 _SHARED_PART = 7 / 8
 
 
 class StepBudget(NamedTuple):
-    """Sizes of a table's steps in several cases; space is allocated only when used."""
+    """Sizes of a table's steps in several cases; the store allocates space on use."""
 
     memory_bytes: int
-    """Memory for all steps, even if some episodes are short."""
+    """Memory for all steps, in bytes, even if some episodes are short."""
     disk_bytes: int
-    """Disk space in the worst case; 0 for a queue, which uses no disk."""
+    """Disk space for all steps in the worst case, in bytes; 0 for a queue."""
     whole_memory_bytes: int
-    """Memory for all steps if no episode ends."""
+    """Memory for all steps if no episode ends, in bytes."""
     least_memory_bytes: int
-    """Minimum memory, if the disk stores all steps; that of all steps for a queue."""
+    """Minimum memory in bytes; for a queue, the memory for all steps."""
     least_disk_bytes: int
-    """Disk space if no episode ends; 0 for a queue."""
+    """Disk space for all steps if no episode ends, in bytes; 0 for a queue."""
 
 
 class StepRoom(NamedTuple):
@@ -58,13 +58,13 @@ class StepRoom(NamedTuple):
 
     memory_bytes: int
     disk_bytes: int
-    """Maximum disk space; 0 for a queue, which uses no disk."""
+    """Maximum disk space in bytes; 0 for a queue, which uses no disk."""
     line: str
-    """A line about the replay's size and location, for the user; empty for a queue."""
+    """A message with the replay's size and location; empty for a queue."""
 
 
 class StepPlan(NamedTuple):
-    """The table, the sizes and the space of a ``StepTable``."""
+    """The plan of a ``StepTable``: its store table, its sizes, and its space limits."""
 
     table: TableConfig
     budget: StepBudget
@@ -81,15 +81,15 @@ def plan_steps(
     batch_size: int,
     directory: Path | None = None,
 ) -> StepPlan:
-    """Returns the plan of a ``StepTable`` with these arguments.
+    """Returns the plan of a ``StepTable`` that is created with these arguments.
 
     Raises:
         UsageError: The table does not fit in the memory or on the disk.
     """
-    # A queue stores the items of batches on loan in addition to max_items. If the
-    # learner dies, the next one needs them, so new items must not replace them.
+    # A queue stores the items of batches on loan in addition to max_items, because a
+    # restarted learner samples them again if the learner is killed.
     num_lent = _NUM_LENT * batch_size if config.is_queue else 0
-    # A table that was created before bools were packed continues without packing.
+    # A table created by a version without packing keeps its unpacked bool columns.
     whole = {
         name
         for place in (folder, directory)
@@ -127,18 +127,16 @@ def step_budget(
     num_slots: int,
     batch_size: int,
 ) -> StepBudget:
-    """Returns the sizes of ``table.max_items`` items, for any length of episodes.
+    """Returns the sizes of the steps of ``table.max_items`` items.
 
-    For a queue, the items of batches on loan are included.
-
-    A queue must be completely in memory: if memory is short, a store removes items, and
-    a queue's items have not been learned from yet. A replay with more resets than usual
-    has its oldest steps only on the disk.
+    For a queue, ``max_items`` includes the items of batches on loan, and all items fit
+    in memory for any length of episodes, because a store that is short of memory drops
+    items. A replay with unusually many resets has its oldest steps only on the disk.
 
     Args:
         table: The table.
         layout: Layout of the table's items.
-        is_queue: Whether the table is a queue, which is in memory only.
+        is_queue: Whether the table is a queue, which uses no disk.
         num_slots: Number of slots of all writers.
         batch_size: Number of items in a batch.
     """
@@ -148,28 +146,28 @@ def step_budget(
         for one in table.columns.values()
     )
     num_lent = _NUM_LENT * batch_size
-    # Stored steps from an item's first step to the next item's. Items of period 1 do
-    # not begin with a reset step, which is every second step if episodes have one step.
+    # Number of stored steps between the starts of two items. With period 1, no item
+    # begins with a reset step, and in episodes of one step every second step is one.
     stride = layout.period + layout.is_closed * (1 + layout.num_before)
     longest = stride * (2 if layout.period == 1 else 1)
     num_items = table.max_items + (0 if is_queue else num_lent)
-    # Chunks of a slot's newest item and the steps after it, and two partly used chunks.
+    # Per slot: chunks of its newest item and of later steps, and two partly used ones.
     of_slots = num_slots * (-(-(table.num_steps + longest) // length) + 2)
     most = -(-num_items * longest // length) + of_slots
     if is_queue:
         num_bytes = _with_slabs(most, chunk_bytes)
         return StepBudget(num_bytes, 0, num_bytes, num_bytes, 0)
     chunk_bytes = _up(chunk_bytes, _ROW_BYTES)
-    # Enough for episodes of at least four steps, as in most environments.
+    # Enough chunks if episodes have at least four steps, as in most environments.
     usual = -(-num_items * stride * 5 // (4 * length))
     whole = -(-num_items * stride // length)
-    # All chunks of a batch are in memory. Writers may use neither that part nor the
-    # last quarter; see Staging::max_unsaved in core/store/steps/staging.cc.
+    # Memory must hold all chunks of a batch. Writers can use neither this memory nor
+    # the last quarter; see Staging::max_unsaved in core/store/steps/staging.cc.
     of_batches = num_lent * ((table.num_steps + length - 2) // length + 1)
     shared = of_slots + of_batches + of_slots // 3 + 1
     return StepBudget(
         memory_bytes=_with_slabs(usual + shared, chunk_bytes),
-        # Doubled, because rows of a checkpoint are not reused before the next one.
+        # Doubled, because a checkpoint's rows are not reused until the next checkpoint.
         disk_bytes=2 * most * chunk_bytes,
         whole_memory_bytes=_with_slabs(whole + shared, chunk_bytes),
         least_memory_bytes=_with_slabs(shared, chunk_bytes),
@@ -182,7 +180,7 @@ def _up(number: int, unit: int) -> int:
 
 
 def _with_slabs(num_chunks: int, chunk_bytes: int) -> int:
-    """Returns the size of chunks in complete slabs, each at most 1/128 of the size."""
+    """Returns the memory for chunks, rounded up for slabs of at most 1/128 of it."""
     num_bytes = num_chunks * chunk_bytes
     return num_bytes + num_bytes // 64 + chunk_bytes
 
@@ -195,19 +193,19 @@ def _step_room(
     folder: Path,
     directory: Path | None,
 ) -> StepRoom:
-    """Returns the space for a table, after checking that it is available.
+    """Returns the space limits of a table, after checking that the space is free.
 
-    Space that a killed process used for the same table will be reused, and counts as
-    free. Writes nothing.
+    Space that a killed process used for the same table counts as free, because the
+    table reuses it. Writes nothing.
 
     Args:
         config: The table's config.
         budget: The sizes of the table's steps.
         num_steps: Number of distinct steps in all items.
         step_bytes: Size of one step in bytes.
-        folder: Folder of a replay on the disk.
-        directory: Folder through which other processes share the memory; None if they
-            do not.
+        folder: Folder on a disk for a replay.
+        directory: Shared-memory directory of the table; None if no other process on
+            this host connects.
 
     Raises:
         UsageError: The table does not fit in the free memory or on the disk.
@@ -237,10 +235,10 @@ def _step_room(
 
 
 def _default_bytes(directory: Path | None) -> int:
-    """Returns half of the memory, but at most 7/8 of the shared file system.
+    """Returns half of the memory limit, but at most 7/8 of the shared file system.
 
     The result does not depend on free memory, because a store that is restored from
-    shared memory after a kill must have the same size as before.
+    shared memory after a kill must keep its size.
     """
     half = memory_limit_bytes() // 2
     if directory is None:
@@ -268,7 +266,7 @@ def _check_memory(
             )
         )
     for free, which, otherwise in places:
-        # The store's data per item is in memory even if the steps are on the disk.
+        # Data per item is always in memory, even if the disk stores the steps.
         may_shrink = (
             not config.is_queue and budget.least_memory_bytes + of_items <= free
         )
@@ -311,7 +309,7 @@ def _free_bytes(folder: Path) -> int:
 
 
 def _left_bytes(folder: Path) -> int:
-    """Returns the disk usage of the files in a folder; 0 if it does not exist."""
+    """Returns the disk usage of the files in a folder, in bytes; 0 if it is missing."""
     if not folder.is_dir():
         return 0
     return sum(512 * path.stat().st_blocks for path in folder.iterdir())

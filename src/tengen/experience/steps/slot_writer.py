@@ -1,4 +1,4 @@
-"""Writes the steps of an actor's slots to a table, and creates items from them."""
+"""Writes the steps of an actor's slots to a table, and inserts items made of them."""
 
 from __future__ import annotations
 
@@ -17,53 +17,53 @@ from tengen.store import Column, StepWriter, StoreTimeout
 __all__ = ["TABLE", "FirstPriorities", "SlotWriter", "StepSink"]
 
 TABLE = "steps"
-"""The name of the table."""
+"""Name of the store table that holds environment steps."""
 
-# Columns of a step from which priorities of new items are computed.
+# Stored columns that FirstPriorities.of receives in addition to its own columns.
 _STORED = ("reward", "terminated", "is_reset")
 
 
 @dataclass(frozen=True)
 class FirstPriorities:
-    """Computes priorities of new items without another evaluation of the network."""
+    """Computes the priorities of new items from the actor's network outputs."""
 
     columns: tuple[str, ...]
-    """Columns of a step that only ``of`` needs, and that are not stored."""
+    """Columns of a step that only ``of`` needs, and that the table does not store."""
     of: Callable[[dict[str, NDArray[Any]]], NDArray[np.float64]]
     """Returns priorities ``[B]``, at least 0, from ``columns``, reward, terminated and
     is_reset, which are arrays of shape ``[B, num_steps, ...]``."""
 
 
 class StepSink(Protocol):
-    """A table of steps, in this process or another."""
+    """A table of steps that ``SlotWriter`` writes to, in this process or another."""
 
     config: ReplayConfig
     layout: ItemLayout
 
     @property
     def stored(self) -> Mapping[str, Column]:
-        """The columns of a step as the table stores them, by flat name."""
+        """The columns of a step in the table's packed format, by flat name."""
 
     @property
     def max_priority(self) -> float:
-        """The maximum recent priority, for new items of unknown priority."""
+        """The maximum recent priority, for new items without a TD error."""
 
     def count(self, num_rows: int, num_episodes: int) -> None:
-        """Adds to the counts of frames and of ends of episodes."""
+        """Adds to the table's counts of frames and of ended episodes."""
 
 
 class SlotWriter:
-    """Writes the steps of an actor's slots, and creates items from them.
+    """Writes the steps of an actor's slots, and inserts items made of them.
 
     For one thread; blocks while the table is full. ``append`` returns only when all its
     items are in the table. A table in another process buffers thousands of inserts, so
     an actor that did not wait for them would run ahead of the learner despite the
-    table's limits.
+    table's rate limits.
 
     Args:
         table: The table to write to.
-        writers: One writer per slot.
-        first: Computes the priorities of new items; None: the maximum so far.
+        writers: The store writers, one per slot.
+        first: Computes the priorities of new items; None for the maximum recent one.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class SlotWriter:
             self._window = _PriorityWindow(first, table.layout)
         self._num_steps = 0
         reach = table.layout.num_stored - 1
-        # For the steps before a block that items ending in the block may contain.
+        # Reset flags of the last steps, which items that end in the next block contain.
         self._is_reset = np.zeros((len(writers), reach), np.bool_)
 
     def append(
@@ -91,10 +91,10 @@ class SlotWriter:
         """Appends a block of steps for every slot.
 
         Args:
-            columns: Arrays ``[N, K, ...]``, K as ``ItemLayout.block_steps``; for closed
-                items ``[N, num_before + K + 1, ...]``, which begin with a copy of the
-                steps before the block and end with the closing step. The columns of
-                ``FirstPriorities`` are included.
+            columns: Arrays ``[N, K, ...]``, with K from ``ItemLayout.block_steps``; for
+                closed items ``[N, num_before + K + 1, ...]``, which begin with a copy
+                of the steps before the block and end with the closing step. Includes
+                the columns of ``FirstPriorities``.
             state: Arrays ``[N, ...]``, the recurrent state before the block's first
                 step.
 
@@ -136,8 +136,8 @@ class SlotWriter:
         live = slice(0, num_rows)
         if layout.is_closed:
             live = slice(layout.num_before, num_rows - 1)
-        # Counts resets instead of ``terminated``, which may only mark a lost life. A
-        # truncated reset only marks a change of the inference server.
+        # Count reset steps, because ``terminated`` may only mark a lost life. A reset
+        # step with ``truncated`` only marks a change of the inference server.
         is_reset = columns["is_reset"][:, live] != 0
         is_end = is_reset & (columns["truncated"][:, live] == 0)
         self._table.count(int((~is_reset).sum()), int(is_end.sum()))
@@ -150,7 +150,7 @@ class SlotWriter:
         ends: NDArray[np.bool_],
         priorities: NDArray[np.float64],
     ) -> int:
-        """Appends one slot's rows, and inserts an item for each True in ``ends``."""
+        """Appends a slot's steps, and inserts an item for each True in ``ends``."""
         config, layout = self._table.config, self._table.layout
         done = num_items = 0
         for first, last in _runs(ends):
@@ -169,7 +169,7 @@ class SlotWriter:
 
 
 class _PriorityWindow:
-    """Computes priorities, and stores each slot's last steps for items that end later.
+    """Computes item priorities; stores each slot's last steps for items in progress.
 
     Legend: N slots, K steps of a block.
     """
@@ -178,7 +178,7 @@ class _PriorityWindow:
         """Creates a window without steps.
 
         Args:
-            first: Computes the priorities.
+            first: Computes the priorities of items.
             layout: Layout of the items.
         """
         self._first = first
@@ -188,12 +188,12 @@ class _PriorityWindow:
     def of(
         self, columns: Mapping[str, NDArray[Any]], ends: NDArray[np.bool_]
     ) -> NDArray[np.float64]:
-        """Returns ``[N, K]``, the priorities of the items that end with each step.
+        """Returns ``[N, K]``, the priority of the item that ends with each step.
 
         Args:
             columns: Arrays ``[N, K, ...]``, the next steps of every slot.
-            ends: A mask ``[N, K]`` of the steps that are an item's last; other steps
-                get priority 0.
+            ends: A mask ``[N, K]`` of the steps with which an item ends; the result is
+                0 for other steps.
         """
         reach = self._layout.num_stored - 1
         priorities = np.zeros(ends.shape)
@@ -206,7 +206,7 @@ class _PriorityWindow:
             steps = np.concatenate([before, column], axis=1)
             self._before[name] = steps[:, column.shape[1] :]
             windows = np.lib.stride_tricks.sliding_window_view(steps, reach + 1, axis=1)
-            # Drops the first num_before steps, which only provide past inputs.
+            # Drop each item's first num_before steps, which only provide past inputs.
             chosen = np.moveaxis(windows[ends], -1, 1)
             items[name] = chosen[:, self._layout.num_before :]
         if ends.any():
@@ -215,7 +215,7 @@ class _PriorityWindow:
 
 
 def _runs(mask: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Returns the first index and the end index of each run of True."""
+    """Returns the bounds of each run of True, the second bound exclusive."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]])))
     return [(int(first), int(last)) for first, last in edges.reshape(-1, 2)]
 

@@ -1,4 +1,4 @@
-"""Environment steps as experience: a store table whose items are slices of steps.
+"""Environment steps as ``Experience``, in a store table whose items are step slices.
 
 ::
 
@@ -7,13 +7,13 @@
     )
     writer = steps.writer("actor-0", 16)
     writer.append(columns, state)               # [N, K, ...], one block per slot
-    steps.flush()                               # makes a replay durable
+    steps.flush()                               # blocks until the replay is durable
     while steps.available() >= 32:
         batch = steps.sample(32)                # [32, T, ...]
         batch.ack(priorities)
 
 Source: Cassirer et al. 2021, "Reverb: a framework for experience replay", section 3,
-for items as slices of steps that are stored once.
+for items that are slices of steps, and for storing each step once.
 """
 
 from __future__ import annotations
@@ -38,31 +38,31 @@ __all__ = ["StepTable"]
 
 
 class StepTable(StepDraws):
-    """A table of steps as ``Experience``. One thread draws; other threads may write.
+    """A table of steps as ``Experience``. One thread samples; other threads may write.
 
     Args:
         folder: Folder on a disk for the steps of a replay. A queue is in memory only,
-            because after a kill its items would be from outdated policies.
+            because after a restart its items would come from outdated policies.
         columns: Columns of a step, by flat name, without the recurrent state.
         layout: Layout of the items.
         config: The table's config.
         seed: Seed of the random generator.
-        state: A result of the method ``state``, whose counters are restored.
-        num_slots: Number of slots of all writers, to plan the memory.
-        batch_size: Maximum number of items in a batch, to plan the memory.
-        directory: A folder in a memory file system, through which actors in other
-            processes of this host connect with ``StepClient``. If this process is
-            killed, the next one restores all inserted items, even of a queue. None: no
-            other process connects.
-        net: The listener for actors on other hosts; None: no other host connects.
+        state: A result of the method ``state`` with counters to restore, or None.
+        num_slots: Total number of slots of all writers, for planning the memory.
+        batch_size: Maximum number of items in a batch, for planning the memory.
+        directory: Shared-memory directory through which actors in other processes of
+            this host connect with ``StepClient``. After a kill, the next process
+            restores all inserted items, even of a queue. None: no other process
+            connects.
+        net: Listener for actors on other hosts; None: no other host connects.
 
     Raises:
         UsageError: Another process has the table open, its steps have other columns, or
-            it does not fit in the memory or on the disk.
+            the table does not fit in the memory or on the disk.
         RunError: The disk is full or fails.
 
     Attributes:
-        room: The space that the table takes in memory and on the disk.
+        room: The maximum memory and disk space of the table.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class StepTable(StepDraws):
 
     @property
     def generation(self) -> int:
-        """Number of actor turns: the calls of ``refresh`` that found new items."""
+        """Number of actor turns so far: calls of ``refresh`` that found new items."""
         return self._num_turns
 
     @property
@@ -134,7 +134,7 @@ class StepTable(StepDraws):
     def writer(
         self, name: str, num_slots: int, first: FirstPriorities | None = None
     ) -> SlotWriter:
-        """Returns the writer of an actor's slots; see ``StepDraws.writer``.
+        """Returns a writer for an actor's slots; see ``StepDraws.writer``.
 
         Raises:
             UsageError: Another writer has the name, or there are too many slots.
@@ -150,7 +150,7 @@ class StepTable(StepDraws):
         return super().writer(name, num_slots, first)
 
     def refresh(self) -> int:
-        """Returns how many items were inserted since the last call."""
+        """Returns the number of items inserted since the last call."""
         num_inserts = int(self._table.describe()["num_inserts"])
         num_new = num_inserts - self._num_seen
         self._num_seen = num_inserts
@@ -158,14 +158,14 @@ class StepTable(StepDraws):
         return num_new
 
     def available(self) -> int:
-        """Returns how many items can be drawn now without waiting."""
+        """Returns the number of items that can be sampled now without blocking."""
         found = self._table.describe()
         return self.config.num_available(
             found["num_inserts"], found["num_samples"], found["num_eligible"]
         )
 
     def lacks(self, num_samples: int) -> str:
-        """Returns what is missing for a batch; see ``Experience.lacks``."""
+        """Returns why no batch can be sampled; see ``Experience.lacks``."""
         available = self.available()
         if available >= num_samples:
             return ""
@@ -181,7 +181,7 @@ class StepTable(StepDraws):
         )
 
     def divide(self, num_samples: int, first: int, last: int) -> Divided:
-        """See ``Experience.divide``; each learner draws its items from the table."""
+        """See ``Experience.divide``; each learner samples its items from the table."""
         return Divided({}, lambda: self.sample(last - first))
 
     def shared(self, *, begins: bool) -> dict[str, Any]:
@@ -189,13 +189,13 @@ class StepTable(StepDraws):
         return {}
 
     def validation(self, num_samples: int) -> None:
-        """Returns None, because all items are learned from."""
+        """Returns None, because no items are held out for validation."""
 
     def state(self) -> dict[str, Any]:
-        """Returns the counters as JSON values; the store itself saves a replay's items.
+        """Returns the counters as JSON values; the store saves a replay's items itself.
 
         Blocks until the replay is durable, so that after a kill the replay is no older
-        than the learner's checkpoint with these values. Drawn items count as drawn.
+        than the learner's checkpoint. Unacknowledged items count as sampled.
 
         Raises:
             RunError: The disk is full or fails.
@@ -208,9 +208,9 @@ class StepTable(StepDraws):
         }
 
     def describe(self) -> dict[str, int]:
-        """Returns counts: ``num_items`` that can be drawn now, and the run's totals.
+        """Returns the number of items that can be sampled, and totals of the run.
 
-        ``num_rows`` counts frames, and ``num_episodes`` counts ends of episodes.
+        ``num_rows`` counts frames, and ``num_episodes`` counts ended episodes.
         """
         return {
             "num_items": int(self._table.describe()["num_eligible"]),
@@ -230,9 +230,9 @@ class StepTable(StepDraws):
 
     @property
     def is_durable(self) -> bool:
-        """Whether all that this process has added survives a kill. Any thread.
+        """Whether all steps written through this process survive a kill. Any thread.
 
-        True for a queue, whose steps are of no use to the next process.
+        True for a queue, whose steps a restarted process does not need.
         """
         num_rows = self._counts["num_rows"]
         return self.config.is_queue or num_rows == self._num_durable_rows
@@ -246,7 +246,7 @@ class StepTable(StepDraws):
         self._store.close()
 
     def count(self, num_rows: int, num_episodes: int) -> None:
-        """Adds to the totals of ``describe``."""
+        """Adds to the totals that ``describe`` returns."""
         with self._count_lock:
             self._counts["num_rows"] += num_rows
             self._counts["num_episodes"] += num_episodes

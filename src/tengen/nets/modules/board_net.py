@@ -1,4 +1,4 @@
-"""The interface of board networks for search and for the loss of self-play.
+"""The interface of board networks for search and training, and auxiliary heads.
 
 Legend: B batch, C planes, H W board, A actions.
 """
@@ -19,50 +19,51 @@ from tengen.tensors import BoardSpec, Signature
 __all__ = ["SCORE_SCALE", "Auxiliary", "AuxiliaryHeads", "BoardNet", "score_moments"]
 
 SCORE_SCALE = 20.0
-"""Points per unit of the outputs of the mean score and lead layers."""
+"""Factor from the outputs of the mean-score and lead layers to points."""
 
 
 class Auxiliary(NamedTuple):
     """The outputs of the auxiliary heads, from the view of the side to move."""
 
     reply: Tensor
-    """``[B, A]`` float32 logits of the opponent's policy after the played move; the
-    logits of cells off the board are unspecified."""
+    """Logits ``[B, A]`` float32 of the opponent's policy after the played move; the
+    logits of cells beyond the board are unspecified."""
     horizons: Tensor
-    """``[B, NUM_HORIZONS]`` float32 logits of the values at several plies ahead."""
+    """Logits ``[B, NUM_HORIZONS]`` float32 of the values at several plies ahead."""
     ownership: Tensor | None
-    """``[B, H, W]`` float32 logits of owning each cell at the end of the game; None in
+    """Logits ``[B, H, W]`` float32 of owning each cell at the end of the game; None in
     games without a score."""
     score: Tensor | None
-    """``[B, 2S]`` float32 logits of the final score; entry i is i - S + 0.5 points."""
+    """Logits ``[B, 2S]`` float32 of the final score; entry i is i - S + 0.5 points.
+    None in games without a score."""
     mean_score: Tensor | None
-    """``[B]`` float32 expected final score in points."""
+    """Expected final score in points, ``[B]`` float32; None as for ``score``."""
     lead: Tensor | None
-    """``[B]`` float32 points that the side to move could give away to make the position
-    even; None without a head for the lead."""
+    """Lead in points, ``[B]`` float32: what the side to move could give away to make
+    the position even. None without a head for the lead."""
 
 
 class AuxiliaryHeads(nn.Module):
-    """One layer for each target, on the activations of the policy and value heads.
+    """Auxiliary heads: one layer per target, on the policy and value activations.
 
-    In training they teach the trunk more than the game's result alone does.
+    In training the auxiliary targets teach the trunk more than the game's result alone.
 
     Source: Wu 2019, "Accelerating Self-Play Learning in Go", sections 3.4 and 4.1 (the
     opponent's reply, ownership and score); KataGo (lightvector/KataGo) for values at
     several horizons and the lead.
-    Differs from KataGo: the value at each horizon is one logit and not three, the score
-    distribution is a linear layer with one logit per point, and no head estimates its
-    own error.
+    Differs from KataGo: the value at each horizon is one logit, not three; the score
+    distribution comes from a linear layer with one logit per point; no head estimates
+    its own error.
     """
 
     def __init__(
         self, board: BoardSpec, num_channels: int, asks_for_lead: bool
     ) -> None:
-        """Creates the heads.
+        """Creates the auxiliary heads with random weights.
 
         Args:
-            board: Defines the policy layout and the maximum score.
-            num_channels: Number of channels inside the policy and the value head.
+            board: The board, which defines the policy layout and the maximum score.
+            num_channels: Number of channels in each of the policy and value heads.
             asks_for_lead: Whether to add a head for the lead, in games with a score.
         """
         super().__init__()
@@ -78,10 +79,10 @@ class AuxiliaryHeads(nn.Module):
             self.lead = nn.Linear(NUM_VALUE_UNITS, 1)
 
     def estimate_score(self, hidden: Tensor) -> Tensor:
-        """Returns ``[B, 2]`` float32, mean and standard deviation of the final score.
+        """Returns mean and standard deviation of the final score, ``[B, 2]`` float32.
 
-        In points, for the side to move. Both are computed from the score distribution,
-        so they are bounded and consistent; the outputs of two layers might not be.
+        The result is in points, for the side to move. Both numbers are computed from
+        the score distribution, so they are bounded and consistent.
 
         Args:
             hidden: ``[B, NUM_VALUE_UNITS]``, the second result of ``ValueHead.see``;
@@ -92,7 +93,7 @@ class AuxiliaryHeads(nn.Module):
     def forward(
         self, policy: tuple[Tensor, Tensor], value: tuple[Tensor, Tensor]
     ) -> Auxiliary:
-        """Returns the outputs of all heads.
+        """Returns the outputs of all auxiliary heads.
 
         Args:
             policy: The result of ``PolicyHead.see``.
@@ -116,10 +117,10 @@ class AuxiliaryHeads(nn.Module):
 
 
 def score_moments(logits: Tensor) -> Tensor:
-    """Returns ``[B, 2]`` float32, the score's mean and standard deviation in points.
+    """Returns the score's mean and standard deviation in points, ``[B, 2]`` float32.
 
     Args:
-        logits: ``[B, 2S]`` float32 of the final score; entry i is i - S + 0.5 points.
+        logits: Logits ``[B, 2S]`` of the score; entry i is i - S + 0.5 points.
     """
     count = logits.shape[1]
     first = 0.5 - count // 2
@@ -127,22 +128,22 @@ def score_moments(logits: Tensor) -> Tensor:
     share = logits.softmax(1)
     mean = (share * points).sum(1, keepdim=True)
     offset = points - mean
-    # Computed around the mean to avoid cancellation if the distribution is narrow.
+    # Subtract the mean first, to avoid cancellation if the distribution is narrow.
     stdev = (share * (offset * offset)).sum(1, keepdim=True).sqrt()
     return torch.cat([mean, stdev], dim=1)
 
 
 class BoardNet(Net):
-    """Base of networks for boards; a subclass must define at least ``forward``.
+    """Base class of board networks; a subclass must define at least ``forward``.
 
     Attributes:
-        board: The shapes of positions and actions.
+        board: The shapes of the game's positions and actions.
     """
 
     board: BoardSpec
 
     def __init__(self, wanted: Signature, config: NetConfig) -> None:
-        """Initializes the base of a network.
+        """Initializes the base class, given the requested signature ``wanted``.
 
         Raises:
             UsageError: The task is not a board game, or ``wanted`` has outputs other
@@ -159,8 +160,8 @@ class BoardNet(Net):
             planes: ``[B, C, H, W]`` float32; plane 0 is the on-board mask.
 
         Returns:
-            ``[B, A]`` float32 policy logits, and ``[B, 3]`` float32 logits of win,
-            draw and loss for the side to move.
+            Policy logits ``[B, A]`` float32, and WDL logits ``[B, 3]`` float32 (win,
+            draw and loss of the side to move).
         """
         raise NotImplementedError
 
@@ -171,23 +172,23 @@ class BoardNet(Net):
     def estimate(self, planes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Returns the outputs of ``forward`` and the score ``[B, 2]`` float32.
 
-        The score is given as mean and standard deviation in points, for the side to
-        move. Only for networks whose signature has the score.
+        The score has a mean and a standard deviation in points, for the side to move.
+        Only for networks whose signature has the score.
         """
         raise NotImplementedError
 
     def expect(self, planes: Tensor) -> Tensors:
-        """Returns the network's predictions of the final position.
+        """Returns the network's predictions of the final position, by name.
 
-        Only for networks whose signature has the score. The result, for the side to
-        move and in float32, has ``ownership`` ``[B, H, W]`` in [-1, 1], 1 if a cell is
-        certain to belong to the side to move; ``score`` as in ``estimate``; and, if the
+        Only for networks whose signature has the score. The predictions are float32 and
+        for the side to move: ``ownership`` ``[B, H, W]`` in [-1, 1], 1 if a cell
+        certainly belongs to the side to move; ``score`` as in ``estimate``; and, if the
         network has a head for the lead, ``lead`` ``[B]`` in points.
         """
         raise NotImplementedError
 
     def answer(self, inputs: Tensors, state: Tensors) -> tuple[Tensors, Tensors]:
-        """Returns policy logits, value and optionally the score; see ``Net.answer``.
+        """Returns policy logits, value and, if available, score; see ``Net.answer``.
 
         The value is p(win) - p(loss) of the side to move, in [-1, 1].
         """
@@ -196,7 +197,7 @@ class BoardNet(Net):
     def answer_some(
         self, inputs: Tensors, state: Tensors, outputs: Collection[str]
     ) -> tuple[Tensors, Tensors]:
-        """Returns the outputs of ``answer``; the score only if ``outputs`` has it."""
+        """Does ``answer``, but omits the score if it is not in ``outputs``."""
         planes = inputs["planes"]
         answers: Tensors = {}
         if "score" in outputs:

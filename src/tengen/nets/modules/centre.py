@@ -1,4 +1,4 @@
-"""Subtraction of the mean image from images.
+"""A module that subtracts the mean image from images.
 
 Legend: B batch, C channels, H W image.
 """
@@ -24,12 +24,12 @@ _NAMES = re.compile(r"(.*\.)?centres\.\d+\.(total|num_rows)")
 
 
 def without_mean(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Returns the tensors missing from weights saved before ``Centre`` existed.
+    """Returns the tensors that weights saved before ``Centre`` existed lack, by name.
 
     These tensors represent a mean of 0, so old weights give the same outputs as before.
 
     Args:
-        state: The state of one or several networks with ``Centre``.
+        state: The state dictionary of one or several networks with ``Centre``.
     """
     return {
         name: torch.full_like(tensor, WINDOW_ROWS if found[2] == "num_rows" else 0.0)
@@ -41,22 +41,22 @@ def without_mean(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 class Centre(RunningSums):
     """Subtracts the mean image, rounded to integers, from uint8 images.
 
-    The screens of a game differ only in a few objects on a background, so a layer's
-    response to the background is far larger than its response to the objects. In Pong
-    it is 13 times as large, in the norm of the 512 features of the untrained Nature
-    network; with the background's grey subtracted, 3 times. Each optimizer step then
-    changes the outputs for all screens together more than it separates them. With the
-    grey subtracted, PPO's values explained half of the variance of Pong's returns after
-    28,000 steps instead of 58,000 (one seed).
+    The screens of a game differ only in a few objects on a background. So a layer's
+    response to the background is far larger than its response to the objects, and an
+    optimizer step shifts the outputs for all screens more than it separates them. In
+    Pong the ratio is 13, in the norm of the 512 features of the untrained Nature
+    network, but 3 if the background's grey is subtracted. With the grey subtracted,
+    PPO's values explained half of the variance of Pong's returns after 28,000 steps,
+    not 58,000 (one seed).
 
     The mean is over the images of the batches that the network was trained on; beyond
-    ``WINDOW_ROWS`` images, older ones have less weight. It is rounded to integers, so
-    that differences of uint8 values are exact in bfloat16 too.
+    ``WINDOW_ROWS`` images, older images have less weight. The mean is rounded to
+    integers, so that differences of uint8 values are exact even in bfloat16.
 
-    Source: subtraction of the mean observation from vectors, as in Engstrom et al.
-    2020, "Implementation Matters in Deep Policy Gradients" (arXiv:2005.12729), section
-    3. Differs from the source: images are not divided by their standard deviation,
-    which is 0 for pixels that never change.
+    Source: Engstrom et al. 2020, "Implementation Matters in Deep Policy Gradients"
+    (arXiv:2005.12729), section 3, for subtracting the mean observation from vectors.
+    Differs from the source: images are not divided by their standard deviation, which
+    is 0 for pixels that never change.
     """
 
     total: Tensor
@@ -80,10 +80,10 @@ class Centre(RunningSums):
             dtype: Dtype of the result, float32 or bfloat16.
 
         Returns:
-            ``[B, C, H, W]`` with integer values, channels last in memory, which makes
-            convolutions faster on CPUs, and in bfloat16 on GPUs.
+            ``[B, C, H, W]`` with integer values, channels last in memory. This layout
+            makes convolutions faster on CPUs, and in bfloat16 on GPUs.
         """
-        # Reordered as uint8, because the result has two or four bytes per pixel.
+        # Reorder the uint8 images, because the result has two or four bytes per pixel.
         pictures = pictures.contiguous(memory_format=torch.channels_last)
         in_core = _is_for_the_core(pictures, dtype)
         if self.is_counting(pictures):
@@ -110,7 +110,7 @@ class Centre(RunningSums):
     def _load_from_state_dict(
         self, state_dict: dict[str, Any], prefix: str, *args: Any
     ) -> None:
-        """Loads the state; older weights without a mean are accepted too."""
+        """Loads the module's state; accepts older weights without a mean image."""
         own = {prefix + name: buffer for name, buffer in self.named_buffers()}
         for name, tensor in without_mean(own).items():
             state_dict.setdefault(name, tensor)
@@ -118,10 +118,10 @@ class Centre(RunningSums):
 
 
 def _is_for_the_core(pictures: Tensor, dtype: torch.dtype) -> bool:
-    """Returns whether the core's kernels can process the images.
+    """Returns whether the kernels of the C++ core can process the images.
 
     The kernels read the images once for the sum and once for the difference, whereas
-    torch also makes copies.
+    torch also copies them.
     """
     return (
         pictures.device.type == "cpu"

@@ -1,4 +1,4 @@
-"""The critics of SAC: networks of the actor's kind, with actions as an input."""
+"""The critics of SAC, networks of the actor's kind that estimate Q values."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _ACTION = "critic_action"
 
 
 class _Followed(NamedTuple):
-    """A network from which the critics copy the statistics of observations."""
+    """A network from which the critics copy their observation statistics."""
 
     net: Net
     modules: list[tuple[nn.Module, nn.Module]]
-    """Pairs of equally named modules with statistics: a critic's and the network's."""
+    """Pairs of modules with statistics: a critic's module and the network's module."""
 
 
 class _Frozen(NamedTuple):
-    """Stores critics in an attribute of a module without registering them.
+    """Wraps critics, so that a module can hold them without registering them.
 
     A module that is an attribute of another module would be part of its checkpoints.
     """
@@ -36,11 +36,11 @@ class _Frozen(NamedTuple):
 
 
 class Critics(nn.Module):
-    """C networks that estimate Q values of actions.
+    """C critics, networks that estimate Q values of actions.
 
-    A real action is an input of the critics, scaled to [-1, 1]. For discrete actions,
-    the critics output one value per action. Legend: C critics, B batch, A discrete
-    actions, K dimensions of a real action.
+    A continuous action is an input of the critics, scaled to [-1, 1]. For discrete
+    actions, the critics output one value per action. Legend: C critics, B batch, A
+    discrete actions, K dimensions of a continuous action.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Critics(nn.Module):
         Args:
             net: The actor's network.
             num_critics: Number C of critics.
-            actions: A choice of A discrete actions, or K real numbers with bounds.
+            actions: The action space: A discrete actions, or K numbers with bounds.
         """
         super().__init__()
         self._is_discrete = actions.is_discrete
@@ -63,9 +63,9 @@ class Critics(nn.Module):
             outputs = {"q": TensorSpec(shape=actions.num_choices)}
         else:
             inputs[_ACTION] = TensorSpec(shape=actions.shape)
-            # Not buffers, because checkpoints need no bounds of the environment.
+            # Not buffers, because checkpoints need not contain the action bounds.
             self._middle, self._half = map(torch.tensor, actions.scale)
-            # False for a dimension with equal bounds, which is 0 in the critics' input.
+            # False for dimensions with equal bounds, for which the critics' input is 0.
             self._moves = torch.tensor(actions.low) < torch.tensor(actions.high)
         wanted = Signature(inputs=inputs, outputs=outputs)
         self.nets = nn.ModuleList(net.config.build(wanted) for _ in range(num_critics))
@@ -73,7 +73,7 @@ class Critics(nn.Module):
         self._frozen: _Frozen | None = None
 
     def compute_in(self, dtype: torch.dtype) -> None:
-        """Sets ``Net.compute_dtype`` of all critics."""
+        """Sets ``Net.compute_dtype`` of all critics to ``dtype``."""
         for net in self.nets:
             assert isinstance(net, Net)
             net.compute_dtype = dtype
@@ -81,11 +81,11 @@ class Critics(nn.Module):
 
     @torch.no_grad()
     def see_as(self, net: Net) -> None:
-        """Copies the statistics of observations from the actor's network.
+        """Copies the observation statistics from the actor's network ``net``.
 
         Args:
-            net: The actor's network. It lacks the action, which is a critic's last
-                input and is scaled by the environment's bounds instead.
+            net: The actor's network. Its statistics do not include the action, a
+                critic's last input, which is scaled with the environment's bounds.
         """
         if self._followed is None or self._followed.net is not net:
             self._followed = self._pairs(net)
@@ -98,7 +98,7 @@ class Critics(nn.Module):
                 own.get_buffer(name).copy_(statistic)
 
     def _pairs(self, net: Net) -> _Followed:
-        # Cached by the caller, because this takes as long as copying the statistics.
+        # The caller caches the pairs, because this takes as long as copying statistics.
         have_statistics = [
             (name, module)
             for name, module in net.named_modules()
@@ -112,12 +112,12 @@ class Critics(nn.Module):
         return _Followed(net, pairs)
 
     def forward(self, inputs: Tensors, state: Tensors, action: Tensor | None) -> Tensor:
-        """Returns values ``[C, B]`` of real actions, or ``[C, B, A]`` of discrete ones.
+        """Returns Q values: ``[C, B]`` of ``action``, or ``[C, B, A]`` if discrete.
 
         Args:
             inputs: The actor's inputs ``[B, ...]``, by name.
             state: The past images ``[B, ...]``, by name.
-            action: ``[B, K]`` in [-1, 1]; None for discrete actions.
+            action: Continuous actions ``[B, K]`` in [-1, 1]; None for discrete actions.
         """
         if action is not None:
             inputs = {**inputs, _ACTION: action * self._moves.to(action)}
@@ -125,12 +125,12 @@ class Critics(nn.Module):
         return torch.stack(answers)
 
     def of_taken(self, inputs: Tensors, state: Tensors, action: Tensor) -> Tensor:
-        """Returns the values ``[C, B]`` of actions taken in the environment.
+        """Returns the Q values ``[C, B]`` of actions taken in the environment.
 
         Args:
-            inputs: As ``forward``.
-            state: As ``forward``.
-            action: ``[B, K]`` between the environment's bounds, or ``[B]`` int64.
+            inputs: See ``forward``.
+            state: See ``forward``.
+            action: ``[B, K]`` in the environment's units, or ``[B]`` int64.
         """
         if self._is_discrete:
             q = self.forward(inputs, state, None)
@@ -140,19 +140,19 @@ class Critics(nn.Module):
         return self.forward(inputs, state, scaled)
 
     def frozen(self, inputs: Tensors, state: Tensors, action: Tensor | None) -> Tensor:
-        """As ``forward``, with gradients for the action but not for the weights."""
+        """Does ``forward`` with gradients for the action but not for the weights."""
         if self._frozen is None:
             self._frozen = _Frozen(self._without_gradients())
         q: Tensor = self._frozen.critics(inputs, state, action)
         return q
 
     def _without_gradients(self) -> Critics:
-        """Returns critics that share the weights' memory but require no gradients.
+        """Returns a copy of the critics with shared weights that need no gradients.
 
-        ``torch.func.functional_call`` would need no copy, but about the time of a layer
-        in each call.
+        ``torch.func.functional_call`` would need no copy, but each call would take as
+        long as a layer.
         """
-        # Objects that the copy shares with these critics; None for those it must lack.
+        # Objects that the copy shares with these critics; None for objects to omit.
         memo: dict[int, Any] = {id(buffer): buffer for buffer in self.buffers()}
         memo |= {id(m): m for m in self.modules() if isinstance(m, Standard)}
         memo |= {id(kept): None for kept in (self._followed, self._frozen)}

@@ -1,4 +1,4 @@
-"""A flag that is set while a network's operations are traced for an export."""
+"""A global flag that is set while an export traces a network's operations."""
 
 from __future__ import annotations
 

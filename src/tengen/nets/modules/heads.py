@@ -14,26 +14,26 @@ from tengen.tensors import BoardSpec
 __all__ = ["NUM_VALUE_UNITS", "GlobalPool", "PolicyHead", "PolicyLogits", "ValueHead"]
 
 NUM_VALUE_UNITS = 64
-"""Number of units in the value head's hidden layer."""
+"""Number of units in the hidden layer of ``ValueHead``."""
 
 
 class GlobalPool(nn.Module):
-    """Pools each channel: the mean, the mean scaled by the board size, and the maximum.
+    """Global pooling: each channel's mean, mean times board size, and maximum.
 
     Source: Wu 2019, "Accelerating Self-Play Learning in Go", section 3.3.
     """
 
     def forward(self, x: Tensor, area: Tensor) -> Tensor:
-        """Returns ``[B, 3C]`` float32.
+        """Returns the pooled channels, ``[B, 3C]`` float32.
 
         Args:
-            x: ``[B, C, H, W]``, not negative and zero off the board, so that neither
+            x: ``[B, C, H, W]``, not negative and zero beyond the board, so that neither
                 the sum nor the maximum needs a mask.
             area: ``[B, 1]`` float32, number of cells on each board.
         """
         wide = x.float()
         mean = wide.sum((2, 3)) / area
-        # Zero for 10x10 boards, so that the two means are not nearly proportional.
+        # The scale is 0 for 10x10 boards, so that the two means are not proportional.
         side = area.sqrt() / 10.0 - 1.0
         top = _largest(wide, self.training)
         return torch.cat([mean, mean * side, top], dim=1)
@@ -42,8 +42,8 @@ class GlobalPool(nn.Module):
 def _largest(x: Tensor, training: bool, *, of_columns: bool = False) -> Tensor:
     """Returns the maximum over the board ``[B, C]``, or over each column ``[B, C, W]``.
 
-    In training, uses max pooling, whose forward pass stores the cell of each maximum.
-    The backward pass of ``amax`` compares all cells again, at six times the cost.
+    In training, uses max pooling, whose forward pass stores the index of each maximum.
+    The backward pass of ``amax`` compares all cells again and takes six times as long.
     """
     if not training:
         return x.amax(2) if of_columns else x.amax((2, 3))
@@ -53,14 +53,14 @@ def _largest(x: Tensor, training: bool, *, of_columns: bool = False) -> Tensor:
 
 
 class PolicyLogits(nn.Module):
-    """Converts a policy head's activations to logits in one of the policy layouts."""
+    """The last layer of a policy head, which computes logits in a policy layout."""
 
     def __init__(self, board: BoardSpec, num_channels: int) -> None:
-        """Creates the last layer.
+        """Creates the last layer of a policy head.
 
         Args:
-            board: The board, which defines the layout.
-            num_channels: Number of channels in the head.
+            board: The board, which defines the policy layout.
+            num_channels: Number of channels in the policy head.
         """
         super().__init__()
         self._make_layers(board, num_channels)
@@ -79,16 +79,16 @@ class PolicyLogits(nn.Module):
             self.out_pass = nn.Linear(3 * num_channels, 1)
 
     def forward(self, local: Tensor, context: Tensor) -> Tensor:
-        """Returns logits ``[B, A]`` float32; those off the board are unspecified.
+        """Returns policy logits ``[B, A]`` float32, unspecified beyond the board.
 
         Args:
-            local: ``[B, C, H, W]`` float32, activations per cell, zero off the board.
+            local: ``[B, C, H, W]`` float32, activations per cell, 0 beyond the board.
             context: ``[B, 3C]`` float32, pooled activations of the board.
         """
         if self.layout == "flat":
             logits: Tensor = self.out(local.flatten(1))
         elif self.layout == "columns":
-            # Pools columns, because an action's logit depends on its complete column.
+            # Pool columns, because an action is a column, whose cells affect its logit.
             top = _largest(local, self.training, of_columns=True)
             column = torch.cat([local.mean(2), top], dim=1)
             logits = self.out(column.transpose(1, 2)).squeeze(2)
@@ -100,15 +100,15 @@ class PolicyLogits(nn.Module):
 
 
 class PolicyHead(PolicyLogits):
-    """Policy logits from the trunk's activations."""
+    """The policy head, which computes policy logits from the trunk's activations."""
 
     def __init__(self, board: BoardSpec, num_inputs: int, num_channels: int):
-        """Creates the head.
+        """Creates a policy head.
 
         Args:
-            board: The board, which defines the layout.
+            board: The board, which defines the policy layout.
             num_inputs: Number of channels of the trunk.
-            num_channels: Number of channels in the head.
+            num_channels: Number of channels in the policy head.
         """
         nn.Module.__init__(self)
         self.local = nn.Conv2d(num_inputs, num_channels, 1)
@@ -121,11 +121,11 @@ class PolicyHead(PolicyLogits):
     def see(
         self, x: Tensor, mask: Tensor | None, area: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Returns the arguments of ``forward``.
+        """Returns the policy head's activations, the arguments of ``forward``.
 
         Args:
             x: ``[B, C, H, W]`` float32, the trunk's activations.
-            mask: ``[B, 1, H, W]`` float32, or None if the board fills the planes.
+            mask: ``[B, 1, H, W]`` float32 on-board mask; None if boards fill planes.
             area: ``[B, 1]`` float32, number of cells on each board.
         """
         pooled = self.pooled(x).relu()
@@ -140,14 +140,14 @@ class PolicyHead(PolicyLogits):
 
 
 class ValueHead(nn.Module):
-    """Logits of win, draw and loss for the side to move."""
+    """The value head, which computes WDL logits for the side to move."""
 
     def __init__(self, num_inputs: int, num_channels: int) -> None:
-        """Creates the head.
+        """Creates a value head.
 
         Args:
             num_inputs: Number of channels of the trunk.
-            num_channels: Number of channels that are pooled.
+            num_channels: Number of channels that the value head pools.
         """
         super().__init__()
         self.pooled = nn.Conv2d(num_inputs, num_channels, 1)
@@ -158,9 +158,9 @@ class ValueHead(nn.Module):
     def see(
         self, x: Tensor, mask: Tensor | None, area: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Returns cells' activations ``[B, C, H, W]``, and ``[B, NUM_VALUE_UNITS]``.
+        """Returns cells ``[B, C, H, W]`` and hidden units ``[B, NUM_VALUE_UNITS]``.
 
-        Takes the arguments of ``PolicyHead.see``.
+        The arguments are those of ``PolicyHead.see``.
         """
         pooled = self.pooled(x).relu()
         if mask is not None:
@@ -168,6 +168,6 @@ class ValueHead(nn.Module):
         return pooled, self.hidden(self.pool(pooled, area)).relu()
 
     def forward(self, hidden: Tensor) -> Tensor:
-        """Returns logits ``[B, 3]`` float32 for the second result of ``see``."""
+        """Returns WDL logits ``[B, 3]`` float32, given ``see``'s second result."""
         logits: Tensor = self.out(hidden)
         return logits

@@ -1,4 +1,4 @@
-"""The torso that turns images and other inputs into one vector.
+"""``ImageTorso``, the torso of networks for images, which computes one vector.
 
 Legend: B batch, C channels, H W image, N units.
 """
@@ -26,7 +26,7 @@ __all__ = ["ImageTorso", "image_net"]
 
 
 class ImageTorso(Torso):
-    """Convolutions for each image, followed by one dense layer for all images.
+    """A torso with convolutions for each image and one dense layer for all images.
 
     The mean image is subtracted from uint8 images (``Centre``). Inputs that are not
     images are optionally standardized, then appended to the dense layer's output.
@@ -41,12 +41,12 @@ class ImageTorso(Torso):
         pixel_scales: Mapping[str, float],
         standardizes: bool = False,
     ) -> None:
-        """Creates the layers with random weights.
+        """Creates a torso with random weights.
 
         Args:
             wanted: The requested signature, with at least one image.
-            make_layers: Returns the layers for an image, given its number of channels;
-                their input is ``[B, C, H, W]`` float32.
+            make_layers: Returns the layers for an image, given its number of channels.
+                The input of the layers is ``[B, C, H, W]`` float32.
             num_units: Number of units of the dense layer.
             pixel_scales: Divisor of each image's pixels, by the image's name.
             standardizes: Whether to standardize inputs that are not images.
@@ -83,7 +83,7 @@ class ImageTorso(Torso):
     def fix_dtype(self, dtype: torch.dtype) -> None:
         """See ``Net.fix_dtype``.
 
-        Stores the weights in ``dtype``, so that no batch casts them again.
+        Casts the weights to ``dtype`` once, instead of for each batch.
         """
         for layers, scale in zip(self.layers, self._scales, strict=True):
             _first(layers).weight.data.mul_(scale)
@@ -98,7 +98,7 @@ class ImageTorso(Torso):
                 )
 
     def forward(self, inputs: Tensors) -> Tensor:
-        """Returns the torso's output for the inputs; see ``Torso``."""
+        """Returns the torso's output ``[B, N]`` for the inputs; see ``Torso``."""
         seen = [
             _convolved(_seen(centre, inputs[name], image), layers, scale).flatten(1)
             for (name, image), centre, layers, scale in zip(
@@ -117,14 +117,14 @@ class ImageTorso(Torso):
 
 
 def _first(layers: nn.Module) -> nn.Conv2d:
-    """Returns the convolution that reads the image."""
+    """Returns the first convolution in ``layers``, which reads the image."""
     return next(m for m in layers.modules() if isinstance(m, nn.Conv2d))
 
 
 def _convolved(planes: Tensor, layers: nn.Module, scale: float) -> Tensor:
     """Returns the output of ``layers`` for ``planes * scale``.
 
-    The first layer's weights are multiplied instead of the planes, because it has
+    Multiplies the first layer's weights instead of the planes, because the layer has
     thousands of weights but a batch of images has millions of pixels.
     """
     assert isinstance(layers, nn.Sequential)
@@ -141,7 +141,7 @@ def _convolved(planes: Tensor, layers: nn.Module, scale: float) -> Tensor:
 
 
 class _Numbers(nn.Module):
-    """Casts images that are not uint8 to the requested dtype."""
+    """Casts images that are not uint8 to a dtype, in place of a ``Centre``."""
 
     def forward(self, images: Tensor, dtype: torch.dtype) -> Tensor:
         return images.contiguous(memory_format=torch.channels_last).to(dtype)
@@ -165,7 +165,7 @@ def image_net(
     make_layers: Callable[[int], nn.Sequential],
     num_units: int,
 ) -> TorsoNet:
-    """Returns a new network: layers for each image, then a dense layer.
+    """Returns a new network with an ``ImageTorso``.
 
     Args:
         wanted: The inputs and outputs that an agent needs.

@@ -1,4 +1,4 @@
-"""The network of ``ImpalaConfig``, which consists of sections.
+"""Builds IMPALA's deep residual network from an ``ImpalaConfig``.
 
 Legend: B batch, C channels, H W image.
 """
@@ -19,7 +19,7 @@ _NUM_BLOCKS = 2
 
 
 class _Block(nn.Module):
-    """Two convolutions with a residual connection."""
+    """A residual block of two convolutions."""
 
     def __init__(self, num_channels: int) -> None:
         super().__init__()
@@ -27,19 +27,19 @@ class _Block(nn.Module):
         self.conv2 = nn.Conv2d(num_channels, num_channels, 3, padding=1)
 
     def forward(self, x: Tensor) -> Tensor:
-        # Not in place, because the residual connection needs x.
+        # Not an in-place ReLU, because the residual connection needs x.
         y = self.conv1(functional.relu(x))
         out: Tensor = x + self.conv2(functional.relu(y))
         return out
 
 
 def build(wanted: Signature, config: ImpalaConfig) -> TorsoNet:
-    """Returns a new network."""
+    """Returns a new network with random weights; see ``NetConfig.build``."""
     return image_net(wanted, config, lambda n: _layers(n, config), config.num_units)
 
 
 def _layers(num_channels: int, config: ImpalaConfig) -> nn.Sequential:
-    """Returns the sections for an image of ``num_channels`` channels, and a ReLU."""
+    """Returns the sections and the last ReLU for an image of ``num_channels``."""
     layers: list[nn.Module] = []
     for num_outputs in config.channels:
         layers.append(nn.Conv2d(num_channels, num_outputs, 3, padding=1))

@@ -4,9 +4,9 @@ Source: KataGo (lightvector/KataGo), versions 8 to 17 of its networks; Wu 2019,
 "Accelerating Self-Play Learning in Go", for the layers.
 
 Differs from KataGo's networks: there are no optimistic policy and no outputs for
-variances and errors. Norms have no batch statistics: a norm is a scale and a shift,
-which is folded into the preceding convolution if there is one. So these networks are
-only for playing, not for training.
+variances and errors. A norm has no batch statistics. It is a constant scale and shift,
+folded into the preceding convolution if there is one. So these networks are only for
+playing, not for training.
 
 Legend: B batch, C channels, H W board, A actions.
 """
@@ -29,12 +29,12 @@ from tengen.tensors import Signature
 
 __all__ = ["KatagoNet", "build"]
 
-# Index of a plane that consists of ones under superko rules, which give every game a
+# Index of the plane that is all ones under superko rules, under which every game has a
 # result.
 _SUPERKO_PLANE = 24
-# A logit whose probability is 0 in a float32 softmax with usual logits.
+# A logit with probability 0 in a float32 softmax of ordinary logits.
 _IMPOSSIBLE = -10000.0
-# Board size for which the scale of the scaled pooled means is 0.
+# Board side for which the second pooled value, the mean times ``side``, is 0.
 _MIDDLE_SIDE = 14.0
 
 
@@ -57,7 +57,7 @@ class _Conv(nn.Module):
 
 
 class _Affine(nn.Module):
-    """A scale and a shift per channel."""
+    """A norm without statistics: a scale and a shift per channel."""
 
     def __init__(self, num_channels: int) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ class _Affine(nn.Module):
 
 
 class _Board:
-    """The boards of a batch, which fill their planes, and functions for the layers."""
+    """The boards of a batch, which fill their planes, with pooling and activation."""
 
     def __init__(self, planes: Tensor, config: KatagoConfig) -> None:
         self.area = planes[:, :1].sum((2, 3))
@@ -77,11 +77,11 @@ class _Board:
 
     @property
     def side(self) -> Tensor:
-        """``[B, 1]``: the board size minus 14, divided by 10."""
+        """Scale of the second pooled value: (board side - 14) / 10, ``[B, 1]``."""
         return (self.area.sqrt() - _MIDDLE_SIDE) / 10.0
 
     def active(self, x: Tensor) -> Tensor:
-        """Returns the result of the activation function."""
+        """Applies the configured activation function to ``x``."""
         if self.activation == "relu":
             return x.relu()
         if self.activation == "mish":
@@ -89,11 +89,11 @@ class _Board:
         return functional.silu(x)
 
     def mean(self, x: Tensor) -> Tensor:
-        """Returns the mean ``[B, C]`` over the board."""
+        """Returns the mean of ``x`` over the board, ``[B, C]``."""
         return x.sum((2, 3)) / self.area
 
     def pooled(self, x: Tensor) -> Tensor:
-        """Returns ``[B, 3C]``: the mean, the mean times ``side``, and the maximum."""
+        """Returns the mean, the mean times ``side`` and the maximum, ``[B, 3C]``."""
         mean = self.mean(x)
         return torch.cat([mean, mean * self.side, x.amax((2, 3))], dim=1)
 
@@ -135,7 +135,7 @@ class _Block(nn.Module):
 
 
 class _PolicyHead(nn.Module):
-    """Outputs logits of the points and of the action pass."""
+    """KataGo's policy head, which computes logits of all points and of a pass."""
 
     def __init__(self, config: KatagoConfig) -> None:
         super().__init__()
@@ -161,7 +161,7 @@ class _PolicyHead(nn.Module):
 
 
 class _ValueHead(nn.Module):
-    """Outputs the outcome, the score, the lead and the ownership."""
+    """KataGo's value head, which predicts outcome, score, lead and ownership."""
 
     score_scale: Tensor
 
@@ -174,11 +174,11 @@ class _ValueHead(nn.Module):
         self.score = nn.Linear(num_units, 2)
         self.lead = nn.Linear(num_units, 1)
         self.ownership = _Conv(num_channels, 1, 1)
-        # Converts the output for the score's standard deviation to points.
+        # Factor from the output for the score's standard deviation to points.
         self.register_buffer("score_scale", torch.full((1,), 20.0))
 
     def see(self, x: Tensor, board: _Board) -> tuple[Tensor, Tensor]:
-        """Returns the activations of the head's channels and of its hidden units."""
+        """Returns the activations of the value head's channels and hidden units."""
         cells = board.active(self.conv(x))
         mean, side = board.mean(cells), board.side
         parts = [mean, mean * side, mean * (side * side - 0.1)]
@@ -186,12 +186,12 @@ class _ValueHead(nn.Module):
 
 
 class KatagoNet(BoardNet):
-    """Outputs policy, outcome and score of a Go position.
+    """A KataGo network, which predicts policy, outcome and score of a Go position.
 
     Attributes:
-        config: The config.
-        compute_dtype: float32, or bfloat16 for the trunk if that is faster; the heads
-            always compute in float32.
+        config: The network's config.
+        compute_dtype: Dtype of the trunk: float32, or bfloat16 if that is faster. The
+            heads always compute in float32.
     """
 
     config: KatagoConfig
@@ -200,7 +200,7 @@ class KatagoNet(BoardNet):
         """Creates a network with random weights from torch's random generator.
 
         Raises:
-            UsageError: As ``KatagoConfig.signature``.
+            UsageError: See ``KatagoConfig.signature``.
         """
         super().__init__(wanted, config)
         num_channels = config.num_channels
@@ -217,7 +217,7 @@ class KatagoNet(BoardNet):
     def fix_dtype(self, dtype: torch.dtype) -> None:
         """Sets the trunk's dtype permanently, for inference only.
 
-        Casts the weights of the convolutions once instead of in every call.
+        Casts the convolution weights once instead of in every call.
         """
         self.compute_dtype = dtype
         for module in (self.stem, *self.blocks.modules()):
@@ -230,7 +230,7 @@ class KatagoNet(BoardNet):
     def forward(self, planes: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the logits of policy and outcome; see ``BoardNet.forward``.
 
-        The outcome draw stands for no result, which is impossible under superko rules.
+        A draw means a game without result, which is impossible under superko rules.
         """
         x, board = self._trunk(planes)
         _, hidden = self.value_head.see(x, board)
@@ -245,7 +245,7 @@ class KatagoNet(BoardNet):
         return self.policy_head(x, board), outcome, score
 
     def expect(self, planes: Tensor) -> Tensors:
-        """Returns predictions of the games' ends; see ``BoardNet.expect``."""
+        """Returns predictions of the final positions; see ``BoardNet.expect``."""
         x, board = self._trunk(planes)
         cells, hidden = self.value_head.see(x, board)
         outcome = self._outcome(planes, hidden)
@@ -258,7 +258,7 @@ class KatagoNet(BoardNet):
     def _trunk(self, planes: Tensor) -> tuple[Tensor, _Board]:
         board = _Board(planes, self.config)
         points = planes[:, :NUM_KATAGO_POINT_PLANES]
-        # Constant planes are equal on all points, so one point suffices.
+        # Constant planes have one value on all points, so read it from one point.
         constants = planes[:, NUM_KATAGO_POINT_PLANES:, 0, 0]
         x = points.to(self.compute_dtype, memory_format=torch.channels_last)
         x = self.stem(x)
@@ -286,10 +286,10 @@ class KatagoNet(BoardNet):
 
 
 def _decided(outcome: Tensor) -> Tensor:
-    """Returns the probability ``[B, 1]`` that a game has a result."""
+    """Returns the probability that a game ends with a result, ``[B, 1]``."""
     share = outcome.softmax(1)
     return share[:, :1] + share[:, 2:]
 
 
 build = KatagoNet
-"""See ``NetConfig.build``."""
+"""Returns a new network with random weights; see ``NetConfig.build``."""

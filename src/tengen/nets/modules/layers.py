@@ -1,4 +1,4 @@
-"""Helpers shared by networks with arbitrary inputs and outputs.
+"""Layers and helpers shared by the networks for environments.
 
 Legend: B batch.
 """
@@ -26,26 +26,26 @@ __all__ = [
 
 
 def _as_float(tensor: Tensor) -> Tensor:
-    """Returns the tensor as float32; uint8 (images) is scaled to [0, 1]."""
+    """Returns the tensor as float32; scales uint8 (images) to [0, 1]."""
     if tensor.dtype == torch.uint8:
         return tensor.float().div_(MAX_UINT8)
     return tensor.float()
 
 
 def flat_inputs(inputs: Tensors, names: Iterable[str]) -> Tensor:
-    """Returns ``[B, N]`` float32: the named inputs, flattened and concatenated."""
+    """Returns the inputs ``names``, flattened and concatenated, ``[B, N]`` float32."""
     rows = [_as_float(inputs[name]) for name in names]
     flat = [row.flatten(1) if row.ndim > 1 else row[:, None] for row in rows]
     return flat[0] if len(flat) == 1 else torch.cat(flat, dim=1)
 
 
 def num_flat(wanted: Signature, names: Iterable[str]) -> int:
-    """Returns the number N of columns of ``flat_inputs``."""
+    """Returns the number N of columns that ``flat_inputs`` returns."""
     return sum(wanted.inputs[name].num_entries for name in names)
 
 
 def make_relu(layer: nn.Linear | nn.Conv2d) -> None:
-    """Initializes a layer before a ReLU so that activations keep their variance.
+    """Initializes a layer before a ReLU, so that it preserves the variance.
 
     Source: He et al. 2015, "Delving Deep into Rectifiers".
     """
@@ -55,7 +55,7 @@ def make_relu(layer: nn.Linear | nn.Conv2d) -> None:
 
 
 def make_small(layer: nn.Linear) -> None:
-    """Scales down the weights of an output layer so that its outputs are nearly 0.
+    """Scales down the weights of an output layer, so that its outputs are nearly 0.
 
     The initial policy is then nearly uniform, which helps exploration, and the initial
     values are nearly 0, which avoids a bias.
@@ -76,24 +76,24 @@ _NUM_COSINES = 64
 
 
 class QuantileHead(nn.Module):
-    """Quantiles at given fractions, or at the midpoints of K equal parts of (0, 1).
+    """IQN's head: quantiles at given fractions, or at K fixed midpoints in (0, 1).
 
     Source: Dabney et al. 2018, "Implicit Quantile Networks for Distributional
     Reinforcement Learning" (arXiv:1806.06923), section 3.1.
-    Differs from the paper: the fractions' embedding is multiplied with the torso's
-    output after its dense layer, not before it, and a layer of the same size follows;
-    the frequencies of the cosines are pi to 64 pi, not 0 to 63 pi, because a cosine of
-    frequency 0 is 1 at every fraction.
+    Differs from the paper: the embedding of the fractions is multiplied with the
+    torso's output after its dense layer, not before it, and a layer of the same size
+    follows; the frequencies of the cosines are pi to 64 pi, not 0 to 63 pi, because a
+    cosine of frequency 0 is 1 at every fraction.
 
     Legend: N outputs of the torso, M fractions, A actions.
     """
 
     def __init__(self, num_seen: int, shape: tuple[int, ...]) -> None:
-        """Creates the layers with random weights.
+        """Creates a quantile head with random weights.
 
         Args:
-            num_seen: Number N of inputs.
-            shape: Shape of the output: K and A.
+            num_seen: Number N of outputs of the torso.
+            shape: Shape of the quantiles in one row, ``(K, A)``.
         """
         super().__init__()
         num_quantiles, num_actions = shape

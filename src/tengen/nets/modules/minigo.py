@@ -1,12 +1,12 @@
 """The network of the MLPerf benchmark minigo.
 
 Source: MLPerf training v2.1, minigo, ``dual_net.py``. The layers, their initial
-weights (Glorot and Bengio 2010, uniform; biases 0) and the norms' constants are the
-benchmark's.
+weights (Glorot and Bengio 2010, uniform; biases 0) and the constants of the norms are
+those of the benchmark.
 
-Differs from the benchmark: the network does not read the on-board mask; the value is
-from the view of the side to move, not Black's; the value is given as logits of win,
-draw and loss, so that p(win) - p(loss) equals the benchmark's tanh.
+Differs from the benchmark: the network ignores the on-board mask; the value is that of
+the side to move, not of Black; the value is output as WDL logits (win, draw, loss), so
+that p(win) - p(loss) equals the benchmark's tanh.
 
 Legend: B batch, C channels, H W board, A actions.
 """
@@ -24,12 +24,12 @@ from tengen.tensors import Signature
 
 __all__ = ["MinigoNet", "build"]
 
-# Weight of each batch's statistics: the benchmark decays the running ones by 0.95.
+# Weight of a batch in the running statistics; the benchmark decays them by 0.95.
 _MOMENTUM = 0.05
 _EPSILON = 1e-5
 # Index of the plane that is all ones if Black is to move, else all zeros.
 _BLACK_PLANE = 9
-# Logit of a draw: finite, but so low that its float32 softmax beside a logit of 0 is 0.
+# Logit of a draw, which is finite but gives a probability of 0 in float32.
 _NO_DRAW = -128.0
 
 
@@ -50,8 +50,8 @@ class _PlainNorm(nn.Module):
     """Batch normalisation without scale and shift.
 
     Attributes:
-        running_mean: ``[C]`` float32 buffer.
-        running_var: ``[C]`` float32 buffer.
+        running_mean: Running mean of each channel, ``[C]`` float32 buffer.
+        running_var: Running variance of each channel, ``[C]`` float32 buffer.
     """
 
     running_mean: Tensor
@@ -80,7 +80,7 @@ def _norm(num_channels: int) -> BoardNorm:
 
 
 class _Block(nn.Module):
-    """Two convolutions, each followed by a norm, and a residual connection."""
+    """A residual block of two convolutions, each followed by a norm."""
 
     def __init__(self, num_channels: int) -> None:
         super().__init__()
@@ -103,7 +103,7 @@ class _Block(nn.Module):
 
 
 class _FoldedBlock(nn.Module):
-    """A block whose norms are folded into its convolutions."""
+    """A residual block whose norms are folded into its convolutions."""
 
     def __init__(self, conv1: FoldedConv, conv2: FoldedConv) -> None:
         super().__init__()
@@ -136,7 +136,7 @@ def _dense(num_inputs: int, num_outputs: int) -> nn.Linear:
 
 
 class MinigoNet(BoardNet):
-    """Policy and outcome of a Go position, for boards of one size.
+    """Minigo's network, which predicts policy and outcome, for one board size.
 
     Attributes:
         config: The network's config.
@@ -176,9 +176,9 @@ class MinigoNet(BoardNet):
         )
 
     def fix_dtype(self, dtype: torch.dtype) -> None:
-        """Permanently sets the trunk's dtype, for inference only.
+        """Sets the trunk's dtype permanently, for inference only.
 
-        The convolution weights are cast once instead of at every call.
+        Casts the convolution weights once instead of in every call.
         """
         self.compute_dtype = dtype
         for module in (self.stem, self.folded_stem, *self.blocks.modules()):
@@ -203,7 +203,7 @@ class MinigoNet(BoardNet):
         hidden = self.value_hidden(self.value_head(x)).relu()
         black = self.value_out(hidden)
         is_black = planes[:, _BLACK_PLANE, 0, 0].unsqueeze(1)
-        # tanh(v) = 2 sigmoid(2 v) - 1, so the win logit is 2 v, or -2 v for White.
+        # tanh(v) = 2 sigmoid(2 v) - 1, so the logit of a win is 2 v, or -2 v for White.
         win = black * (4.0 * is_black - 2.0)
         outcome = torch.cat(
             [win, torch.full_like(win, _NO_DRAW), torch.full_like(win, 0.0)], dim=1
@@ -212,4 +212,4 @@ class MinigoNet(BoardNet):
 
 
 build = MinigoNet
-"""See ``NetConfig.build``."""
+"""Returns a new network with random weights; see ``NetConfig.build``."""

@@ -1,4 +1,4 @@
-"""The multi-layer perceptron: a tower for each output, or a shared tower."""
+"""The multi-layer perceptron, with a tower per output or one shared tower."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from tengen.tensors import FRACTIONS, QUANTILES, Signature, TensorSpec
 __all__ = ["Mlp", "MlpTorso", "build"]
 
 _TOWERS = {"value": "baseline"}
-"""Module names of towers that are not named after their output."""
-# Number of modules of the first hidden layer: the linear layer and its activation.
+"""Names of the tower modules that differ from the names of their outputs."""
+# Number of modules in the first hidden layer: a linear layer and an activation.
 _FIRST = 2
-# Layers with fewer units are not faster in lower precision.
+# Minimum number of units for which lower precision is faster.
 _LEAST_UNITS = 128
 
 
@@ -53,10 +53,10 @@ def _tower(
 
 
 class MlpTorso(Torso):
-    """Hidden layers that all outputs share."""
+    """A torso of hidden layers, which all outputs share."""
 
     def __init__(self, wanted: Signature, config: MlpConfig) -> None:
-        """Creates the layers with random weights."""
+        """Creates a torso with random weights for the inputs in ``wanted``."""
         super().__init__(config.num_units)
         self._names = tuple(wanted.inputs)
         num_inputs = num_flat(wanted, self._names)
@@ -64,14 +64,14 @@ class MlpTorso(Torso):
         self.layers = nn.Sequential(*_hidden(num_inputs, config))
 
     def forward(self, inputs: Tensors) -> Tensor:
-        """Returns the torso's output for the inputs; see ``Torso``."""
+        """Returns the torso's output ``[B, N]`` for the inputs; see ``Torso``."""
         rows = self.standard(flat_inputs(inputs, self._names))
         hidden: Tensor = self.layers(rows)
         return hidden
 
 
 class Mlp(Net):
-    """A tower of layers for each output, on the flattened inputs.
+    """A multi-layer perceptron with a tower of hidden layers for each output.
 
     Attributes:
         config: The network's config.
@@ -89,7 +89,7 @@ class Mlp(Net):
             self.add_module(_TOWERS.get(name, name), tower)
 
     def answer(self, inputs: Tensors, state: Tensors) -> tuple[Tensors, Tensors]:
-        """Returns the outputs, float32 and unbounded; see ``Net.answer``."""
+        """Returns the outputs in float32, without bounds; see ``Net.answer``."""
         rows = self.standard(flat_inputs(inputs, self.signature.inputs))
         answers = {}
         for name, spec in self.signature.outputs.items():
@@ -107,9 +107,9 @@ class Mlp(Net):
         return tower
 
     def _climbed(self, hidden: list[nn.Module], rows: Tensor) -> Tensor:
-        """Returns the output of a tower's hidden layers, float32.
+        """Returns the output of a tower's hidden layers in float32.
 
-        Only layers between hidden units compute in ``compute_dtype``, because inputs
+        All hidden layers except the first compute in ``compute_dtype``, because inputs
         and outputs may need more precision.
         """
         if self.compute_dtype == torch.float32 or self.config.num_units < _LEAST_UNITS:
@@ -121,14 +121,14 @@ class Mlp(Net):
 
 
 def build(wanted: Signature, config: MlpConfig) -> Net:
-    """Returns a new network."""
+    """Returns a new network with random weights; see ``NetConfig.build``."""
     if not config.state(wanted):
         return Mlp(wanted, config)
     return TorsoNet(wanted, config, lambda seen: MlpTorso(seen, config))
 
 
 def _through(layers: list[nn.Module], rows: Tensor) -> Tensor:
-    # A loop, because creating an nn.Sequential takes as long as running a small layer.
+    # Use a loop, because creating an nn.Sequential takes as long as a small layer.
     for layer in layers:
         rows = layer(rows)
     return rows

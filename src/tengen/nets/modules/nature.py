@@ -1,4 +1,4 @@
-"""The convolutional network of ``NatureConfig``."""
+"""Builds the convolutional network of the Nature DQN paper from a ``NatureConfig``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["build"]
 
 
 def build(wanted: Signature, config: NatureConfig) -> TorsoNet:
-    """Returns a new network."""
+    """Returns a new network with random weights; see ``NetConfig.build``."""
     return image_net(wanted, config, lambda n: _layers(n, config), config.num_units)
 
 

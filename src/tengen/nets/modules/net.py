@@ -19,7 +19,7 @@ from tengen.tensors import Signature
 __all__ = ["InferenceHead", "Net", "Tensors", "unflat", "zeroed"]
 
 Tensors = dict[str, Tensor]
-"""Tensors by the names of a signature."""
+"""Tensors by their names in a network's signature."""
 
 
 class Net(nn.Module):
@@ -37,7 +37,7 @@ class Net(nn.Module):
         """Initializes the base class.
 
         Raises:
-            UsageError: The network cannot have these inputs or outputs.
+            UsageError: The network does not support the signature ``wanted``.
         """
         super().__init__()
         self.config = config
@@ -46,7 +46,7 @@ class Net(nn.Module):
         self.compute_dtype = torch.float32
 
     def answer(self, inputs: Tensors, state: Tensors) -> tuple[Tensors, Tensors]:
-        """Returns the outputs of one step, and the next state.
+        """Returns the network's outputs for one step, and the next state.
 
         Args:
             inputs: Tensors ``[B, ...]`` by the names in ``signature.inputs``.
@@ -54,24 +54,24 @@ class Net(nn.Module):
                 rows that begin an episode.
 
         Returns:
-            Tensors ``[B, ...]`` by the names in ``signature.outputs``, and by those in
-            ``signature.state``.
+            The outputs ``[B, ...]`` by the names in ``signature.outputs``, and the next
+            state ``[B, ...]`` by the names in ``signature.state``.
         """
         raise NotImplementedError
 
     def answer_some(
         self, inputs: Tensors, state: Tensors, outputs: Collection[str]
     ) -> tuple[Tensors, Tensors]:
-        """Does ``answer``; may skip outputs that are not in ``outputs``."""
+        """Does ``answer``, but may omit outputs that are not in ``outputs``."""
         return self.answer(inputs, state)
 
     def unroll(
         self, inputs: Tensors, state: Tensors, is_first: Tensor
     ) -> tuple[Tensors, Tensors]:
-        """Returns the outputs of consecutive steps, and the state after the last.
+        """Returns the outputs for consecutive steps, and the state after the last step.
 
         By default, a network without state evaluates all steps in one batch, and a
-        network with state evaluates step by step.
+        network with state evaluates them one by one.
 
         Args:
             inputs: Tensors ``[T, B, ...]``, by name.
@@ -96,7 +96,7 @@ class Net(nn.Module):
     def states_of_inputs(
         self, inputs: Tensors, state: Tensors, is_first: Tensor
     ) -> Tensors:
-        """Returns the states before each step that consist of past inputs.
+        """Returns the states of past inputs, such as past images, before each step.
 
         Args:
             inputs: Tensors ``[T, B, ...]``, by name.
@@ -110,7 +110,7 @@ class Net(nn.Module):
         return {}
 
     def grown(self, config: NetConfig) -> Net:
-        """Returns a larger network that computes the same; does not change this one.
+        """Returns a larger network with the same outputs; does not change this network.
 
         Raises:
             UsageError: The network cannot grow into ``config``.
@@ -119,10 +119,10 @@ class Net(nn.Module):
         raise NotImplementedError
 
     def arithmetic(self, rows: Tensor) -> AbstractContextManager[None]:
-        """Returns the context in which layers compute in ``compute_dtype``.
+        """Returns a context in which layers compute in ``compute_dtype``.
 
         Args:
-            rows: The layers' input, whose device is used.
+            rows: The input of the layers, which defines the device.
         """
         if self.compute_dtype == torch.float32:
             return contextlib.nullcontext()
@@ -135,7 +135,7 @@ class Net(nn.Module):
         """
 
     def fix_dtype(self, dtype: torch.dtype) -> None:
-        """Sets the trunk's dtype permanently, for inference only."""
+        """Sets the trunk's dtype to ``dtype`` permanently, for inference only."""
         self.compute_dtype = dtype
 
 
@@ -147,19 +147,19 @@ def unflat(rows: Tensor, steps: torch.Size) -> Tensor:
 def zeroed(state: Tensors, begun: Tensor) -> Tensors:
     """Returns the state ``[B, ...]`` with zeros in the rows of the mask ``begun``."""
     return {
-        # Not multiplied by 0, because an old state may contain infinite numbers.
+        # Use a mask, not a factor of 0, because an old state may contain infinity.
         name: tensor.masked_fill(begun.reshape(-1, *[1] * (tensor.ndim - 1)), 0)
         for name, tensor in state.items()
     }
 
 
 class InferenceHead(nn.Module):
-    """One step of a network, with positional tensors instead of named ones.
+    """A network's step as a module with positional tensors, for export.
 
-    Shares the network's parameters. Call ``eval`` before an export.
+    The module shares the network's parameters. Call ``eval`` before an export.
 
     Attributes:
-        net: The network.
+        net: The wrapped network.
         outputs: Names of the outputs, which ``forward`` returns before the state.
     """
 
@@ -167,9 +167,9 @@ class InferenceHead(nn.Module):
         """Wraps ``net`` without copying it.
 
         Args:
-            net: The network.
-            outputs: Names of the outputs, in this order; None for all outputs in the
-                signature's order.
+            net: The network to wrap.
+            outputs: Names of the outputs to return, in order; None for all outputs in
+                the signature's order.
 
         Raises:
             UsageError: The network does not have one of the outputs.

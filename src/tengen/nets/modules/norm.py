@@ -1,9 +1,9 @@
 """Batch normalisation over the cells that are on the board.
 
-Source: Ioffe and Szegedy 2015, "Batch Normalization". In our measurements at equal CPU
-time, networks with it learned better than with scaled residual branches and no norm.
+Source: Ioffe and Szegedy 2015, "Batch Normalization". At equal CPU time, networks with
+norms learned better than networks with scaled residual branches and no norms.
 
-Differs from the paper: statistics exclude cells off the board.
+Differs from the paper: statistics exclude cells beyond the board.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class BoardNorm(nn.Module):
     evaluation mode uses the running statistics.
 
     Attributes:
-        weight: ``[C]`` float32, scale.
-        bias: ``[C]`` float32, shift.
-        running_mean: ``[C]`` float32 buffer.
-        running_var: ``[C]`` float32 buffer.
+        weight: Scale of each channel, ``[C]`` float32.
+        bias: Shift of each channel, ``[C]`` float32.
+        running_mean: Running mean of each channel, ``[C]`` float32 buffer.
+        running_var: Running variance of each channel, ``[C]`` float32 buffer.
     """
 
     running_mean: Tensor
@@ -39,11 +39,11 @@ class BoardNorm(nn.Module):
     def __init__(
         self, num_channels: int, *, momentum: float = 0.1, epsilon: float = 1e-5
     ) -> None:
-        """Creates a norm that is initially the identity on standardized input.
+        """Creates a norm, initially with scale 1 and shift 0.
 
         Args:
             num_channels: Number C of channels.
-            momentum: Weight of a batch's statistics in the new running statistics.
+            momentum: Weight of a batch in the running statistics.
             epsilon: Number added to the variance.
         """
         super().__init__()
@@ -55,7 +55,7 @@ class BoardNorm(nn.Module):
         self.register_buffer("running_var", torch.ones(num_channels))
 
     def folded_into(self, weight: Tensor) -> FoldedConv:
-        """Returns a convolution with ``weight``, this norm and a ReLU as one module.
+        """Returns a module for a convolution with ``weight``, this norm and a ReLU.
 
         Args:
             weight: The convolution's weights, as for ``FoldedConv``.
@@ -75,7 +75,7 @@ class BoardNorm(nn.Module):
         Args:
             x: ``[B, C, H, W]`` float32 or bfloat16.
             mask: ``[B, 1, H, W]`` float32, 1 on the board; None if all cells are on the
-                board. Outputs off the board are unspecified; the caller masks them.
+                board. Outputs beyond the board are unspecified; the caller masks them.
         """
         if mask is None or not self.training:
             return functional.batch_norm(
@@ -94,7 +94,7 @@ class BoardNorm(nn.Module):
         centred = wide - mean[:, None, None]
         var = (centred.square() * mask).sum((0, 2, 3)) / num_cells
         with torch.no_grad():
-            # The running variance is unbiased, as in functional.batch_norm.
+            # Use the unbiased variance, as functional.batch_norm does.
             unbiased = var * (num_cells / (num_cells - 1))
             self.running_mean.lerp_(mean, self.momentum)
             self.running_var.lerp_(unbiased, self.momentum)
@@ -103,8 +103,8 @@ class BoardNorm(nn.Module):
         return y.to(x.dtype)
 
 
-# cuDNN's tensor-core kernels need a multiple of this number of input channels. For
-# other numbers cuDNN uses a kernel that takes four times as long.
+# The number of input channels must be a multiple of this number for cuDNN's tensor-core
+# kernels. Otherwise cuDNN uses a kernel that takes four times as long.
 _CHANNELS_AT_ONCE = 8
 _ONES = (1, 1)
 
@@ -112,15 +112,15 @@ _ONES = (1, 1)
 class FoldedConv(nn.Module):
     """``relu(norm(conv(x)) + residual)`` for a convolution of stride 1.
 
-    A norm in evaluation mode multiplies each channel by a constant and adds another
-    one, so both can be folded into the convolution before it. On a GPU cuDNN then
-    computes layer, residual and ReLU in one kernel instead of one pass over the
-    activations for each. This doubles the evaluations per second of a small network
+    In evaluation mode a norm multiplies each channel by a constant and adds a constant,
+    so both constants can be folded into the preceding convolution. On a GPU cuDNN then
+    computes convolution, residual and ReLU in one kernel instead of three passes over
+    the activations. This doubles the evaluations per second of a small network
     (docs/explanation/performance_inference.md).
 
     Attributes:
-        weight: ``[C', C, K, K]``, with zeros for the channels that pad the input.
-        shift: ``[C']`` of the same dtype.
+        weight: Folded weights ``[C', C, K, K]``, with zeros for padded input channels.
+        shift: Folded shift ``[C']``, of the same dtype.
     """
 
     weight: Tensor
@@ -136,7 +136,7 @@ class FoldedConv(nn.Module):
         scale: Tensor,
         shift: Tensor,
     ) -> None:
-        """Folds a norm's constants into the weights of the convolution before it.
+        """Folds a norm's constants into the weights of the preceding convolution.
 
         Args:
             weight: ``[C', C, K, K]`` float32, K odd. The convolution pads its input, so
@@ -161,7 +161,7 @@ class FoldedConv(nn.Module):
         self._padding = weight.shape[2] // 2
 
     def fix_dtype(self, dtype: torch.dtype) -> None:
-        """Permanently casts the constants to ``dtype``; see ``Net.fix_dtype``."""
+        """Casts weights and shift to ``dtype`` permanently; see ``Net.fix_dtype``."""
         self.weight = self.weight.to(dtype)
         self.shift = self.shift.to(dtype)
 
@@ -169,7 +169,7 @@ class FoldedConv(nn.Module):
         """Returns the activations, ``[B, C', H, W]`` in the dtype of the weights.
 
         Args:
-            x: ``[B, C, H, W]`` in the same dtype and in the layout ``channels_last``.
+            x: ``[B, C, H, W]`` in the weights' dtype and in layout ``channels_last``.
             residual: Tensor of the result's shape and dtype; None for 0.
         """
         if self._num_pads:
@@ -189,10 +189,10 @@ class FoldedConv(nn.Module):
 
 @functools.lru_cache
 def _has_fused(device: torch.device, dtype: torch.dtype, shape: torch.Size) -> bool:
-    """Returns whether cuDNN has fused kernels for weights of this shape on a device.
+    """Returns whether cuDNN has fused kernels for weights of ``shape`` on a device.
 
-    Tries the kernels on a 3 x 3 board. The trial is never recorded in a CUDA graph,
-    because unrecorded calls precede each recording, and the result is cached.
+    Tries the kernels on a 3 x 3 board. The result is cached, so the trial is never
+    recorded in a CUDA graph, because unrecorded calls precede each recording.
 
     Raises:
         torch.OutOfMemoryError: The device has too little memory to try the kernels.

@@ -1,4 +1,4 @@
-"""The residual network for boards.
+"""The residual network for boards, and the function that grows it.
 
 Source: He et al. 2016, "Identity Mappings in Deep Residual Networks" (pre-activation);
 Wu 2019, "Accelerating Self-Play Learning in Go", section 3.3 (global pooling).
@@ -52,7 +52,7 @@ class _Conv3x3(nn.Module):
 
 
 class _Block(nn.Module):
-    """Two convolutions with a residual connection and optional global pooling."""
+    """A residual block of two convolutions with optional global pooling."""
 
     def __init__(self, num_channels: int, num_pool_channels: int) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ class _Block(nn.Module):
         self.folded: FoldedConv | None = None
 
     def fold_norms(self) -> None:
-        """Folds the second norm, unless a pooled bias is added before its ReLU."""
+        """Folds the second norm, unless a pooled bias is added before the ReLU."""
         if not self.num_pool_channels:
             self.folded = self.norm2.folded_into(self.conv1.weight)
 
@@ -91,10 +91,10 @@ class _Block(nn.Module):
 
 
 class ResNet(BoardNet):
-    """Policy and value of a board position.
+    """A residual network that predicts policy and value of a board position.
 
     The forward pass has no data-dependent branch. Unless the policy layout is ``flat``,
-    it accepts any H and W, so one exported graph serves every board size.
+    it accepts any H and W, so one exported graph is valid for every board size.
 
     Attributes:
         config: The network's config.
@@ -128,15 +128,15 @@ class ResNet(BoardNet):
         )
 
     def fold_norms(self) -> None:
-        """Folds the norms between two convolutions; see ``Net.fold_norms``."""
+        """Folds norms into the preceding convolutions; see ``Net.fold_norms``."""
         for block in self.blocks:
             if isinstance(block, _Block):
                 block.fold_norms()
 
     def fix_dtype(self, dtype: torch.dtype) -> None:
-        """Permanently sets the trunk's dtype, for inference only.
+        """Sets the trunk's dtype permanently, for inference only.
 
-        The convolution weights are cast once instead of at every call, and stored
+        Casts the convolution weights once instead of in every call, and stores them
         channels last. The outputs are the same as with ``compute_dtype``.
         """
         self.compute_dtype = dtype
@@ -162,7 +162,7 @@ class ResNet(BoardNet):
         return self.policy_head(*policy), self.value_head(value[1]), auxiliary
 
     def estimate(self, planes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns ``forward``'s outputs and ``AuxiliaryHeads.estimate_score``."""
+        """Returns the outputs of ``forward`` and the score; see ``BoardNet``."""
         policy, value = self._see(planes)
         assert self.auxiliary_heads is not None
         score = self.auxiliary_heads.estimate_score(value[1])
@@ -201,17 +201,16 @@ class ResNet(BoardNet):
 
 
 def grow_net(net: ResNet, config: NetConfig) -> ResNet:
-    """Returns a larger network with the same outputs.
+    """Returns a larger network with the same outputs, on the CPU.
 
-    They are exactly equal in evaluation mode, and equal in training mode too, because
-    new channels have their own statistics and no old channel reads them. The larger
-    network is on the CPU.
+    The outputs are exactly equal in evaluation mode. They are equal in training mode
+    too, because new channels have their own statistics and no old channel reads them.
 
     Args:
         net: The network to grow; it is not changed.
-        config: At least as deep and as wide as ``net.config``, also in its heads, and
-            otherwise equal. It may add auxiliary heads or a head for the lead; their
-            weights are random.
+        config: A config at least as deep and as wide as ``net.config``, including its
+            heads, and otherwise equal. It may add auxiliary heads or a head for the
+            lead, with random weights.
 
     Raises:
         UsageError: ``config`` is smaller or differs in another field.
@@ -224,7 +223,7 @@ def grow_net(net: ResNet, config: NetConfig) -> ResNet:
     for index in range(net.config.num_blocks, config.num_blocks):
         torch.nn.init.zeros_(grown.get_parameter(f"blocks.{index}.conv2.weight"))
     axes = _AxisMaps(net, config)
-    # The grown network is created on the CPU; the old one may be on a GPU.
+    # The grown network is on the CPU, but the old network may be on a GPU.
     old = {name: tensor.cpu() for name, tensor in net.state_dict().items()}
     for name, target in grown.state_dict().items():
         if name in old:
@@ -233,7 +232,7 @@ def grow_net(net: ResNet, config: NetConfig) -> ResNet:
 
 
 class _AxisMaps:
-    """For each axis of each tensor, the new indices of the old entries."""
+    """Maps the old indices on each axis of each tensor to indices in the new tensor."""
 
     def __init__(self, net: ResNet, config: ResNetConfig) -> None:
         self._trunk = torch.arange(net.config.num_channels)
@@ -251,7 +250,7 @@ class _AxisMaps:
         self._pools = config.pools
 
     def of(self, name: str) -> tuple[Tensor | None, Tensor | None]:
-        """Returns the maps of axis 0 (outputs) and axis 1 (inputs); None: unchanged."""
+        """Returns the index maps of a tensor's axes 0 and 1; None for the identity."""
         parts = name.split(".")
         if parts[0] == "stem":
             return self._trunk, None
@@ -268,7 +267,7 @@ class _AxisMaps:
                 "pool": (inner, self._pooled),
             }[parts[2]]
         if parts[0] == "auxiliary_heads":
-            # Their inputs have the layout of the head whose activations they read.
+            # Auxiliary heads read the activations of the policy and value heads.
             if parts[1] != "reply":
                 return None, self._head if parts[1] == "ownership" else None
             parts = ["policy_head", *parts[2:]]
@@ -286,12 +285,12 @@ class _AxisMaps:
 
 
 def _three_sections(index: Tensor, size: int) -> Tensor:
-    """Returns the map of a pooled axis: mean, scaled mean, maximum; each ``size``."""
+    """Returns the map of an axis with three pooled values per channel of ``size``."""
     return torch.cat([index + section * size for section in range(3)])
 
 
 def _embed(old: Tensor, new: Tensor, axes: tuple[Tensor | None, Tensor | None]) -> None:
-    """Copies ``old`` into ``new`` in place; weights from new to old units become 0."""
+    """Copies ``old`` into ``new``; sets weights from new inputs to old outputs to 0."""
     rows = torch.arange(old.shape[0]) if axes[0] is None else axes[0]
     if old.dim() == 1:
         new[rows] = old
@@ -302,4 +301,4 @@ def _embed(old: Tensor, new: Tensor, axes: tuple[Tensor | None, Tensor | None]) 
 
 
 build = ResNet
-"""See ``NetConfig.build``."""
+"""Returns a new network with random weights; see ``NetConfig.build``."""

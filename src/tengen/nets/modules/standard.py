@@ -1,4 +1,4 @@
-"""Standardization of vectors by their running mean and standard deviation.
+"""Standardization of vectors with their running mean and standard deviation.
 
 Legend: B batch, N entries of an observation.
 """
@@ -17,42 +17,41 @@ from tengen.nets.modules.exporting import is_exporting
 __all__ = ["WINDOW_ROWS", "RunningSums", "Standard", "forget_rows", "uncounted"]
 
 WINDOW_ROWS = 1_000_000.0
-"""Maximum total weight of the rows in the statistics. Beyond it, a row's weight falls
-by a factor of e per this number of new rows."""
+"""Maximum total weight of the rows in the statistics. After that, the weight of a row
+decreases by a factor of e per ``WINDOW_ROWS`` new rows."""
 
 
 class RunningSums(nn.Module):
-    """Base of modules that store sums over rows in buffers.
+    """Base class of modules that store sums over rows in buffers.
 
-    They store sums so that averaging several copies yields statistics over the rows of
-    all copies. In training mode a module counts its input rows, except in
-    ``uncounted``.
+    Averaging the sums of several copies yields statistics over the rows of all copies.
+    In training mode a module adds its input rows to the sums, except in ``uncounted``.
 
     Attributes:
-        num_rows: float32, the total weight of the rows, at most ``WINDOW_ROWS`` plus
-            the size of the last batch.
+        num_rows: Total weight of the rows, float32, at most ``WINDOW_ROWS`` plus the
+            size of the last batch.
     """
 
     num_rows: Tensor
 
     def __init__(self) -> None:
-        """Creates a module that counts rows."""
+        """Creates a module that adds its input rows to the statistics."""
         super().__init__()
         self.counts = True
 
     def is_counting(self, rows: Tensor) -> bool:
-        """Returns whether these rows enter the statistics."""
+        """Returns whether ``rows`` must be added to the statistics."""
         return self.training and self.counts and len(rows) > 0
 
     @torch.no_grad()
     def forget(self) -> None:
         """Scales all sums down to a total weight of at most ``WINDOW_ROWS``.
 
-        Called before new rows are added, so that the additions of several learners to
-        the same sums can be summed.
+        Called before new rows are added, so that several learners scale the same sums,
+        and their additions can be summed.
         """
-        # A tensor, because reading its value would wait for the GPU; in float64,
-        # because a deviation is a small difference of large sums.
+        # Keep a tensor, because reading its value would wait for the GPU. Use float64,
+        # because a standard deviation is a small difference of large sums.
         keeps = (WINDOW_ROWS / self.num_rows.double()).clamp(max=1.0)
         for buffer in self.buffers(recurse=False):
             if buffer is not self.num_rows:
@@ -72,9 +71,9 @@ def _running(net: nn.Module) -> list[RunningSums]:
 
 @contextlib.contextmanager
 def uncounted(net: nn.Module) -> Iterator[None]:
-    """Context in which a network's input rows do not enter its statistics.
+    """Context in which a network does not add its input rows to its statistics.
 
-    For rows that are evaluated again, because each row counts once. Can be nested.
+    For rows that are evaluated again, so that each row counts once. Can be nested.
     """
     counted = [module for module in _running(net) if module.counts]
     for module in counted:
@@ -87,35 +86,35 @@ def uncounted(net: nn.Module) -> Iterator[None]:
 
 
 _MOST = 10.0
-# Values enter the statistics clipped to this number of deviations from the mean: one
-# outlier cannot dominate them, yet they follow a change of units in a few batches.
+# Values enter the statistics clipped to this number of deviations from the mean. So no
+# outlier dominates the statistics, but they adapt to new units within a few batches.
 _OUTLIER = 100.0
-# The first batch's spread is this quantile of the distances from the median, because a
-# standard deviation over so few rows would be dominated by an outlier.
+# The spread of the first batch is this quantile of the distances from the median,
+# because an outlier would dominate the standard deviation of few rows.
 _NEAREST = 0.9
 # The first batch is clipped to this multiple of its spread. It is less than _OUTLIER,
-# because larger values would dominate the deviation of so few rows.
+# because larger values would dominate the deviation of few rows.
 _FIRST_OUTLIER = 10.0
 _EPSILON = 1e-8
 
 
 class _Units(NamedTuple):
-    """The mean and deviation that standardize rows, both ``[N]`` float32."""
+    """The mean and standard deviation for standardizing rows, ``[N]`` float32."""
 
     mean: Tensor
     deviation: Tensor
 
 
 class _Kept(NamedTuple):
-    """Cached units, and the statistics that they were computed from."""
+    """Cached ``_Units``, and the statistics from which they were computed."""
 
     statistics: tuple[Tensor, ...]
     versions: tuple[int, ...]
-    """Number of in-place changes of each statistic when the units were computed."""
+    """Version counter of each statistics tensor at the time of the computation."""
     units: _Units
 
     def is_of(self, statistics: tuple[Tensor, ...]) -> bool:
-        """Returns whether ``statistics`` are the cached tensors, without changes."""
+        """Returns whether the cache is valid for ``statistics``."""
         return all(
             one is other and one._version == version
             for one, other, version in zip(
@@ -128,13 +127,13 @@ class Standard(RunningSums):
     """Subtracts the running mean, divides by the running deviation, clips to +-10.
 
     The statistics are over the rows of the batches that the network was trained on;
-    beyond ``WINDOW_ROWS`` rows, older ones have less weight. Before the first batch,
-    vectors are only clipped. Outliers enter the statistics clipped.
+    beyond ``WINDOW_ROWS`` rows, older rows have less weight. Outliers are clipped in
+    the statistics. Before the first batch, vectors are only clipped.
 
     Source: Engstrom et al. 2020, "Implementation Matters in Deep Policy Gradients"
     (arXiv:2005.12729), section 3, about PPO's code for MuJoCo. Differs from the source:
-    the learner computes the statistics and not the actors, so that a resumed, copied or
-    published network has them.
+    the learner computes the statistics, not the actors, so that they are part of a
+    resumed, copied or published network.
     """
 
     total: Tensor
@@ -143,7 +142,7 @@ class Standard(RunningSums):
     def __init__(self, num_inputs: int) -> None:
         """Creates a module without statistics, which only clips."""
         super().__init__()
-        # In float64, because a deviation is a small difference of large sums.
+        # Use float64, because a standard deviation is a small difference of large sums.
         for name in ("total", "squares"):
             self.register_buffer(name, torch.zeros(num_inputs, dtype=torch.float64))
         self.register_buffer("num_rows", torch.zeros(1))
@@ -151,15 +150,15 @@ class Standard(RunningSums):
         self._has_rows = False
 
     def __getstate__(self) -> dict[str, Any]:
-        """Returns the state for a copy, without the cached units.
+        """Returns the state for copying the module, without the cache.
 
-        A copied tensor counts its changes from 0, so cached units with an old count
-        could match different statistics.
+        The version counter of a copied tensor starts at 0, so an old cache could match
+        different statistics.
         """
         return {**self.__dict__, "_kept": None}
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Returns ``[B, N]`` float32; in training, first updates the statistics."""
+        """Standardizes rows ``[B, N]``; in training, first updates the statistics."""
         if self.is_counting(rows):
             self._observe(rows)
         units = self._units()
@@ -167,27 +166,27 @@ class Standard(RunningSums):
 
     @torch.no_grad()
     def follow(self, other: Standard) -> None:
-        """Standardizes the first entries as ``other`` does, and the rest not at all.
+        """Copies ``other``'s statistics; does not standardize additional entries.
 
         Args:
-            other: A module with at most as many entries as this one.
+            other: A module with at most as many entries as this module.
         """
         num_same = len(other.total)
         self.num_rows.copy_(other.num_rows)
         self.total.zero_()
-        # The other entries get a mean of 0 and a deviation of 1.
+        # The remaining entries get a mean of 0 and a deviation of 1.
         self.squares.copy_(other.num_rows.expand_as(self.squares))
         self.total[:num_same].copy_(other.total)
         self.squares[:num_same].copy_(other.squares)
 
     def _units(self) -> _Units:
-        """Returns the mean and deviation, which are cached until the statistics change.
+        """Returns the mean and deviation, cached until the statistics change.
 
-        Computing them takes a dozen operations, longer than a small layer.
+        Computing them takes a dozen operations, which take longer than a small layer.
         """
         statistics = (self.total, self.squares, self.num_rows)
-        # An exported graph must contain the operations, and inference tensors must not
-        # be cached for use in training.
+        # Bypass the cache in exports, whose graphs must contain the operations, and in
+        # inference mode, whose tensors must not be used in training.
         if is_exporting() or torch.is_inference_mode_enabled():
             return self._derived()
         kept = self._kept
@@ -197,11 +196,11 @@ class Standard(RunningSums):
         return kept.units
 
     def _derived(self) -> _Units:
-        # Only operations that the export to ONNX supports.
+        # Use only operations that the export to ONNX supports.
         num_rows = self.num_rows.double()
         count = num_rows.clamp(min=1.0)
         mean = self.total / count
-        # -1 if there are no rows, which makes the variance 1; otherwise 0.
+        # -1 without rows, which makes the variance 1; otherwise 0.
         is_without = (num_rows - 1.0).clamp(max=0.0)
         variance = self.squares / count - mean * mean - is_without
         deviation = variance.clamp(min=_EPSILON).sqrt()
@@ -209,7 +208,7 @@ class Standard(RunningSums):
 
     @torch.no_grad()
     def _observe(self, rows: Tensor) -> None:
-        # Read only until it is true, because reading a number waits for the GPU.
+        # Read num_rows only until it is above 0, because reading it waits for the GPU.
         self._has_rows = self._has_rows or self.num_rows.item() > 0
         if self._has_rows:
             units = self._units()
@@ -223,7 +222,7 @@ class Standard(RunningSums):
         self.squares += wide.square().sum(0)
 
     def _load_from_state_dict(self, *args: Any) -> None:
-        """Loads the state and resets ``_has_rows``, as the state may have no rows."""
+        """Loads the state; resets ``_has_rows``, because the state may have no rows."""
         self._has_rows = False
         super()._load_from_state_dict(*args)
 
@@ -231,8 +230,8 @@ class Standard(RunningSums):
 def _first_range(rows: Tensor) -> tuple[Tensor, Tensor]:
     """Returns the median of the first rows, and the distance at which to clip them.
 
-    Outliers in up to a tenth of the rows hardly change either. For an entry that rarely
-    differs from its median, the deviation is taken to be 1, as without statistics.
+    Outliers in up to a tenth of the rows hardly change the results. An entry that
+    rarely differs from its median is assumed to have a deviation of 1.
     """
     middle = rows.median(0).values
     num_nearest = max(1, int(_NEAREST * len(rows)))

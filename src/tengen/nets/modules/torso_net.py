@@ -1,4 +1,4 @@
-"""The network for environments: a torso, an optional LSTM, a layer for each output.
+"""The network for environments: a torso, an optional LSTM, and a layer per output.
 
 Legend: B batch, T time, N outputs of a torso.
 """
@@ -30,7 +30,7 @@ _HIDDEN, _CELL = "lstm/hidden", "lstm/cell"
 
 
 class Lstm(nn.Module):
-    """One LSTM layer, whose state is zeroed at the start of each episode.
+    """An LSTM layer, whose state is set to 0 at the start of each episode.
 
     Source: Hochreiter and Schmidhuber 1997, "Long Short-Term Memory", as in torch,
     except the forget gate's initial bias: Gers et al. 2000, "Learning to Forget".
@@ -39,10 +39,10 @@ class Lstm(nn.Module):
     """
 
     def __init__(self, num_inputs: int, num_units: int, forget_bias: float) -> None:
-        """Creates the layer with random weights.
+        """Creates an LSTM layer with random weights.
 
         Args:
-            num_inputs: Number N of inputs.
+            num_inputs: Number N of inputs of the layer.
             num_units: Number U of units.
             forget_bias: Number added to torch's random initial forget-gate bias.
         """
@@ -50,12 +50,12 @@ class Lstm(nn.Module):
         self.layer = nn.LSTM(num_inputs, num_units)
         ((_, _, bias, _),) = self.layer.all_weights
         with torch.no_grad():
-            # Torch's order of the gates: input, forget, cell, output.
+            # The order of the gates in torch is input, forget, cell, output.
             bias[num_units : 2 * num_units] += forget_bias
 
     def step(self, x: Tensor, state: Tensors) -> tuple[Tensor, Tensors]:
         """Returns outputs ``[B, U]`` for inputs ``[B, N]``, and the next state."""
-        # Computes the same as the layer, without the overhead of calling it.
+        # Same result as calling self.layer, without the overhead of a call.
         (weights,) = self.layer.all_weights
         before = [state[_HIDDEN], state[_CELL]]
         hidden, cell = torch.lstm_cell(x, before, *weights)
@@ -80,12 +80,12 @@ class Lstm(nn.Module):
 
 
 class _Steps(torch.autograd.Function):
-    """All steps of an LSTM layer, given the inputs' contribution to the gates.
+    """Computes all steps of an LSTM layer, given the inputs' contribution to the gates.
 
     Episodes begin at different steps in each row, so torch's layer would have to be
     called again at nearly every step. Here the start of an episode costs only a mask.
-    Terms that do not depend on the previous step, which include most of the gradient,
-    are computed for all steps together.
+    Terms that do not depend on the previous step, which are most of the gradient, are
+    computed for all steps together.
     """
 
     @staticmethod
@@ -115,7 +115,7 @@ class _Steps(torch.autograd.Function):
         cells, squashed = torch.empty_like(seen), torch.empty_like(seen)
         for t, begin in enumerate(begins):
             if begin:
-                # Not a product with 0, because the old state may contain infinities.
+                # Use a mask, not a factor of 0: the old state may contain infinity.
                 before_h = before_h.masked_fill(is_first[t, :, None], 0)
                 before_c = before_c.masked_fill(is_first[t, :, None], 0)
             now = gates[t].addmm_(before_h, weight.t())
@@ -137,7 +137,7 @@ class _Steps(torch.autograd.Function):
     def backward(
         ctx: Any, of_seen: Tensor, of_cell: Tensor
     ) -> tuple[Tensor | None, ...]:
-        """Returns the gradients with respect to ``forward``'s arguments."""
+        """Returns the gradients with respect to the arguments of ``forward``."""
         gates, hidden, cell, weight, is_first, seen, cells, squashed = ctx.saved_tensors
         num_units = cell.shape[-1]
         into, keep, new, out = torch.chunk(gates, 4, 2)
@@ -174,23 +174,23 @@ class _Steps(torch.autograd.Function):
 
 
 class Torso(nn.Module):
-    """Base of torsos, which map named inputs ``[B, ...]`` to ``[B, N]`` float32.
+    """Base class of torsos, which map named inputs ``[B, ...]`` to ``[B, N]`` float32.
 
     Attributes:
-        num_outputs: Number N of outputs.
+        num_outputs: Number N of the torso's outputs.
     """
 
     def __init__(self, num_outputs: int) -> None:
-        """Initializes the base of a torso."""
+        """Initializes the base class of a torso with ``num_outputs`` outputs."""
         super().__init__()
         self.num_outputs = num_outputs
 
     def fix_dtype(self, dtype: torch.dtype) -> None:
-        """Stores the weights in the form for inference; see ``Net.fix_dtype``."""
+        """Prepares the weights for inference in ``dtype``; see ``Net.fix_dtype``."""
 
 
 class TorsoNet(Net):
-    """A torso with one layer for each output; outputs are float32 and unbounded."""
+    """A network of a torso, an optional LSTM, and a linear layer per output."""
 
     def __init__(
         self,
@@ -206,7 +206,7 @@ class TorsoNet(Net):
             make_torso: Creates the torso for a signature with stacked images.
 
         Raises:
-            UsageError: The network cannot have these inputs or outputs.
+            UsageError: The network does not support the signature ``wanted``.
         """
         super().__init__(wanted, config)
         self.frames = FrameStack(wanted, config.num_frames)
@@ -278,14 +278,14 @@ class TorsoNet(Net):
 
 
 class FrameStack:
-    """Stacks the last S images along their channel axis.
+    """Stacks the newest S images along their channel axis.
 
     Source: Mnih et al. 2015, "Human-level control through deep reinforcement learning",
     methods (S = 4).
     """
 
     def __init__(self, wanted: Signature, num_frames: int) -> None:
-        """Finds the images among the inputs.
+        """Creates a stack for all image inputs in ``wanted``.
 
         Args:
             wanted: The signature requested from the network.
@@ -306,11 +306,11 @@ class FrameStack:
         return seen
 
     def push(self, inputs: Tensors, state: Tensors) -> tuple[Tensors, Tensors]:
-        """Returns the inputs with stacked images, and the next state.
+        """Returns the inputs of a step with stacked images, and the next state.
 
         Args:
-            inputs: Tensors ``[B, ...]``.
-            state: ``[B, S - 1, ...]`` for each image, the past images.
+            inputs: The network's inputs ``[B, ...]``, by name.
+            state: The past images ``[B, S - 1, ...]``, by name.
         """
         seen, kept = dict(inputs), {}
         for name in self._images:
@@ -325,9 +325,9 @@ class FrameStack:
         """Returns the inputs of all steps with stacked images, and the next state.
 
         Args:
-            inputs: Tensors ``[T, B, ...]``.
-            state: ``[B, S - 1, ...]`` for each image, before the first step.
-            is_first: ``[T, B]`` bool, steps before which all images are black.
+            inputs: The network's inputs ``[T, B, ...]``, by name.
+            state: The past images ``[B, S - 1, ...]`` before the first step, by name.
+            is_first: ``[T, B]`` bool, the steps before which all images are black.
         """
         seen, kept = dict(inputs), {}
         for name in self._images:
@@ -339,12 +339,12 @@ class FrameStack:
         return seen, kept
 
     def before(self, inputs: Tensors, state: Tensors, is_first: Tensor) -> Tensors:
-        """Returns the state before each step, tensors ``[T, B, S - 1, ...]``.
+        """Returns the past images before each step, tensors ``[T, B, S - 1, ...]``.
 
         Args:
-            inputs: As for ``unroll``.
-            state: As for ``unroll``.
-            is_first: As for ``unroll``.
+            inputs: See ``unroll``.
+            state: See ``unroll``.
+            is_first: See ``unroll``.
         """
         return {
             FRAMES + name: torch.stack(
@@ -356,7 +356,7 @@ class FrameStack:
     def _windows(
         self, name: str, inputs: Tensors, state: Tensors, is_first: Tensor
     ) -> list[Tensor]:
-        """Returns the images from S - 1, ..., 1 steps earlier, ``[T, B, ...]`` each."""
+        """Returns the images S - 1, ..., 1 steps before each step, ``[T, B, ...]``."""
         num_steps, most = len(is_first), self._num_frames - 1
         frames = torch.cat([state[FRAMES + name].transpose(0, 1), inputs[name]])
         has_begun = torch.zeros_like(is_first)
@@ -374,7 +374,7 @@ class FrameStack:
     def _stacked(self, name: str, frames: list[Tensor]) -> Tensor:
         """Returns S images ``[B, ...]``, oldest first, concatenated along channels.
 
-        The result has channels last in memory, as convolutions on CPUs read them.
+        The result has channels last in memory, which is fastest for CPU convolutions.
         """
         if not self._images[name].is_channel_first:
             return torch.cat(frames, dim=3)
