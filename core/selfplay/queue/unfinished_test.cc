@@ -100,8 +100,9 @@ void check_switches(const SelfplaySettings& settings) {
   generation.model = 5;
   generation.unfinished = part.unfinished;
   for (const GameRecord& record : part.records) generation.finished.push_back(record.game_index);
+  const GameQueue queue(generation);
   for (const GameRecord& record : play_for(game, settings, generation, -1).records) {
-    const UnfinishedGame* begun = GameQueue(generation).begun(record.game_index);
+    const UnfinishedGame* begun = queue.begun(record.game_index);
     if (begun == nullptr) {
       TENGEN_CHECK(record.model == 5 && record.switches.empty());
     } else {
