@@ -18,7 +18,7 @@ __all__ = ["Place", "RunClient"]
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """The slot of a mirror in its run: the index and IDs that the run assigned to it."""
+    """The slot of a mirror in its run, with the index and IDs of its process."""
 
     run: str
     """The ID of the run."""
@@ -61,7 +61,7 @@ class RunClient:
         is_vouched: bool = False,
         had_place: bool = False,
     ) -> Place | None:
-        """Requests a slot in the run for this process. See ``Members.join`` for arguments.
+        """Requests a slot in the run. The arguments are those of ``Members.join``.
 
         Returns:
             The slot, or None if the mirror has lost an earlier slot.

@@ -55,7 +55,7 @@ class Downloads:
         self._is_stopped_there = True
 
     def take(self, totals: tuple[int, int] | None = None) -> int | None:
-        """Downloads all files except models. Returns the number of the run's newest model.
+        """Downloads all files except models; returns the run's newest model number.
 
         Args:
             totals: The actor's frame and episode counts to report; None if unchanged.
