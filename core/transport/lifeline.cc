@@ -24,8 +24,8 @@ namespace tengen::transport {
 namespace {
 
 constexpr double kTickS = 0.05;
-// The maximum time that one tick adds to the grace period. A longer tick means that the process was
-// suspended or that this thread had no CPU.
+// The maximum time that one tick counts, plus the time for which this thread waited for a CPU. So
+// even a long suspension of the process counts as at most two ticks.
 constexpr double kMostTickS = 2 * kTickS;
 // If the system does not report waits for the CPU: a process that uses less than this share of a
 // core counts as idle, so its wall-clock time counts towards the grace period.

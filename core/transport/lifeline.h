@@ -6,8 +6,8 @@
 
 namespace tengen::transport {
 
-// Watches a pipe or a socket in a separate thread, which takes no lock of the process. So it works
-// even if another thread holds the lock of the Python interpreter.
+// Watches a pipe or a socket in a separate thread, which does not depend on other threads. So it
+// works even if another thread holds the lock of the Python interpreter.
 //
 // When the other end is closed, the process has `grace_s` seconds to exit, and is then killed. Time
 // in which the process is runnable without a CPU does not count, so a busy machine does not shorten

@@ -12,7 +12,7 @@
 
 namespace tengen::transport {
 
-// A blocking stream socket. One thread may read while another thread sends.
+// A stream socket. read() and send() block. One thread may read while another thread sends.
 class StreamSocket {
  public:
   explicit StreamSocket(Connection connection);
