@@ -92,7 +92,7 @@ class RowSession {
   std::vector<iovec> expected_;    // all parts of a request
   std::span<iovec> not_received_;  // suffix of expected_ that has not arrived
   std::vector<iovec> parts_;       // all parts of a reply
-  std::span<iovec> unsent_;        // the rest of parts_
+  std::span<iovec> unsent_;        // suffix of parts_ that is not sent
 };
 
 }  // namespace tengen
