@@ -17,8 +17,7 @@ void disown_descriptor(int descriptor);
 // forked in between inherits the descriptor. A fork waits for close(), accept() and dup() to
 // return. close() may block for a file on a network file system.
 void close_owned(int descriptor);  // does nothing if negative
-// Accepts a connection and returns its owned descriptor. On failure returns -1 and sets errno,
-// which is EAGAIN if no connection is waiting.
+// Accepts a connection. On failure returns -1 and sets errno (EAGAIN: no connection is waiting).
 int accept_owned(int listener);
 // Returns an owned duplicate of `descriptor`, with CLOEXEC. On failure returns -1 and sets errno.
 int dup_owned(int descriptor);

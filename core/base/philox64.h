@@ -1,7 +1,6 @@
 #pragma once
-// The random number generator Philox4x64-10, used by actors. Tests check that it has the same
-// output as numpy's Philox. Source: Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2,
-// 3".
+// The random number generator Philox4x64-10, used by actors, with the same output as numpy's
+// Philox. Source: Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3".
 
 #include <array>
 #include <cstdint>

@@ -83,8 +83,7 @@ int sync_descriptor(int descriptor) {
 }
 #endif
 
-constexpr uint64_t kMaxTransfer = uint64_t{1}
-                                  << 30;  // systems limit a read() or write() to about 2 GiB
+constexpr uint64_t kMaxTransfer = uint64_t{1} << 30;  // systems limit a read() to 2 GiB
 
 }  // namespace
 

@@ -82,8 +82,7 @@ class Rng {
     const double u = uniform_positive();
     return -std::log(-std::log(u < 1.0 ? u : 1.0 - 0x1.0p-53));
   }
-  // Returns a sample from Gamma(alpha, 1), alpha > 0. Source: Marsaglia and Tsang 2000, including
-  // their method for alpha < 1.
+  // Returns a sample from Gamma(alpha, 1), alpha > 0. Source: Marsaglia and Tsang 2000.
   double gamma(double alpha) {
     if (alpha < 1.0) {
       // Two statements, because the order of the two calls affects the result.

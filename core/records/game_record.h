@@ -60,8 +60,7 @@ struct GameRecord {
 // more than 255 bytes.
 std::string encode(const GameRecord& record);
 
-// Decodes the output of encode(), or a record of version 2, which has no leads. Throws Error if
-// `bytes` is neither.
+// Decodes the output of encode(), or a version-2 record without leads. Throws Error otherwise.
 GameRecord decode(std::string_view bytes);
 
 // Like encode() for an unfinished game. Plies with policy_weight 0 may have policies.

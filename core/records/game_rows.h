@@ -107,7 +107,7 @@ class GameRows {
   // Frees the segments whose rows are all below `row`.
   void drop_before(uint64_t row);
 
-  uint64_t num_rows() const;   // the next row number, including skipped rows
+  uint64_t num_rows() const;   // number of rows ever added, including skipped rows
   uint64_t first_row() const;  // the oldest row that can be requested
   size_t num_bytes() const;    // memory used by the stored games
 

@@ -108,7 +108,7 @@ int best_edge_in_flight(const float* prior, const float* visits, const float* su
   });
 }
 
-// Plain loops, because compilers vectorize them well.
+// These kernels are plain loops, because compilers vectorize them well.
 void centre_float(const uint8_t* x, const uint8_t* mean, size_t n, size_t num_rows, float* out) {
   for (size_t r = 0; r < num_rows; ++r, x += n, out += n)
     for (size_t i = 0; i < n; ++i) out[i] = static_cast<float>(x[i] - mean[i]);

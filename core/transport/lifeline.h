@@ -19,13 +19,12 @@ class Lifeline {
   // The caller owns `descriptor` and keeps it open. Throws Error if no thread can be started.
   Lifeline(int descriptor, double grace_s);
 
-  // The process is not killed between hold() and release(), which may nest. Afterwards the grace
-  // period starts again.
+  // While held, the process is not killed. After release(), the grace period restarts. May nest.
   void hold() { ++*holds_; }
   void release() { --*holds_; }
 
  private:
-  // The number of hold() calls without a release(). Shared with the thread, which outlives this.
+  // The number of unreleased hold() calls. Shared with the thread, which outlives this object.
   std::shared_ptr<std::atomic<int>> holds_ = std::make_shared<std::atomic<int>>(0);
 };
 

@@ -28,8 +28,7 @@ inline bool mount_small(const std::string& folder, uint64_t num_bytes) {
 }
 #endif
 
-// Calls `test` in a child process, with a folder that has space for `num_bytes`. Fails if the child
-// process dies.
+// Calls `test` in a child process, which must not die, with a folder that holds `num_bytes`.
 template <class F>
 void in_small_folder(uint64_t num_bytes, F&& test) {
 #if defined(__linux__)

@@ -27,8 +27,7 @@ class StreamSocket {
 
   // Sends all parts, and modifies the entries. Returns false if the other side has disconnected.
   bool send(std::span<iovec> parts);
-  // Sends as much as possible without blocking, and removes the sent bytes from `parts`. Returns
-  // false if the connection is broken.
+  // Sends what is possible without blocking, and drops it from `parts`. Returns false if broken.
   bool try_send(std::span<iovec>* parts);
 
   // Returns whether the other side has ended its stream, even if some bytes are still unread.

@@ -107,7 +107,7 @@ def _append(
 def close_generations(
     run: RunDirectory, folder: Path, task: str, *, were_begun: bool
 ) -> int:
-    """Seals the games that a writer sent before it lost its slot.
+    """Seals all games that a writer sent before it lost its slot.
 
     Args:
         run: The run.
@@ -206,7 +206,7 @@ def check_segment(part: Path, generation: int, task: str, newest: int | None) ->
         part: The path of the received file.
         generation: The expected generation.
         task: The run's task.
-        newest: The number of the newest model that the run has published.
+        newest: The number of the run's newest published model; None if there is none.
 
     Raises:
         UsageError: The file is not a segment of this generation and task, or has games

@@ -67,8 +67,7 @@ class Mirror:
         stop: If set, the mirror stops waiting for the run's host. The mirror sets it on
             a permanent error, to end the role; the caller then calls ``check``.
         say: Called with each log message, from any thread.
-        is_vouched: Whether the run started this process, as the only one with
-            ``index``.
+        is_vouched: Whether the run started this process as the only one with ``index``.
         backlog_bytes: The maximum size of the games that wait for upload when a
             generation begins.
 

@@ -77,7 +77,7 @@ class LocalBackend:
                 and capacity.
 
         Returns:
-            The restored state that a server needs to continue.
+            The restored state from which a server resumes its sessions.
 
         Raises:
             UsageError: The stored data is damaged or belongs to another store, or space

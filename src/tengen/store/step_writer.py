@@ -38,8 +38,7 @@ def open_writer(
         table: Name of a table with the columns of the steps.
         max_item_steps: The maximum number of steps appended before the last insert that
             an item may contain, in addition to all later steps.
-        timeout_s: Maximum wait for the store in seconds; None for the timeout of the
-            connection.
+        timeout_s: Maximum wait for the store in seconds; None: the default timeout.
     """
     entry = find_table(entries, table)
     check(isinstance(name, str) and bool(name), "name", name, "must be text; name it")
@@ -196,8 +195,7 @@ class StepWriter:
 
         Raises:
             UsageError: The steps are no longer available, or an item is refused.
-            StoreTimeout: The rate limiter still makes inserts wait. Some items may have
-                been inserted.
+            StoreTimeout: Inserts must still wait. Some items may have been inserted.
         """
         core = self._open()
         number = self._number_of(table, num_steps)

@@ -104,8 +104,7 @@ class Table:
             timeout_s: Maximum wait in seconds; None for no limit.
 
         Returns:
-            A batch with columns ``[B, ...]``, or ``[B, T, ...]`` if a sample has T
-            steps.
+            A batch with columns ``[B, ...]``, or ``[B, T, ...]`` for T-step samples.
         """
         # One sampler per thread, because a sampler and its batches are for one thread.
         timeout_s = timeout_of(timeout_s)
@@ -137,8 +136,7 @@ class Table:
             max_bytes: Capacity in bytes of step data; None for no change.
 
         Raises:
-            UsageError: The capacity is too small for one item, or both arguments are
-                None.
+            UsageError: The capacity is too small for one item, or both are None.
         """
         given = {"max_items": max_items, "max_bytes": max_bytes}
         capacity = {

@@ -38,7 +38,7 @@ class StoreConfig:
     """The tables by name."""
 
     memory_bytes: int = bounded(1 << 30, 1, 2**62)
-    """Memory for the steps of all tables; with `disk_bytes`, for the most used ones."""
+    """Memory for the steps of all tables; with `disk_bytes`, for the most used steps."""
 
     seed: int = bounded(0, 0, 2**64 - 1)
     """Seed of the random number generator that samples items."""
@@ -49,7 +49,7 @@ class StoreConfig:
     process uses the store. `tengen store` chooses the folder."""
 
     disk_bytes: int = bounded(0, 0, 2**62)
-    """Disk space for steps that do not fit in memory; 0: all steps are in memory."""
+    """Disk space for steps that do not fit in memory; 0: all steps stay in memory."""
 
     disk_directory: str | None = None
     """A folder on a disk for `disk_bytes`, created if absent. `Store.close` removes the

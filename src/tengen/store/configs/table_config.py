@@ -82,7 +82,7 @@ class Selector:
     """The config of a table's sampler or remover, which selects the next item."""
 
     kind: Literal["uniform", "prioritized", "fifo"] = "uniform"
-    """``prioritized`` samples by priority; ``fifo`` takes the oldest item."""
+    """``prioritized`` selects by priority; ``fifo`` selects the oldest item."""
 
     exponent: float = bounded(
         0.6,
@@ -160,7 +160,7 @@ class TableConfig:
         self.check_capacity(self.max_items, self.max_bytes)
 
     def _check_place(self, name: str) -> None:
-        """Refuses a column name that conflicts with other names in a nested dict."""
+        """Raises UsageError if a column name is malformed or lies in another column."""
         words = name.split("/")
         check(all(words), "column", name, "must have a name between slashes; rename it")
         for depth in range(1, len(words)):
