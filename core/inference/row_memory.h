@@ -53,8 +53,8 @@ class RowColumns {
 // The memory of all arrays for `num_rows` rows. Movable, not thread-safe.
 class RowMemory {
  public:
-  // Maps the shared memory of `descriptor`, or allocates zeroed memory if it is -1. Throws Error if
-  // that fails.
+  // Maps the shared memory of `descriptor`, or allocates zeroed memory if it is -1. Throws Error on
+  // failure.
   RowMemory(const RowColumns& columns, size_t num_rows, int descriptor)
       : num_rows_(num_rows),
         offsets_(columns.offsets(num_rows)),

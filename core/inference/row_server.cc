@@ -97,7 +97,7 @@ void RowServer::done(int64_t version, int64_t model) {
   }
   const Clock::time_point copied_at = Clock::now();
   {
-    // Updated before the first reply, so that the statistics include each replied batch.
+    // Updated before any reply, so that the statistics include every batch with a reply.
     const std::lock_guard lock(mutex_);
     stats_.num_batches += 1;
     stats_.num_rows += num_fired_;

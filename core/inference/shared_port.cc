@@ -84,7 +84,7 @@ void SharedPort::serve(Worker& worker, Requests& requests) {
 bool SharedPort::ask(Worker& worker, Requests& requests, Request& request, size_t num_rows) {
   request.is_open = true;
   Lock lock(mutex_);
-  // Reads outputs now to free lanes for other threads, because this thread may next read them late.
+  // Frees lanes for other threads, because this thread may not read outputs again for a long time.
   take_answers(lock, requests);
   for (size_t row = 0; row < num_rows;) {
     worker.wants_room = true;

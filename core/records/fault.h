@@ -17,7 +17,7 @@ enum class FaultAction : uint32_t {
 // passes through `point` have no effect; each later pass performs `action`.
 void set_fault(const std::string& point, FaultAction action, uint32_t num_passes);
 
-// A fault point. `name` has the form "<object>.<completed step>".
+// Passes the fault point `name`, which has the form "<object>.<completed step>".
 void fault_point(const char* name);
 
 }  // namespace tengen

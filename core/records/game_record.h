@@ -63,7 +63,7 @@ std::string encode(const GameRecord& record);
 // Decodes the output of encode(), or a version-2 record without leads. Throws Error otherwise.
 GameRecord decode(std::string_view bytes);
 
-// Like encode() for an unfinished game. Plies with policy_weight 0 may have policies.
+// Like encode(), for an unfinished game. Its plies with policy_weight 0 may have policy targets.
 std::string encode_unfinished(const GameRecord& record);
 GameRecord decode_unfinished(std::string_view bytes);
 

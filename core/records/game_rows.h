@@ -34,8 +34,8 @@ struct SegmentView {
 };
 
 // Optional value targets in addition to the outcome: weighted averages of the search values from
-// the row's ply on. Weights decrease by a factor of 1 - n per ply, with n = 1 / (1 + c * board
-// area), and the outcome has the remaining weight. Source: KataGo.
+// the row's ply on. Weights decrease by a factor of 1 - n per ply, with n = 1 / (1 + c * area of
+// the game's board), and the outcome has the remaining weight. Source: KataGo.
 inline constexpr std::array<float, 3> kHorizons = {0.176f, 0.056f, 0.016f};  // c
 
 // Target arrays of auxiliary heads (tengen.nets.modules.board_net). Either all are set or none.
