@@ -117,7 +117,7 @@ class CopiedFiles:
             size = 0
             if path.exists():
                 size = path.stat().st_size
-                # An earlier service may have been killed before this call.
+                # An earlier service may have been killed before it did so.
                 self._make_durable(path)
             known = self._known.get(path)
             if known is None or known.size != size:

@@ -148,7 +148,7 @@ class Members:
                 self._part_with(member)
 
     def num_here(self, within_s: float) -> int:
-        """Returns the number of processes with a request in the last ``within_s``."""
+        """Returns the number of processes with a request in the last ``within_s`` s."""
         now_s = time.monotonic()
         with self._lock:
             return sum(
