@@ -96,7 +96,7 @@ class Downloads:
         """
         for number in self._models.numbers():
             if newest is None or number > newest:
-                self._models.remove(number)  # possibly from a learner run in this folder
+                self._models.remove(number)  # perhaps from a learner in this folder
         if newest is None:
             return
         is_here = newest in self._models.numbers()
