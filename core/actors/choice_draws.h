@@ -1,6 +1,6 @@
 #pragma once
-// Samples choices from logits. An actor does this for about sixteen rows between inference and a
-// step, with cold caches, so the code must be small.
+// Samples actions from the logits of a policy. An actor does this for about sixteen rows between
+// inference and an environment step, with cold caches, so the code must be small.
 
 #include <cstdint>
 #include <span>
@@ -11,7 +11,7 @@ namespace tengen {
 // One or several independent categorical distributions (parts). Immutable and thread-safe.
 class ChoiceDraws {
  public:
-  // Throws Error if a part has no choices.
+  // `num_choices` has the number of choices per part. Throws Error if a part has none.
   explicit ChoiceDraws(std::vector<uint32_t> num_choices);
 
   size_t num_parts() const { return num_choices_.size(); }
@@ -24,7 +24,7 @@ class ChoiceDraws {
   void draw(std::span<const float> logits, std::span<const double> uniforms, size_t stride,
             std::span<int64_t> choices, std::span<float> log_prob) const;
 
-  // Returns the first row with a choice that is out of range for its part, or the number of rows.
+  // Returns the index of the first row with an out-of-range choice, or the number of rows.
   size_t first_out_of_range(std::span<const int64_t> choices) const;
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// Computes the returns and lengths of the episodes of N copies. Single-threaded.
+// Computes episode returns and lengths for N vectorized copies. Single-threaded.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,8 +18,8 @@ class EpisodeCounts {
 
   size_t num_copies() const { return current_.size(); }
 
-  // Adds a step of every copy. Termination or truncation ends an episode. Precondition: each array
-  // has `num_copies()` values.
+  // Adds one environment step of every copy. Termination or truncation ends an episode.
+  // Precondition: each array has `num_copies()` values.
   void add(const float* reward, const bool* terminated, const bool* truncated,
            const bool* is_reset) {
     finished_.clear();
@@ -35,7 +35,7 @@ class EpisodeCounts {
     }
   }
 
-  // The number of copies for which the last step was a reset step.
+  // Returns the number of copies whose last step was a reset step.
   size_t num_resets() const { return num_resets_; }
   const std::vector<FinishedEpisode>& finished() const { return finished_; }
 

@@ -1,5 +1,5 @@
 #pragma once
-// The columns of a block of steps. A write fills one step of all copies.
+// The columns of a block of steps, written one step of all copies at a time.
 
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace tengen {
 
-// A view of memory for K steps of N copies: `[N, K, ...]`, with `row_bytes` bytes per row.
+// A view of a column of K steps of N copies: `[N, K, ...]`, with `row_bytes` bytes per step.
 class StepColumn {
  public:
   StepColumn(std::byte* data, size_t num_steps, size_t row_bytes)
@@ -16,12 +16,12 @@ class StepColumn {
 
   size_t row_bytes() const { return row_bytes_; }
 
-  // Writes step t of every copy from `[N, ...]`. Precondition: t < K.
+  // Writes step t of every copy from `rows`, `[N, ...]`. Precondition: t < K.
   void put(size_t t, const std::byte* rows, size_t num_copies) const {
     for (size_t i = 0; i < num_copies; ++i)
       std::memcpy(at(i, t), rows + i * row_bytes_, row_bytes_);
   }
-  // Writes one value as step t of every copy. Precondition: t < K.
+  // Writes `row` as step t of every copy. Precondition: t < K.
   void fill(size_t t, const std::byte* row, size_t num_copies) const {
     for (size_t i = 0; i < num_copies; ++i) std::memcpy(at(i, t), row, row_bytes_);
   }

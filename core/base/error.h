@@ -1,5 +1,5 @@
 #pragma once
-// The exceptions of the core. Messages have the form "<name> (<value>) <rule>; <what to do>".
+// Exceptions thrown by the core. Messages have the form "<name> (<value>) <rule>; <advice>".
 
 #include <stdexcept>
 #include <string>
@@ -12,23 +12,23 @@ class Error : public std::runtime_error {
   explicit Error(const std::string& message) : std::runtime_error(message) {}
 };
 
-// Thrown when a system resource such as descriptors is exhausted; a retry may succeed.
+// Thrown if a system resource such as file descriptors is exhausted. A retry may succeed.
 class ShortageError : public Error {
  public:
   using Error::Error;
 };
 
-// Thrown when a disk is full or a quota is exceeded.
+// Thrown if a disk is full or a disk quota is exceeded.
 class DiskFullError : public ShortageError {
  public:
   using ShortageError::ShortageError;
 };
 
-// Throws an Error about `value` if `holds` is false. `rule` is the rest of the message.
+// Throws an Error if `holds` is false, with the message "<name> (<value>) <rule>".
 inline void check(bool holds, const char* name, const std::string& value, const char* rule) {
   if (!holds) throw Error(std::string(name) + " (" + value + ") " + rule);
 }
-// Same for a number, which is formatted only if the check fails.
+// Same as check() above for a number, which is formatted only if the check fails.
 template <class Number>
   requires std::is_arithmetic_v<Number>
 void check(bool holds, const char* name, Number value, const char* rule) {

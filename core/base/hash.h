@@ -32,7 +32,7 @@ constexpr Key128 zobrist_key(uint64_t table, uint64_t index) {
   return {mix64(base ^ 0x243f6a8885a308d3ull), mix64(base ^ 0x13198a2e03707344ull)};
 }
 
-// Hashes `word` into `key`. The result depends on the order of the calls.
+// Returns the hash of `key` followed by `word`. The order of calls affects the result.
 constexpr Key128 combine(const Key128& key, uint64_t word) {
   const uint64_t mixed = mix64(word + 0x9e3779b97f4a7c15ull);
   return {mix64(key.lo ^ mixed), mix64(key.hi + (mixed ^ 0xa4093822299f31d0ull))};

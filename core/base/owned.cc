@@ -18,17 +18,17 @@ namespace {
 
 constexpr int kMaxDescriptors = 1 << 20;
 constexpr int kBits = 64;
-// One bit per descriptor. Atomic, because a forked process reads the bits without a lock.
+// One bit per descriptor: whether it is owned. Atomic, because disown_descriptor() takes no lock.
 std::array<std::atomic<uint64_t>, kMaxDescriptors / kBits> is_owned{};
-std::atomic<int> num_words = 0;  // 1 + the index of the last word ever used
-int nothing = -1;                // a descriptor of /dev/null
+std::atomic<int> num_words = 0;  // 1 + the highest index of a word of is_owned that was used
+int nothing = -1;                // an open descriptor of /dev/null
 // Held during a fork, and while an owned descriptor is created or closed. The holder makes only
 // non-blocking system calls, and takes no other lock.
 std::mutex forking;
 uint64_t num_forks = 0;  // guarded by `forking`
 
-// Replaces each descriptor instead of closing it, because the number of a closed descriptor could
-// be reused for another file, which the old owner's destructor would then close.
+// Replaces each owned descriptor with /dev/null instead of closing it. A closed number could be
+// reused for another file, which the destructor of the old owner would then close.
 void let_go_in_child() {
   for (int word = 0; word < num_words.load(); ++word) {
     const uint64_t owned = is_owned[static_cast<size_t>(word)].exchange(0);
@@ -116,7 +116,7 @@ int dup_owned(int descriptor) {
 
 int open_owned(const char* path, int flags, int mode) {
   auto lock = lock_forks();
-  // open() on a network filesystem may block, and a fork should not wait for it.
+  // Releases the lock for open(), which may block on a network file system.
   for (;;) {
     const uint64_t before = num_forks;
     lock.unlock();
@@ -127,7 +127,7 @@ int open_owned(const char* path, int flags, int mode) {
       set_owned(descriptor);
       return descriptor;
     }
-    // A process forked in between may have inherited the descriptor.
+    // A process forked meanwhile may have inherited the descriptor, so open the file again.
     lock.unlock();
     ::close(descriptor);
     lock.lock();

@@ -1,5 +1,5 @@
 #pragma once
-// A random permutation of 0 .. size - 1 with random access to its elements.
+// A pseudo-random permutation of 0 .. size - 1 with random access to its elements.
 
 #include <array>
 #include <bit>
@@ -9,13 +9,13 @@
 
 namespace tengen {
 
-// A keyed bijection of [0, size): a balanced Feistel network on the next even number of bits,
-// repeated until the result is in range: fewer than four times on average over all elements.
+// A keyed bijection of [0, size): a balanced Feistel network on the next even number of bits. The
+// network is applied until the result is in range, on average fewer than four times.
 // Source: Black and Rogaway 2002, "Ciphers with arbitrary finite domains", section 5 (cycle
 // walking). Differs from the paper: the round function is a hash, because there is no adversary.
 class Permutation {
  public:
-  // `size` is at least 1.
+  // Creates the permutation of [0, size) that `key` selects. Precondition: size >= 1.
   Permutation(uint64_t key, uint32_t size)
       : size_(size), half_bits_((static_cast<uint32_t>(std::bit_width(size - 1)) + 1) / 2) {
     for (uint64_t round = 0; round < keys_.size(); ++round) {
@@ -23,7 +23,7 @@ class Permutation {
     }
   }
 
-  // Returns the element at index `place`, which must be below `size`.
+  // Returns element `place` of the permutation. Precondition: place < size.
   uint32_t operator()(uint32_t place) const {
     do {
       place = walk(place);

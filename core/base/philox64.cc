@@ -8,7 +8,7 @@ struct Wide {
   uint64_t low;
 };
 
-// Returns the 128-bit product as two halves, because C++ has no standard 128-bit type.
+// Returns the 128-bit product of `a` and `b` in two halves, as C++ has no standard 128-bit type.
 Wide multiply(uint64_t a, uint64_t b) {
   const uint64_t a0 = a & 0xFFFFFFFFu, a1 = a >> 32, b0 = b & 0xFFFFFFFFu, b1 = b >> 32;
   const uint64_t low = a0 * b0;
@@ -17,7 +17,7 @@ Wide multiply(uint64_t a, uint64_t b) {
   return {a1 * b1 + (middle >> 32) + (other >> 32), a * b};
 }
 
-// Adds `amount` to a number of four words, stored with the least significant word first.
+// Adds `amount` to a 256-bit counter, stored with the least significant word first.
 void add(std::array<uint64_t, 4>& counter, uint64_t amount) {
   counter[0] += amount;
   bool carries = counter[0] < amount;

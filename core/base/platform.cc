@@ -49,7 +49,7 @@ int open_descriptor(const char* path, int flags) {
 }
 int close_descriptor(int descriptor) { return _close(descriptor); }
 int64_t seek_end(int descriptor) { return _lseeki64(descriptor, 0, SEEK_END); }
-// Only one thread uses a File at a time, so seek and read need not be atomic.
+// A File is single-threaded, so seek and read need not be atomic.
 int64_t read_at(int descriptor, char* out, size_t num_bytes, uint64_t offset) {
   if (_lseeki64(descriptor, static_cast<int64_t>(offset), SEEK_SET) < 0) return -1;
   return _read(descriptor, out, static_cast<unsigned>(num_bytes));
@@ -76,14 +76,14 @@ int64_t write_at(int descriptor, const char* bytes, size_t num_bytes, uint64_t o
 }
 int sync_descriptor(int descriptor) {
 #ifdef __APPLE__
-  return ::fcntl(descriptor, F_FULLFSYNC);  // fsync() on macOS does not flush the disk's cache
+  return ::fcntl(descriptor, F_FULLFSYNC);  // fsync() on macOS does not flush the cache of the disk
 #else
   return ::fdatasync(descriptor);
 #endif
 }
 #endif
 
-constexpr uint64_t kMaxTransfer = uint64_t{1} << 30;  // systems limit one call to about 2 GiB
+constexpr uint64_t kMaxTransfer = uint64_t{1} << 30;  // systems limit a read() to 2 GiB
 
 }  // namespace
 

@@ -1,5 +1,5 @@
 #pragma once
-// Durable files and system randomness on all operating systems. Tested only on Linux; the macOS and
+// Durable files and random bits from the operating system. Tested only on Linux; the macOS and
 // Windows branches are untested.
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace tengen {
 
-// An open file. Every failure throws an Error with the path and the system's reason.
+// An open file. Every failure throws an Error with the path and the reason from the system.
 class File {
  public:
-  // Creates or truncates the file, for reading and writing.
+  // Creates or truncates the file at `path`, and opens it for reading and writing.
   static File create(const std::string& path);
   static File open_to_read(const std::string& path);
 
@@ -23,12 +23,12 @@ class File {
 
   const std::string& path() const { return path_; }
   uint64_t size_bytes() const;
-  // Returns `num_bytes` bytes from `offset` on, or fewer at the end of the file.
+  // Reads `num_bytes` bytes from `offset` on. Returns fewer bytes at the end of the file.
   std::string read(uint64_t offset, uint64_t num_bytes) const;
   void write(uint64_t offset, std::string_view bytes);  // writes all bytes
-  // Blocks until all written data and the file size are durable.
+  // Blocks until all written data and the size of the file are durable.
   void sync();
-  // Renames the file within its directory, replaces an existing file, and syncs the directory.
+  // Renames the file to `to`, which may exist, and syncs the directory of `to`.
   void rename_durably(const std::string& to);
 
  private:
@@ -39,10 +39,10 @@ class File {
   int descriptor_;
 };
 
-// Returns 64 random bits from the system, for unique names. Throws Error if it provides none.
+// Returns 64 random bits from the system, for unique names. Throws Error if they are unavailable.
 uint64_t random_number();
 
-// Ends this process immediately, as SIGKILL does: no destructor runs, no buffer is flushed.
+// Ends this process immediately, like SIGKILL. Runs no destructors and flushes no buffers.
 [[noreturn]] void kill_self();
 
 }  // namespace tengen

@@ -1,7 +1,7 @@
 #pragma once
-// Counter-based random numbers. A stream is a pure function of (seed, generation, game, ply,
-// purpose), so results do not depend on threads, slots or the order of work. Source: Salmon et al.
-// 2011, "Parallel random numbers: as easy as 1, 2, 3", Philox4x32-10. No std:: distribution is
+// A counter-based random number generator. A stream is a pure function of (seed, generation, game,
+// ply, purpose), so results do not depend on threads, slots or the order of work. Source: Salmon et
+// al. 2011, "Parallel random numbers: as easy as 1, 2, 3", Philox4x32-10. No std:: distribution is
 // used, because the standard does not specify its output.
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace tengen {
 
-// The purpose of a stream. Recorded runs depend on the values, so they must not change.
+// The purpose of a random stream. The values must not change, because recorded runs depend on them.
 enum class Purpose : uint32_t {
   kOpening = 1,
   kRootNoise = 2,
@@ -58,12 +58,12 @@ class Rng {
     const uint64_t high = next32();
     return high << 32 | next32();
   }
-  // Uniform in [0, 1), with 53 random bits.
+  // Returns a uniform sample from [0, 1), with 53 random bits.
   double uniform() { return static_cast<double>(next64() >> 11) * 0x1.0p-53; }
-  // Uniform in (0, 1], so the logarithm is finite.
+  // Returns a uniform sample from (0, 1], whose logarithm is finite.
   double uniform_positive() { return 1.0 - uniform(); }
-  // Uniform in [0, bound), bound >= 1, without bias. Source: Lemire 2019, "Fast random integer
-  // generation in an interval".
+  // Returns an unbiased uniform sample from [0, bound), bound >= 1. Source: Lemire 2019, "Fast
+  // random integer generation in an interval".
   uint32_t below(uint32_t bound) {
     uint64_t product = uint64_t{next32()} * bound;
     if (static_cast<uint32_t>(product) < bound) {
@@ -72,20 +72,20 @@ class Rng {
     }
     return static_cast<uint32_t>(product >> 32);
   }
-  // Standard normal (Box-Muller); the second value is discarded.
+  // Returns a standard normal sample (Box-Muller; the second sample is discarded).
   double normal() {
     const double radius = std::sqrt(-2.0 * std::log(uniform_positive()));
     return radius * std::cos(6.283185307179586 * uniform());
   }
-  // Standard Gumbel: -log(-log(u)).
+  // Returns a standard Gumbel sample, -log(-log(u)).
   double gumbel() {
     const double u = uniform_positive();
     return -std::log(-std::log(u < 1.0 ? u : 1.0 - 0x1.0p-53));
   }
-  // Gamma(alpha, 1), alpha > 0. Source: Marsaglia and Tsang 2000, with their method for alpha < 1.
+  // Returns a sample from Gamma(alpha, 1), alpha > 0. Source: Marsaglia and Tsang 2000.
   double gamma(double alpha) {
     if (alpha < 1.0) {
-      // Two statements, because the order of the two calls determines their random numbers.
+      // Two statements, because the order of the two calls affects the result.
       const double above_one = gamma(alpha + 1.0);
       return above_one * std::pow(uniform_positive(), 1.0 / alpha);
     }

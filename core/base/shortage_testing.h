@@ -1,5 +1,5 @@
 #pragma once
-// Replaces `new` in tests with a version that can fail as if memory were exhausted.
+// A replacement of `new` for tests, which can fail as if memory were exhausted.
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -16,9 +16,9 @@
 
 namespace tengen {
 
-// The maximum size of one allocation by `new`, in all threads.
+// The maximum size in bytes of an allocation with `new`, in all threads.
 inline std::atomic<size_t> most_new_bytes = SIZE_MAX;
-// The number of calls of `new` that succeed in this thread before one fails; negative for no limit.
+// The number of `new` calls in this thread before the next one that fails; negative: none fails.
 inline thread_local int64_t num_news_left = -1;
 
 // While a LittleMemory exists, every `new` of more than `most_bytes` fails.
@@ -31,14 +31,14 @@ class LittleMemory {
 };
 
 #if defined(__linux__)
-// Returns the size of the process's address space, which ulimit -v limits.
+// Returns the size in bytes of this process's address space, which ulimit -v limits.
 inline uint64_t num_mapped_bytes() {
   uint64_t num_pages = 0;
   std::ifstream("/proc/self/statm") >> num_pages;
   return num_pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-// While a NoMemory exists, the process can map no more memory, and the reserve of Steady is empty.
+// While a NoMemory exists, this process can map no more memory, and the reserve of Steady is empty.
 class NoMemory {
  public:
   NoMemory() {
@@ -61,8 +61,8 @@ class NoMemory {
 };
 #endif
 
-// Calls `f` until it completes. In the n-th attempt the n-th call of `new` fails, and `check` is
-// called after this failure. Returns the number of failures.
+// Calls `f` until it completes. In the n-th attempt the n-th `new` fails, and `check` is called
+// afterwards. Returns the number of failed attempts.
 template <class F, class Check>
 int64_t fail_each_new(F&& f, Check&& check) {
   for (int64_t num_news = 0;; ++num_news) {

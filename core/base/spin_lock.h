@@ -1,5 +1,5 @@
 #pragma once
-// A one-byte lock that a thread holds for a few hundred nanoseconds while it works on a tree node.
+// A one-byte lock for critical sections of a few hundred nanoseconds, such as on a tree node.
 
 #include <atomic>
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace tengen {
 
-// Meets BasicLockable, so std::lock_guard accepts it. Not recursive, not fair.
+// A spin lock that meets BasicLockable, for std::lock_guard. Not recursive, not fair.
 class SpinLock {
  public:
   void lock() {
@@ -16,10 +16,10 @@ class SpinLock {
   void unlock() { held_.store(false, std::memory_order_release); }
 
  private:
-  // The number of checks before yielding, because a descheduled holder may need this core.
+  // The number of checks before wait() yields the core, which a descheduled holder may need.
   static constexpr int kLooks = 64;
 
-  // Waits until the lock appears free. Only reads, so that the holder keeps the cache line.
+  // Waits until the lock appears free. Only reads it, so that the holder keeps the cache line.
   void wait() const {
     for (int look = 0; held_.load(std::memory_order_relaxed); ++look) {
       if (look < kLooks) {

@@ -11,13 +11,13 @@
 namespace tengen {
 namespace {
 
-// Allocated with mmap(), because malloc() might use an arena that other threads cannot reuse.
+// Size of the reserve. Allocated with mmap(), because other threads cannot reuse a malloc() arena.
 constexpr size_t kReserveBytes = size_t{8} << 20;
 
 std::atomic<void*> reserve = nullptr;
 thread_local int depth = 0;
 
-// `new` calls this handler when it finds no memory, and retries after the handler returns.
+// Handler that frees the reserve. `new` calls it if memory is exhausted, and then retries.
 void use_reserve() {
   void* const block = depth > 0 ? reserve.exchange(nullptr) : nullptr;
   if (block == nullptr) throw std::bad_alloc();

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-// Prints the location and text of `condition` and ends the test program if it is false.
+// If `condition` is false, prints its text and location, and ends the test program.
 #define TENGEN_CHECK(condition)                                                      \
   do {                                                                               \
     if (!(condition)) {                                                              \
@@ -17,7 +17,7 @@
 
 namespace tengen {
 
-// Returns whether calling `f` throws an Error.
+// Returns whether `f()` throws an Error.
 template <class F>
 bool throws(F&& f) {
   try {

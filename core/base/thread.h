@@ -1,5 +1,5 @@
 #pragma once
-// Helpers to start threads, and to handle exceptions in them without ending the process.
+// Helpers to start threads, and to catch exceptions in threads.
 
 #include <exception>
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace tengen {
 
-// Returns the message of an exception. Never throws.
+// Returns the message of the exception `thrown`. Never throws.
 std::string message_of(const std::exception_ptr& thrown) noexcept;
 
 // Calls `work` and returns the message of its exception, or an empty string if it throws none.
@@ -23,8 +23,8 @@ std::string error_of(Work&& work) noexcept {
   }
 }
 
-// Starts a thread. `user` describes its owner in error messages, such as "writer a". `body` must
-// not throw: wrap calls that may throw in error_of(). Throws Error if there are no threads left.
+// Starts a thread that runs `body`, which must not throw; wrap calls that may throw in error_of().
+// `user` is the owner for error messages, such as "writer a". Throws Error if the system refuses.
 std::thread start_thread(const std::string& user, std::function<void()> body);
 
 }  // namespace tengen

@@ -1,6 +1,6 @@
 #pragma once
-// A cache of evaluations by position, limited in bytes. A hit returns the same bits as a new
-// evaluation, because an evaluation is a pure function of the model and the key (which also
+// A cache of network evaluations by position, with a limit in bytes. A hit is bitwise equal to a
+// new evaluation, because an evaluation depends only on the model and the key (which also
 // determines the symmetry), and the cache is cleared when the model changes.
 
 #include <cstring>
@@ -10,13 +10,13 @@
 
 namespace tengen {
 
-// Of the two entries of a bucket, replaces the least recently used. Not thread-safe.
+// A 2-way set-associative cache that evicts the least recently used entry. Not thread-safe.
 class EvaluationCache {
  public:
   struct Entry {
-    const float* policy;  // [num_actions] logits, as the backend wrote them
+    const float* policy;  // [num_actions] logits, as returned by the network
     float value;
-    const float* score;  // [2], null in a cache without scores
+    const float* score;  // [2]; null if the cache has no scores
   };
 
   EvaluationCache(size_t max_bytes, int num_actions, bool has_score = false)
@@ -45,7 +45,7 @@ class EvaluationCache {
     return false;
   }
 
-  // A cache without scores ignores `score`.
+  // Inserts an evaluation. If the cache has no scores, ignores `score`.
   void insert(const Key128& key, const float* policy, float value, const float* score = nullptr) {
     if (tags_.empty()) return;
     size_t victim = (key.lo & mask_) * kWays;

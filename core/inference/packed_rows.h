@@ -1,16 +1,15 @@
 #pragma once
-// The format in which positions are sent to a device. Rows are so small that the bus is never the
-// bottleneck.
+// The format in which positions are sent to a device, compact so that the bus is no bottleneck.
 //
 // A packed row of C planes of H x W cells is
 //
 //     float32 [C]           the scale of each plane
-//     bits    [C * H * W]   plane after plane; entry i is bit i % 8 of byte i / 8
-//     zeros                 up to a multiple of 4 bytes
+//     bits    [C * H * W]   in order of planes; entry i is bit i % 8 of byte i / 8
+//     zeros                 padding to a multiple of 4 bytes
 //
-// and an entry is the scale of its plane if its bit is set, otherwise 0. So a plane can contain 0
-// and one other value, such as 1 for stones, or komi in every cell. A test checks that the planes
-// of native games have this form. External games may produce arbitrary numbers, so their rows are
+// An entry is the scale of its plane if its bit is set, otherwise 0. So a plane can contain 0 and
+// one other value, such as 1 for stones, or komi in every cell. A test checks that the planes of
+// native games have this form. External games may produce arbitrary numbers, so their rows are
 // dense, float32 [C, H, W].
 //
 // tengen/inference/device.py unpacks rows on the device. Shuffle files use this format too.
@@ -40,7 +39,7 @@ struct RowLayout {
   }
 };
 
-// Returns the first set bit in [begin, end), or end. Reads complete 32-bit words.
+// Returns the index of the first set bit in [begin, end), or end. Reads complete 32-bit words.
 inline size_t first_set_bit(const uint8_t* bits, size_t begin, size_t end) {
   static_assert(std::endian::native == std::endian::little);
   for (size_t i = begin; i < end; i = (i / 32 + 1) * 32) {
@@ -52,7 +51,7 @@ inline size_t first_set_bit(const uint8_t* bits, size_t begin, size_t end) {
   return end;
 }
 
-// Packs planes [C, H, W] into one row of layout.num_bytes().
+// Writes planes [C, H, W] as one row of layout.num_bytes() bytes.
 inline void write_row(const RowLayout& layout, const float* planes, uint8_t* row) {
   const size_t num_entries = layout.num_entries();
   if (!layout.is_packed) {
@@ -73,7 +72,7 @@ inline void write_row(const RowLayout& layout, const float* planes, uint8_t* row
   }
 }
 
-// Unpacks a row into planes [C, H, W].
+// Reads planes [C, H, W] from a row that write_row() has written.
 inline void read_row(const RowLayout& layout, const uint8_t* row, float* planes) {
   if (!layout.is_packed) {
     std::memcpy(planes, row, layout.num_entries() * sizeof(float));

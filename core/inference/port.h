@@ -1,9 +1,9 @@
 #pragma once
-// The interface between search and inference, which batches the rows of many callers. A driver runs
+// The interface between search and inference. A port is served by a driver, which runs
 //
 //     while (n = port.next()) { backend.run(n rows); port.done(); }
 //
-// and the core never calls Python.
+// so that the core never calls Python.
 
 #include <array>
 #include <cstddef>
@@ -11,9 +11,9 @@
 
 namespace tengen {
 
-// The rows of one batch, owned by the port: planes [capacity, C, H, W], policy [capacity, A]
-// logits, value [capacity] in [-1, 1] for the side to move, score [capacity, 2] with mean and
-// standard deviation in points, empty if the port needs no scores. All are row-major float32.
+// The row-major float32 arrays of one batch, owned by the port: planes [capacity, C, H, W], policy
+// logits [capacity, A], value [capacity] in [-1, 1] for the side to move, and score [capacity, 2]
+// with mean and standard deviation in points, empty if the port needs no scores.
 struct BatchBuffers {
   size_t capacity;
   std::array<size_t, 3> planes_shape;  // C, H, W
@@ -38,20 +38,20 @@ struct BatchBuffers {
     return planes.data() + static_cast<size_t>(row) * size;
   }
   float* policy_row(int row) { return policy.data() + static_cast<size_t>(row) * num_actions; }
-  // Null if the port does not need scores.
+  // Returns the score of a row, or null if the port needs no scores.
   float* score_row(int row) {
     return score.empty() ? nullptr : score.data() + 2 * static_cast<size_t>(row);
   }
 };
 
-// Each port is driven by one thread.
+// A source of rows to evaluate, driven by one thread.
 class Port {
  public:
   virtual ~Port() = default;
-  // Fills buffers().planes and returns the number of rows to evaluate, or 0 if the work is finished
-  // or stopped. Runs the tree searches, so it may take milliseconds.
+  // Fills buffers().planes and returns the number of rows to evaluate, or 0 if the search is
+  // finished or stopped. Runs the tree searches, so a call may take milliseconds.
   virtual int next() = 0;
-  // Reads the outputs for the rows of the last next() from buffers().
+  // Reads the network's outputs for the rows of the last next() from buffers().
   virtual void done() = 0;
   virtual BatchBuffers& buffers() = 0;
 };

@@ -1,5 +1,5 @@
 #pragma once
-// The arrays of several rows, stored consecutively in one block of memory.
+// The input, output and state arrays of several rows, in one block of memory.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,17 +12,17 @@
 
 namespace tengen {
 
-// The role of an array in inference.
+// The role of an array in inference: kFirst is a byte that is set if the row starts an episode.
 enum class RowPart : uint8_t { kFirst, kInput, kOutput, kState };
 
-// One array, with `row_bytes` bytes per row.
+// The role of one array, and its size in bytes per row.
 struct RowColumn {
   RowPart part;
   size_t row_bytes;
 };
 
-// The arrays of a network, in the order of its signature: episode starts, inputs, outputs, state.
-// The layout is that of tengen.inference.RowArrays; every array is aligned to 64 bytes.
+// The arrays of a network in the order of its signature: episode starts, inputs, outputs, state.
+// The layout is the same as in tengen.inference.RowArrays. Every array is aligned to 64 bytes.
 class RowColumns {
  public:
   explicit RowColumns(std::vector<RowColumn> columns) : columns_(std::move(columns)) {
@@ -33,7 +33,7 @@ class RowColumns {
   size_t size() const { return columns_.size(); }
   const RowColumn& operator[](size_t i) const { return columns_[i]; }
 
-  // Returns the offset of each array of `num_rows` rows, and finally the total size, in bytes.
+  // Returns the offset in bytes of each array for `num_rows` rows, followed by the total size.
   std::vector<size_t> offsets(size_t num_rows) const {
     std::vector<size_t> offsets;
     size_t end = 0;
@@ -50,11 +50,11 @@ class RowColumns {
   std::vector<RowColumn> columns_;
 };
 
-// The arrays of N rows. Movable, not thread-safe.
+// The memory of all arrays for `num_rows` rows. Movable, not thread-safe.
 class RowMemory {
  public:
-  // Maps memory shared with another process, or allocates zeroed memory if `descriptor` is -1.
-  // Throws Error on failure.
+  // Maps the shared memory of `descriptor`, or allocates zeroed memory if it is -1. Throws Error on
+  // failure.
   RowMemory(const RowColumns& columns, size_t num_rows, int descriptor)
       : num_rows_(num_rows),
         offsets_(columns.offsets(num_rows)),

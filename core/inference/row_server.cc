@@ -11,7 +11,7 @@
 namespace tengen {
 namespace {
 
-// The key of the pipe `bell_`. The keys of sessions start at 1.
+// The key of the pipe `bell_` in `readiness_`. The keys of sessions start at 1.
 constexpr uint64_t kBellKey = 0;
 
 double seconds(RowSession::Clock::duration duration) {
@@ -97,7 +97,7 @@ void RowServer::done(int64_t version, int64_t model) {
   }
   const Clock::time_point copied_at = Clock::now();
   {
-    // Before the first reply, so that an actor with a reply finds its batch in the statistics.
+    // Updated before any reply, so that the statistics include every batch with a reply.
     const std::lock_guard lock(mutex_);
     stats_.num_batches += 1;
     stats_.num_rows += num_fired_;
@@ -140,7 +140,7 @@ bool RowServer::is_due() const {
   return seconds(waited) >= settings_.max_wait_s;
 }
 
-// Returns the maximum wait for further requests, in seconds; negative: no limit.
+// Returns the maximum wait for further requests in seconds, or a negative number for no limit.
 double RowServer::timeout_s() const {
   if (pending_.empty() || !has_model_) return -1;
   if (num_pending_ >= settings_.min_rows) return 0;
@@ -203,7 +203,7 @@ void RowServer::serve(uint64_t key, const transport::Readiness::Event& event,
   }
 }
 
-// Makes wait() also return when the socket is writable, while part of a reply is unsent.
+// Makes wait() return when the socket of `session` is writable, while part of a reply is unsent.
 void RowServer::watch(uint64_t key, RowSession& session) {
   if (session.has_unsent() == session.waits_for_room) return;
   session.waits_for_room = session.has_unsent();
@@ -256,7 +256,7 @@ size_t RowServer::fire() {
   return num_fired_;
 }
 
-// Wakes the driver. A full pipe needs no handling, because the driver has already been woken.
+// Wakes the driver thread. If the pipe is full, the driver has already been woken.
 void RowServer::ring() {
   const char byte = 'w';
   [[maybe_unused]] const ssize_t written = ::write(bell_[1], &byte, 1);

@@ -17,27 +17,27 @@
 
 namespace tengen {
 
-// Counters since the start; times are those of the driver thread.
+// Statistics since the start of the server. Times are measured in the driver thread.
 struct RowStats {
   uint64_t num_batches = 0;
   uint64_t num_rows = 0;
   uint64_t num_lost = 0;  // sessions that ended before close()
-  double device_s = 0;    // between next() and done()
-  double copy_s = 0;      // copying rows and outputs
-  double wait_s = 0;      // waiting without a pending request
+  double device_s = 0;    // time between next() and done()
+  double copy_s = 0;      // time for copies of rows and outputs
+  double wait_s = 0;      // time without a pending request
 };
 
 struct RowServerSettings {
   size_t max_rows;     // maximum number of rows per batch, and of one session
-  size_t min_rows;     // rows that a batch waits for, 1 to max_rows
+  size_t min_rows;     // number of rows that a batch waits for, 1 to max_rows
   double max_wait_s;   // maximum time that a request waits for min_rows, 0 or more
-  size_t most_rows;    // maximum number of rows of all sessions together
+  size_t most_rows;    // maximum number of rows of all sessions
   size_t least_bytes;  // minimum input size of a one-session batch to evaluate it in place
 };
 
-// Serves sessions in batches. A batch starts when the device is idle and min_rows wait, or when the
-// oldest request has waited max_wait_s, but not before start(). If an actor dies, its rows are
-// dropped and no batch waits for them. One thread, the driver, runs
+// A server that evaluates the requests of many sessions in batches. After start(), a batch begins
+// when the device is idle and at least min_rows rows wait, or the oldest request has waited for
+// max_wait_s. If an actor dies, its rows are dropped. One thread, the driver, runs
 //
 //     while (size_t num_rows = server.next()) { evaluate(num_rows); server.done(version, model); }
 //
@@ -45,19 +45,19 @@ struct RowServerSettings {
 // variable.
 class RowServer {
  public:
-  // Throws Error if the system has no descriptors or memory left.
+  // Throws Error if descriptors or memory are exhausted.
   RowServer(RowColumns columns, const RowServerSettings& settings);
   RowServer(const RowServer&) = delete;
   RowServer& operator=(const RowServer&) = delete;
   ~RowServer();
 
-  // Any thread may call these methods; they do not wait for the driver.
+  // The methods from here to stats() are thread-safe and do not wait for the driver.
 
   // Adds a session. Takes ownership of `descriptor`, a connected socket, and of
-  // `memory_descriptor`, its shared memory, or -1 if rows are sent through the socket. Closes both
-  // and throws Error if memory is exhausted, too many rows are served, or close() has been called.
+  // `memory_descriptor`, its shared memory, or -1 if rows are sent through the socket. Throws Error
+  // if memory is exhausted, too many rows are served, or close() has been called.
   void add(int descriptor, int memory_descriptor, size_t num_rows);
-  // Allows batches to start. Call this when a model has been loaded.
+  // Allows batches to begin. Call start() when a model has been loaded.
   void start();
   // Makes next() return 0 after the current batch.
   void stop();
@@ -65,22 +65,22 @@ class RowServer {
   size_t num_sessions() const { return num_sessions_; }
   RowStats stats() const;
 
-  // Only the driver thread may call these methods.
+  // Only the driver thread may call the methods from here on.
 
   // Blocks until a batch is ready, and returns its number of rows; 0 after stop().
   size_t next();
-  // Returns the only session of the batch if its rows are evaluated in place, otherwise null, and
-  // the rows are in batch(). The arrays of the session are valid as long as the pointer exists.
+  // Returns the only session of the batch if its rows are evaluated in place. Otherwise returns
+  // null, and the rows are in batch(). The session's arrays are valid while the pointer exists.
   const std::shared_ptr<RowSession>& alone() const { return alone_; }
-  // Returns the unique number of that session, or 0 if there is none.
+  // Returns the unique ID of the session alone(), or 0 if alone() is null.
   uint64_t alone_key() const { return alone_key_; }
   const RowMemory& batch() const { return batch_; }
   const RowColumns& columns() const { return columns_; }
-  // Sends the outputs of the batch to its actors.
+  // Sends the outputs of the current batch to its actors.
   void done(int64_t version, int64_t model);
   // Sends every actor an error with `reason` instead of outputs.
   void refuse(std::string_view reason);
-  // Ends all sessions and rejects new ones.
+  // Ends all sessions. Later calls of add() throw.
   void close();
 
  private:

@@ -14,7 +14,7 @@ namespace {
 // Kinds of requests and replies.
 constexpr uint32_t kOpen = 1, kEvaluate = 2;
 constexpr uint32_t kAnswers = 1, kError = 2;
-// The byte that carries the descriptor of the shared memory.
+// The data byte of the message that carries the descriptor of the shared memory.
 constexpr char kMemory = 'm';
 
 }  // namespace
@@ -42,7 +42,7 @@ std::byte* RowSession::column(size_t i) const {
 }
 
 RowSession::Received RowSession::receive() {
-  // Reads the header and the rows with one call, because they usually arrive together.
+  // Receives the header and the rows in one call, because they usually arrive together.
   const size_t num_left = not_received_.size();
   if (!transport::try_receive(descriptor_, &not_received_)) return Received::kEnd;
   const bool had_head = num_left < expected_.size();
@@ -103,13 +103,13 @@ bool RowSession::answer(int64_t version, int64_t model) {
       parts_.push_back(transport::part_of(column(i), num_bytes));
     }
   }
-  // The next evaluation may overwrite the unsent part, but it cannot start too early: the actor
-  // sends its next request after the complete reply, and an earlier request ends the session.
+  // Unsent outputs are not overwritten, because the actor sends its next request after the complete
+  // reply, and an earlier request ends the session.
   return send(parts_);
 }
 
 void RowSession::refuse(std::string_view reason) {
-  if (has_unsent()) return;  // the actor would read the error as the rest of a reply
+  if (has_unsent()) return;  // the actor would read the error as a part of the unsent reply
   reply_ = {kError, static_cast<uint32_t>(reason.size()), request_.number, 0, 0};
   parts_ = {transport::part_of(&reply_, sizeof reply_),
             transport::part_of(reason.data(), reason.size())};

@@ -14,8 +14,8 @@
 
 namespace tengen {
 
-// The message headers, as in tengen.inference.central.messages, which documents the data after
-// them. Only little-endian hosts are supported.
+// The headers of requests and replies. tengen.inference.central.messages documents the complete
+// messages. Only little-endian hosts are supported.
 struct RowRequest {
   uint32_t kind;
   uint32_t wants_state;
@@ -30,7 +30,7 @@ struct RowReply {
 };
 static_assert(sizeof(RowRequest) == 16 && sizeof(RowReply) == 32);
 
-// Reads requests and writes replies without blocking. Single-threaded.
+// A session that reads requests and writes replies without blocking. Single-threaded.
 class RowSession {
  public:
   using Clock = std::chrono::steady_clock;
@@ -45,33 +45,33 @@ class RowSession {
 
   int descriptor() const { return descriptor_; }
   size_t num_rows() const { return rows_.num_rows(); }
-  // Returns array `i` of the actor. The session keeps the state arrays, and a reply contains copies
-  // of them if the request wants them.
+  // Returns array `i`. State arrays stay in the session between requests. A reply contains copies
+  // of them only if the request wants state.
   std::byte* column(size_t i) const;
 
   // Reads the available bytes. Returns kRequest if a complete request is ready to evaluate, kEnd if
   // the actor has disconnected or sent an invalid request, otherwise kPart.
   Received receive();
-  // Copies the rows to `batch` from `first_row` on, with zero state for rows that start an episode.
+  // Copies the rows to `batch`, starting at `first_row`. Rows that start an episode get zero state.
   void gather(const RowMemory& batch, size_t first_row) const;
-  // Copies the outputs and the next state from `batch`.
+  // Copies the outputs and the next recurrent state from `batch`, starting at `first_row`.
   void scatter(const RowMemory& batch, size_t first_row);
-  // Zeroes the state of rows that start an episode, for rows that are evaluated in place.
+  // Zeroes the recurrent state of rows that start an episode, before an evaluation in place.
   void begin_episodes();
 
-  // Sends the outputs. Returns false if the actor has disconnected.
+  // Sends the outputs to the actor. Returns false if the actor has disconnected.
   bool answer(int64_t version, int64_t model);
   // Sends an error with `reason` instead of outputs; the actor then ends the session.
   void refuse(std::string_view reason);
   // Returns whether part of a reply is still unsent because the socket was full.
   bool has_unsent() const { return !unsent_.empty(); }
-  // Sends more of the unsent part. Returns false if the actor has disconnected.
+  // Sends more of the unsent reply. Returns false if the actor has disconnected.
   bool send_rest();
 
-  // For scheduling: the arrival time of the pending request, and whether there is one.
+  // For scheduling: the arrival time of the last request, and whether it is pending.
   Clock::time_point asked_at{};
   bool is_pending = false;
-  // For polling: whether the session waits until the socket is writable.
+  // For polling: whether the server waits until the socket is writable.
   bool waits_for_room = false;
 
  private:
@@ -89,10 +89,10 @@ class RowSession {
 
   RowRequest request_{};
   RowReply reply_{};
-  std::vector<iovec> expected_;    // parts of a request
-  std::span<iovec> not_received_;  // the rest of expected_
-  std::vector<iovec> parts_;       // parts of a reply
-  std::span<iovec> unsent_;        // the rest of parts_
+  std::vector<iovec> expected_;    // all parts of a request
+  std::span<iovec> not_received_;  // suffix of expected_ that has not arrived
+  std::vector<iovec> parts_;       // all parts of a reply
+  std::span<iovec> unsent_;        // suffix of parts_ that is not sent
 };
 
 }  // namespace tengen

@@ -56,7 +56,7 @@ void SharedPort::work(std::span<Port* const> ports) {
   }
 }
 
-// Serves the ports in turn, so that the thread always waits for its oldest request.
+// Serves the ports of a worker in rotation, so that the thread always waits for its oldest request.
 void SharedPort::serve(Worker& worker, Requests& requests) {
   size_t num_finished = 0;
   while (num_finished < requests.size()) {
@@ -80,11 +80,11 @@ void SharedPort::serve(Worker& worker, Requests& requests) {
   }
 }
 
-// Copies the port's rows into as many lanes as needed. Returns false after stop().
+// Copies the rows of the port into as many lanes as needed. Returns false after stop().
 bool SharedPort::ask(Worker& worker, Requests& requests, Request& request, size_t num_rows) {
   request.is_open = true;
   Lock lock(mutex_);
-  // Frees lanes for other threads, because this thread may not read its outputs until much later.
+  // Frees lanes for other threads, because this thread may not read outputs again for a long time.
   take_answers(lock, requests);
   for (size_t row = 0; row < num_rows;) {
     worker.wants_room = true;
@@ -118,7 +118,7 @@ void SharedPort::write_piece(const Piece& piece, BatchBuffers& from) {
   }
 }
 
-// Copies available outputs to the ports that requested them. Returns whether there were any.
+// Copies available outputs to the ports that requested them. Returns whether it copied any.
 bool SharedPort::take_answers(Lock& lock, Requests& requests) {
   bool any = false;
   for (Request& request : requests) {
@@ -149,8 +149,8 @@ bool SharedPort::take_answers(Lock& lock, Requests& requests) {
   return any;
 }
 
-// Waits until `is_ready`. Meanwhile reads available outputs, because a worker that left them in
-// their lane could block the lane that it waits for. Returns false after stop().
+// Waits until is_ready() is true. Meanwhile reads available outputs, because unread outputs could
+// block the lane for which this worker waits. Returns false after stop().
 template <class Predicate>
 bool SharedPort::wait(Lock& lock, Worker& worker, Requests& requests, Predicate&& is_ready) {
   while (!is_stopped_ && !is_ready()) {

@@ -1,5 +1,5 @@
 #pragma once
-// Combines the rows of many ports into batches for a device. Several batches are in flight.
+// Combines the rows of many ports into batches for devices, with several batches in flight.
 //
 // A lane is the memory of one batch. Workers fill the lane, its driver evaluates the rows, the
 // workers read their outputs, and the lane is reused. While one lane is evaluated, other lanes are
@@ -8,9 +8,9 @@
 //   worker threads   shared.work(ports)       descends trees, writes rows, reads outputs
 //   driver threads   while (n = shared.next(lane)) { evaluate n rows; shared.done(lane); }
 //
-// A batch is sent to its device if it is full, or no worker can add a row and the device has fewer
-// than two batches, or the device is idle and the batch is at least a quarter full. So a batch
-// never waits for a worker that is itself waiting.
+// A batch is sent to its device if the batch is full, if no worker can add a row and the device has
+// fewer than two batches, or if the device is idle and the batch is at least a quarter full. So a
+// batch never waits for a worker that is itself waiting.
 //
 // Timing determines which rows share a batch. A port sees only its own rows, so its behaviour does
 // not depend on timing if an evaluation depends only on its row.
@@ -29,7 +29,7 @@
 
 namespace tengen {
 
-// One lane's memory, owned by the driver of the device.
+// The memory of one lane, owned by the lane's driver.
 struct LaneBuffers {
   uint8_t* rows;  // [capacity, layout.num_bytes()]
   float* policy;  // [capacity, num_actions] logits
@@ -39,7 +39,7 @@ struct LaneBuffers {
   size_t device;  // index of the device, from 0; several lanes may share it
 };
 
-// Counters since the start.
+// Statistics since the creation of the port.
 struct SharedStats {
   uint64_t num_rows = 0;     // evaluated rows
   uint64_t num_batches = 0;  // evaluated batches
@@ -47,22 +47,22 @@ struct SharedStats {
   double wait_s = 0.0;       // time waiting for outputs or space, summed over workers
 };
 
-// Thread-safe: each worker thread calls work() once, one driver thread per lane calls next() and
-// done(), and any thread may call stop() and stats().
+// A port shared by threads: each worker thread calls work() once, one driver thread per lane calls
+// next() and done(), and any thread may call stop() and stats().
 class SharedPort {
  public:
-  // Throws Error unless there are at least one lane, one row of capacity and one worker.
+  // Throws Error unless there is at least one lane, one row of capacity and one worker.
   SharedPort(const RowLayout& layout, size_t num_actions, size_t capacity,
              const std::vector<LaneBuffers>& lanes, size_t num_workers);
 
-  // Runs this thread's ports until they are finished or stop() is called. While the rows of one
-  // port are evaluated, the other ports run. Blocks. If a port throws, calls stop() and rethrows.
+  // Runs `ports` on this thread until they are finished or stop() is called. While the rows of one
+  // port are evaluated, other ports run. Blocks. If a port throws, calls stop() and rethrows.
   void work(std::span<Port* const> ports);
 
   // Blocks until the lane holds a batch and returns its number of rows; 0 if every worker has
   // returned from work() or stop() has been called.
   size_t next(size_t lane);
-  // Call this when the outputs for the rows of next() are in the lane.
+  // Hands the outputs in the lane to the workers. Call done() after the batch has been evaluated.
   void done(size_t lane);
   // Makes work() and next() return soon. Rows in flight are dropped.
   void stop();
@@ -71,7 +71,7 @@ class SharedPort {
  private:
   using Clock = std::chrono::steady_clock;
   static constexpr size_t kNoLane = SIZE_MAX;
-  static constexpr size_t kMaxQueued = 2;  // one is evaluated, one waits
+  static constexpr size_t kMaxQueued = 2;  // one batch is evaluated, one waits
 
   enum class LaneState : uint8_t { kFree, kFilling, kReady, kAnswered };
   struct Worker {
@@ -85,15 +85,15 @@ class SharedPort {
     size_t num_reserved = 0;
     size_t num_written = 0;
     size_t num_unread = 0;
-    std::vector<Worker*> owners;  // of the rows; may contain a worker twice
+    std::vector<Worker*> owners;  // workers with rows in the lane; may have duplicates
     std::condition_variable due;  // wakes the driver of the lane
   };
   struct Device {
     size_t num_queued = 0;  // lanes that are kReady
     Clock::time_point busy_since;
   };
-  // Rows of a port in flight: rows [first, first + count) of the lane belong to the rows of the
-  // port's buffers from `row` on.
+  // Rows of a port in flight: `count` rows from `first` on in the lane, which correspond to those
+  // from `row` on in the port's buffers.
   struct Piece {
     size_t lane, first, count, row;
   };
@@ -112,7 +112,7 @@ class SharedPort {
   template <class Predicate>
   bool wait(Lock& lock, Worker& worker, Requests& requests, Predicate&& is_ready);
 
-  // The caller of the methods below holds the lock.
+  // The methods below require that the caller holds `mutex_`.
   bool open_lane();
   void free_lane(size_t lane);
   void send_if_due(size_t lane);
@@ -129,7 +129,7 @@ class SharedPort {
   std::deque<Worker> workers_;  // all workers
   size_t num_workers_;          // workers that have not returned from work()
   size_t num_working_;          // workers that are not idle
-  size_t open_ = kNoLane;       // the lane in which rows are reserved
+  size_t open_ = kNoLane;       // index of the lane that is being filled
   bool is_stopped_ = false;
   SharedStats stats_;
 };

@@ -1,5 +1,5 @@
 #pragma once
-// Helpers for native tests of lanes.
+// Helpers for native tests of inference lanes.
 
 #include <cstring>
 #include <vector>
@@ -9,14 +9,14 @@
 
 namespace tengen {
 
-// Unpacks a row into planes of shape [C, H, W].
+// Returns the planes [C, H, W] of a packed or dense row.
 inline std::vector<float> read_row(const RowLayout& layout, const uint8_t* row) {
   std::vector<float> planes(layout.num_entries());
   read_row(layout, row, planes.data());
   return planes;
 }
 
-// The memory of lanes, owned by the test instead of a device driver.
+// The memory of inference lanes, owned by a test instead of a device driver.
 class LaneMemory {
  public:
   LaneMemory(const RowLayout& layout, size_t num_actions, size_t capacity, size_t num_lanes,

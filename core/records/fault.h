@@ -1,6 +1,6 @@
 #pragma once
 // Fault injection: named points at which a test can kill the process or simulate a full disk, to
-// show that a durable operation loses no data at any step. A disarmed point costs one relaxed load.
+// check that a durable operation loses no data. A disarmed point costs one relaxed atomic load.
 
 #include <cstdint>
 #include <string>
@@ -13,11 +13,11 @@ enum class FaultAction : uint32_t {
   kDiskFull = 2,  // throws a DiskFullError
 };
 
-// Arms `point` instead of the previous point; kNone only disarms. The first `num_passes` passes
-// have no effect, and every later one performs `action`.
+// Disarms the previous point and arms `point`, unless `action` is kNone. The first `num_passes`
+// passes through `point` have no effect; each later pass performs `action`.
 void set_fault(const std::string& point, FaultAction action, uint32_t num_passes);
 
-// Marks a fault point. `name` has the form "<object>.<completed step>".
+// Passes the fault point `name`, which has the form "<object>.<completed step>".
 void fault_point(const char* name);
 
 }  // namespace tengen

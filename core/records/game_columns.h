@@ -1,6 +1,6 @@
 #pragma once
-// Games as flat columns, the form of a sealed segment. Columns have one entry per game, per ply or
-// per sparse policy entry, in game order.
+// Games as flat columns, the format of a sealed segment. Columns have one entry per game, per ply
+// or per sparse policy entry, in game order.
 
 #include <cstdint>
 #include <string_view>
@@ -26,7 +26,7 @@ struct GameColumns {
   std::vector<uint8_t> variant;
   // One entry per opening ply.
   std::vector<uint16_t> opening;
-  // One entry per searched ply; see PlyRecord.
+  // One entry per searched ply. PlyRecord documents these columns.
   std::vector<uint16_t> action;
   std::vector<float> root_value;
   std::vector<float> policy_weight;
@@ -39,8 +39,8 @@ struct GameColumns {
   std::vector<uint16_t> policy_mass;
 };
 
-// Decodes the records of one generation and sorts the games by game_index. If several frames have
-// the same game_index, keeps the first. Throws Error if a record is damaged or from another
+// Decodes the game records `frames` of one generation into columns, sorted by game_index. Of frames
+// with equal game_index, keeps the first. Throws Error if a record is damaged or is from another
 // generation.
 GameColumns merge_games(const std::vector<std::string_view>& frames, uint32_t generation);
 

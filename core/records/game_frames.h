@@ -1,5 +1,5 @@
 #pragma once
-// Collects encoded games in memory, for a process that sends its games to a journal elsewhere.
+// A GameSink in memory, for a process that sends its games to the journal of another process.
 
 #include <mutex>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace tengen {
 
-// Thread-safe. The games are not durable.
+// Collects encoded games in memory, where they are not durable. Thread-safe.
 class GameFrames final : public GameSink {
  public:
   void put(const GameRecord& record) override {

@@ -1,6 +1,6 @@
 #pragma once
-// The record of a finished game, written by self-play and kept by the store. It has no planes or
-// targets: records/rows.h derives them by replaying the game when a row is sampled.
+// The record of a finished game, written by self-play and stored in journals. It has no planes or
+// targets. records/rows.h derives these by replaying the game when a row is sampled.
 
 #include <cstdint>
 #include <limits>
@@ -13,19 +13,19 @@
 
 namespace tengen {
 
-// The lead of a ply without an estimate.
+// The value of PlyRecord::lead if the lead has not been estimated.
 inline constexpr int16_t kNoLead = std::numeric_limits<int16_t>::min();
 inline constexpr float kLeadsPerPoint = 8.0f;
 
-// One searched ply.
+// The record of one searched ply.
 struct PlyRecord {
-  uint16_t action = 0;           // the move played
+  uint16_t action = 0;           // the action that was played
   float root_value = 0.0f;       // value_to_play after the search, in [-1, 1]
-  float policy_weight = 0.0f;    // 0: no policy target (a cheap search)
-  float value_weight = 0.0f;     // 0: no value target
-  uint32_t num_simulations = 0;  // simulations of the search that chose the move
+  float policy_weight = 0.0f;    // weight of the policy target; 0: none (a cheap search)
+  float value_weight = 0.0f;     // weight of the value target; 0: none
+  uint32_t num_simulations = 0;  // simulations of the search that chose the action
   // The sparse policy target: (action, weight) pairs with weights above 0, scaled to fit 16 bits.
-  // An action's probability is its weight / the sum of weights. Empty if policy_weight is 0.
+  // The probability of an action is weight / sum of weights. Empty if policy_weight is 0.
   std::vector<std::pair<uint16_t, uint16_t>> policy;
   // The lead of the side to move, in eighths of a point.
   int16_t lead = kNoLead;
@@ -33,7 +33,7 @@ struct PlyRecord {
   friend bool operator==(const PlyRecord&, const PlyRecord&) = default;
 };
 
-// A change of the model: `model` plays from searched ply `ply` on.
+// A change of the model during a game: `model` plays from searched ply `ply` on.
 struct ModelSwitch {
   uint16_t ply = 0;
   uint32_t model = 0;
@@ -48,22 +48,22 @@ struct GameRecord {
   std::string variant;      // name of the variant (games/game.h); empty for the game itself
   Outcome outcome = Outcome::kOngoing;
   uint16_t num_opening_plies = 0;     // size of `opening`
-  std::vector<uint16_t> opening;      // moves chosen without a search; they give no rows
+  std::vector<uint16_t> opening;      // actions chosen without a search; they give no rows
   std::vector<PlyRecord> plies;       // the searched plies, after the opening
   std::vector<ModelSwitch> switches;  // in order of ply
 
   friend bool operator==(const GameRecord&, const GameRecord&) = default;
 };
 
-// Encodes one record (layout in docs/reference/store_format.md). Throws Error if the record is
-// invalid, for example without an outcome, with more than 65535 plies, or with a variant name of
+// Encodes the record of a finished game (layout in docs/reference/store_format.md). Throws Error if
+// the record is invalid, for example has no outcome, more than 65535 plies, or a variant name of
 // more than 255 bytes.
 std::string encode(const GameRecord& record);
 
-// Exact inverse of encode(). Also reads version 2, without leads. Throws Error for other bytes.
+// Decodes the output of encode(), or a version-2 record without leads. Throws Error otherwise.
 GameRecord decode(std::string_view bytes);
 
-// Same for an unfinished game, which has no outcome. Its cheap searches may still have policies.
+// Like encode(), for an unfinished game. Its plies with policy_weight 0 may have policy targets.
 std::string encode_unfinished(const GameRecord& record);
 GameRecord decode_unfinished(std::string_view bytes);
 

@@ -44,7 +44,7 @@ void check_length(const char* name, size_t length, size_t wanted) {
               " entries) must have " + std::to_string(wanted) + "; the segment is damaged");
 }
 
-// Same check as in encode(). Rejects NaN, which is in no range.
+// Throws Error if a value is out of range, as encode() does. NaN is out of every range.
 void check_range(const char* name, std::span<const float> column, float least, float most) {
   for (const float value : column) {
     if (value >= least && value <= most) continue;
@@ -114,7 +114,7 @@ RowSegment make_row_segment(const SegmentView& view) {
 }
 
 size_t RowSegment::num_bytes() const {
-  // Does not count the memory of long variant names, which are rare.
+  // Excludes the heap memory of long variant names, which are rare.
   return sizeof(*this) + bytes_of(row_ply) + bytes_of(first_ply) + bytes_of(first_opening) +
          bytes_of(first_entry) + bytes_of(outcome) + bytes_of(variant) + bytes_of(opening) +
          bytes_of(action) + bytes_of(root_value) + bytes_of(policy_weight) +

@@ -1,6 +1,6 @@
 #pragma once
-// Training rows, stored as games. A row is a searched ply with a policy or a value target. Rows are
-// numbered from 0 in the order in which their segments were added, and never renumbered.
+// Training rows, stored in memory as games. A row is a searched ply with a policy or value target.
+// Rows are numbered from 0 in the order in which their segments are added, and never renumbered.
 
 #include <array>
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace tengen {
 
-// The columns of one sealed segment that are needed for rows; GameColumns documents them.
+// The columns of a sealed segment from which rows are derived. GameColumns documents them.
 struct SegmentView {
   std::span<const uint8_t> outcome;
   std::span<const uint8_t> num_variant_bytes;
@@ -33,14 +33,14 @@ struct SegmentView {
   std::span<const uint16_t> policy_mass;
 };
 
-// Optional value targets besides the outcome: weighted averages of the search values from this ply
-// on. The weight decreases by a factor of 1 - n per ply, with n = 1 / (1 + c * area of the game's
-// own board). The outcome has the remaining weight. Source: KataGo.
+// Optional value targets in addition to the outcome: weighted averages of the search values from
+// the row's ply on. Weights decrease by a factor of 1 - n per ply, with n = 1 / (1 + c * area of
+// the game's board), and the outcome has the remaining weight. Source: KataGo.
 inline constexpr std::array<float, 3> kHorizons = {0.176f, 0.056f, 0.016f};  // c
 
-// Targets of auxiliary heads; see tengen.nets.modules.board_net. Either all are set or none.
+// Target arrays of auxiliary heads (tengen.nets.modules.board_net). Either all are set or none.
 struct AuxiliaryView {
-  float* reply = nullptr;         // [B, A] policy target of the next ply, or the move played there
+  float* reply = nullptr;         // [B, A] policy target of the next ply, or its action
   float* reply_weight = nullptr;  // [B]; 0 if the game ends with this ply
   float* horizons = nullptr;      // [B, 3] values for the side to move, in [-1, 1]
   float* ownership = nullptr;     // [B, H, W] final owner, 1: this ply's side to move, -1: other
@@ -62,7 +62,7 @@ struct BatchView {
   AuxiliaryView auxiliary = {};
 };
 
-// A segment in memory: its columns, with offsets instead of counts.
+// The columns of a segment in memory, with offsets instead of counts.
 struct RowSegment {
   uint64_t first_row = 0;
   std::vector<uint32_t> row_ply;        // the ply of each row
@@ -75,19 +75,19 @@ struct RowSegment {
   std::vector<float> root_value, policy_weight, value_weight;
   std::vector<int16_t> lead;  // the lead of each ply; empty if no ply has one
   std::vector<uint16_t> policy_action, policy_mass;
-  // Computed by replaying the games.
+  // The columns below are computed by replaying the games.
   std::vector<uint8_t> to_play;    // the side to move at each ply
   std::vector<uint8_t> is_scored;  // of each game: whether the final score and owners are known
   std::vector<float> score;        // the score of each game, for the first player
   std::vector<int8_t> owners;      // [games, H * W], 1: the first player; empty without a score
 
-  size_t num_bytes() const;  // memory used
+  size_t num_bytes() const;  // size in memory
 };
 
-// Copies the columns of a segment. Throws Error if a length or a value is invalid.
+// Returns a copy of the columns of `view`. Throws Error if a length or a value is invalid.
 RowSegment make_row_segment(const SegmentView& view);
 
-// The rows of all segments of one game. fill() may run concurrently with every method.
+// The training rows of all segments of a game. fill() may run concurrently with every method.
 class GameRows {
  public:
   virtual ~GameRows() = default;
@@ -102,24 +102,24 @@ class GameRows {
   // Appends a segment and returns its number of rows. Replays every game, and throws an Error that
   // names the game if a move is illegal or the outcome is not the recorded one.
   uint64_t add_segment(const SegmentView& view);
-  // Leaves out the next `num_rows` row numbers. Throws Error if there are segments already.
+  // Skips the next `num_rows` row numbers. Throws Error if a segment has been added.
   void skip_rows(uint64_t num_rows);
   // Frees the segments whose rows are all below `row`.
   void drop_before(uint64_t row);
 
-  uint64_t num_rows() const;   // including skipped rows
+  uint64_t num_rows() const;   // number of rows ever added, including skipped rows
   uint64_t first_row() const;  // the oldest row that can be requested
   size_t num_bytes() const;    // memory used by the stored games
 
-  // Derives the training rows `rows`, rows[i] transformed by symmetries[i]. Throws Error if a row
-  // is not available or the game does not have the symmetry. Deterministic.
+  // Writes training row rows[i], transformed by symmetries[i], to index i of `out`. Throws Error if
+  // a row is not available or a symmetry is out of range. Deterministic.
   void fill(std::span<const int64_t> rows, std::span<const uint8_t> symmetries,
             const BatchView& out) const;
 
  protected:
-  // Checks the games by replaying them, and sets the computed columns of `segment`.
+  // Replays the games of `segment` to check them, and sets its computed columns.
   virtual void replay_games(RowSegment& segment) const = 0;
-  // Writes one derived row to index `at` of `out`. `scratch` has num_actions() entries.
+  // Writes the row of `ply` to index `at` of `out`. `scratch` has num_actions() entries.
   virtual void fill_row(const RowSegment& segment, uint32_t ply, int symmetry, size_t at,
                         const BatchView& out, uint16_t* scratch) const = 0;
 
@@ -129,7 +129,7 @@ class GameRows {
   uint64_t num_rows_ = 0;
 };
 
-// Creates an empty GameRows for a registered game. Throws Error if `name` is unknown.
+// Creates an empty GameRows for the registered game `name`. Throws Error if `name` is unknown.
 std::unique_ptr<GameRows> make_game_rows(const std::string& name);
 // Creates an empty GameRows for a game that is played outside the core.
 std::unique_ptr<GameRows> make_game_rows(const ExternalGame& game);

@@ -1,5 +1,5 @@
 #pragma once
-// The destination of finished games. Self-play depends on no other part of the store.
+// The interface through which self-play stores finished games.
 
 #include "records/game_record.h"
 
@@ -9,7 +9,7 @@ class GameSink {
  public:
   virtual ~GameSink() = default;
   // Stores one finished game. Thread-safe. May block until earlier games are stored. Throws Error
-  // if the game cannot be stored (for example on a full disk); the caller then keeps the game.
+  // if the game cannot be stored, for example on a full disk. The caller then keeps `record`.
   virtual void put(const GameRecord& record) = 0;
 };
 

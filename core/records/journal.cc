@@ -15,13 +15,13 @@ namespace {
 
 constexpr std::string_view kMagic = "TENGENJL";
 constexpr size_t kFixedHeaderBytes = 20;
-// Starts every frame, so that a reader can find the next complete frame after damage.
+// The first bytes of every frame, with which a reader finds the next complete frame after damage.
 constexpr std::string_view kFrameMark = "TNGF";
 constexpr size_t kFrameHeaderBytes = 12;
 constexpr uint32_t kMaxFrameBytes = 1u << 30;
 constexpr uint32_t kMaxMetaBytes = 1u << 20;
-// Limits the total length of frames with a wrong checksum, as a multiple of the file's size. Damage
-// to a real journal stays below this limit.
+// The maximum total length of frames with a wrong checksum, as a multiple of the file size. Real
+// damage stays below this limit, which bounds the time to read a malicious file.
 constexpr uint64_t kMaxClaims = 16;
 
 std::string header_bytes(const std::string& meta) {
@@ -42,13 +42,13 @@ void append_frame(std::string* out, std::string_view payload) {
   out->append(payload);
 }
 
-// Finds the complete frames of a journal. Throws Error if too many marks start no complete frame.
+// Finds the complete frames in a journal. Throws Error if too many marks start no complete frame.
 class FrameFinder {
  public:
   FrameFinder(const std::string& path, std::string_view file)
       : path_(path), file_(file), claims_left_(kMaxClaims * file.size()) {}
 
-  // Returns the payload of the complete frame at `at`, if there is one.
+  // Returns the payload of the frame at position `at`, or nullopt if no complete frame is there.
   std::optional<std::string_view> payload_at(size_t at) {
     const auto length = claim_at(at);
     if (!length) return std::nullopt;
@@ -63,7 +63,7 @@ class FrameFinder {
     return std::nullopt;
   }
 
-  // Returns the position of the first complete frame from `at` on, or the end of the file.
+  // Returns the position of the first complete frame from `at` on, or the file size if none.
   size_t next_frame(size_t at) {
     for (at = file_.find(kFrameMark, at); at != std::string_view::npos;
          at = file_.find(kFrameMark, at + 1)) {
@@ -73,7 +73,7 @@ class FrameFinder {
   }
 
  private:
-  // Returns the length in the frame header at `at`, if the file has that many bytes.
+  // Returns the payload length in the frame header at `at`, or nullopt if it exceeds the file.
   std::optional<uint32_t> claim_at(size_t at) const {
     if (file_.size() - at < kFrameHeaderBytes) return std::nullopt;
     if (file_.substr(at, kFrameMark.size()) != kFrameMark) return std::nullopt;
@@ -87,7 +87,7 @@ class FrameFinder {
   uint64_t claims_left_;
 };
 
-// Uses a temporary name until the header is durable, so that no reader sees an incomplete file.
+// Creates a journal under a temporary name and renames it when its header is durable.
 File create_journal(const std::string& path, const std::string& meta) {
   if (meta.size() > kMaxMetaBytes) {
     throw Error("meta (" + std::to_string(meta.size()) +
@@ -169,9 +169,9 @@ uint64_t Journal::num_durable() const {
   return num_durable_;
 }
 
-// Returns the error, or null. The caller writes a failed group again completely, at the same
-// position: the system may drop the pages after a failed sync, so a second sync could succeed
-// although the data is lost.
+// Writes and syncs a group of frames. Returns the error, or null. The caller must write a failed
+// group again, not only sync it: the system may drop pages after a failed sync, so a second sync
+// could succeed although the data is lost.
 std::exception_ptr Journal::write_group(const std::deque<std::string>& group) {
   std::string bytes;
   try {

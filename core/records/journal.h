@@ -1,9 +1,9 @@
 #pragma once
-// The journal, an open segment: an append-only file of checksummed frames.
+// The journal of an open segment: an append-only file of checksummed frames, one per game.
 //
 // File: magic "TENGENJL", u32 schema, u32 meta length, u32 CRC-32C of these fields and the meta,
 // meta (JSON text), then frames of "TNGF", u32 length, u32 CRC-32C of length and payload, payload.
-// All little-endian. The file gets its name only when its header is durable.
+// All numbers are little-endian. The file gets its name only when its header is durable.
 
 #include <condition_variable>
 #include <cstdint>
@@ -29,25 +29,25 @@ class SchemaError : public Error {
   using Error::Error;
 };
 
-// Appends frames from many threads. One writer thread writes all queued frames with one sync (group
-// commit), so callers wait for the disk only in flush() or if the queue is full.
+// A journal to which many threads append frames. One writer thread writes all queued frames with
+// one fsync (group commit), so callers wait only in flush() or while the queue is full.
 class Journal {
  public:
-  // Creates the file at `path`, which must not exist. append() waits while more than
-  // `max_queue_bytes` of payload are not yet durable. Throws Error.
+  // Creates the file at `path`, or throws Error if it exists or cannot be created. append() waits
+  // while `max_queue_bytes` bytes of payload or more are not durable yet.
   Journal(const std::string& path, const std::string& meta, uint64_t max_queue_bytes = 64 << 20);
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
-  // Like close(), but ignores a failure and may lose frames. Call close() first.
+  // Like close(), but ignores a write failure, which loses frames. Call close() first.
   ~Journal();
 
-  // Queues one frame of 1 byte to 1 GiB. Thread-safe. Blocks while the queue is full. After a write
-  // failure, throws its error and queues nothing until the next flush().
+  // Queues a frame with a payload of 1 byte to 1 GiB. Thread-safe. Blocks while the queue is full.
+  // After a write failure, throws the error of the write until the next flush().
   void append(std::string payload);
   // Blocks until every queued frame is durable. Retries a failed write. Throws Error with the
   // system's reason, or DiskFullError if the disk is full; the frames then stay queued.
   void flush();
-  // Flushes, then accepts no more frames. Idempotent.
+  // Calls flush(). If it succeeds, ends the writer thread and rejects further frames. Idempotent.
   void close();
 
   uint64_t num_appended() const;
@@ -76,9 +76,9 @@ class Journal {
   std::thread writer_;
 };
 
-// Bytes of a journal that belong to no complete frame. A gap at the end is a write that a kill cut
-// short, so it was never reported as durable. A gap before complete frames is damage, or a group
-// whose pages were written out of order at a power failure.
+// Bytes of a journal that belong to no complete frame. A gap at the end is a write that was
+// interrupted and never reported as durable. A gap before a complete frame is damage, or a group
+// whose pages were written out of order before a power failure.
 struct JournalGap {
   uint64_t offset = 0;
   uint64_t num_bytes = 0;
@@ -91,11 +91,11 @@ struct JournalContents {
   std::vector<JournalGap> gaps;
 };
 
-// Reads a journal without changing it; a journal that is being written may end in a gap. Throws
-// Error if the file is not a journal or its header is damaged, SchemaError for another schema.
+// Reads the journal at `path`, which may end in a gap if it is being written. Throws Error if the
+// file is not a journal or its header is damaged, SchemaError if it has another schema.
 JournalContents read_journal(const std::string& path);
 
-// Stores games in a journal.
+// A GameSink that appends games to a journal.
 class JournalSink : public GameSink {
  public:
   explicit JournalSink(Journal* journal) : journal_(journal) {}

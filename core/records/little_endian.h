@@ -1,5 +1,5 @@
 #pragma once
-// Little-endian encoding on every machine, for all files.
+// Little-endian encoding of numbers in files, on hosts of any byte order.
 
 #include <bit>
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace tengen {
 
-// Appends numbers to a string.
+// Appends little-endian numbers to a string.
 class ByteWriter {
  public:
   explicit ByteWriter(std::string* out) : out_(out) {}
@@ -29,7 +29,7 @@ class ByteWriter {
   std::string* out_;
 };
 
-// Reads numbers in sequence; throws an Error that names `what` if the bytes end too early.
+// Reads consecutive little-endian numbers. Throws an Error about `what` if too few bytes are left.
 class ByteReader {
  public:
   ByteReader(std::string_view bytes, const char* what) : bytes_(bytes), what_(what) {}

@@ -7,8 +7,8 @@
 
 namespace tengen {
 
-// A window that grows with a power of the number of items. WindowConfig in Python gives the
-// formula.
+// A window size that grows with a power of the number of items. WindowConfig in Python documents
+// the formula.
 //
 // Source: Wu 2019, "Accelerating self-play learning in Go" (arXiv:1902.10565), training details.
 struct PowerLaw {
@@ -24,7 +24,7 @@ struct PowerLaw {
     const double n = static_cast<double>(num_items - min_items);
     const double grown = std::pow(n + scale, exponent) - std::pow(scale, exponent);
     double growth = expand_per_item * grown / (exponent * std::pow(scale, exponent - 1.0));
-    // NaN if the exponent is so small that numerator and denominator are 0.
+    // `growth` is NaN if `exponent` is so small that numerator and denominator are 0.
     if (std::isnan(growth)) growth = 0.0;
     const double size = std::min(static_cast<double>(min_items) + growth, 9e18);
     return std::min({num_items, max_items, static_cast<uint64_t>(size)});

@@ -9,7 +9,7 @@
 namespace tengen {
 namespace {
 
-// `place_of(i)` returns the offset of the i-th sample within the range.
+// Returns rows and symmetries. `place_of(i)` returns the offset of the i-th row in `range`.
 template <class PlaceOf>
 RowDraw draw(size_t num_rows, const RowRange& range, Rng symmetries, PlaceOf&& place_of) {
   RowDraw draw;

@@ -1,6 +1,6 @@
 #pragma once
-// Derives a training row: replays the game to the ply, encodes the position, and writes its targets
-// from the side to move's point of view.
+// Derives training rows: replays a game to the ply of a row, encodes the position, and writes the
+// targets from the point of view of the side to move.
 
 #include <algorithm>
 #include <string>
@@ -32,8 +32,8 @@ class RowsOf final : public GameRows {
  private:
   using State = typename G::State;
 
-  // Checks that every move and target is legal, so that fill_row() does not check again. A game may
-  // stop early (resigned, adjudicated); otherwise its outcome must be the recorded one.
+  // Checks that every action and policy entry is legal, so that fill_row() need not check. A game
+  // may stop early (resigned, adjudicated); otherwise its outcome must be the recorded outcome.
   void replay_games(RowSegment& segment) const override {
     segment.to_play.resize(segment.action.size());
     for (size_t game = 0; game < segment.outcome.size(); ++game) {
@@ -187,8 +187,8 @@ class RowsOf final : public GameRows {
     }
   }
 
-  // Without a policy target (weight 0), the policy is uniform over the legal actions, so that the
-  // cross entropy is finite and its product with the weight is exactly 0.
+  // If the row has no policy target (weight 0), writes a uniform policy over the legal actions, so
+  // that the cross entropy is finite and its product with the weight is exactly 0.
   void fill_policy(const RowSegment& segment, uint32_t ply, const State& state, int symmetry,
                    size_t at, const BatchView& out, uint16_t* scratch) const {
     const size_t num_actions = static_cast<size_t>(game_.num_actions());
@@ -209,7 +209,7 @@ class RowsOf final : public GameRows {
     add_policy(segment, ply, images, policy);
   }
 
-  // Adds the policy target of `ply`, if it exists, to `policy`, which is then all zeros.
+  // Adds the policy target of `ply` to `policy`. Does nothing if `ply` has no policy target.
   static void add_policy(const RowSegment& segment, uint32_t ply, const uint16_t* images,
                          float* policy) {
     const uint32_t first = segment.first_entry[ply];

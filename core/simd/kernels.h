@@ -1,10 +1,10 @@
 #pragma once
-// Vector kernels for the search and for the inputs of networks. Each kernel is compiled once per
-// instruction set, and a variant is chosen at run time. All variants process blocks of 16 lanes,
-// reduce them in the same order and use no fused multiply-add, so they return identical bits.
+// Vector kernels for the search and for network inputs. Each kernel is compiled for several
+// instruction sets, one of which is chosen at run time. All variants process blocks of 16 lanes,
+// reduce lanes in the same order and use no fused multiply-add, so their results are bitwise equal.
 //
-// Kernels may read, and ignore, up to kOverread floats past the end of an input, so input buffers
-// need that much padding.
+// Kernels may read up to kOverread floats past the end of an input and ignore them, so inputs need
+// padding of this size.
 
 #include <cstddef>
 #include <cstdint>
@@ -23,21 +23,21 @@ struct Kernels {
   // out[i] = exp(x[i]), relative error below 2e-7 in [-87, 88], clamped. Writes complete blocks.
   void (*exp)(const float* x, int n, float* out);
 
-  // Returns the index of the largest of x[0..n), the lowest one in case of a tie. n >= 1.
+  // Returns the index of the largest x[i], i < n, and the lowest index in case of a tie. n >= 1.
   int (*argmax)(const float* x, int n);
 
-  // Returns the index of the largest sum[i] / visits[i] + scale * prior[i] / (1 + visits[i]), the
-  // lowest one in case of a tie, and writes the value to *score. n >= 1, visits[i] > 0.
+  // Returns the index i with the largest sum[i] / visits[i] + scale * prior[i] / (1 + visits[i]),
+  // the lowest in case of a tie. Writes this value to *score. n >= 1, visits[i] > 0.
   int (*best_edge)(const float* prior, const float* visits, const float* sum, int n, float scale,
                    float* score);
 
-  // Same as best_edge with in_flight[i] >= 0 further visits in flight, which count only in the
-  // exploration term. An edge with visits[i] = 0 has the value `lost`. n >= 1, visits[i] >= 0.
+  // Same as best_edge, but adds in_flight[i] >= 0 visits to visits[i] in the exploration term. An
+  // edge with visits[i] = 0 has the value `lost`. n >= 1, visits[i] >= 0.
   int (*best_edge_in_flight)(const float* prior, const float* visits, const float* sum,
                              const float* in_flight, int n, float scale, float lost, float* score);
 
-  // out[r * n + i] = x[r * n + i] - mean[i] for `num_rows` pictures of n bytes, exact in both
-  // output types. Reads and writes no padding.
+  // out[r * n + i] = x[r * n + i] - mean[i] for `num_rows` frames of n bytes, exact in both output
+  // types. Reads and writes no padding.
   void (*centre_float)(const uint8_t* x, const uint8_t* mean, size_t n, size_t num_rows,
                        float* out);
   void (*centre_bfloat16)(const uint8_t* x, const uint8_t* mean, size_t n, size_t num_rows,

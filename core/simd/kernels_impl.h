@@ -1,6 +1,6 @@
 // The implementation of all kernel variants. Each kernels_<set>.cc defines TENGEN_KERNEL_SET (a
-// namespace) and TENGEN_VECTOR_BYTES (the size of the widest vector), includes this file, and is
-// compiled for one instruction set.
+// namespace) and TENGEN_VECTOR_BYTES (the widest vector), includes this file, and is compiled for
+// one instruction set.
 
 #include <cstdint>
 #include <cstring>
@@ -12,7 +12,7 @@
 
 #include "simd/kernels.h"
 
-#pragma GCC diagnostic ignored "-Wpsabi"  // every call with a vector is inlined
+#pragma GCC diagnostic ignored "-Wpsabi"  // no vector is passed in a call, because all are inlined
 
 namespace tengen::simd::TENGEN_KERNEL_SET {
 namespace {
@@ -29,7 +29,7 @@ inline Floats maximum(Floats a, Floats b) { return choose(a > b, a, b); }
   const Floats high = splat(88.0f);
   x = choose(low > x, low, x);
   x = choose(x > high, high, x);
-  // Adding 1.5 * 2^23 rounds to the nearest integer.
+  // Adding 1.5 * 2^23 and subtracting it rounds to the nearest integer.
   const Floats k = (x * 1.44269504088896341f + 12582912.0f) - 12582912.0f;
   const Floats r = (x - k * 0.693359375f) - k * -2.12194440e-4f;
   Floats p = splat(1.9875691500e-4f);
@@ -42,7 +42,7 @@ inline Floats maximum(Floats a, Floats b) { return choose(a > b, a, b); }
   return p * power_of_two(k);
 }
 
-// Replaces the lanes from index n on by `other`; the index of the first lane is `begin`.
+// Replaces the lanes whose index is at least n with `other`. The first lane has index `begin`.
 inline Floats keep_first(Floats v, int begin, int n, float other) {
   return choose(splat<int32_t>(n) > indices_from(begin), v, splat(other));
 }
@@ -66,14 +66,14 @@ void exp(const float* x, int n, float* out) {
   for (int i = 0; i < n; i += kLanes) store(out + i, exponential(load(x + i)));
 }
 
-// Returns the lowest `index` of the lanes with the largest `best`, which is never NaN.
+// Returns the lowest `index` among the lanes with the largest `best`, which is never NaN.
 inline int first_best(Floats best, Ints index, float* score) {
   *score = reduce_max(best);
   return reduce_min(
       choose(best == splat(*score), index, splat(std::numeric_limits<int32_t>::max())));
 }
 
-// Returns the lowest index of the largest score. score_of(i) returns the scores of i to i + 15.
+// Returns the lowest index of the largest score. score_of(i) returns scores i to i + 15.
 template <class F>
 inline int first_largest(int n, float* score, F&& score_of) {
   Floats best = splat(kMinusInfinity);
@@ -108,7 +108,7 @@ int best_edge_in_flight(const float* prior, const float* visits, const float* su
   });
 }
 
-// Plain loops, because compilers vectorize them well.
+// These kernels are plain loops, because compilers vectorize them well.
 void centre_float(const uint8_t* x, const uint8_t* mean, size_t n, size_t num_rows, float* out) {
   for (size_t r = 0; r < num_rows; ++r, x += n, out += n)
     for (size_t i = 0; i < n; ++i) out[i] = static_cast<float>(x[i] - mean[i]);

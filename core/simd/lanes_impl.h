@@ -1,8 +1,8 @@
 // Vectors of sixteen lanes, composed of native vectors of the instruction set. kernels_impl.h
-// includes this file inside its anonymous namespace, so that no variant runs code of another one.
+// includes this file in its anonymous namespace, so that variants share no functions.
 //
-// Compilers also accept vectors wider than the processor's, but then compare and select lane by
-// lane, which made a search three times slower on AVX2.
+// Compilers also accept vectors wider than those of the processor, but then compare and select lane
+// by lane. This made the search three times slower on AVX2.
 
 template <class Lane>
 struct Lanes {
@@ -16,7 +16,7 @@ struct Lanes {
 using Floats = Lanes<float>;
 using Ints = Lanes<int32_t>;
 
-// Applies `f` to the parts: out.part[i] = f(in.part[i]...).
+// Applies `f` to each native vector: out.part[i] = f(in.part[i]...).
 template <class Out, class F, class... In>
 [[gnu::always_inline]] inline Out each(F f, const In&... in) {
   Out out;
@@ -25,7 +25,7 @@ template <class Out, class F, class... In>
   return out;
 }
 
-// Returns `x` in all lanes. Subtracts zero instead of adding it, because only that preserves -0.
+// Returns `x` in all lanes. Subtracts zero, because x + 0 would turn -0 into +0.
 template <class T>
 inline Lanes<T> splat(T x) {
   return each<Lanes<T>>([=](auto zero) { return x - zero; }, Lanes<T>{});
@@ -48,7 +48,7 @@ inline Floats operator+(Floats a, float b) { return a + splat(b); }
 inline Floats operator-(Floats a, float b) { return a - splat(b); }
 inline Floats operator*(Floats a, float b) { return a * splat(b); }
 
-// Comparisons return -1 for true and 0 for false, like the instructions of the processor.
+// Comparisons return -1 (true) or 0 (false) per lane, like the instructions of the processor.
 template <class T>
 inline Ints operator>(Lanes<T> a, Lanes<T> b) {
   return each<Ints>([](auto u, auto v) { return u > v; }, a, b);
@@ -63,7 +63,7 @@ inline Lanes<T> choose(Ints where, Lanes<T> a, Lanes<T> b) {
   return each<Lanes<T>>([](auto w, auto u, auto v) { return w ? u : v; }, where, a, b);
 }
 
-// Copies part by part, because one copy of all parts would go through memory.
+// Loads each native vector separately, because one memcpy of all would go through memory.
 template <class T>
 [[gnu::always_inline]] inline Lanes<T> read(const T* p) {
   Lanes<T> v;

@@ -7,11 +7,11 @@
 
 namespace tengen::transport {
 
-// Closes the socket in its destructor. A forked process does not inherit it.
+// A socket that the destructor closes and that forked processes do not inherit.
 class Connection {
  public:
   Connection() = default;
-  // Takes ownership of a descriptor; -1 means none.
+  // Takes ownership of `descriptor`, or of none if it is -1.
   explicit Connection(int descriptor) : descriptor_(descriptor) { own_descriptor(descriptor_); }
   Connection(Connection&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
   Connection& operator=(Connection&& other) noexcept {

@@ -24,11 +24,11 @@ namespace tengen::transport {
 namespace {
 
 constexpr double kTickS = 0.05;
-// If the whole process pauses, for example because it was suspended, the pause counts as one or two
-// ticks. In a longer tick this thread had no CPU.
+// The maximum time that one tick counts, plus the time for which this thread waited for a CPU. So
+// even a long suspension of the process counts as at most two ticks.
 constexpr double kMostTickS = 2 * kTickS;
-// Fallback if the system does not report waits for the CPU: a process that uses less than this
-// share of a core only checks the clock.
+// If the system does not report waits for the CPU: a process that uses less than this share of a
+// core counts as idle, so its wall-clock time counts towards the grace period.
 constexpr double kLeastShare = 0.01;
 
 double seconds(clockid_t clock) {
@@ -37,8 +37,8 @@ double seconds(clockid_t clock) {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-// The seconds for which each thread of this process was runnable without a CPU, by thread id; empty
-// if the system does not report it.
+// The seconds for which each thread of this process was runnable without a CPU, by thread ID. Empty
+// if the system does not report these waits.
 using Waits = std::map<std::string, double>;
 
 Waits read_waits() {
@@ -58,7 +58,7 @@ Waits read_waits() {
   return waits;
 }
 
-// The id of the calling thread; empty if the system does not report it.
+// Returns the ID of the calling thread, or an empty string if the system does not report it.
 std::string own_number() {
   try {
     std::error_code error;
@@ -68,7 +68,7 @@ std::string own_number() {
   }
 }
 
-// The additional wait for a CPU, of one thread and the maximum of all other threads.
+// The increase of the wait for a CPU, of one thread and the maximum of all other threads.
 struct Starved {
   double own_s = 0;
   double others_s = 0;
@@ -85,10 +85,10 @@ Starved grown(const Waits& before, const Waits& after, const std::string& own) {
   return starved;
 }
 
-// Returns whether the other end was closed, rather than this one.
+// Blocks until one end is closed. Returns whether it was the other end rather than this one.
 bool wait_for_hang_up(int descriptor) {
 #ifdef POLLRDHUP
-  // A TCP connection whose other end was closed has no POLLHUP until this end is closed too.
+  // TCP does not report POLLHUP until both ends are closed, so also wait for POLLRDHUP.
   pollfd watched{descriptor, POLLRDHUP, 0};
 #else
   pollfd watched{descriptor, 0, 0};

@@ -1,30 +1,30 @@
 #pragma once
-// Ends this process when its parent is gone.
+// Ends this process when its parent process has ended.
 
 #include <atomic>
 #include <memory>
 
 namespace tengen::transport {
 
-// Watches a pipe or a socket in a separate thread. This thread needs no other thread of the
-// process, so it works even if another thread holds the interpreter's lock.
+// Watches a pipe or a socket in a separate thread, which does not depend on other threads. So it
+// works even if another thread holds the lock of the Python interpreter.
 //
-// When the other end is closed, the process has `grace_s` seconds to exit on its own, and is then
-// killed. Time in which it is runnable without a CPU does not count, so a busy machine does not
-// shorten the grace period. The process is not killed between hold() and release().
+// When the other end is closed, the process has `grace_s` seconds to exit, and is then killed. Time
+// in which the process is runnable without a CPU does not count, so a busy machine does not shorten
+// the grace period. The process is not killed between hold() and release().
 //
-// Any thread may call; nothing blocks. A fork of the process is not watched.
+// Thread-safe; no call blocks. A forked process is not watched.
 class Lifeline {
  public:
-  // The caller owns the descriptor and keeps it open. Throws Error if no thread can be started.
+  // The caller owns `descriptor` and keeps it open. Throws Error if no thread can be started.
   Lifeline(int descriptor, double grace_s);
 
-  // Between the two calls the process is not killed; then the grace period restarts. They nest.
+  // While held, the process is not killed. After release(), the grace period restarts. May nest.
   void hold() { ++*holds_; }
   void release() { --*holds_; }
 
  private:
-  // Shared with the thread, which outlives this object.
+  // The number of unreleased hold() calls. Shared with the thread, which outlives this object.
   std::shared_ptr<std::atomic<int>> holds_ = std::make_shared<std::atomic<int>>(0);
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// Other processes on this host, and forks of this process.
+// Queries about other processes on this host and about forks of this process.
 
 #include <pthread.h>
 #include <sys/socket.h>
@@ -13,7 +13,7 @@
 
 namespace tengen::transport {
 
-// The process that connected to a local socket; 0 if the system does not report it.
+// Returns the ID of the process that connected to a local socket, or 0 if it is unknown.
 inline int64_t peer_process(int descriptor) {
 #if defined(__APPLE__)
   pid_t process = 0;
@@ -28,14 +28,14 @@ inline int64_t peer_process(int descriptor) {
 #endif
 }
 
-// Whether a process with this id exists, possibly of another user.
+// Returns whether a process with this ID exists, possibly of another user.
 inline bool is_alive(int64_t process) {
   return kill(static_cast<pid_t>(process), 0) == 0 || errno != ESRCH;
 }
 
-// The number of forks between the first process and this one. If the number has changed since an
-// object was created, the object is now in a child process: its threads are gone, and it shares its
-// descriptors with the parent. Makes no system call.
+// Returns the number of forks between the first process and this process. If the number has changed
+// since an object was created, the object is in a child process: its threads do not exist there,
+// and its descriptors are shared with the parent process. Makes no system call.
 inline uint32_t num_forks() {
   static std::atomic<uint32_t> number = 0;
   static const int registered =

@@ -13,7 +13,7 @@ namespace tengen::transport {
 namespace {
 
 int milliseconds(double timeout_s) {
-  // Rounded up; otherwise a caller with a short timeout would poll in a loop until it has passed.
+  // Rounds up. Rounded to 0 ms, a short timeout would make the caller poll in a busy loop.
   return timeout_s < 0 ? -1 : static_cast<int>(std::ceil(std::min(timeout_s, 1e6) * 1e3));
 }
 
@@ -23,7 +23,7 @@ int milliseconds(double timeout_s) {
 
 namespace {
 
-// Events returned by one call; the next call returns the rest.
+// The maximum number of events per epoll_wait(). The next call returns the remaining events.
 constexpr size_t kMostReady = 1024;
 
 [[noreturn]] void fail(int reason) {

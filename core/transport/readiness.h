@@ -1,5 +1,5 @@
 #pragma once
-// Waits until one of many descriptors can be read or written.
+// Waits until at least one of many descriptors is readable or writable.
 
 #include <cstdint>
 #include <span>
@@ -19,7 +19,7 @@ class Readiness {
  public:
   struct Event {
     uint64_t key;
-    bool can_read;  // true also if the other side has closed, which a read then reports
+    bool can_read;  // also true if the other side has closed, which read() then reports
     bool can_write;
   };
 
@@ -28,9 +28,9 @@ class Readiness {
   Readiness& operator=(const Readiness&) = delete;
   ~Readiness();
 
-  // Adds a descriptor, to wait for bytes to read. Throws Error if the system has no resources.
+  // Adds a descriptor to wait for until it is readable. Throws Error if resources are exhausted.
   void add(int descriptor, uint64_t key);
-  // Sets whether to wait also until the descriptor is writable.
+  // Sets whether wait() also returns when the descriptor is writable.
   void want_room(int descriptor, uint64_t key, bool wants_room);
   void remove(int descriptor);
 

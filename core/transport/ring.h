@@ -1,5 +1,5 @@
 #pragma once
-// A lock-free queue of messages from one process to another in shared memory, without system calls.
+// A lock-free message queue from one process to another in shared memory, without system calls.
 
 #include <atomic>
 #include <cstddef>
@@ -11,20 +11,20 @@
 
 namespace tengen::transport {
 
-// One producer and one consumer, each on its own thread. Either may die at any instant: each
-// message is then either complete or absent. Messages are stored one after another and never wrap
-// around the end, so both sides work in place. The caller is responsible for waiting and waking.
+// For one producer thread and one consumer thread. If either dies, at any instant, each message is
+// either complete or absent. Messages are contiguous and never wrap around the end, so both sides
+// access them in place. Callers implement waiting and waking.
 //
-// The other side sees staged messages after publish(), and freed space after release(). So a side
-// can first record its next action elsewhere, and a replacement process can continue with
-// resume_producer() or resume_consumer().
+// Staged messages become visible to the consumer with publish(), and freed space to the producer
+// with release(). So a side can first record its next action elsewhere, and a replacement process
+// can resume with resume_producer() or resume_consumer().
 class Ring {
  public:
-  // Bytes of memory for a ring with `capacity` bytes of messages.
+  // Returns the bytes of memory for a ring with `capacity` bytes of messages.
   static constexpr uint64_t num_bytes(uint32_t capacity) { return sizeof(Shared) + capacity; }
 
-  // `memory` is aligned to 64 bytes, and is zero or holds a ring of the same capacity. The capacity
-  // is a power of two, at least 64. Both sides create a Ring over the same memory.
+  // `memory` is aligned to 64 bytes, and is zeroed or contains a ring of the same capacity. The
+  // capacity is a power of two, at least 64. Both sides create a Ring over the same memory.
   Ring(std::byte* memory, uint32_t capacity)
       : shared_(reinterpret_cast<Shared*>(memory)),
         bytes_(memory + sizeof(Shared)),
@@ -37,7 +37,7 @@ class Ring {
     }
   }
 
-  // The length of the longest message that fits.
+  // Returns the maximum length of a message in bytes.
   uint32_t max_message() const { return capacity_ / 2 - kHeader; }
 
   // Producer: returns space for `num_bytes` <= max_message(), aligned to 8, or null if full.
@@ -51,26 +51,26 @@ class Ring {
     reserved_ = head_ + skipped;
     return bytes_ + (reserved_ & (capacity_ - 1)) + kHeader;
   }
-  // Turns the first `num_bytes` of the last reserved space into a message.
+  // Producer: stages a message of the first `num_bytes` bytes of the last reserved space.
   void stage(uint32_t num_bytes) {
     set_length(reserved_, num_bytes);
     head_ = reserved_ + padded(num_bytes);
   }
-  // Publishes the staged messages.
+  // Producer: makes the staged messages visible to the consumer.
   void publish() { shared_->head.store(head_, std::memory_order_release); }
   void commit(uint32_t num_bytes) {
     stage(num_bytes);
     publish();
   }
   uint64_t staged_head() const { return head_; }
-  // Continues for a producer that staged messages up to `head`, and publishes them.
+  // Resumes for an earlier producer that staged messages up to `head`, and publishes them.
   void resume_producer(uint64_t head) {
     head_ = head;
     publish();
   }
 
-  // Consumer: returns the oldest message, or an empty span with a null address if there is none. It
-  // is valid until it is released. Throws Error if the producer wrote an invalid message.
+  // Consumer: returns the oldest message, or an empty span with a null address if there is none.
+  // The span is valid until release(). Throws Error if the producer wrote an invalid message.
   std::span<const std::byte> front() {
     uint64_t tail = tail_;
     const uint64_t head = shared_->head.load(std::memory_order_acquire);
@@ -88,28 +88,28 @@ class Ring {
     front_end_ = tail + padded(length);
     return {bytes_ + (tail & (capacity_ - 1)) + kHeader, length};
   }
-  // Consumes the message that front() returned; the next front() returns the following one.
+  // Consumes the message that front() returned. The next front() returns the next message.
   void take() { tail_ = front_end_; }
-  // Frees the space of all consumed messages.
+  // Consumer: frees the space of all consumed messages.
   void release() { shared_->tail.store(tail_, std::memory_order_release); }
   void pop() {
     take();
     release();
   }
   uint64_t taken_tail() const { return tail_; }
-  // Continues for a consumer that consumed messages up to `tail`.
+  // Resumes for an earlier consumer that consumed messages up to `tail`.
   void resume_consumer(uint64_t tail) {
     tail_ = tail;
     release();
   }
-  // Consumer: whether all messages were consumed.
+  // Consumer: returns whether all published messages have been consumed.
   bool is_empty() const { return shared_->head.load(std::memory_order_acquire) == tail_; }
 
  private:
   // Each counter has its own cache line, to avoid false sharing.
   struct Shared {
-    alignas(64) std::atomic<uint64_t> head;  // bytes ever sent
-    alignas(64) std::atomic<uint64_t> tail;  // bytes ever taken
+    alignas(64) std::atomic<uint64_t> head;  // total bytes published
+    alignas(64) std::atomic<uint64_t> tail;  // total bytes released
   };
   static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
@@ -130,10 +130,10 @@ class Ring {
   Shared* const shared_;
   std::byte* const bytes_;
   const uint64_t capacity_;
-  uint64_t head_;           // the producer's head, including staged messages
-  uint64_t reserved_ = 0;   // the producer's reserved position
-  uint64_t tail_;           // the consumer's tail, including consumed messages
-  uint64_t front_end_ = 0;  // the consumer's end of the front message
+  uint64_t head_;           // used by the producer: includes staged messages
+  uint64_t reserved_ = 0;   // used by the producer: position of the last reserve()
+  uint64_t tail_;           // used by the consumer: includes consumed messages
+  uint64_t front_end_ = 0;  // used by the consumer: end of the front message
 };
 
 }  // namespace tengen::transport

@@ -37,7 +37,7 @@ namespace {
               "mount -o remount,size=... /dev/shm, docker run --shm-size=...");
 }
 
-// Throws an Error that depends on errno.
+// Throws the Error for the errno of a failed allocation of file blocks.
 [[noreturn]] void fail_to_reserve(const std::string& path, uint64_t num_bytes) {
   const int reason = errno;
   if (reason == ENOSPC || reason == EFBIG || reason == ENOMEM) fail_for_room(path, num_bytes);
@@ -45,10 +45,10 @@ namespace {
 }
 
 constexpr uint64_t kHugePage = uint64_t{2} << 20;
-// Bytes reserved per call; this takes much less time than there is between two signals.
+// Bytes reserved per call. A call is much shorter than the time between two signals.
 constexpr uint64_t kPieceBytes = uint64_t{256} << 10;
 
-// Allocates the pages of all bytes, so that a write never ends in SIGBUS. Returns 0 or an errno.
+// Allocates the pages of a file, so that a write never raises SIGBUS. Returns 0 or an errno.
 int reserve(int descriptor, uint64_t num_bytes) {
 #if defined(__APPLE__)
   fstore_t room = {};
@@ -58,7 +58,7 @@ int reserve(int descriptor, uint64_t num_bytes) {
   if (fcntl(descriptor, F_PREALLOCATE, &room) != 0) return errno;
   return ftruncate(descriptor, static_cast<off_t>(num_bytes)) == 0 ? 0 : errno;
 #else
-  // A signal interrupts a call, and the system then undoes what that call has reserved.
+  // Reserves in chunks: if a signal interrupts a call, the system undoes that call.
   for (uint64_t done = 0; done < num_bytes;) {
     const uint64_t piece = std::min(kPieceBytes, num_bytes - done);
     const int reason =
@@ -73,8 +73,8 @@ int reserve(int descriptor, uint64_t num_bytes) {
 #endif
 }
 
-// Maps a file of `num_bytes`, or anonymous memory with descriptor -1. If a huge page fits, the
-// mapping is aligned to one, so that a huge page of the file needs only one page table entry.
+// Maps a file of `num_bytes`, or anonymous memory if `descriptor` is -1. A large mapping is aligned
+// to huge pages, so that each huge page of the file needs only one page table entry.
 std::byte* map(const std::string& path, int descriptor, uint64_t num_bytes) {
   const int kind = descriptor < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
   void* data = MAP_FAILED;
@@ -101,8 +101,8 @@ std::byte* map(const std::string& path, int descriptor, uint64_t num_bytes) {
   return static_cast<std::byte*>(data);
 }
 
-// Sets the size of a new file in memory and uses huge pages if the system supports them; it does
-// not by default, unless the file system was mounted with them.
+// Backs a new file in tmpfs with huge pages if the system supports them. By default, tmpfs uses
+// huge pages only if it is mounted with this option.
 void make_huge_pages(int descriptor, std::byte* data, uint64_t num_bytes) {
 #if defined(__linux__)
 #if !defined(MADV_COLLAPSE)
@@ -110,11 +110,11 @@ void make_huge_pages(int descriptor, std::byte* data, uint64_t num_bytes) {
 #endif
   struct statfs status;
   if (fstatfs(descriptor, &status) != 0 || status.f_type != TMPFS_MAGIC) return;
-  // Touches each page, because MADV_COLLAPSE needs existing pages.
+  // Allocates one byte per huge page, because MADV_COLLAPSE needs existing pages.
   for (uint64_t begin = 0; begin + kHugePage <= num_bytes; begin += kHugePage) {
     if (posix_fallocate(descriptor, static_cast<off_t>(begin), 1) != 0) return;
   }
-  // The remaining bytes do not fill a huge page.
+  // Excludes the last bytes, which do not fill a huge page.
   madvise(data, num_bytes / kHugePage * kHugePage, MADV_COLLAPSE);
 #else
   (void)descriptor, (void)data, (void)num_bytes;
@@ -135,7 +135,7 @@ class Descriptor {
   int number_;
 };
 
-// Removes a file name in its destructor.
+// Unlinks the file at `path` in its destructor.
 class Removal {
  public:
   explicit Removal(const std::string& path) : path_(path) {}
@@ -150,9 +150,9 @@ class Removal {
 }  // namespace
 
 SharedMemory SharedMemory::create(const std::string& path, uint64_t num_bytes) {
-  // The file is complete under its name or does not exist, even if this process is killed at any
-  // time. An existing `.part` may be a second name of memory in use, so it is unlinked and never
-  // truncated.
+  // The file is written as `.part` and then linked, so that it is complete or does not exist even
+  // if this process is killed. An old `.part` may be a second name of memory in use, so it is
+  // unlinked and never truncated.
   const std::string part = path + ".part";
   ::unlink(part.c_str());
   const Descriptor file(::open(part.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
@@ -185,14 +185,14 @@ SharedMemory SharedMemory::open(const std::string& path, uint64_t min_bytes) {
                 std::to_string(min_bytes) +
                 "; another store's lies there, so connect again, or choose another folder");
   }
-  // A copied file may have holes.
+  // Allocates missing pages, because a copied file may have holes.
   if (static_cast<uint64_t>(status.st_blocks) * 512 < num_bytes) {
     errno = reserve(file.get(), num_bytes);
     if (errno != 0) fail_to_reserve(path, num_bytes);
   }
   SharedMemory there(path, map(path, file.get(), num_bytes), num_bytes);
 #if defined(MADV_POPULATE_WRITE)
-  // The pages exist; mapping them in one call is much cheaper than one page fault per page.
+  // Mapping all existing pages in one call is much cheaper than one page fault per page.
   madvise(there.data(), num_bytes, MADV_POPULATE_WRITE);
 #endif
   return there;
@@ -205,7 +205,7 @@ SharedMemory SharedMemory::unnamed(int descriptor, uint64_t num_bytes) {
 void SharedMemory::check_room(const std::string& directory, uint64_t num_bytes) {
   struct statvfs status;
   if (statvfs(directory.c_str(), &status) != 0) fail(directory, "cannot be measured", errno);
-  // A file system without a size limit reports no blocks.
+  // A file system without a size limit reports 0 blocks, so it always has enough space.
   if (status.f_blocks != 0 && uint64_t{status.f_bavail} * status.f_frsize < num_bytes) {
     fail_for_room(directory, num_bytes);
   }

@@ -14,27 +14,27 @@ class SharedMemory {
  public:
   // Creates a file, which must not exist, with all bytes allocated and zeroed, so that no later
   // write fails. If the file system is full, throws an Error that says how to enlarge it. If the
-  // process is killed during this call, the file is complete or does not exist, and `path.part` may
-  // be left.
+  // process is killed during this call, the file is complete or does not exist, and a file
+  // `path.part` may remain.
   static SharedMemory create(const std::string& path, uint64_t num_bytes);
-  // As create(), but maps an existing file of that size if there is one.
+  // Like create(), but if the file exists, maps it. Throws Error if it has another size.
   static SharedMemory adopt(const std::string& path, uint64_t num_bytes);
-  // Maps an existing file. Throws Error if there is none, or if it has fewer bytes.
+  // Maps an existing file. Throws Error if it is missing or has fewer than `min_bytes` bytes.
   static SharedMemory open(const std::string& path, uint64_t min_bytes = 1);
-  // Maps unnamed memory, which another process may share. The caller keeps the descriptor.
+  // Maps the file of `descriptor`, which may be shared with other processes and stays open.
   static SharedMemory unnamed(int descriptor, uint64_t num_bytes);
-  // Throws the Error of create() if the folder's file system has less than `num_bytes` free.
+  // Throws the same Error as create() if the file system of `directory` has too little space.
   static void check_room(const std::string& directory, uint64_t num_bytes);
   // Allocates private memory of this process.
   static SharedMemory anonymous(uint64_t num_bytes);
 
   SharedMemory(SharedMemory&& other) noexcept;
   SharedMemory& operator=(SharedMemory&& other) noexcept;
-  ~SharedMemory();  // unmaps; the file stays
+  ~SharedMemory();  // unmaps the file without removing it
 
   std::byte* data() const { return data_; }
   uint64_t num_bytes() const { return num_bytes_; }
-  const std::string& path() const { return path_; }  // empty if unnamed
+  const std::string& path() const { return path_; }  // empty if the memory has no path
 
  private:
   SharedMemory(std::string path, std::byte* data, uint64_t num_bytes)

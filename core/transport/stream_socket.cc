@@ -11,11 +11,11 @@
 namespace tengen::transport {
 namespace {
 
-// Read-ahead buffer for small messages; at most this much of a large one is copied twice.
+// Size of the read-ahead buffer for small messages.
 constexpr size_t kAheadBytes = 16384;
-// The maximum per call: POSIX's minimum and Linux's limit.
+// The maximum number of iovec entries per call (IOV_MAX on Linux).
 constexpr size_t kMaxParts = 1024;
-// Bytes received per call: TCP tells the other side about freed buffer space only when a call ends.
+// Maximum bytes received per call. TCP reports freed buffer space to the sender only after a call.
 constexpr size_t kMaxReceivedBytes = 65536;
 
 #ifdef POLLRDHUP
@@ -28,7 +28,7 @@ ssize_t send_some(int descriptor, std::span<iovec> parts, int flags) {
   msghdr message{};
   message.msg_iov = parts.data();
   message.msg_iovlen = std::min(parts.size(), kMaxParts);
-  // The rest follows immediately, so avoid sending a half-full packet.
+  // Further parts follow immediately, so avoid sending a half-full packet.
   if (parts.size() > kMaxParts) flags |= MSG_MORE;
   ssize_t sent;
   do {
@@ -37,7 +37,7 @@ ssize_t send_some(int descriptor, std::span<iovec> parts, int flags) {
   return sent;
 }
 
-// Returns the parts without their first `num_bytes` bytes.
+// Returns `parts` without their first `num_bytes` bytes.
 std::span<iovec> drop_front(std::span<iovec> parts, size_t num_bytes) {
   while (!parts.empty() && num_bytes >= parts.front().iov_len) {
     num_bytes -= parts.front().iov_len;

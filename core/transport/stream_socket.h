@@ -12,7 +12,7 @@
 
 namespace tengen::transport {
 
-// Calls block unless stated otherwise. One thread may read while another sends.
+// A stream socket. read() and send() block. One thread may read while another thread sends.
 class StreamSocket {
  public:
   explicit StreamSocket(Connection connection);
@@ -25,33 +25,33 @@ class StreamSocket {
   // Reads `num_bytes` directly into `to`; returns false if the stream has ended or is broken.
   bool read(void* to, uint64_t num_bytes);
 
-  // Sends all parts and modifies their entries; returns false if the other side has gone.
+  // Sends all parts, and modifies the entries. Returns false if the other side has disconnected.
   bool send(std::span<iovec> parts);
-  // Sends what is possible without blocking, and removes it from `parts`; returns false if broken.
+  // Sends what is possible without blocking, and drops it from `parts`. Returns false if broken.
   bool try_send(std::span<iovec>* parts);
 
-  // Whether the other side has ended its stream, even if bytes of it are still unread.
+  // Returns whether the other side has ended its stream, even if some bytes are still unread.
   bool has_ended() const;
-  // Shuts down sending, after the bytes that were sent.
+  // Ends this side's stream after the bytes that have been sent.
   void end_sending();
-  // Shuts down both directions; blocked calls return.
+  // Shuts down both directions, so that blocked calls return.
   void shut_down();
 
  private:
   const Connection connection_;
   std::vector<std::byte> ahead_;  // bytes that were received but not requested yet
-  size_t begin_ = 0;              // start of these bytes in ahead_
+  size_t begin_ = 0;              // start of the unread bytes in ahead_
   size_t end_ = 0;
 };
 
-// For any kind of non-blocking socket: sends as much as possible and removes it from `parts`;
-// returns false if the other side has gone.
+// Sends as much as possible without blocking on a stream socket, and removes the sent bytes from
+// `parts`. Returns false if the other side has disconnected.
 bool try_send(int descriptor, std::span<iovec>* parts);
-// Receives available bytes directly into the parts and removes them from `parts`; returns false if
-// the stream has ended or is broken.
+// Receives available bytes into `parts` without blocking, and removes the filled bytes from
+// `parts`. Returns false if the stream has ended or is broken.
 bool try_receive(int descriptor, std::span<iovec>* parts);
 
-// Returns a message part with these bytes.
+// Returns a message part that refers to `num_bytes` bytes at `data`.
 inline iovec part_of(const void* data, uint64_t num_bytes) {
   return {const_cast<void*>(data), static_cast<size_t>(num_bytes)};
 }

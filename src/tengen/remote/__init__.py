@@ -1,9 +1,9 @@
 """Roles on hosts that do not have the run directory.
 
-The run's host has a ``RunService``. Each remote role works on a ``Mirror``, a folder on
-its own host that looks like the run directory. ``downloads`` fetches complete files of
-the run. ``uploads`` sends files of the role as they grow; the run's host makes each
-piece durable before it acknowledges the piece.
+The host of the run has a ``RunService``. Each remote role works on a ``Mirror``, a
+folder on its own host with the layout of a run directory. ``downloads`` fetches
+complete files of the run. ``uploads`` sends files of the role as they grow, in chunks
+that the run's host makes durable before it acknowledges them.
 """
 
 from tengen.remote.messages import MIRROR_ROLES, RUN

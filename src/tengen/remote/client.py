@@ -1,4 +1,4 @@
-"""The client with which a mirror sends requests to the service of its run."""
+"""The client with which a mirror sends requests to its run's service."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ __all__ = ["Place", "RunClient"]
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """The slot of a mirror in its run."""
+    """The slot of a mirror in its run, with the index and IDs of its process."""
 
     run: str
-    """The run's id."""
+    """The ID of the run."""
     index: int
-    """The index of the mirror's self-play writer or actor."""
+    """The index of the self-play writer or actor that the mirror stands for."""
     incarnation: int
-    """For self-play, the minimum incarnation with which this process may write."""
+    """For self-play, the lowest incarnation that this process may use."""
     events: int
-    """The number of this process's event file."""
+    """The ID of the event file that this process writes."""
     totals: tuple[int, int]
     """The actor's environment frames and finished episodes so far."""
 
@@ -37,10 +37,10 @@ class RunClient:
 
     Args:
         client: A client of the run's service.
-        mirror: The mirror's id.
+        mirror: The ID of the mirror.
 
     Attributes:
-        name: The service's address, for messages.
+        name: The service's address, for error messages.
         deadline_s: The ``time.monotonic`` time after which every request raises
             ``NoAnswer``; None for no deadline.
     """
@@ -61,10 +61,10 @@ class RunClient:
         is_vouched: bool = False,
         had_place: bool = False,
     ) -> Place | None:
-        """Takes a slot in the run for this process; see ``Members.join``.
+        """Requests a slot in the run. The arguments are those of ``Members.join``.
 
         Returns:
-            The slot; None if the mirror had a slot and has lost it.
+            The slot, or None if the mirror has lost an earlier slot.
 
         Raises:
             TengenError: See ``ask``.
@@ -93,7 +93,7 @@ class RunClient:
         )
 
     def ask(self, what: str, **fields: Any) -> dict[str, Any]:
-        """Returns the response to a request; the caller checks its values.
+        """Sends a request and returns the response, whose values the caller must check.
 
         Args:
             what: The name of a request that ``RunService`` handles.

@@ -1,7 +1,7 @@
-"""Copies of files that grow on another host and arrive piece by piece.
+"""Copies of files that grow on another host and arrive in chunks.
 
-A copy is always a prefix of the original file. Each piece comes with its offset and
-with the checksum of all bytes before it. So a piece cannot be appended twice, after a
+A copy is always a prefix of the original file. Each chunk comes with its offset and
+with the checksum of all preceding bytes. So a chunk cannot be appended twice, after a
 gap, or to a copy of another file.
 """
 
@@ -20,13 +20,13 @@ __all__ = ["CopiedFiles", "Prefix", "read_prefix"]
 
 
 class Prefix(NamedTuple):
-    """Size and CRC-32 of the first bytes of a file."""
+    """The size and CRC-32 of a prefix of a file."""
 
     size: int = 0
     crc: int = 0
 
     def plus(self, data: bytes) -> Prefix:
-        """Returns this prefix extended by ``data``."""
+        """Returns the size and CRC-32 of this prefix followed by ``data``."""
         return Prefix(self.size + len(data), zlib.crc32(data, self.crc))
 
 
@@ -50,7 +50,7 @@ def read_prefix(path: Path, size: int) -> Prefix | None:
 
 
 class CopiedFiles:
-    """The copies of mirrors' files on the run's host.
+    """Appends chunks to copies of mirrors' files, on the run's host.
 
     Threads may append to different copies concurrently, but not to the same copy.
     """
@@ -60,21 +60,21 @@ class CopiedFiles:
         self._named: set[Path] = set()
 
     def append(self, path: Path, before: Prefix, data: bytes) -> int:
-        """Appends a piece durably if it starts at the end of the copy. Blocks.
+        """Appends a chunk durably if it starts at the end of the copy. Blocks.
 
         Args:
-            path: The copy; its folder must exist.
-            before: The original's prefix up to the piece.
-            data: The piece; an empty piece only queries the copy's size.
+            path: The path of the copy. Its folder must exist.
+            before: The prefix of the original file up to the chunk.
+            data: The chunk. An empty chunk only queries the size of the copy.
 
         Returns:
-            The copy's size in bytes. If this is not the end of the piece, the piece was
-            not appended, and the sender continues from this size.
+            The size of the copy in bytes. If the chunk does not end at this size, it
+            was not appended, and the sender must resume from this size.
 
         Raises:
-            UsageError: The copy differs from the original before the piece, or would
+            UsageError: The copy differs from the original before the chunk, or would
                 become too large.
-            RunError: The write fails; the copy may end with a part of the piece.
+            RunError: The write failed; the copy may end with a part of the chunk.
         """
         held = self.prefix(path)
         if before.size != held.size:
@@ -108,7 +108,7 @@ class CopiedFiles:
         return after.size
 
     def prefix(self, path: Path) -> Prefix:
-        """Returns the size and checksum of a copy; reads the file on first use.
+        """Returns the size and CRC-32 of a copy. Reads the copy if they are not cached.
 
         Raises:
             RunError: A file operation fails.
@@ -117,7 +117,7 @@ class CopiedFiles:
             size = 0
             if path.exists():
                 size = path.stat().st_size
-                # An earlier service may have been killed before this step.
+                # An earlier service may have been killed before it did so.
                 self._make_durable(path)
             known = self._known.get(path)
             if known is None or known.size != size:
@@ -127,7 +127,7 @@ class CopiedFiles:
         return known
 
     def remove(self, path: Path) -> None:
-        """Removes a copy.
+        """Removes a copy, if it exists.
 
         Raises:
             OSError: The file cannot be removed.
@@ -137,7 +137,7 @@ class CopiedFiles:
         self._named.discard(path)
 
     def _make_durable(self, path: Path) -> None:
-        """Makes the directory entries of a copy and of its folder durable."""
+        """Makes the directory entries of a copy and its folder durable."""
         if path not in self._named:
             sync_directory(path.parent)
             sync_directory(path.parent.parent)

@@ -1,4 +1,4 @@
-"""Downloads of a run's files to its mirror: run.json, STOP, status and models."""
+"""Downloads run.json, STOP, the status and models from a run to its mirror."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class Downloads:
     Args:
         client: A client of the run's service.
         run: The mirror's folder.
-        between: Called after each piece of a model. An exception that it raises stops
-            the download until the next ``follow``.
+        between: Called after each chunk of a model. If it raises, the download stops
+            until the next call of ``follow``.
     """
 
     def __init__(
@@ -51,14 +51,14 @@ class Downloads:
         self._is_checked = False
         self._sha256 = ""
         self._status_s = -math.inf
-        # True at first, so that a STOP left by an earlier process is removed.
+        # Initially True, so that a STOP file of an earlier process is removed.
         self._is_stopped_there = True
 
     def take(self, totals: tuple[int, int] | None = None) -> int | None:
-        """Updates all files except models; returns the run's newest model number.
+        """Downloads all files except models; returns the run's newest model number.
 
         Args:
-            totals: The actor's counts to report to the run, or None if unchanged.
+            totals: The actor's frame and episode counts to report; None if unchanged.
 
         Raises:
             TengenError: See ``RunClient``; or a write fails.
@@ -82,12 +82,12 @@ class Downloads:
         return None if found["model"] is None else number_in(found, "model")
 
     def follow(self, newest: int | None) -> None:
-        """Downloads the newest model, and removes models newer than it.
+        """Downloads model ``newest``, and removes models with higher numbers.
 
         An interrupted download resumes at the byte where it stopped.
 
         Args:
-            newest: The number of the newest model of the run; None if it has no model.
+            newest: The number of the run's newest model; None if there is no model.
 
         Raises:
             RunError: A file arrived damaged, the run has removed the model, or a write
@@ -96,7 +96,7 @@ class Downloads:
         """
         for number in self._models.numbers():
             if newest is None or number > newest:
-                self._models.remove(number)  # a learner may have run here
+                self._models.remove(number)  # perhaps from a learner in this folder
         if newest is None:
             return
         is_here = newest in self._models.numbers()
@@ -109,7 +109,7 @@ class Downloads:
             self._models.retire(_KEPT)
 
     def _take_stop(self, is_asked: bool) -> None:
-        """Mirrors the run's STOP file; keeps a STOP that was requested on this host."""
+        """Mirrors the run's STOP file. A STOP requested on this host remains."""
         if is_asked and not self._run.stop_requested():
             self._run.request_stop()
             self._is_stopped_there = True
@@ -118,7 +118,7 @@ class Downloads:
             self._is_stopped_there = False
 
     def _is_same(self, number: int) -> bool:
-        """Returns whether a model's files are equal in the mirror and in the run."""
+        """Returns whether the mirror's files of a model match those of the run."""
         there = {
             word_in(file, "name"): word_in(file, "sha256")
             for file in self._files(number)
@@ -133,7 +133,7 @@ class Downloads:
         return here == there
 
     def _files(self, number: int) -> list[Mapping[str, Any]]:
-        """Returns the name, size and SHA-256 of each file of a model in the run."""
+        """Returns the name, size and SHA-256 of each file of model ``number``."""
         files = self._client.ask("model", number=number)["files"]
         if not isinstance(files, list) or not 1 <= len(files) <= _MOST_FILES:
             raise RunError(f"model ({number}) of {self._client.name} has no files")

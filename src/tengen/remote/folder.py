@@ -1,4 +1,4 @@
-"""The folder of a mirror: its record ``mirror.json``, and its abandoned games."""
+"""The folder of a mirror, with the record ``mirror.json`` and abandoned games."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ _GIVEN_UP = "given-up"
 
 
 class MirrorFolder:
-    """The folder of a mirror, created if missing. Used by one thread.
+    """The folder of a mirror, created if missing. Single-threaded.
 
     Only this user can access the folder, because roles trust its content.
 
     Args:
         run: The folder, as a run directory.
-        host: The address of the run's service, for messages.
+        host: The address of the run's service, stored in ``mirror.json``.
 
     Raises:
-        UsageError: The folder is a run directory, its record is damaged, or it belongs
-            to another user.
+        UsageError: The folder is the directory of a run, has a damaged record, or
+            belongs to another user.
         RunError: The folder cannot be created.
 
     Attributes:
-        mirror: The mirror's id.
-        run_id: The run's id; None until it is known.
-        has_place: Whether the mirror has a slot in the run that it has not given back.
+        mirror: The ID of the mirror.
+        run_id: The ID of the run; None until the mirror has joined the run.
+        has_place: Whether the mirror has a slot in the run and has not given it back.
     """
 
     def __init__(self, run: RunDirectory, host: str) -> None:
@@ -73,7 +73,7 @@ class MirrorFolder:
             )
 
     def write(self) -> None:
-        """Writes the attributes to ``mirror.json``; raises RunError if that fails."""
+        """Writes the attributes to ``mirror.json``. Raises RunError on failure."""
         content = {
             "schema": MIRROR_SCHEMA,
             "mirror": self.mirror,
@@ -84,13 +84,13 @@ class MirrorFolder:
         publish_json(self._run.path / MIRROR_FILE, content)
 
     def give_up(self) -> str:
-        """Sets aside the games, which the run no longer accepts, and renews the id.
+        """Moves games that the run no longer accepts aside, and creates a new ID.
 
         Returns:
-            A message for the user.
+            A message for the user that says where the games are.
 
         Raises:
-            RunError: A file operation fails; the next call continues.
+            RunError: A file operation failed. The next call resumes the work.
         """
         aside = self._run.path / _GIVEN_UP / self.mirror
         experience = self._run.experience

@@ -1,4 +1,4 @@
-"""Checks games that arrive from a mirror, and publishes or seals them."""
+"""Checks games received from a mirror, and publishes or seals them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tengen.run import RunDirectory, find_files, storage_error, sync_directory
 
 __all__ = ["append_segment", "check_claimed", "check_segment", "close_generations"]
 
-# Magic, schema, size of the metadata, and a checksum of these and the metadata.
+# A journal's header: magic, schema, metadata size, CRC-32C of these and the metadata.
 _HEADER = struct.Struct("<8sIII")
 
 
@@ -35,28 +35,28 @@ def append_segment(
     copies: CopiedFiles,
     check: Callable[[Path], None],
 ) -> int:
-    """Appends a piece to a segment, and publishes the complete segment. Blocks.
+    """Appends a chunk to a segment, and publishes the complete segment. Blocks.
 
     A segment is published only once, and the journals of its generation are then
-    removed. So every game counts once, even if the mirror sends it twice.
+    removed. So each game counts once, even if the mirror sends it twice.
 
     Args:
         folder: The writer's folder, whose lock the caller holds.
         incarnation: The writer's incarnation, which names the segment's subfolder.
         generation: The segment's generation.
-        whole: The segment's size and CRC-32.
-        piece: The size and CRC-32 of the bytes before the piece, and its bytes.
-        copies: The copies on this host.
+        whole: The size and CRC-32 of the complete segment.
+        piece: The size and CRC-32 of the bytes before the chunk, and the chunk.
+        copies: The copies of mirrors' files on this host.
         check: Raises UsageError if a file is not a valid segment.
 
     Returns:
-        The number of the segment's bytes on this host; its size if it is published.
+        The number of bytes of the segment on this host.
 
     Raises:
         UsageError: A different segment of this generation is published, the generation
             was not claimed for this writer or was given up, or ``check`` rejects the
             file.
-        RunError: A file operation fails, or the segment arrived damaged.
+        RunError: A file operation failed, or the segment arrived damaged.
     """
     final = folder / str(incarnation) / f"{generation:06d}.npz"
     try:
@@ -81,7 +81,7 @@ def append_segment(
             part.rename(final)
             sync_directory(final.parent)
             copies.remove(part)
-        # Removed last, because a generation without any file counts as not claimed.
+        # Remove the journals last: a generation without files counts as not claimed.
         found = find_files(folder, f"*/{generation:06d}.journal")
         for path in found + find_files(folder, f"*/{generation:06d}.*.part"):
             copies.remove(path)
@@ -93,7 +93,7 @@ def append_segment(
 def _append(
     part: Path, whole: Prefix, piece: tuple[Prefix, bytes], copies: CopiedFiles
 ) -> int:
-    """Appends a piece to a partial segment; removes the segment if it is damaged."""
+    """Appends a chunk to a partial segment, which is removed if it is damaged."""
     before, data = piece
     held = copies.prefix(part)
     if before.size != held.size or before == held:
@@ -107,20 +107,20 @@ def _append(
 def close_generations(
     run: RunDirectory, folder: Path, task: str, *, were_begun: bool
 ) -> int:
-    """Seals the games that a writer sent before it lost its slot.
+    """Seals all games that a writer sent before it lost its slot.
 
     Args:
         run: The run.
         folder: The writer's folder, whose lock the caller holds.
         task: The run's task.
         were_begun: Whether the writer may have played generations that it has not sent.
-            If so, the numbers of generations without games are not reused.
+            If so, the numbers of these generations are not reused.
 
     Returns:
-        The number of invalid journals, which get the suffix ``.refused``.
+        The number of invalid journals, which are renamed to ``*.refused``.
 
     Raises:
-        RunError: A file operation fails; another call seals the rest.
+        RunError: A file operation failed. Another call seals the remaining games.
     """
     places = {int(path.stem): path for path in writer_files(folder, "journal")}
     num_games = dict.fromkeys(places, 0)
@@ -149,10 +149,10 @@ def close_generations(
 
 
 def _read_sent(path: Path, task: str) -> JournalContents | None:
-    """Returns a journal that a mirror sent; None if it is no valid journal of the task.
+    """Reads a journal that a mirror sent. Returns None if it is invalid for ``task``.
 
     Raises:
-        OSError, RunError: Reading fails, so the journal could not be checked.
+        OSError, RunError: The journal could not be read, and so not be checked.
     """
     generation = int(path.stem)
     data = path.read_bytes()
@@ -184,10 +184,10 @@ def _has_header(data: bytes) -> bool:
 
 
 def check_claimed(folder: Path, generation: int) -> None:
-    """Checks that a generation was claimed for a writer and is not sealed.
+    """Checks that a generation has been claimed for a writer and is not sealed.
 
     Raises:
-        UsageError: It was not claimed, or the writer has lost its slot.
+        UsageError: The generation is not claimed, or the writer has lost its slot.
     """
     if all(int(path.stem) != generation for path in writer_files(folder, "journal")):
         raise UsageError(
@@ -203,10 +203,10 @@ def check_segment(part: Path, generation: int, task: str, newest: int | None) ->
     replays the games checks that their moves are legal.
 
     Args:
-        part: The file.
+        part: The path of the received file.
         generation: The expected generation.
         task: The run's task.
-        newest: The number of the newest model that the run has published.
+        newest: The number of the run's newest published model; None if there is none.
 
     Raises:
         UsageError: The file is not a segment of this generation and task, or has games

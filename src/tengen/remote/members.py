@@ -1,9 +1,9 @@
 """The run service's table of mirrors.
 
-To the run, a mirror is an ordinary self-play writer or actor; the service holds the
-lock of that writer or actor on the mirror's behalf. A disconnected mirror keeps its
-slot until a timeout of the service. A restarted service loads the records in
-``RUN/mirrors/`` and restarts the timeouts.
+To the run, a mirror is an ordinary self-play writer or actor, whose lock the service
+holds on behalf of the mirror. A disconnected mirror keeps its slot until a timeout
+expires. A restarted service loads the records in ``RUN/mirrors/`` and restarts the
+timeouts.
 """
 
 from __future__ import annotations
@@ -44,26 +44,26 @@ _AWAY_S = 60.0
 
 @dataclass
 class Member:
-    """The state of one mirror."""
+    """The service's state of one mirror."""
 
     record: MirrorRecord
-    """Its published record."""
+    """The mirror's published record."""
     lock: WriterLock
-    """The lock of its writer or actor."""
+    """The lock of the self-play writer or actor that the mirror stands for."""
     heard_s: float = field(default_factory=time.monotonic)
-    """The time of its last request, from ``time.monotonic``."""
+    """The ``time.monotonic`` time of the mirror's last request."""
     is_here: bool = True
-    """Whether its process has not reported its end."""
+    """Whether the mirror's process has joined and has not reported its end."""
     working: threading.RLock = field(default_factory=threading.RLock)
-    """Held while the mirror's files are read or written. A thread that needs this lock
-    and the lock of the table must take the lock of the table first."""
+    """Held while the mirror's files are read or written. A thread that needs both this
+    lock and ``Members._lock`` must acquire ``Members._lock`` first."""
 
 
 class Members:
-    """The table of mirrors. Thread-safe.
+    """The table of a run's mirrors. Thread-safe.
 
     Args:
-        run: The run; the caller is its service.
+        run: The run, whose service is the caller.
         task: The run's task.
         say: Called with each log message.
 
@@ -84,21 +84,21 @@ class Members:
             try:
                 lock = self._hold(record.role, record.index)
             except UsageError:
-                # Another process took the slot while no service held its lock.
+                # Another process took the mirror's slot while no service ran.
                 forget_mirror(run, record.mirror)
                 continue
             self._members[record.mirror] = Member(record, lock)
 
     def hear(self, mirror: str, events: int) -> Member:
-        """Returns the member that sent a request, and records the request's time.
+        """Records the time of a mirror's request. Returns the mirror's member.
 
         Args:
-            mirror: The mirror's id.
-            events: The number of the event file that ``join`` assigned to the process.
+            mirror: The ID of the mirror.
+            events: The ID of the event file that ``join`` assigned to the process.
 
         Raises:
-            UsageError: The mirror has no slot, or another process uses it, for example
-                with a copy of its folder.
+            UsageError: The mirror has no slot, or another process uses the slot, for
+                example with a copy of the mirror's folder.
             RunError: The service has ended.
         """
         with self._lock:
@@ -114,9 +114,9 @@ class Members:
 
     @contextmanager
     def working(self, mirror: str, events: int) -> Iterator[Member]:
-        """Locks the files of the member that sent a request, but not the table.
+        """Records a request like ``hear``, and locks the mirror's files, not the table.
 
-        Arguments and errors are those of ``hear``.
+        The arguments and errors are the same as in ``hear``.
         """
         member = self.hear(mirror, events)
         with member.working:
@@ -127,13 +127,13 @@ class Members:
             yield member
 
     def end(self, mirror: str, events: int, *, keeps_place: bool) -> None:
-        """Records that a mirror's process ends.
+        """Records that the process of a mirror ends.
 
         Args:
-            mirror: The mirror's id.
-            events: See ``hear``.
-            keeps_place: Whether to reserve the slot for the mirror's next process. If
-                not, the mirror has sent all games of every generation that it began.
+            mirror: The ID of the mirror.
+            events: The ID of the process's event file.
+            keeps_place: Whether to reserve the slot for the next process of the mirror.
+                If false, the mirror has sent all games of every generation.
 
         Raises:
             TengenError: See ``hear``; or a file operation fails.
@@ -166,22 +166,22 @@ class Members:
         is_vouched: bool = False,
         had_place: bool = False,
     ) -> Member | None:
-        """Assigns a slot to a mirror's new process.
+        """Assigns a slot to a new process of a mirror.
 
         Args:
-            mirror: The mirror's id.
+            mirror: The ID of the mirror.
             role: The role that works on the mirror.
-            index: The index of the actor or writer; None for the mirror's previous
-                writer, or else a free one.
+            index: The index of the actor or writer. None for the mirror's previous
+                index, or a free index if there is none.
             process: ``PID on HOST``.
-            is_vouched: Whether the run started the process, as the only one of its
-                index. If so, it may take the slot of any mirror; otherwise only the
+            is_vouched: Whether the run started the process, as the only process with
+                ``index``. If so, it may take the slot of any mirror; otherwise only the
                 slot of a mirror that has sent no request for some seconds.
-            had_place: Whether the mirror has games from an earlier slot.
+            had_place: Whether the mirror has games of an earlier slot.
 
         Returns:
-            The member; None if the mirror had a slot and has lost it. The mirror must
-            then set its games aside and join with a new id.
+            The member, or None if the mirror has lost an earlier slot. The mirror must
+            then set its games aside and join with a new ID.
 
         Raises:
             UsageError: The slot is taken, or no slot is free.
@@ -192,7 +192,7 @@ class Members:
             member = self._known(mirror)
             was_evicted &= member is None
             if was_evicted and index is not None and not is_vouched:
-                # An evicted mirror must not take the slot before the evicting process.
+                # An evicted mirror must not take the slot before its evictor does.
                 raise _no_place(mirror)
             if member is not None and role != member.record.role:
                 raise UsageError(
@@ -223,9 +223,9 @@ class Members:
             return member
 
     def look(self, away_s: float) -> None:
-        """Publishes which members are away, and removes those that lost their slot.
+        """Publishes which mirrors are away, and removes mirrors that lost their slot.
 
-        A member loses its slot if it sends no request for ``away_s`` seconds, or if
+        A mirror loses its slot if it sends no request for ``away_s`` seconds, or if
         ``evict_mirrors`` removes its record.
 
         Raises:
@@ -244,15 +244,15 @@ class Members:
                 if silent_s >= away_s:
                     late.append(member)
         for member in late:
-            # If the disk is full, the next call tries again.
+            # If a file operation fails, the next call of look() retries.
             with self._lock, suppress(TengenError):
                 self._part_with(member)
 
     def close(self) -> None:
-        """Releases every lock; the records remain for the next service."""
+        """Releases all mirrors' locks. Their records remain for the next service."""
         with self._lock:
             members = [*self._members.values()]
-            # Set before the locks are released, so that waiting threads see it.
+            # Set before releasing locks, so that threads waiting for them raise.
             self._is_closed = True
             self._members.clear()
             for member in members:
@@ -260,7 +260,7 @@ class Members:
                     member.lock.release()
 
     def _begin(self, member: Member, process: str) -> None:
-        """Assigns an incarnation, an event file and a folder to a process."""
+        """Assigns an incarnation, an event file and a folder to a mirror's process."""
         role = member.record.role
         member.heard_s = time.monotonic()
         member.is_here = True
@@ -283,13 +283,13 @@ class Members:
         )
 
     def _part_with(self, member: Member, *, were_begun: bool = True) -> None:
-        """Seals a mirror's games and frees its slot; see ``close_generations``.
+        """Seals a mirror's games with ``close_generations``, and frees its slot.
 
-        If this raises, the mirror keeps its slot.
+        If sealing raises, the mirror keeps its slot.
         """
         record = member.record
         with member.working:
-            # Another mirror may hold the slot by now.
+            # Another thread may have freed the slot in the meantime.
             if self._members.get(record.mirror) is not member:
                 return
             text = f"{record.role} of {record.process} has given back its place"
@@ -313,25 +313,25 @@ class Members:
             member.lock.release()
 
     def _known(self, mirror: str) -> Member | None:
-        """Returns a member; None if the mirror has no slot, or has just lost it."""
+        """Returns the member of a mirror; None if the mirror has no slot."""
         self._check_open()
         member = self._members.get(mirror)
         if member is not None and not has_mirror(self._run, mirror):
-            # A process of this host takes the slot; do not restore the mirror's record.
+            # The record was removed by evict_mirrors, so the mirror loses its slot.
             self._part_with(member)
             return None
         return member
 
     def _check_open(self) -> None:
-        """Raises RunError after ``close``, so that the mirror asks the next service."""
+        """Raises RunError after ``close``. The mirror then asks the next service."""
         if self._is_closed:
             raise RunError(f"service of run ({self._run.path}) ends; ask again")
 
     def _publish(self, member: Member, **changes: object) -> bool:
-        """Changes and publishes a member's record, unless the member was evicted.
+        """Changes and publishes the record of a member, unless the member was evicted.
 
         Returns:
-            Whether the record still exists.
+            Whether the published record still exists.
         """
         record = dataclasses.replace(member.record, **changes)  # type: ignore[arg-type]
         is_there = change_mirror(self._run, record)
@@ -341,7 +341,7 @@ class Members:
     def _place(
         self, role: str, index: int | None, silent_s: float
     ) -> tuple[WriterLock, int]:
-        """Returns the lock and index of a slot, if necessary a silent member's slot."""
+        """Returns the lock and index of a slot, possibly taken from a silent mirror."""
         now_s = time.monotonic()
         members = [one for one in self._members.values() if one.record.role == role]
         if index is not None:
@@ -351,16 +351,16 @@ class Members:
                     self._part_with(member)
             return self._hold(role, index), index
         taken = {member.record.index for member in members}
-        # From the highest, because the run's own writers use the lowest indices.
+        # Start at the highest index, because the run's own writers use the lowest.
         first = TRAIN_WRITER + num_trained(self._run)
         for number in reversed(range(first, MAX_WRITERS)):
             folder = writer_directory(self._run, number)
-            # A writer with unsealed games is left for a process that resumes it.
+            # Skip writers with unsealed games, which another process may resume.
             if number in taken or writer_files(folder, "journal"):
                 continue
             with suppress(UsageError):
                 return self._hold(role, number), number
-        # Pods that end and lose their folders leave unused slots.
+        # If no slot is free, take the slot of the mirror that is away longest.
         gone = [
             one for one in members if not one.is_here or now_s - one.heard_s >= _AWAY_S
         ]

@@ -1,8 +1,8 @@
 """The messages between a run's service and its mirrors, and their validation.
 
-A request is one line of JSON; a piece of a file is encoded in it as base64. Neither
-side trusts what it receives: file names are built from numbers and short words, sizes
-are bounded, and no message contains a path.
+A request is one line of JSON, in which chunks of files are encoded as base64. Neither
+side trusts received data: file names are built from numbers and short words, sizes are
+bounded, and no message contains a path.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ __all__ = [
 ]
 
 RUN = Dialect("run", version=2)
-"""The protocol of a run's service; its token is in TENGEN_RUN_TOKEN."""
+"""The protocol of a run's service. Its token is in ``TENGEN_RUN_TOKEN``."""
 
 MIRROR_ROLES = ("selfplay", "actor")
 """The roles that can work on a mirror."""
 
 PIECE_BYTES = 512 << 10
-"""The maximum number of file bytes in one message; a request is at most 1 MiB."""
+"""The maximum number of file bytes in one message. A request has at most 1 MiB."""
 MAX_FILE_BYTES = 4 << 30
 """The maximum size of a journal, a segment or a model file."""
 
@@ -61,10 +61,10 @@ _WORDS = {
 
 
 def word_in(message: Mapping[str, Any], name: str) -> str:
-    """Returns the string ``name`` of a message.
+    """Returns the string field ``name`` of a message.
 
     Raises:
-        UsageError: The string is missing, or does not match the pattern for ``name``.
+        UsageError: The field is missing, or does not match the pattern for ``name``.
     """
     value = message.get(name)
     if not isinstance(value, str) or not _WORDS[name].fullmatch(value):
@@ -78,10 +78,10 @@ def word_in(message: Mapping[str, Any], name: str) -> str:
 def number_in(
     message: Mapping[str, Any], name: str, most: int = 10**9, least: int = 0
 ) -> int:
-    """Returns the integer ``name`` of a message.
+    """Returns the integer field ``name`` of a message.
 
     Raises:
-        UsageError: The integer is missing, or not in ``least`` to ``most``.
+        UsageError: The field is missing, or is not in ``least`` to ``most``.
     """
     value = message.get(name)
     if type(value) is not int or not least <= value <= most:
@@ -98,7 +98,7 @@ def encoded(data: bytes) -> str:
 
 
 def decoded(message: Mapping[str, Any]) -> bytes:
-    """Returns the decoded field ``data`` of a message.
+    """Returns the bytes in the base64 field ``data`` of a message.
 
     Raises:
         UsageError: The field is missing, not base64, or longer than ``PIECE_BYTES``.
@@ -118,11 +118,11 @@ def decoded(message: Mapping[str, Any]) -> bytes:
 
 
 def log_name(role: str, index: int, events: int) -> str:
-    """Returns the name in ``logs`` of the log file of one process on a mirror.
+    """Returns the file name, in the folder ``logs``, of the log of a mirror's process.
 
     Args:
         role: The role of the process.
-        index: The index of its actor or self-play writer.
-        events: The number of its event file.
+        index: The index of the actor or self-play writer.
+        events: The ID of the event file of the process.
     """
     return f"{role}-{index}-{events}.log"

@@ -3,15 +3,15 @@
 ::
 
     the run's host                            this host
-    RunService   <-- requests, pieces ---   Mirror: a thread
+    RunService   <-- requests, chunks ---   Mirror: a thread
                                               |  run.json, models, STOP
                                               v
                                             a folder like a run's  <-- the role
 
-The role uses the folder like any run directory. The thread downloads the role's inputs
-and uploads its outputs. During an outage self-play continues with its current model
-until it has used up the generation numbers that it has claimed (enough for an hour), or
-until too many bytes of games wait for upload.
+The role uses the folder like any run directory. The thread downloads the inputs of the
+role and uploads its outputs. During an outage, self-play continues with its current
+model until it has used all claimed generation numbers (enough for an hour), or until
+too many bytes of games wait for upload.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = ["Mirror"]
 _Answer = TypeVar("_Answer")
 
 _PATIENCE_OF_RUN_S = 600.0
-"""The patience of a process that the run started, in case the run's host restarts."""
+"""``patience_s`` of a process that the run started; its host may be restarting."""
 _CLOSE_S = 20.0
 _SENDING_S = 0.02
 
@@ -58,26 +58,26 @@ class Mirror:
     """The mirror of a run, for one role. Call ``open`` first and ``close`` last.
 
     Args:
-        path: The folder, created if missing. With the folder of an earlier process, the
-            mirror continues that process's work.
+        path: The mirror's folder, created if missing. In the folder of an earlier
+            process, the mirror resumes the work of that process.
         client: A client of the run's service.
         role: The role that works on the mirror, ``selfplay`` or ``actor``.
-        index: The index of the actor or writer; None for this mirror's previous writer,
-            or else a free one.
-        stop: An event that stops waiting for the run's host when set. The mirror sets
-            it on a permanent error, to end the role; the caller then calls ``check``.
+        index: The index of the actor or writer. None for this mirror's previous index,
+            or a free index if there is none.
+        stop: If set, the mirror stops waiting for the run's host. The mirror sets it on
+            a permanent error, to end the role; the caller then calls ``check``.
         say: Called with each log message, from any thread.
-        is_vouched: Whether the run started this process as the only one of its index.
+        is_vouched: Whether the run started this process as the only one with ``index``.
         backlog_bytes: The maximum size of the games that wait for upload when a
             generation begins.
 
     Attributes:
-        run: The folder, as the role's run directory.
+        run: The mirror's folder, as the run directory of the role.
         place: This process's slot in the run.
-        waits_for: Why ``next_generation`` returned None.
+        waits_for: The reason why ``next_generation`` returned None.
         look_s: Seconds between two exchanges with the run's host.
-        retry_s: Seconds between them while it does not answer.
-        patience_s: Seconds that ``open`` waits for it.
+        retry_s: Seconds between two attempts while the run's host does not respond.
+        patience_s: Seconds that ``open`` waits for the run's host.
     """
 
     look_s = 1.0
@@ -121,7 +121,7 @@ class Mirror:
         if the run started this process.
 
         Returns:
-            The folder, as a run directory, with the run's ``run.json``.
+            The mirror's folder as a run directory, with the ``run.json`` of the run.
 
         Raises:
             UsageError: The folder is not a mirror of this run, or the run's host does
@@ -150,13 +150,13 @@ class Mirror:
 
     @property
     def log_name(self) -> str:
-        """The name in ``logs`` of this process's log file, which is uploaded."""
+        """The file name, in the folder ``logs``, of this process's log."""
         return log_name(self._role, self.place.index, self.place.events)
 
     def new_incarnation(self) -> int:
-        """Returns an incarnation above all that this writer has used.
+        """Returns an incarnation above all incarnations that this writer has used.
 
-        A role needs a new incarnation whenever it is created again, for example because
+        A role needs a new incarnation if it is recreated, for example because
         ``run.json`` has changed.
         """
         folder = writer_directory(self.run, self.place.index)
@@ -165,7 +165,7 @@ class Mirror:
         return max([self.place.incarnation, *(number + 1 for number in used)])
 
     def next_generation(self) -> int | None:
-        """Returns the number of the generation to begin, or None; sets ``waits_for``.
+        """Returns the number of the next generation, or None with ``waits_for`` set.
 
         Raises:
             TengenError: The mirror has failed permanently.
@@ -189,7 +189,7 @@ class Mirror:
         return number
 
     def check(self) -> None:
-        """Raises the permanent error of the mirror, if one has occurred.
+        """Raises the error that ended the mirror, if there is one.
 
         Raises:
             TengenError: The run's host rejected a request, or the mirror failed.
@@ -212,9 +212,9 @@ class Mirror:
             time.sleep(_SENDING_S)
 
     def close(self) -> None:
-        """Uploads the remaining data for some seconds, and ends. Idempotent.
+        """Uploads the remaining data for up to 20 s, and ends the mirror. Idempotent.
 
-        Data that could not be uploaded stays in the folder, for the next process.
+        Data that has not been uploaded stays in the folder for the next process.
         """
         if self._is_over.is_set():
             return
@@ -239,7 +239,7 @@ class Mirror:
         self._held.release()
 
     def _end(self) -> None:
-        """Gives the slot back, unless a generation is unfinished."""
+        """Reports the end to the run; gives the slot back unless a journal is open."""
         keeps_place = self._games is not None and self._games.has_journals
         self._client.ask("end", keeps_place=keeps_place)
         if not keeps_place:
@@ -267,7 +267,7 @@ class Mirror:
         )
 
     def _waited_for(self, ask: Callable[[], _Answer]) -> _Answer:
-        """Asks until the run's host answers; it may start after this process."""
+        """Returns ``ask()``. Retries while the run's host does not respond."""
         patience_s = _PATIENCE_OF_RUN_S if self._is_vouched else self.patience_s
         until = time.monotonic() + patience_s
         is_told = False
@@ -318,7 +318,7 @@ class Mirror:
                 self._is_away(error)
                 pause_s = self.retry_s
             except Exception as error:
-                # This includes a malformed response of the run's host.
+                # For example, the response of the run's host was malformed.
                 kind = type(error).__name__
                 self._fail(RunError(f"mirror ({self.run.path}) failed, {kind} {error}"))
                 return
@@ -326,7 +326,7 @@ class Mirror:
             self._wake.clear()
 
     def _fail(self, error: TengenError) -> None:
-        """Ends the role, because its output would no longer reach the run."""
+        """Records a permanent error, and ends the role because syncing has ended."""
         self._error = error
         self._say(str(error))
         self._stop.set()
@@ -337,7 +337,7 @@ class Mirror:
             self._downloads.follow(newest)
 
     def _exchange(self) -> int | None:
-        """Syncs everything except models; returns the number of the newest model."""
+        """Syncs all files except models. Returns the number of the newest model."""
         newest = self._take()
         self._send()
         if self._games is not None:
@@ -346,7 +346,7 @@ class Mirror:
         return newest
 
     def _take(self) -> int | None:
-        """Downloads all but models, and sends an actor's counts; see ``_exchange``."""
+        """Downloads all files except models, and reports an actor's counts."""
         totals = None
         if self._games is None:
             totals = read_actor_totals(self.run, self.place.index)
@@ -362,14 +362,14 @@ class Mirror:
             upload.send()
 
     def _between_pieces(self) -> None:
-        """Syncs the other files during the download of a large model."""
+        """Syncs all files except models between two chunks of a large model."""
         if self._is_over.is_set() or self._stop.is_set():
             raise _Interrupted("the role ends")
         if time.monotonic() - self._exchanged_s >= self.look_s:
             self._exchange()
 
     def _claim(self, games: GameUploads) -> None:
-        """Claims generation numbers if the stock has too few."""
+        """Claims more generation numbers if the stock has too few."""
         known = self._begun_generations()
         # The run's host counts a generation as unsealed until its segment arrives.
         num_had = self._stock.num_free(known) + len(known - games.sent_generations())
@@ -381,9 +381,9 @@ class Mirror:
                 self._wake.set()
 
     def _begun_generations(self) -> set[int]:
-        """Returns all generations begun on this mirror, sent or not."""
+        """Returns the numbers of all generations begun on this mirror."""
         folder = writer_directory(self.run, self.place.index)
-        # Journals first, because the role may seal one between the two listings.
+        # List journals first: the role may seal a journal between the two listings.
         files = writer_files(folder, "journal") + writer_files(folder, "npz")
         sent = self._games.sent_generations() if self._games else set()
         return {int(path.stem) for path in files} | sent

@@ -1,4 +1,4 @@
-"""The service of a run directory, for roles on hosts that do not have it.
+"""The service of a run directory, for roles on hosts that cannot access it.
 
 ::
 
@@ -10,7 +10,7 @@
 
 The service sends a role its inputs (``run.json``, models, generation numbers) and
 receives its outputs (games, events, logs, counts), which are durable before the service
-responds. Requests are idempotent, because a mirror repeats a request after an outage.
+responds. Requests are idempotent, because a mirror repeats them after an outage.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ from tengen.transport import Message, Service
 __all__ = ["RunService"]
 
 _AWAY_S = 7200.0
-"""Seconds for which a silent mirror keeps its slot, enough for an outage of an hour.
-After that, the service seals the mirror's games and accepts no more of them."""
+"""Seconds without a request after which a mirror loses its slot, enough for an outage
+of an hour. The service then seals the mirror's games and accepts no more of them."""
 _LOOK_S = 5.0
 _HERE_S = 6.0
 _LOOK_AGAIN_S = 0.1
 _MOST_MADE_ANEW = 1000
-"""How many times a process may recreate its role, for example on config changes."""
+"""The maximum number of times that a process may recreate its role."""
 
 
 class RunService:
@@ -71,7 +71,7 @@ class RunService:
     Args:
         run: The run.
         task: The run's task.
-        status: Returns the run's status for mirrors, as JSON values.
+        status: Returns the status of the run, as JSON values, for mirrors.
         say: Called with each log message.
 
     Raises:
@@ -79,7 +79,7 @@ class RunService:
         RunError: A mirror's record is damaged, or a file operation fails.
 
     Attributes:
-        service: The service for a ``Server`` of ``tengen.transport``.
+        service: The ``Service`` to pass to a ``Server`` of ``tengen.transport``.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class RunService:
         self._watch.start()
 
     def wait_for_mirrors(self, seconds: float) -> None:
-        """Waits until all connected mirrors have sent their games and ended.
+        """Waits until all connected mirrors have uploaded their games and ended.
 
         Args:
             seconds: The maximum wait.
@@ -129,7 +129,7 @@ class RunService:
             time.sleep(_LOOK_AGAIN_S)
 
     def close(self) -> None:
-        """Ends the service; the next service continues with the same mirrors."""
+        """Ends the service. The next service resumes with the same mirrors."""
         self._is_over.set()
         self._watch.join()
         self._members.close()
@@ -218,7 +218,7 @@ class RunService:
         return {"numbers": numbers}
 
     def _append(self, message: Message) -> dict[str, int]:
-        """Appends a piece to a mirror's file; returns the file's size on this host."""
+        """Appends a chunk to a mirror's file. Returns the file's size on this host."""
         kind, data = word_in(message, "kind"), decoded(message)
         size = number_in(message, "offset", 1 << 40)
         before = Prefix(size, number_in(message, "crc", (1 << 32) - 1))
@@ -239,7 +239,7 @@ class RunService:
     ) -> int:
         folder = self._folder(member)
         generation = number_in(message, "generation", least=1)
-        # A recreated role uses a higher incarnation than its process joined with.
+        # A recreated role uses a higher incarnation than `join` assigned.
         most = member.record.incarnation + _MOST_MADE_ANEW
         incarnation = number_in(message, "incarnation", most, least=1)
         if kind == "segment":
@@ -257,7 +257,7 @@ class RunService:
             )
         before, data = piece
         if any(int(path.stem) == generation for path in writer_files(folder, "npz")):
-            return before.size + len(data)  # sealed, so its journals are not needed
+            return before.size + len(data)  # ignored, because the segment is sealed
         check_claimed(folder, generation)
         place = folder / str(incarnation)
         place.mkdir(exist_ok=True)
@@ -300,17 +300,17 @@ class RunService:
         return {}
 
     def _told(self) -> Any:
-        """Returns the run's status, cached for a few seconds."""
+        """Returns the status of the run, cached for a few seconds."""
         with self._reading:
             if time.monotonic() - self._read_s >= _LOOK_S:
                 self._read_s = time.monotonic()
-                # The run's host reports read errors itself.
+                # Ignored here, because the run's host reports status errors itself.
                 with suppress(TengenError):
                     self._report = self._status()
             return self._report
 
     def _folder(self, member: Member) -> Path:
-        """Returns the folder of a member's games."""
+        """Returns the folder with a member's games."""
         if member.record.role != "selfplay":
             raise RunError(f"mirror ({member.record.mirror}) writes no games")
         return writer_directory(self._run, member.record.index)
@@ -323,10 +323,10 @@ class RunService:
 
     def _watching(self) -> None:
         while not self._is_over.wait(_LOOK_S):
-            with suppress(TengenError):  # on a full disk, the next call tries again
+            with suppress(TengenError):  # retried by the next call
                 self._members.look(_AWAY_S)
 
 
 def _asker(message: Message) -> tuple[str, int]:
-    """Returns the id of the requesting mirror, and the number of its event file."""
+    """Returns the IDs of the requesting mirror and of its process's event file."""
     return word_in(message, "mirror"), number_in(message, "events")

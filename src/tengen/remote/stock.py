@@ -1,4 +1,4 @@
-"""A stock of generation numbers that a mirror claims in advance, for an outage."""
+"""A stock of generation numbers, claimed by a mirror in advance for an outage."""
 
 from __future__ import annotations
 
@@ -15,27 +15,26 @@ _OUTAGE_S = 3600.0
 _LEAST = 16
 _MEASURED = 8
 _AT_ONCE = 64
-"""The maximum number of numbers to claim per request. The run's host writes a file per
-number, and blocks other writers' claims until all are written."""
+"""The maximum number of generations to claim per request. The run's host writes a file
+per generation, and meanwhile blocks the claims of other writers."""
 
 
 class NumberStock:
     """Generation numbers claimed for this mirror and not yet begun. Thread-safe.
 
-    The stock should last for an hour, at the pace of the latest generation or of the
-    last few, whichever is faster.
+    The stock should last for an hour at the pace of recent generations.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._claimed: list[int] = []
         self._last: int | None = None
-        # Start times of the most recent generations.
+        # The start times of the most recent generations, from ``time.monotonic``.
         self._begun_s: deque[float] = deque(maxlen=_MEASURED)
         self._pace_s = math.inf
 
     def put(self, claimed: Iterable[int]) -> None:
-        """Replaces the stock with all numbers that the run reserves for this mirror."""
+        """Replaces the stock with ``claimed``, the numbers that the run reserves."""
         with self._lock:
             self._claimed = sorted(claimed)
 
@@ -45,16 +44,16 @@ class NumberStock:
             self._claimed = [one for one in self._claimed if one not in sealed]
 
     def begin(self, known: set[int], now_s: float) -> int | None:
-        """Returns the number of the generation to begin now, or None if none is free.
+        """Returns the lowest claimed number that is not begun, or None if none is left.
 
         Args:
-            known: The numbers of generations already begun on this mirror.
+            known: The numbers of the generations begun on this mirror.
             now_s: The current time, from ``time.monotonic``.
         """
         with self._lock:
             free = self._free(known)
             if not free:
-                # Exclude the wait from the measured pace.
+                # Exclude the wait for new numbers from the measured pace.
                 self._begun_s.clear()
                 return None
             if free[0] != self._last:
@@ -63,7 +62,7 @@ class NumberStock:
             return free[0]
 
     def pause(self) -> None:
-        """Excludes the time until the next generation from the measured pace."""
+        """Excludes the wait for the next generation from the measured pace."""
         with self._lock:
             self._begun_s.clear()
 
@@ -73,7 +72,7 @@ class NumberStock:
             return len(self._free(known))
 
     def num_lacking(self, known: set[int]) -> int:
-        """Returns how many numbers to claim now; 0 if the stock is sufficient."""
+        """Returns the number of generations to claim; 0 if the stock is sufficient."""
         with self._lock:
             hour = max(_LEAST, math.ceil(_OUTAGE_S / max(1.0, self._pace_s)) + 1)
             wanted = min(MOST_AHEAD, hour + hour // 4)

@@ -1,8 +1,8 @@
 """Uploads of a mirror's files to the run's host.
 
-Journals, segments, logs and event files are all sent piece by piece as they grow. The
-messages of a segment also contain its size and CRC-32, and the run's host publishes a
-segment when it is complete.
+Journals, segments, logs and event files are sent in chunks as they grow. The messages
+of a segment also contain its size and CRC-32. The run's host publishes a segment when
+it is complete.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from tengen.run import storage_error
 __all__ = ["GameUploads", "Upload"]
 
 _KEPT = 4
-"""The number of sent segments to keep locally, for forks and resignation."""
+"""The number of uploaded segments kept locally, for forks and resignation."""
 
 
 class Upload:
-    """The upload of one file. Used by one thread, except for ``num_sent``.
+    """The upload of one file. Single-threaded, except for ``num_sent``.
 
     Args:
         client: A client of the run's service.
         path: The file, which may not exist yet.
-        where: The message fields that identify the file: its ``kind``; for games also
+        where: The message fields that identify the file: ``kind``; for games also
             ``incarnation`` and ``generation``; for a segment also ``size`` and
             ``whole_crc``.
     """
@@ -43,10 +43,10 @@ class Upload:
         self._sent: Prefix | None = None
 
     def send(self) -> bool:
-        """Sends the file's new bytes; returns whether the run's host has all bytes.
+        """Sends new bytes of the file. Returns whether the run's host has all bytes.
 
         Raises:
-            TengenError: See ``RunClient``. The next call queries the copy's size again.
+            TengenError: See ``RunClient``. The next call requests the size again.
         """
         try:
             return self._send()
@@ -60,7 +60,7 @@ class Upload:
         with open(self._path, "rb") as file:
             if self._sent is None:
                 held = self._append(Prefix(), b"")
-                # None if the local file is shorter than the copy.
+                # read_prefix() returns None if the local file is shorter than the copy.
                 self._sent = read_prefix(self._path, held)
             while (sent := self._sent) is not None:
                 data = os.pread(file.fileno(), PIECE_BYTES, sent.size)
@@ -72,7 +72,7 @@ class Upload:
         return False
 
     def _append(self, before: Prefix, data: bytes) -> int:
-        """Sends a piece; returns the size of the copy on the run's host."""
+        """Sends a chunk. Returns the size of the copy on the run's host."""
         answer = self._client.ask(
             "append",
             offset=before.size,
@@ -91,7 +91,7 @@ class Upload:
 class GameUploads:
     """The uploads of a writer's journals and segments.
 
-    Used by one thread, except for the methods marked as thread-safe.
+    Single-threaded, except for the methods marked as thread-safe.
 
     Args:
         client: A client of the run's service.
@@ -105,10 +105,10 @@ class GameUploads:
         self._is_sent: set[Path] = set()
 
     def send(self) -> None:
-        """Sends all games, and removes all but the newest few sent segments.
+        """Uploads all games, and removes all uploaded segments except the newest few.
 
         Raises:
-            TengenError: See ``RunClient``; or a file operation fails.
+            TengenError: See ``RunClient``; or a file operation failed.
         """
         for path in self._unsent():
             upload = self._uploads.get(path) or self._upload(path)
@@ -133,7 +133,7 @@ class GameUploads:
         return bool(writer_files(self._folder, "journal"))
 
     def sent_generations(self) -> set[int]:
-        """Returns the generations whose segments are uploaded. Thread-safe."""
+        """Returns the numbers of generations with uploaded segments. Thread-safe."""
         return {int(path.stem) for path in tuple(self._is_sent)}
 
     def unsent_bytes(self) -> int:
@@ -147,7 +147,7 @@ class GameUploads:
         return num_bytes
 
     def _unsent(self) -> list[Path]:
-        """Returns the unsent segments, followed by the journals."""
+        """Returns the paths of unsent segments, followed by those of all journals."""
         segments = writer_files(self._folder, "npz")
         unsent = [path for path in segments if path not in self._is_sent]
         return unsent + writer_files(self._folder, "journal")

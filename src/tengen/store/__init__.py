@@ -1,4 +1,4 @@
-"""The experience store: tables of items in memory and on disk, shared by processes.
+"""The experience store: tables of items that processes share, in memory and on disk.
 
 `Store` creates tables, or connects to the tables of another process or host; see
 `docs/reference/store.md` and `docs/reference/store_net.md`.

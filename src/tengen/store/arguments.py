@@ -1,4 +1,4 @@
-"""Checks of the arguments of store calls, shared by local and remote stores."""
+"""Argument checks for the calls of local and remote stores."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MAX_AHEAD = 1024
 
 
 def check_batch(config: TableConfig, num_samples: int, num_ahead: int) -> None:
-    """Refuses batch sizes that can never be sampled.
+    """Raises an error if a batch size is out of range or exceeds the host's memory.
 
     Args:
         config: The table's config.
@@ -43,10 +43,10 @@ def check_batch(config: TableConfig, num_samples: int, num_ahead: int) -> None:
 
 
 def whole(name: str, value: Any) -> int:
-    """Returns an integer of Python or NumPy as an int.
+    """Returns ``value``, an integer of Python or NumPy, as an int.
 
     Raises:
-        UsageError: The value is not an integer.
+        UsageError: ``value`` is not an integer.
     """
     try:
         return operator.index(value)
@@ -57,10 +57,10 @@ def whole(name: str, value: Any) -> int:
 
 
 def vector_of(name: str, values: Any) -> NDArray[np.float64]:
-    """Returns numbers as a contiguous array, ``[N] float64``.
+    """Returns ``values`` as a contiguous array ``[N] float64``.
 
     Raises:
-        UsageError: The values are not numbers, or have several axes.
+        UsageError: ``values`` are not numbers, or do not have exactly one axis.
     """
     try:
         vector = np.ascontiguousarray(values, np.float64)

@@ -1,4 +1,4 @@
-"""The interface between tables and a store, which is local or behind a server."""
+"""The interface between tables and a store in this or another process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class TableEntry:
-    """A table's numbers and config.
+    """The config of a table, and the indices of the table and its pool.
 
     Attributes:
         number: Index of the table in the store.
@@ -50,7 +50,7 @@ def find_table(tables: Mapping[str, T], name: str) -> T:
 
 
 class StoreBackend(Protocol):
-    """A store's operations. Thread-safe.
+    """The operations that a store offers to tables and writers. Thread-safe.
 
     Invalid requests raise UsageError, and other failures RunError; opening a writer or
     a sampler may also raise CoreError. ``timeout_s`` limits the wait for a server's
@@ -58,7 +58,7 @@ class StoreBackend(Protocol):
     """
 
     def tables(self) -> list[TableEntry]:
-        """Returns the tables in the order of their numbers."""
+        """Returns the tables, ordered by their index in the store."""
         ...
 
     def open_writer(
@@ -68,7 +68,7 @@ class StoreBackend(Protocol):
         max_item_steps: int,
         timeout_s: float | None = None,
     ) -> _core.ReplayWriter:
-        """Returns a writer of the table's steps, for one thread."""
+        """Returns a writer that appends steps to the table's pool, for one thread."""
         ...
 
     def open_sampler(
@@ -78,19 +78,19 @@ class StoreBackend(Protocol):
         num_ahead: int,
         timeout_s: float | None = None,
     ) -> _core.ReplaySampler:
-        """Returns a sampler of the table, for one thread."""
+        """Returns a sampler of the table's items, for one thread."""
         ...
 
     def command(
         self, name: str, arguments: Mapping[str, Any], timeout_s: float | None = None
     ) -> Any:
-        """Runs a command by name; arguments and result are JSON values."""
+        """Runs the command ``name``. Arguments and result are JSON values."""
         ...
 
     def check_open(self) -> None:
-        """Raises UsageError if the backend is closed, so that waiting calls end."""
+        """Raises UsageError if the backend is closed. Waiting calls poll this."""
         ...
 
     def close(self) -> None:
-        """Ends the connection, or the store if it is in this process."""
+        """Closes the connection to the store, or the store if it is in this process."""
         ...

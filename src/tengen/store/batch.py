@@ -1,4 +1,4 @@
-"""A batch of samples, which is on loan until the learner acknowledges it."""
+"""A batch of samples, which is on loan until the learner acknowledges the batch."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ["Batch"]
 
 @dataclass(frozen=True)
 class Batch:
-    """B samples on loan to the learner until it acknowledges them.
+    """B samples that are on loan until the learner acknowledges them.
 
     Attributes:
         lease: The ID of this loan; loans are numbered from 0.
         keys: ``[B] int64``, the keys of the rows or items.
         probabilities: ``[B] float64``, the probability of sampling each row or item.
-        columns: Arrays of shape ``[B, ...]``.
+        columns: The samples' arrays by column name, of shape ``[B, ...]``.
         table_size: The number of items or rows that the batch was sampled from.
     """
 
@@ -41,8 +41,8 @@ class Batch:
 
         Args:
             exponent: The paper's beta, 0 (no correction) to 1 (full correction).
-            greatest: If this is a part of a batch, the maximum of ``greatest_weight``
-                over all parts; None if this is a complete batch.
+            greatest: If this batch is a shard, the maximum of ``greatest_weight`` over
+                all shards; None if this batch is complete.
 
         Returns:
             ``[B] float64``, in (0, 1].
@@ -51,20 +51,19 @@ class Batch:
         return np.asarray(weights / (greatest or weights.max()), np.float64)
 
     def greatest_weight(self, exponent: float) -> float:
-        """Returns the maximum importance weight before normalization.
+        """Returns the maximum importance weight in the batch, not normalized.
 
         Args:
-            exponent: See ``importance_weights``.
+            exponent: The exponent passed to ``importance_weights``.
         """
         return float(((self.table_size * self.probabilities) ** -exponent).max())
 
     def ack(self, priorities: NDArray[np.float64] | None = None) -> None:
-        """Acknowledges the batch, so that it counts as used.
+        """Acknowledges the batch, which then counts as used.
 
         Each batch is acknowledged once. Batches of a window of games or of shuffled
         shards, which a learner's checkpoint restores, must be acknowledged in the order
-        of their leases, so that the batches that a checkpoint counts as used are a
-        prefix.
+        of their leases, so that the used batches in a checkpoint have no gaps.
 
         Args:
             priorities: ``[B]``, new priorities for a sampler that uses them; else None.

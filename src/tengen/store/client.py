@@ -1,4 +1,4 @@
-"""The client of a store in another process, on this host or another host."""
+"""The client of a store in another process on this host or another host."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["RemoteBackend"]
 
 _MAX_CHUNKS_AHEAD = 64
 _BYTES_AHEAD = 8 << 20
-# Timeout over TCP, where clients do not wait for the next server of a store.
+# Timeout of replies over TCP. TCP clients do not wait for a restarted server.
 _ANSWER_S = 10.0
 
 
 class RemoteBackend:
-    """The backend of a store in another process. Each call uses its own connection.
+    """The backend of a store in another process. Each call opens its own connection.
 
-    For the arguments and the errors, see `tengen.store.Store.connect`.
+    The arguments and errors are described in `tengen.store.Store.connect`.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class RemoteBackend:
             ) from error
 
     def tables(self) -> list[TableEntry]:
-        """Returns the tables in the order of their numbers."""
+        """Returns the tables, ordered by their index in the store."""
         return list(self._entries)
 
     def open_writer(
@@ -71,7 +71,7 @@ class RemoteBackend:
         max_item_steps: int,
         timeout_s: float | None = None,
     ) -> _core.ReplayWriter:
-        """Returns a writer of the table's steps, for one thread."""
+        """Returns a writer that appends steps to the table's pool, for one thread."""
         request = {
             "ask": "writer",
             "name": name,
@@ -94,7 +94,7 @@ class RemoteBackend:
         num_ahead: int,
         timeout_s: float | None = None,
     ) -> _core.ReplaySampler:
-        """Returns a sampler of the table, for one thread."""
+        """Returns a sampler of the table's items, for one thread."""
         numbers = {"num_samples": num_samples, "num_ahead": num_ahead}
         request = {"ask": "sampler", "table": entry.number, **numbers}
         _, session = self._open(entry, request, timeout_s)
@@ -106,10 +106,10 @@ class RemoteBackend:
     def command(
         self, name: str, arguments: Mapping[str, Any], timeout_s: float | None = None
     ) -> Any:
-        """Runs a command in the store's process.
+        """Runs the command ``name`` in the store's process.
 
-        If the server of a folder is killed before it replies, the next server runs the
-        command again.
+        If a server on this host is killed before it replies, the client repeats the
+        command on the next server.
         """
         question = {"ask": "command", "name": name, "arguments": dict(arguments)}
         return self._client.ask(question, timeout_s)
@@ -119,13 +119,13 @@ class RemoteBackend:
         self._client.check_open()
 
     def close(self) -> None:
-        """Ends requests and waiting writers and samplers; other sessions stay open."""
+        """Ends requests and waiting writers and samplers. Other sessions stay open."""
         self._client.close()
 
     def _open(
         self, entry: TableEntry, request: dict[str, Any], timeout_s: float | None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Opens a session; returns the server's reply, and the core's arguments."""
+        """Opens a session. Returns the server's reply and arguments for the core."""
         stream, opened = self._client.open(request, timeout_s)
         session = {
             "descriptor": stream.detach(),
@@ -147,7 +147,7 @@ class RemoteBackend:
         }
 
     def _resume(self, session: int) -> Callable[[], int | str]:
-        """Returns a function that continues a session with the next server."""
+        """Returns a function that resumes ``session`` on a restarted server."""
 
         def resume() -> int | str:
             try:

@@ -1,4 +1,4 @@
-"""A store's folders in shared memory and on disk, and the settings stored in them."""
+"""A store's folders in shared memory and on disk, which also contain its settings."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ __all__ = [
 ]
 
 CONFIG_NAME = "store.json"
-# Table settings that must not change, because they determine the layout of the data.
+# Table settings that must not change, because they determine the layout of steps.
 _FIXED = ("name", "columns", "num_steps", "steps_per_chunk")
-# Store settings that may change, which is reported. The disk's path may change too.
+# Store settings that may change. Each change is reported to the user.
 _TOLD = ("memory_bytes", "disk_bytes", "durability", "durability_ms")
 _STATE = "state-"
 OWN_NAMES = ("rows-", "log-", _STATE, CONFIG_NAME, ".tmp-")
@@ -38,10 +38,10 @@ _HOST_NAMES = (CONFIG_NAME, "slab-", "session-", "log-", "state-", ".tmp-")
 
 
 class Differences(NamedTuple):
-    """Differences between the settings of a store and of the store that it continues.
+    """Differences between the settings of a store and of the store it resumes from.
 
     Attributes:
-        lines: Text for people, one line per setting.
+        lines: Human-readable descriptions, one line per setting.
         changed: Indices of the tables whose limits or capacity differ.
     """
 
@@ -50,7 +50,7 @@ class Differences(NamedTuple):
 
 
 def describe_store(config: StoreConfig) -> dict[str, Any]:
-    """Returns a store's settings as JSON values."""
+    """Returns the settings of ``config`` as JSON values for `CONFIG_NAME`."""
     tables = [
         {**table.to_dict(), "steps_per_chunk": table.chunk_length}
         for table in config.tables.values()
@@ -68,16 +68,16 @@ def describe_store(config: StoreConfig) -> dict[str, Any]:
 
 
 def save_config(directory: Path, description: dict[str, Any]) -> None:
-    """Replaces a folder's settings with ``description``. Blocks until they are durable.
+    """Replaces the settings in ``directory``. Blocks until they are durable.
 
     Raises:
-        RunError: The folder cannot be written; the old settings remain.
+        RunError: The folder is not writable or is full. The old settings remain.
     """
     publish_json(directory / CONFIG_NAME, description)
 
 
 def read_config(directory: Path) -> dict[str, Any]:
-    """Returns the settings in a folder; empty if the file is missing or truncated."""
+    """Returns the settings in ``directory``; {} if they are missing or unreadable."""
     try:
         read = json.loads((directory / CONFIG_NAME).read_bytes())
     except (OSError, ValueError, RecursionError):
@@ -86,10 +86,10 @@ def read_config(directory: Path) -> dict[str, Any]:
 
 
 def left_columns(directory: Path, table: str) -> dict[str, Column]:
-    """Returns the columns of a table of an ended store from the store's folder.
+    """Returns the columns of a table from the folder of a store that has ended.
 
     Args:
-        directory: The folder in shared memory or on disk, which need not exist.
+        directory: The store's folder in shared memory or on disk; may be missing.
         table: The table's name.
 
     Returns:
@@ -113,16 +113,16 @@ def left_columns(directory: Path, table: str) -> dict[str, Column]:
 def compare(
     name: str, directory: Path, now: dict[str, Any], fixed: Sequence[str]
 ) -> Differences:
-    """Compares a new store's settings with the settings of the store that it continues.
+    """Compares the settings of a new store and of the store it resumes from.
 
     Args:
-        name: Name of the option with the folder, for messages.
+        name: Name of the setting that gives the folder, for error messages.
         directory: The folder of the ended store.
         now: The new store's settings, from ``describe_store``.
         fixed: Keys of ``now`` that must not change, besides the version.
 
     Raises:
-        UsageError: A setting differs that must not change.
+        UsageError: A setting that must not change differs.
     """
 
     def refuse(key: str, before: Any, after: Any) -> UsageError:
@@ -175,7 +175,7 @@ def compare(
 
 
 def _tables_of(config: dict[str, Any]) -> list[dict[str, Any]]:
-    """Returns the well-formed entries of ``tables``."""
+    """Returns the well-formed table entries of the JSON object ``config``."""
     tables = config.get("tables")
     return [
         table
@@ -189,18 +189,18 @@ def _differs(setting: str, before: Any, after: Any) -> str:
 
 
 class DiskFolder:
-    """A store's folder on disk, locked until `end`, `leave` or the end of the process.
+    """A store's folder on disk, locked until `end`, `leave` or the process exits.
 
     Args:
         config: The config of a store with a disk.
-        goes_on: Whether the store continues from a killed store's shared memory.
+        goes_on: Whether the store resumes from the shared memory of a killed store.
 
     Raises:
-        UsageError: The folder is in use by a store, holds other files, or has a
-            checkpoint that this store cannot continue.
+        UsageError: The folder is in use by a store, has other files, or has a
+            checkpoint from which this store cannot resume.
 
     Attributes:
-        differences: Settings that differ from the store whose checkpoint is loaded.
+        differences: Settings that differ from those stored with the checkpoint.
     """
 
     def __init__(self, config: StoreConfig, goes_on: bool) -> None:
@@ -218,7 +218,7 @@ class DiskFolder:
                     f"durability none; give another durability, or remove the folder"
                 )
             now = describe_store(config)
-            # Stores that continue one another share one ID with their replicas.
+            # A store and its replicas have the ID of the store that they resume from.
             then = read_config(self._directory) if has_checkpoint else {}
             now["id"] = then.get("id") or secrets.token_hex(16)
             if has_checkpoint and not goes_on:
@@ -229,7 +229,7 @@ class DiskFolder:
                         (self._directory / name).unlink(missing_ok=True)
             self._description = now
             if not has_checkpoint:
-                # Write the settings first: a checkpoint is useless without them.
+                # Write the settings first: without them no checkpoint can be loaded.
                 self.begin()
         except BaseException:
             self.leave()
@@ -244,7 +244,7 @@ class DiskFolder:
         save_config(self._directory, self._description)
 
     def end(self) -> None:
-        """Removes the folder if it is not durable, and unlocks it. Idempotent."""
+        """Unlocks the folder, and removes it if it is not durable. Idempotent."""
         if not self._is_durable:
             shutil.rmtree(self._directory, ignore_errors=True)
         self.leave()
@@ -262,12 +262,12 @@ class StoreFolder(HostFolder):
         config: The store's config.
 
     Raises:
-        UsageError: The folder is in use by a store, has other files, may be another
-            user's, or was left by a killed store with other tables.
+        UsageError: The folder is in use by a store, has other files, may belong to
+            another user, or was left by a killed store with other tables.
 
     Attributes:
-        goes_on: Whether the store continues from the data of a killed store.
-        differences: One line for each setting that differs from the killed store's.
+        goes_on: Whether the store resumes from the data of a killed store.
+        differences: One line for each setting that differs from the killed store.
         changed: Indices of the tables whose limits or capacity differ.
     """
 
@@ -291,7 +291,7 @@ class StoreFolder(HostFolder):
         save_config(self.path, describe_store(config))
 
     def _compare(self, config: StoreConfig) -> None:
-        """Decides whether to continue from existing files; if not, removes them."""
+        """Sets ``goes_on`` if the folder has a state; otherwise removes its files."""
         names = sorted(path.name for path in self.path.iterdir())
         has_state = any(name.startswith("state-") for name in names)
         if not has_state or CONFIG_NAME not in names:

@@ -1,4 +1,4 @@
-"""Shares the writers and samplers of `Table.insert` and `Table.sample` by threads."""
+"""Lends the writers and samplers of `Table.insert` and `Table.sample` to threads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T", bound=_Closable)
 
 
 class _Place(Generic[T]):
-    """The object of one key, and the lock of the thread that uses the object."""
+    """The object of one key. The thread that uses the object holds ``lock``."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -30,11 +30,11 @@ class _Place(Generic[T]):
 
 
 class Lending(Generic[K, T]):
-    """Lends one object per key to one thread at a time. Thread-safe.
+    """A pool with one object per key, each lent to one thread at a time. Thread-safe.
 
     Args:
-        make: Creates the object of a key on first use. Called with the key and the
-            maximum time that the creation may take, in seconds or None.
+        make: Creates the object of a key on first use. Called with the key and a
+            timeout in seconds, or None for no limit.
     """
 
     def __init__(self, make: Callable[[K, float | None], T]) -> None:
@@ -44,18 +44,18 @@ class Lending(Generic[K, T]):
 
     @contextlib.contextmanager
     def lend(self, key: K, timeout_s: float | None = None) -> Iterator[T]:
-        """Yields the object of a key. Blocks while another thread uses the object.
+        """Yields the object of ``key``. Blocks while another thread uses the object.
 
-        If the object's server has gone or has refused the object, the next call creates
-        a new one.
+        If the server of the object has ended or has refused a request, the next call
+        creates a new object.
 
         Args:
-            key: The object's key.
-            timeout_s: Maximum wait for the other thread, and maximum time to create the
-                object; None for no limit.
+            key: The key of the object.
+            timeout_s: Maximum wait in seconds for another thread, and timeout for the
+                creation of the object; None for no limit.
 
         Raises:
-            StoreTimeout: The other thread still uses the object.
+            StoreTimeout: Another thread still uses the object.
         """
         with self._lock:
             place = self._places.setdefault(key, _Place())

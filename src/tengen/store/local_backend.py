@@ -16,23 +16,23 @@ from tengen.store.configs.store_config import StoreConfig
 
 __all__ = ["LocalBackend"]
 
-# Maximum wait of one request for a checkpoint; the client then repeats the request.
+# Maximum time that a request waits for a checkpoint. The client then asks again.
 _CHECKPOINT_S = 1.0
 
 
 class LocalBackend:
-    """The store in this process.
+    """The backend of a store in this process.
 
     Args:
         config: The store's config, whose folders must exist.
 
     Raises:
-        UsageError: A config is refused, or a budget is too small for a sample.
+        UsageError: The config is refused, or memory or disk is too small for a sample.
 
     Attributes:
-        differences: Differences from the store that this one continues, one per line.
+        differences: Differences from the ended store it resumes from, one per line.
         config: The config passed to the constructor.
-        is_closed: Whether `close` was called.
+        is_closed: Whether `close` has been called.
     """
 
     def __init__(self, config: StoreConfig) -> None:
@@ -71,17 +71,17 @@ class LocalBackend:
         """Restores the data of an ended store, if any, and starts persisting changes.
 
         Args:
-            goes_on: Whether to continue from a killed process's data in the directory;
-                otherwise from the checkpoint on the disk, if there is one.
-            changed: Indices of the tables that take limits and capacity from their
-                config instead of the restored values.
+            goes_on: Whether to resume from the data of a killed process in the store's
+                directory. Otherwise resumes from the checkpoint on disk, if any.
+            changed: Indices of the tables whose configs override the restored limits
+                and capacity.
 
         Returns:
-            The restored state that a server needs to continue.
+            The restored state from which a server resumes its sessions.
 
         Raises:
-            UsageError: The ended store's data is damaged or is another store's, or
-                there is no space.
+            UsageError: The stored data is damaged or belongs to another store, or space
+                is exhausted.
         """
         try:
             resumed = self.core.keep(goes_on)
@@ -102,21 +102,21 @@ class LocalBackend:
         return resumed
 
     def tables(self) -> list[TableEntry]:
-        """Returns the tables in the order of their numbers."""
+        """Returns the tables, ordered by their index in the store."""
         return list(self._entries)
 
     def add_sessions(self, describe: Callable[[], list[str]]) -> None:
-        """Makes the command ``sessions`` report a server's clients, one per line."""
+        """Adds a server's sessions, one line each, to the command ``sessions``."""
         self._describe_sessions.append(describe)
 
     def add_replicas(
         self, replicas: Callable[[], list[tuple[str, float | None]]]
     ) -> None:
-        """Makes the command ``replicas`` report the names and lags of replicas."""
+        """Adds a server's replicas and their lags to the command ``replicas``."""
         self._list_replicas.append(replicas)
 
     def pool_layout(self, entry: TableEntry) -> tuple[int, int]:
-        """Returns the slots per slab and the bytes per slot of the table's pool."""
+        """Returns the slots per slab and the bytes per slot of a table's pool."""
         return self.core.pool_layout(entry.pool)
 
     def open_writer(
@@ -126,7 +126,7 @@ class LocalBackend:
         max_item_steps: int,
         timeout_s: float | None = None,
     ) -> _core.ReplayWriter:
-        """Returns a writer of the table's steps, for one thread."""
+        """Returns a writer that appends steps to the table's pool, for one thread."""
         self._check_process()
         return _core.open_writer(self.core, name, entry.pool, max_item_steps)
 
@@ -137,14 +137,14 @@ class LocalBackend:
         num_ahead: int,
         timeout_s: float | None = None,
     ) -> _core.ReplaySampler:
-        """Returns a sampler. Without a disk, it samples batches only on request."""
+        """Returns a sampler. Without a disk, the sampler ignores ``num_ahead``."""
         self._check_process()
         return _core.open_sampler(self.core, entry.number, num_samples, num_ahead)
 
     def command(
         self, name: str, arguments: Mapping[str, Any], timeout_s: float | None = None
     ) -> Any:
-        """Runs a command by name.
+        """Runs the command ``name``; arguments and result are JSON values.
 
         Raises:
             UsageError: The command is unknown, or its arguments are refused.
@@ -181,15 +181,15 @@ class LocalBackend:
             raise UsageError(str(error)) from error
 
     def check_open(self) -> None:
-        """Does nothing, because the core ends waiting calls when the store closes."""
+        """Does nothing. The core itself ends waiting calls if the store is closed."""
 
     def close(self) -> None:
-        """Ends the store. Waiting calls raise an error.
+        """Closes the store. Waiting calls raise an error.
 
         Raises:
             RunError: The last checkpoint could not be written.
         """
-        # Set first, because callers check the attribute when their waiting calls end.
+        # Set first, because callers read it when core.close() ends their calls.
         self.is_closed = True
         try:
             self.core.close()
@@ -199,7 +199,7 @@ class LocalBackend:
             ) from error
 
     def _check_process(self) -> None:
-        """Refuses a forked process, where an inherited lock may be held forever."""
+        """Raises an error in a forked process, where locks may be held forever."""
         check(
             self._process == os.getpid(),
             "store",
@@ -216,7 +216,7 @@ class LocalBackend:
 
     def _wait_checkpoint(self, number: int, timeout_s: float) -> bool | None:
         self._check_durable()
-        # Clients request shorter waits than this limit.
+        # The limit guards against malformed requests. Clients request shorter waits.
         wait_s = min(max(0.0, float(timeout_s)), _CHECKPOINT_S)
         try:
             return self.core.wait_checkpoint(number, wait_s)

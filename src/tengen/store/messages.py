@@ -1,4 +1,4 @@
-"""Protocol constants that the store's servers and clients share."""
+"""Protocol constants shared by the servers and clients of a store."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from tengen.transport import Dialect
 __all__ = ["FOLDER_VERSION", "STORE", "WIRE_VERSION", "wait_for_name_s"]
 
 WIRE_VERSION = 8
-"""Incremented with each change of requests or of ``core/store/session/messages.h``."""
+"""Protocol version, incremented if requests or ``session/messages.h`` change."""
 FOLDER_VERSION = 7
-"""Incremented when stores can no longer continue from folders of earlier versions."""
+"""Folder version, incremented if stores cannot resume from earlier folders."""
 STORE = Dialect("store", WIRE_VERSION)
 
-# Long enough for the server to detect a killed client and free the client's name.
+# Within this time the server detects a killed client and frees its writer name.
 _WAIT_FOR_NAME_S = 5.0
 
 
 def wait_for_name_s(timeout_s: float | None) -> float:
-    """Returns how many seconds to wait until a writer's name is free."""
+    """Returns the seconds for which the server waits for a writer's name to be free."""
     if timeout_s is None:
         return _WAIT_FOR_NAME_S
     return min(max(0.0, timeout_s), _WAIT_FOR_NAME_S)

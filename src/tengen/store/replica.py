@@ -1,4 +1,4 @@
-"""A replica: a folder with a continuously updated copy of another host's store."""
+"""A replica: a folder with a continuously updated copy of a store on another host."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tengen.transport import Client, FolderLock, NetAddress
 __all__ = ["Replica"]
 
 _RETRY_S = 1.0
-# Opening a session takes long, because the store reads files first.
+# Opening a session takes long, because the store reads its files first.
 _OPEN_S = 60.0
-# Other requests are answered immediately, so a short limit lets `close` return soon.
+# Timeout of other requests. It is short, so that `close` returns soon.
 _ANSWER_S = 10.0
 
 
@@ -37,7 +37,7 @@ class Replica(Closable):
     If the store's host is lost, close the replica and create the store again with the
     replica's folder as the ``disk_directory`` of its config.
     After the first complete checkpoint, the folder always has a complete checkpoint,
-    even if this process is killed; the folder's next replica continues from it. While
+    even if this process is killed; the next replica in the folder resumes from it. If
     the store does not respond or the disk is full, the replica retries every second.
 
     Args:
@@ -48,7 +48,7 @@ class Replica(Closable):
             environment, if it is set.
         ca_file: PEM file of the authority that signed the store's certificate.
         fingerprint: SHA-256 of the store's certificate in hex, instead of ``ca_file``.
-        tell: Called with one line of text when the replica has to wait.
+        tell: Called with one line of text that says why the replica waits.
 
     Raises:
         UsageError: The folder is in use by a store, has other files, or is damaged.
@@ -112,14 +112,14 @@ class Replica(Closable):
     def describe(self) -> dict[str, Any]:
         """Returns the replica's state as JSON values.
 
-        Keys: ``age_s``, how many seconds ago the folder's checkpoint began, None
-            without a checkpoint; ``trouble``, why the replica waits, empty while it
+        Keys: ``age_s``, the age of the folder's checkpoint in seconds, None without a
+            checkpoint; ``trouble``, the reason why the replica waits, empty while it
             follows the store.
         """
         return {"age_s": self._core.age_s(), "trouble": self._trouble}
 
     def close(self) -> None:
-        """Ends the thread. The folder remains. Idempotent."""
+        """Ends the replication thread. The folder remains. Idempotent."""
         self._ending.set()
         with self._stream_lock:
             _shut_down(self._stream)
@@ -146,7 +146,7 @@ class Replica(Closable):
             self._ending.wait(_RETRY_S)
 
     def _follow(self) -> None:
-        """Follows the store until it or the connection ends."""
+        """Copies checkpoints until the store, the connection or this replica ends."""
         self._client.ask({"ask": "tables"}, _ANSWER_S)
         stream, made_with = self._client.open({"ask": "replica", "name": self._name})
         with stream:
@@ -163,7 +163,7 @@ class Replica(Closable):
                     self._stream = None
 
     def _adopt(self, made_with: dict[str, Any], is_empty: bool) -> None:
-        """Records the source store's settings, for a store created from the folder."""
+        """Records the store's settings for a store that resumes from this folder."""
         own = read_config(self._folder)
         if not is_empty and own.get("id") != made_with.get("id"):
             raise UsageError(
@@ -172,7 +172,7 @@ class Replica(Closable):
             )
         wanted = {**made_with, "disk_directory": str(self._folder)}
         if own != wanted:
-            # A RunError here is temporary: the disk may have space again later.
+            # A RunError of this call is temporary: the disk may have space again later.
             save_config(self._folder, wanted)
 
 

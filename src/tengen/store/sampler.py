@@ -1,4 +1,4 @@
-"""Samples batches of one table, in advance if the store is remote or has a disk."""
+"""A sampler of batches, which samples in advance if the store is remote or on disk."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ __all__ = ["Sampler"]
 
 
 class Sampler(Closable):
-    """Samples batches of one size. For one thread; batches may outlive the sampler.
+    """Samples batches of a fixed size from a table. For one thread.
 
-    A batch counts as used when it is acknowledged. Batches that are not acknowledged
-    when the sampler is closed, or when its process ends or is killed, do not count as
-    used.
+    A batch counts as used when it is acknowledged. Unacknowledged batches do not count
+    as used after the sampler has been closed or its process has ended. The arrays of a
+    batch may outlive the sampler.
 
     Args:
         core: The core's sampler.
         config: The table's config.
-        check_open: Raises UsageError if the store was closed in this process.
+        check_open: Raises UsageError if the store has been closed in this process.
     """
 
     def __init__(
@@ -44,15 +44,15 @@ class Sampler(Closable):
         self._lent: set[int] = set()
 
     def sample(self, timeout_s: float | None = None) -> Batch:
-        """Returns the next batch. Blocks while the table's rate limiter holds samples.
+        """Returns the next batch. Blocks while the rate limiter makes samples wait.
 
         Args:
             timeout_s: Maximum wait in seconds; None for no limit.
 
         Raises:
-            StoreTimeout: No batch was available in time; nothing is lost.
-            UsageError: The store has refused this client, has ended or was closed in
-                this process, or the sampler is closed.
+            StoreTimeout: The timeout expired; no batch is lost.
+            UsageError: The store has refused this client, has ended or has been closed
+                in this process, or the sampler is closed.
         """
         core = self._open()
         batch = wait_for(
@@ -73,7 +73,7 @@ class Sampler(Closable):
         )
 
     def give_back(self, batch: Batch) -> None:
-        """Gives an unused batch back; its items may be sampled again immediately."""
+        """Returns an unused batch to the store, which may sample its items again."""
         core = self._open()
         self._check_lent(batch.lease)
         try:
@@ -83,14 +83,14 @@ class Sampler(Closable):
         self._lent.discard(batch.lease)
 
     def close(self) -> None:
-        """Closes the sampler and gives unacknowledged batches back. Idempotent.
+        """Closes the sampler and gives back unacknowledged batches. Idempotent.
 
-        The arrays of batches stay valid.
+        The arrays of all batches remain valid.
         """
         self._core = None
 
     def __iter__(self) -> Iterator[Batch]:
-        """Yields batches indefinitely."""
+        """Yields sampled batches indefinitely."""
         while True:
             yield self.sample()
 
@@ -103,7 +103,7 @@ class Sampler(Closable):
         return self._core
 
     def _check_lent(self, lease: int) -> None:
-        """Refuses an unknown lease, for which a server would end the session."""
+        """Raises an error for an unknown lease; a server would end the session."""
         check(
             lease in self._lent,
             "lease",

@@ -1,4 +1,4 @@
-"""The store's servers for other processes of this host and for other hosts."""
+"""The servers that offer a store to other processes on this host and other hosts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["HostServer", "NetServer"]
 
 
 class _StoreServer:
-    """Base class of the servers, with writer and sampler sessions, and commands."""
+    """Base class of the servers: serves writers, samplers and commands."""
 
     _core: Any
     _server: Server
@@ -77,21 +77,21 @@ class _StoreServer:
     def _opened(
         self, connection: socket.socket, open_session: Callable[[int], Any]
     ) -> dict[str, Any]:
-        """Opens a session with the connection's descriptor; returns the reply."""
+        """Opens a session on ``connection``. Returns the reply to the client."""
         return {"next_sequence": open_session(connection.fileno())}
 
 
 class HostServer(_StoreServer):
-    """Serves a store to processes of this host, with slabs and a socket in a folder.
+    """Serves a store to processes of this host through slabs and a socket in a folder.
 
     Args:
-        config: The config of a store with a directory. If a killed store with the same
-            tables left the directory, this store continues from it; otherwise the
-            directory is created. ``close`` removes the directory.
+        config: The config of a store with a directory. If the directory was left by a
+            killed store with the same tables, the new store resumes from it; otherwise
+            the directory is created. ``close`` removes the directory.
 
     Raises:
-        UsageError: A config is refused; or the folder is in use by a store, was left by
-            a killed store with other tables, or has other files.
+        UsageError: The config is refused, or the folder is in use by a store, was left
+            by a killed store with other tables, or has other files.
     """
 
     def __init__(self, config: StoreConfig) -> None:
@@ -111,7 +111,7 @@ class HostServer(_StoreServer):
             self.backend = LocalBackend(config)
             resumed = self.backend.keep(self._folder.goes_on, changed)
             self.differences += self.backend.differences
-            # Steps that may run out of space precede resuming a killed store's clients.
+            # Calls that may run out of space come first, before clients are resumed.
             self._folder.begin(config)
             if self._disk is not None:
                 self._disk.begin()
@@ -122,7 +122,7 @@ class HostServer(_StoreServer):
             if listener is not None:
                 listener.close()
             self._leave_sessions()
-            # A traceback may keep this object alive, so free the core and the backend.
+            # Free the core and the backend now: a traceback may keep this object alive.
             self._core = None
             vars(self).pop("backend", None)
             self._leave_folders()
@@ -136,25 +136,25 @@ class HostServer(_StoreServer):
             raise
 
     def close(self) -> None:
-        """Ends all sessions and removes the folder in shared memory."""
+        """Ends all sessions, and removes the shared-memory folder."""
         super().close()
         if self._disk is not None:
             self._disk.end()
         self._folder.remove()
 
     def abandon(self) -> None:
-        """Ends the server, but leaves a killed store's data for the next store."""
+        """Ends the server, but leaves the data of a killed store for the next store."""
         self._leave_sessions()
         super().close()
         self._leave_folders()
 
     def _leave_sessions(self) -> None:
-        """Lets the clients of a killed store wait for the next store."""
+        """Detaches the killed store's clients, which then wait for the next store."""
         if self._folder.goes_on and self._core is not None:
             self._core.leave()
 
     def _leave_folders(self) -> None:
-        """Releases the folders, and removes them unless a killed store left data."""
+        """Unlocks the folders, and removes them if they have no killed store's data."""
         goes_on = self._folder.goes_on
         if self._disk is not None:
             (self._disk.leave if goes_on else self._disk.end)()
@@ -167,7 +167,7 @@ class HostServer(_StoreServer):
     def _opened(
         self, connection: socket.socket, open_session: Callable[[int], Any]
     ) -> dict[str, Any]:
-        # Unlike `NetServer`'s core, this server's core does not copy the descriptor.
+        # The core takes ownership of the descriptor here, unlike that of `NetServer`.
         opened = _with_copy(connection, open_session)
         return {
             "id": opened.id,
@@ -182,8 +182,8 @@ class NetServer(_StoreServer):
     """Serves a store to clients over TCP.
 
     Args:
-        backend: The store.
-        listener: Accepts the clients' connections; closed by ``close``.
+        backend: The backend of the store.
+        listener: Accepts connections of clients; closed by ``close``.
     """
 
     def __init__(self, backend: LocalBackend, listener: Listener) -> None:
@@ -231,7 +231,7 @@ def _known(message: Message, name: str, known: Collection[int]) -> int:
 
 
 def _with_copy(connection: socket.socket, open_session: Callable[[int], Any]) -> Any:
-    """Opens a session on a copy of the connection, which is closed on failure."""
+    """Opens a session on a duplicate of ``connection``; closes it on failure."""
     descriptor = connection.dup().detach()
     try:
         return open_session(descriptor)

@@ -1,4 +1,4 @@
-"""A writer, which appends each step once and inserts items of consecutive steps."""
+"""A writer, which appends steps and inserts items of consecutive steps."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def open_writer(
     """Returns a new writer; see `Store.writer`.
 
     Args:
-        backend: The store.
+        backend: The backend of the store.
         entries: The store's tables, by name.
         name: The writer's name.
-        table: A table that has the columns of the steps.
-        max_item_steps: The maximum number of steps from before the writer's last insert
-            that an item may contain, besides all steps appended since.
-        timeout_s: Maximum wait for the store; None for the limit of the connection.
+        table: Name of a table with the columns of the steps.
+        max_item_steps: The maximum number of steps appended before the last insert that
+            an item may contain, in addition to all later steps.
+        timeout_s: Maximum wait for the store in seconds; None: the default timeout.
     """
     entry = find_table(entries, table)
     check(isinstance(name, str) and bool(name), "name", name, "must be text; name it")
@@ -54,16 +54,16 @@ def open_writer(
 
 
 class StepWriter:
-    """Appends steps and inserts items into the tables that have the steps' columns.
+    """Appends steps, and inserts items into all tables with the same columns.
 
-    Inserts take effect in order and asynchronously; ``flush`` waits for them. If a
-    writer's process dies, only the inserted items remain; the next writer with the same
-    name continues at ``next_sequence``. For one thread.
+    Inserts take effect in order and asynchronously; ``flush`` waits for them. If the
+    process of a writer dies, only its inserted items remain, and the next writer with
+    the same name resumes at ``next_sequence``. For one thread.
 
     Args:
         core: The core's writer.
         tables: The tables that accept this writer's items, by name.
-        check_open: Raises UsageError if the store was closed in this process.
+        check_open: Raises UsageError if the store has been closed in this process.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class StepWriter:
 
     @property
     def next_sequence(self) -> int:
-        """The sequence number of the next item; all lower numbers were inserted."""
+        """The sequence number of the next item. All lower numbers were inserted."""
         return self._open().next_sequence
 
     @property
@@ -91,7 +91,7 @@ class StepWriter:
         columns: Mapping[str, Any],
         timeout_s: float | None = None,
     ) -> int:
-        """Copies one step, or N along a leading axis. Blocks until memory is free.
+        """Appends one step, or N steps along axis 0. Blocks until memory is free.
 
         Args:
             columns: Arrays of the declared dtypes and shapes, C-contiguous or not, of
@@ -100,7 +100,7 @@ class StepWriter:
             timeout_s: Maximum wait in seconds; None for no limit.
 
         Returns:
-            N, the number of steps that were appended.
+            N, the number of appended steps.
 
         Raises:
             UsageError: A column is missing or unknown, or has another dtype or shape.
@@ -130,19 +130,19 @@ class StepWriter:
         sequence: int | None = None,
         timeout_s: float | None = None,
     ) -> None:
-        """Inserts an item of the last steps. Blocks while the limiter holds inserts.
+        """Inserts an item of the last ``num_steps`` steps. Blocks for the rate limiter.
 
         Args:
-            table: A table with this writer's columns.
-            num_steps: The item's number of steps, at least the table's ``num_steps``.
+            table: Name of a table with this writer's columns.
+            num_steps: Steps of the item, at least the ``num_steps`` of the table.
             priority: The item's priority, 0 to 3.4e38, stored as float32.
-            sequence: The item's sequence number; None for the next number. If the
-                number was inserted before, the call does nothing.
+            sequence: The item's sequence number; None for the next number. If an
+                item with this number has been inserted, the call does nothing.
             timeout_s: Maximum wait in seconds; None for no limit.
 
         Raises:
             UsageError: The steps are no longer available, or the item is refused.
-            StoreTimeout: The table still waits for samples.
+            StoreTimeout: The rate limiter still makes the insert wait.
         """
         core = self._open()
         number = self._number_of(table, num_steps)
@@ -173,29 +173,29 @@ class StepWriter:
     ) -> int:
         """Inserts one item for each of the most recent steps, in one command.
 
-        An item consists of its step and the ``num_steps - 1`` steps before it, from any
-        earlier call; a step with fewer steps before it gets no item. Use ``count`` to
-        omit items that would extend into another episode.
+        An item consists of its step and the ``num_steps - 1`` preceding steps, which
+        earlier calls may have appended. A step with fewer preceding steps gets no item.
+        Use ``count`` to omit items that would extend into another episode.
 
         Args:
-            table: A table with this writer's columns.
-            num_steps: T, the steps of each item, at least the table's ``num_steps``.
+            table: Name of a table with this writer's columns.
+            num_steps: T, the steps per item, at least the ``num_steps`` of the table.
             priorities: ``[N] float64``, or one priority for all items; 0 to 3.4e38.
             count: N, the number of items; the last item ends with the last step. None
-                for one item per step of the last ``append`` with enough steps before
-                it; the priorities of the other steps are ignored.
+                for one item per step of the last ``append`` that has enough preceding
+                steps; the priorities of the other steps are ignored.
             stride: Number of steps between the ends of consecutive items, at least 1.
                 With a stride of T, items share no steps.
-            sequence: Sequence number of the first item; the other items follow. None
-                for the next number.
+            sequence: Sequence number of the first item, incremented for each further
+                item. None for the next number.
             timeout_s: Maximum wait in seconds; None for no limit.
 
         Returns:
-            The number of items that were inserted.
+            The number of inserted items.
 
         Raises:
             UsageError: The steps are no longer available, or an item is refused.
-            StoreTimeout: The table still waits for samples; earlier items are inserted.
+            StoreTimeout: Inserts must still wait. Some items may have been inserted.
         """
         core = self._open()
         number = self._number_of(table, num_steps)
@@ -213,17 +213,17 @@ class StepWriter:
             raise _no_numbers(num_steps, count, stride, sequence) from error
 
     def flush(self, timeout_s: float | None = None) -> None:
-        """Blocks until every insert has taken effect.
+        """Blocks until every insert of this writer has taken effect.
 
         Raises:
             UsageError: An insert was refused.
-            StoreTimeout: A table still waits for samples.
+            StoreTimeout: A rate limiter still makes an insert wait.
         """
         core = self._open()
         self._wait_for(lambda s: core.flush(s) or None, timeout_s, "flush")
 
     def close(self, timeout_s: float | None = None) -> None:
-        """Calls `flush` and frees the writer's name. A second call does nothing."""
+        """Calls `flush` and frees the name of the writer. Idempotent."""
         if self._core is not None:
             try:
                 self.flush(timeout_s)

@@ -1,4 +1,4 @@
-"""A store of experience, whose tables any number of writers and samplers share."""
+"""A store of experience with tables for any number of writers and samplers."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from tengen.transport import NetDoor
 
 __all__ = ["Store"]
 
-# Maximum wait per request, so that Python can handle signals between requests.
+# Maximum wait of one request. Python handles signals between requests.
 _SLICE_S = 0.2
 
 
 class Store(Closable):
-    """Tables with one memory budget, for this process, this host or other hosts.
+    """Tables that share one memory budget, for clients in any process or host.
 
     ::
 
@@ -48,9 +48,9 @@ class Store(Closable):
 
     With a ``directory`` in the config, other processes of the host can use the store
     with `Store.connect`; with ``listen``, processes on other hosts can too. `close`
-    ends the store. If its process is killed, the next process that creates a store with
-    the same directory and columns continues with all contents, including batches on
-    loan, and the clients on this host reconnect automatically.
+    ends the store. If the process is killed, the next process that creates a store with
+    the same directory and columns restores all contents, including batches on loan, and
+    clients on this host reconnect automatically.
 
     Args:
         config: The store's config.
@@ -59,13 +59,13 @@ class Store(Closable):
             certificate, if other hosts can reach the address.
 
     Raises:
-        UsageError: A table is refused, a budget is too small, a folder is another
-            store's, or the address cannot be used or requires a token and a
+        UsageError: A table is refused, memory or disk is too small, a folder belongs to
+            another store, or the address cannot be used or requires a token and a
             certificate.
 
     Attributes:
-        differences: One line for each setting that differs from the ended store that
-            this one continues; the new setting applies.
+        differences: One line for each setting that differs from the ended store from
+            which this store resumes. The new setting applies.
     """
 
     _address: str | None
@@ -79,7 +79,7 @@ class Store(Closable):
         self._servers: list[HostServer | NetServer] = []
         self._disk: DiskFolder | None = None
         self.differences: list[str] = []
-        # Check all settings before a folder is locked and its data is restored.
+        # Check `listen` before a folder is locked and its data is restored.
         listener = None
         if config.listen is not None:
             door = NetDoor(
@@ -122,15 +122,15 @@ class Store(Closable):
                 certificate.
             fingerprint: For ``tcp``, SHA-256 of the store's certificate in hex, instead
                 of ``ca_file``.
-            patience_s: For a folder, how long all calls, including this one, wait for
-                the next server of a killed store before they raise. For the reply of a
-                server that hangs they wait the same time but at least 2 s, or their
-                ``timeout_s`` if that is shorter. Over ``tcp`` they wait 10 s.
+            patience_s: For a folder, the time for which all calls, including this one,
+                wait for the next server of a killed store before they raise. Calls wait
+                as long, but at least 2 s, for the reply of a server that hangs, or for
+                their ``timeout_s`` if that is shorter. Over ``tcp``, calls wait 10 s.
 
         Raises:
-            RunError: No server responds at the address, or its certificate is not
+            RunError: No server responds at ``address``, or its certificate is not
                 trusted.
-            UsageError: The store has another version, or refuses the token.
+            UsageError: The store has another protocol version, or refuses the token.
         """
         check(
             isinstance(address, str | os.PathLike),
@@ -148,7 +148,7 @@ class Store(Closable):
         return store
 
     def _make(self, config: StoreConfig) -> LocalBackend:
-        """Creates the store in this process, and its server for this host."""
+        """Creates the store, and its server for this host if it has a directory."""
         if config.directory is not None:
             server = HostServer(config)
             self._servers.append(server)
@@ -196,16 +196,16 @@ class Store(Closable):
 
         Args:
             name: The writer's name, at most 256 bytes. Only one client at a time may
-                use the name. Sequence numbers continue after the last writer with the
-                name, if it is among the 65,536 names that were closed last.
-            table: A table that has the columns of the steps. Items may go to every
-                table with the same columns.
-            max_item_steps: The maximum number of steps from before the writer's last
-                insert that an item may contain, besides all steps appended since. None
-                for the largest ``num_steps`` of the tables.
+                use the name. Sequence numbers continue those of the last writer with
+                this name, if it is among the 65,536 most recently closed names.
+            table: Name of a table with the columns of the steps. The writer may insert
+                into every table with the same columns.
+            max_item_steps: The maximum number of steps appended before the last insert
+                that an item may contain, in addition to all later steps. None for the
+                largest ``num_steps`` of these tables.
 
         Raises:
-            UsageError: Another client has the name.
+            UsageError: Another client uses the name.
         """
         return open_writer(self._backend, self._entries, name, table, max_item_steps)
 
@@ -214,13 +214,13 @@ class Store(Closable):
 
         Keys: ``tables``, the results of `Table.describe` by table name; ``sessions``,
             one line for each writer and sampler of another process, with its state;
-            ``checkpoints``, with the ``durability``, and ``age_s``, how many seconds
-            ago the last checkpoint began, None before the first;
+            ``checkpoints``, with the ``durability``, and ``age_s``, the seconds since
+            the last checkpoint began, None before the first checkpoint;
             ``room``, with the budgets ``memory_bytes`` and ``disk_bytes``, and the
             bytes that steps use, ``memory_used_bytes`` and ``disk_used_bytes``;
-            ``replicas``, with each replica's ``name`` and ``behind_s``, how many
-            seconds of changes would be lost if this host were lost now, None for a
-            replica without data.
+            ``replicas``, with the ``name`` of each replica and ``behind_s``, the
+            seconds of changes that the loss of this host would lose, None for a replica
+            without data.
         """
         checkpoints = self._backend.command("checkpoints", {})
         tables = {name: table.describe() for name, table in self._tables.items()}
@@ -237,11 +237,11 @@ class Store(Closable):
         """Blocks until every `Table.insert` of this client has taken effect.
 
         Args:
-            timeout_s: Maximum wait in seconds for each sender; None for no limit.
+            timeout_s: Maximum wait in seconds per sender; None for no limit.
 
         Raises:
             UsageError: An insert was refused.
-            StoreTimeout: A table still waits for samples.
+            StoreTimeout: A rate limiter still makes an insert wait.
         """
         timeout_s = timeout_of(timeout_s)
         self._senders.for_each(lambda sender: sender.flush(timeout_s), timeout_s)
@@ -249,17 +249,17 @@ class Store(Closable):
     def checkpoint(self, timeout_s: float | None = None) -> None:
         """Writes a checkpoint, so that the current contents survive loss of the host.
 
-        Blocks until the checkpoint is on the disk; other calls continue meanwhile. Data
-        of the last checkpoint is not written again. Inserts that were not flushed may
-        be missing.
+        Blocks until the checkpoint is durable; other calls are not blocked. Data of the
+        last checkpoint is not written again. Inserts that have not been flushed may be
+        missing.
 
         Args:
             timeout_s: Maximum wait in seconds; None for no limit.
 
         Raises:
             UsageError: The store was created without ``durability``.
-            StoreTimeout: The checkpoint is not complete yet; the store continues it.
-            RunError: The disk has failed, or the store is gone.
+            StoreTimeout: The checkpoint is not complete yet. The store still writes it.
+            RunError: A write to the disk failed, or the store has ended.
         """
         timeout_s = timeout_of(timeout_s)
         end = math.inf if timeout_s is None else time.monotonic() + timeout_s
@@ -274,17 +274,17 @@ class Store(Closable):
             if left_s == 0.0:
                 raise StoreTimeout(f"checkpoint was not made within {timeout_s:g} s")
             if is_made is None:
-                # The server was killed, and its successor restarted the numbering.
+                # The store was restarted, so its checkpoint numbers start again.
                 number = self._backend.command("begin_checkpoint", {}, answer_s)
 
     def close(self) -> None:
-        """Ends this client, and the store if this process created it. Idempotent.
+        """Closes this client, and the store if this object created it. Idempotent.
 
         Waiting calls of other threads raise UsageError. Does nothing in a process that
         was forked after the store was created or connected.
 
         With ``durability``, the store refuses further inserts and writes a last
-        checkpoint. If that fails, this store keeps the folders: free some space, and
+        checkpoint. If the checkpoint fails, the folders remain; free some space, and
         call `close` again.
 
         Raises:
@@ -293,15 +293,15 @@ class Store(Closable):
         self._end(is_kept=False)
 
     def abandon(self) -> None:
-        """Ends the store like `close`, for callers that fail during startup.
+        """Closes the store after a failed startup.
 
-        Unlike `close`, it leaves the data of a killed store in the directory for the
-        next store.
+        Unlike `close`, leaves the data of a killed store in the directory for the next
+        store.
         """
         self._end(is_kept=True)
 
     def _end(self, is_kept: bool) -> None:
-        # In a forked process, threads, files and sessions still belong to the parent.
+        # In a forked process, all files and sessions still belong to the parent.
         if self._process != os.getpid():
             return
         self._senders.close()
@@ -333,7 +333,7 @@ def _open_sender(
     key: tuple[str, str],
     timeout_s: float | None,
 ) -> StepWriter:
-    """Opens the writer for a sender and a table, without a reference to the Store."""
+    """Opens a writer for a sender and a table. Holds no reference to the Store."""
     sender, table = key
     return open_writer(
         backend, entries, f"{sender}@{table}", table, timeout_s=timeout_s

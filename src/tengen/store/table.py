@@ -1,4 +1,4 @@
-"""A table of a store, for callers that insert and sample items."""
+"""The client interface of a table, with which callers insert and sample items."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Table:
     """A table of a store. Thread-safe; returned by `Store.table`.
 
     Args:
-        backend: The store.
-        entry: The table's numbers and config.
-        senders: The writers that `insert` uses, by sender and table.
+        backend: The backend of the store.
+        entry: The table's indices and config.
+        senders: The writers that `insert` uses, by sender name and table name.
     """
 
     def __init__(
@@ -61,18 +61,18 @@ class Table:
         """Inserts one item or N items. For overlapping items, use `Store.writer`.
 
         Args:
-            writer: The sender's name, which only one sender at a time may use.
-            sequence: The sender's increasing sequence number of the item, or of the
-                first of N items. Items that were inserted before are ignored.
-            columns: Arrays of one step, or ``[N, ...]``; for tables with T steps per
-                sample ``[T, ...]`` or ``[N * T, ...]``.
-            priority: One priority for all items, or ``[N]``; 0 to 3.4e38, stored as
-                float32.
+            writer: The sender's name. Only one sender at a time may use the name.
+            sequence: The sequence number of the item, or of the first of N items. It
+                increases per sender; an item with a number used before is ignored.
+            columns: Arrays of one step, or ``[N, ...]`` for N items. If the table has T
+                steps per sample, ``[T, ...]`` or ``[N * T, ...]``.
+            priority: One priority for all items, or an array ``[N]``; 0 to 3.4e38,
+                stored as float32.
             timeout_s: Maximum wait in seconds for the rate limiter or for memory.
 
         Raises:
-            UsageError: The columns are not the table's, or the item is refused.
-            StoreTimeout: The table still waits for samples.
+            UsageError: ``columns`` do not match the table, or the item is refused.
+            StoreTimeout: The rate limiter or memory still makes the insert wait.
         """
         timeout_s = timeout_of(timeout_s)
         with self._senders.lend((writer, self.config.name), timeout_s) as sender:
@@ -94,17 +94,17 @@ class Table:
             )
 
     def sample(self, num_samples: int, timeout_s: float | None = None) -> Batch:
-        """Samples a batch on request. Blocks while the rate limiter holds samples.
+        """Samples a batch on request. Blocks while the rate limiter makes samples wait.
 
         For a learner's loop, use `sampler`, which samples in advance. Only the calling
         thread may use the batch.
 
         Args:
-            num_samples: B, at least 1.
+            num_samples: B, the batch size, at least 1.
             timeout_s: Maximum wait in seconds; None for no limit.
 
         Returns:
-            A batch with columns ``[B, ...]``, or ``[B, T, ...]`` for T steps a sample.
+            A batch with columns ``[B, ...]``, or ``[B, T, ...]`` for T-step samples.
         """
         # One sampler per thread, because a sampler and its batches are for one thread.
         timeout_s = timeout_of(timeout_s)
@@ -116,9 +116,9 @@ class Table:
         """Returns a sampler of batches, for one thread.
 
         Args:
-            num_samples: B, at least 1.
-            num_ahead: Number of batches sampled in advance, with the priorities at that
-                time, if the store is in another process or has a disk; 0 to 1024.
+            num_samples: B, the batch size, at least 1.
+            num_ahead: Number of batches sampled in advance, with the priorities of that
+                time; 0 to 1024. Unused if the store is local and has no disk.
 
         Raises:
             UsageError: A number is out of its range, or a batch would exceed the
@@ -133,7 +133,7 @@ class Table:
 
         Args:
             max_items: Capacity in items; None for no change.
-            max_bytes: Capacity in bytes of steps; None for no change.
+            max_bytes: Capacity in bytes of step data; None for no change.
 
         Raises:
             UsageError: The capacity is too small for one item, or both are None.
@@ -150,17 +150,18 @@ class Table:
 
         ``num_items``, ``num_steps`` and ``num_bytes`` are the current contents, and
         ``num_eligible`` is the number of items that can be sampled. ``num_inserts`` and
-        ``num_samples`` are totals; with ``max_times_sampled``, the unused samples of
-        removed items are included. ``max_priority`` is the maximum of the last N to 2 N
-        priorities that were set, where N is the number of items, at least 1,000; until
-        N have been set, priorities of inserts count too. ``insert_waits`` says why
-        inserts wait; it is empty if they do not wait. ``max_items``, ``max_bytes`` (in
-        whole steps; None: no bound) and ``limits`` are the current settings.
-        ``num_chunk_hits`` and ``num_chunk_misses`` count the chunks of samples that
-        were in memory or were read from the disk, since the store's process began; a
-        chunk counts once per sample, and without a disk both are 0. ``num_damaged`` is
-        the number of items that were removed because they were unreadable. ``trouble``,
-        if present, describes a failure of the store.
+        ``num_samples`` are totals since the table was created. With
+        ``max_times_sampled``, the unused samples of removed items are included.
+        ``max_priority`` is the maximum of the last N to 2 N priorities that were set,
+        where N is the number of items, at least 1,000; until N have been set,
+        priorities of inserts are included. ``insert_waits`` is the reason why inserts
+        wait, empty if they do not wait. ``max_items``, ``max_bytes`` (in whole steps;
+        None: no bound) and ``limits`` are the current settings. ``num_chunk_hits`` and
+        ``num_chunk_misses`` count the sampled chunks that were in memory or were read
+        from disk since the store's process began. A chunk counts once per sample;
+        without a disk both are 0. ``num_damaged`` is the number of items that were
+        removed because they were unreadable. ``trouble``, if present, describes a
+        failure of the store.
         """
         return dict(self._command("describe"))
 

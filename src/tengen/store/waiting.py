@@ -1,4 +1,4 @@
-"""Waits for the core in time slices, so that Python can handle signals in between."""
+"""Waits for the core in short time slices, between which Python handles signals."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LONGEST_S = 1e8
 
 
 class StoreTimeout(RunError):
-    """Raised if a call's timeout expires; the message says what the call waited for."""
+    """Raised if the timeout of a call expires. The message gives the reason."""
 
 
 def refused(error: _core.CoreError) -> UsageError:
@@ -36,15 +36,15 @@ def refused(error: _core.CoreError) -> UsageError:
 
 
 def is_over(error: UsageError) -> bool:
-    """Returns whether the error ended a writer or sampler, which must be reopened."""
+    """Returns whether ``error`` ended its writer or sampler, which must be reopened."""
     return isinstance(error.__cause__, _core.GoneError | _core.RefusedError)
 
 
 def timeout_of(value: Any) -> float | None:
-    """Returns a timeout in seconds, 0 or more; None for no limit.
+    """Returns ``value`` as a timeout in seconds, at least 0; None for no limit.
 
     Raises:
-        UsageError: The value is not a number.
+        UsageError: ``value`` is not a number.
     """
     if value is None:
         return None
@@ -52,12 +52,12 @@ def timeout_of(value: Any) -> float | None:
     check(
         is_number, "timeout_s", value, "must be a number of seconds, or None; give one"
     )
-    # A negative timeout means no wait.
+    # A negative timeout is treated as 0, which means no wait.
     return None if value == math.inf else max(0.0, float(value))
 
 
 def slice_of(timeout_s: float | None) -> float:
-    """Returns how many seconds the first attempt of a call may block."""
+    """Returns the maximum seconds that the first attempt of a call may block."""
     timeout_s = timeout_of(timeout_s)
     return _SLICE_S if timeout_s is None else min(timeout_s, _SLICE_S)
 
@@ -69,15 +69,15 @@ def wait_for(
     waits: Callable[[], str],
     check_open: Callable[[], None],
 ) -> T:
-    """Calls ``attempt`` until it returns a value other than None.
+    """Calls ``attempt`` until it returns a value other than None, which is returned.
 
     Args:
-        attempt: Called with the maximum number of seconds to block; returns None to be
-            called again.
-        timeout_s: Total time to try, 0 or more; None for no limit.
-        what: Description of the call, for the error.
-        waits: Returns the reason why the store waits, for the error.
-        check_open: Raises UsageError if the wait must end.
+        attempt: Called with the maximum number of seconds to block. Returns None if it
+            must be called again.
+        timeout_s: Maximum total wait in seconds; None for no limit.
+        what: Description of the call, for the error message.
+        waits: Returns the reason why the store waits, for the error message.
+        check_open: Raises UsageError if the store has been closed.
 
     Raises:
         StoreTimeout: The timeout expired.

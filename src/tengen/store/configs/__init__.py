@@ -1,1 +1,1 @@
-"""Configs of a store and its tables."""
+"""Config classes of a store and its tables."""

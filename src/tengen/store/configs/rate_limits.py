@@ -1,4 +1,4 @@
-"""The config of a table's rate limiter, which keeps the ratio of samples to inserts."""
+"""The config of a table's rate limiter, which bounds samples per insert."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ class RateLimits:
     """Limits on how far samples may be ahead of inserts, and inserts ahead of samples.
 
     ``inserts * samples_per_insert - samples`` stays between ``min_cursor`` and
-    ``max_cursor``. With fewer than ``min_size`` items, inserts pass and samples wait.
+    ``max_cursor``. While the table has fewer than ``min_size`` items, inserts are not
+    limited and samples wait.
 
     Source: Cassirer et al. 2021, "Reverb: a framework for experience replay",
     section 3.3.
@@ -66,13 +67,13 @@ class RateLimits:
     def ratio(
         cls, samples_per_insert: float, *, min_size: int, error_buffer: float
     ) -> RateLimits:
-        """Returns limits that keep the samples per insert near a ratio.
+        """Returns limits that keep the number of samples per insert near a given ratio.
 
         Args:
-            samples_per_insert: The ratio, above 0.
+            samples_per_insert: The ratio of samples to inserts, above 0.
             min_size: Minimum number of items in the table before the first sample.
-            error_buffer: Number of samples by which either side may be ahead when the
-                table has at least ``min_size`` items.
+            error_buffer: Number of samples by which samples or inserts may be ahead of
+                the ratio when the table has at least ``min_size`` items.
         """
         middle = min_size * samples_per_insert
         return cls(
@@ -84,17 +85,16 @@ class RateLimits:
 
     @classmethod
     def queue(cls, size: int) -> RateLimits:
-        """Returns limits that let at most ``size`` items wait to be sampled.
+        """Returns limits that allow at most ``size`` items that are not sampled yet.
 
-        Inserts wait while ``size`` items are not sampled yet, and samples wait for
-        items. With ``max_times_sampled=1`` and a ``fifo`` sampler, the table is a
-        queue.
+        At this limit inserts wait, and without such items samples wait. With
+        ``max_times_sampled=1`` and a ``fifo`` sampler, the table is a queue.
         """
         return cls(min_cursor=0.0, max_cursor=float(size))
 
     @classmethod
     def of_native(cls, native: _core.RateLimits) -> RateLimits:
-        """Returns the limits that correspond to the core's struct ``native``."""
+        """Returns the limits given by the core's struct ``native``."""
         return cls(
             samples_per_insert=native.samples_per_insert,
             min_size=native.min_size,

@@ -25,7 +25,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
     ".json": json.loads,
     ".toml": tomllib.loads,
 }
-# A removed setting, with the value that an earlier version wrote into run.json.
+# Removed settings, and the values that earlier versions wrote into run.json.
 _DROPPED = {"on_damage": "skip"}
 _PATHS = ("directory", "disk_directory", "certificate_file", "key_file")
 
@@ -41,7 +41,7 @@ class StoreConfig:
     """Memory for the steps of all tables; with `disk_bytes`, for the most used ones."""
 
     seed: int = bounded(0, 0, 2**64 - 1)
-    """Seed of the random number generator for sampling."""
+    """Seed of the random number generator that samples items."""
 
     directory: str | None = None
     """A folder in a memory file system, such as ``/dev/shm/experience``, created if
@@ -49,7 +49,7 @@ class StoreConfig:
     process uses the store. `tengen store` chooses the folder."""
 
     disk_bytes: int = bounded(0, 0, 2**62)
-    """Disk space for steps that do not fit in memory; 0: all steps are in memory."""
+    """Disk space for steps that do not fit in memory; 0: all steps stay in memory."""
 
     disk_directory: str | None = None
     """A folder on a disk for `disk_bytes`, created if absent. `Store.close` removes the
@@ -75,7 +75,7 @@ class StoreConfig:
     the working directory."""
 
     key_file: str | None = None
-    """PEM file of the certificate's private key."""
+    """PEM file of the private key of `certificate_file`."""
 
     def __post_init__(self) -> None:
         for name in _PATHS:
@@ -114,11 +114,11 @@ class StoreConfig:
 
     @property
     def is_durable(self) -> bool:
-        """Whether any data survives the loss of the host."""
+        """Whether the store's checkpoints survive the loss of the host."""
         return self.durability != "none"
 
     def check_ready(self) -> None:
-        """Checks that a store can be created from the config.
+        """Checks that the config is sufficient to create a store.
 
         Raises:
             UsageError: There is no table, or only one of `disk_bytes` and
@@ -150,8 +150,8 @@ class StoreConfig:
         """Returns the config of a store with the given tables.
 
         Args:
-            tables: The tables, which must have unique names.
-            settings: The other fields.
+            tables: The table configs, which must have unique names.
+            settings: The other fields of the config.
 
         Raises:
             UsageError: A value is refused, or two tables have the same name.
@@ -176,14 +176,14 @@ class StoreConfig:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], where: str = "") -> StoreConfig:
-        """Returns the config from JSON values. A table's ``name`` may be omitted.
+        """Returns the store config that ``data`` describes.
 
         Args:
-            data: The fields.
-            where: Dotted path of ``data`` in its file, for messages.
+            data: The fields as JSON values. A table's ``name`` may be omitted.
+            where: Dotted path of ``data`` in its file, for error messages.
 
         Raises:
-            UsageError: A key is unknown, is missing or has a wrong value.
+            UsageError: A key is unknown or missing, or has an invalid value.
         """
         tables = data.get("tables", {}) if isinstance(data, Mapping) else None
         if isinstance(tables, Mapping):
@@ -203,10 +203,10 @@ class StoreConfig:
 
     @classmethod
     def read(cls, path: Path) -> StoreConfig:
-        """Returns the config from a TOML or JSON file.
+        """Returns the store config in the TOML or JSON file ``path``.
 
         Raises:
-            UsageError: The file cannot be read, or its content is refused.
+            UsageError: The file cannot be read, or its content is invalid.
         """
         reader = _READERS.get(path.suffix)
         if reader is None:

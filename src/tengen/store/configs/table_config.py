@@ -20,7 +20,7 @@ __all__ = ["Column", "Selector", "TableConfig", "check_kind", "without_dropped"]
 
 _CHUNK_BYTES = 65536
 _NO_BOUND = 2**64 - 1
-# Removed settings, with the default values that earlier versions wrote.
+# Removed settings, and the default values that earlier versions wrote into run.json.
 _DROPPED_OF_COLUMN = {"stack": 1}
 _DROPPED_OF_SELECTOR = {
     "window": 1,
@@ -34,7 +34,7 @@ _DROPPED_OF_TABLE = {"max_staleness": None}
 
 
 def check_kind(name: str, value: object, kind: type) -> None:
-    """Refuses a value of another class."""
+    """Raises UsageError if ``value`` is not an instance of ``kind``."""
     check(
         isinstance(value, kind),
         name,
@@ -45,7 +45,7 @@ def check_kind(name: str, value: object, kind: type) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """An array that every step contains."""
+    """The dtype and shape of an array that every step contains."""
 
     dtype: str
     """Name of a NumPy dtype such as ``uint8``: bool, or an integer or float type of at
@@ -82,7 +82,7 @@ class Selector:
     """The config of a table's sampler or remover, which selects the next item."""
 
     kind: Literal["uniform", "prioritized", "fifo"] = "uniform"
-    """``prioritized`` samples by priority; ``fifo`` takes the oldest item."""
+    """``prioritized`` selects by priority; ``fifo`` selects the oldest item."""
 
     exponent: float = bounded(
         0.6,
@@ -98,7 +98,7 @@ class Selector:
         check_fields(self)
 
     def native(self) -> _core.SelectorConfig:
-        """Returns the core's struct for this selector."""
+        """Returns the core's struct with the fields of this selector."""
         return fill_native(self, _core.SelectorConfig())
 
 
@@ -110,9 +110,9 @@ class TableConfig:
     """The table's name, unique in the store."""
 
     columns: dict[str, Column]
-    """The arrays of a step, by name. In a nested dict, ``a/b`` is the entry ``b`` of
-    the entry ``a``. Tables with the same columns share steps, so a writer's step is in
-    memory once."""
+    """The arrays of a step, by name. Column ``a/b`` is the entry ``b`` of the nested
+    dict ``a``. Tables with the same columns share steps, so a step of a writer is in
+    memory only once."""
 
     sampler: Selector = field(default_factory=Selector)
     """How the table selects items to sample."""
@@ -128,22 +128,21 @@ class TableConfig:
     bound."""
 
     limits: RateLimits = field(default_factory=RateLimits)
-    """The rate limiter, which decides when inserts and samples wait."""
+    """The limits of the table's rate limiter, which makes inserts or samples wait."""
 
     max_times_sampled: int = bounded(0, 0, 2**31)
-    """Number of uses after which an item is removed; 0: no bound."""
+    """Number of samples after which an item is removed; 0: no bound."""
 
     max_loans: int = bounded(1024, 1, 2**31)
     """Maximum number of unacknowledged batches of one sampler, at least 1. A sampler at
-    the maximum gets no further batch, so a learner that never acknowledges gets an
-    error."""
+    the maximum gets no further batch until a batch is acknowledged."""
 
     num_steps: int = bounded(1, 1, 2**31)
-    """Number of steps in a sample. From a longer item, a sample is a slice that is
-    chosen uniformly."""
+    """Number of steps in a sample. A sample of a longer item is a random slice, chosen
+    uniformly."""
 
     steps_per_chunk: int | None = bounded(None, 1, 2**31)
-    """Number of steps in a chunk, which are stored together; None: about 64 KiB."""
+    """Number of steps in a chunk, which is stored as a unit; None: about 64 KiB."""
 
     def __post_init__(self) -> None:
         check(bool(self.name), "name", self.name, "must not be empty; name the table")
@@ -161,7 +160,7 @@ class TableConfig:
         self.check_capacity(self.max_items, self.max_bytes)
 
     def _check_place(self, name: str) -> None:
-        """Refuses a column name that conflicts with other names in a nested dict."""
+        """Raises UsageError if a column name is malformed or lies in another column."""
         words = name.split("/")
         check(all(words), "column", name, "must have a name between slashes; rename it")
         for depth in range(1, len(words)):
@@ -175,7 +174,7 @@ class TableConfig:
 
     @property
     def step_bytes(self) -> int:
-        """Size of one step in bytes."""
+        """Size of one step in bytes, summed over the columns."""
         return sum(
             np.dtype(column.dtype).itemsize * math.prod(column.shape)
             for column in self.columns.values()
@@ -187,7 +186,7 @@ class TableConfig:
         return self.step_bytes * self.num_steps
 
     def check_priorities(self) -> None:
-        """Refuses priorities that the table would not use.
+        """Raises an error if the table does not use priorities.
 
         Raises:
             UsageError: Neither the sampler nor the remover uses priorities.
@@ -202,13 +201,13 @@ class TableConfig:
 
     @property
     def chunk_length(self) -> int:
-        """Number of steps in a chunk."""
+        """Number of steps in a chunk: ``steps_per_chunk``, or about 64 KiB."""
         if self.steps_per_chunk is not None:
             return self.steps_per_chunk
         return max(1, min(1024, _CHUNK_BYTES // self.step_bytes))
 
     def check_capacity(self, max_items: int | None, max_bytes: int | None) -> None:
-        """Refuses a capacity that is too small for one item. None: no bound."""
+        """Raises UsageError if a capacity is too small for one item. None: no bound."""
         if max_items is not None:
             check_whole("max_items", max_items, 1, 2**28 - 1)
         if max_bytes is not None:
@@ -221,13 +220,13 @@ class TableConfig:
             )
 
     def steps_of(self, max_bytes: int | None) -> int:
-        """Converts a capacity in bytes to steps, for the core. None: no bound."""
+        """Converts ``max_bytes`` to the core's capacity in steps. None: no bound."""
         if max_bytes is None:
             return _NO_BOUND
         return max_bytes // self.step_bytes
 
     def bytes_of(self, max_steps: int) -> int | None:
-        """Converts a capacity in steps to bytes, the inverse of `steps_of`."""
+        """Converts ``max_steps`` to a capacity in bytes; the inverse of `steps_of`."""
         return None if max_steps == _NO_BOUND else max_steps * self.step_bytes
 
     def native_columns(self) -> list[tuple[str, str, list[int]]]:
@@ -238,7 +237,7 @@ class TableConfig:
         ]
 
     def native(self) -> _core.TableConfig:
-        """Returns the core's struct for this config, which has no columns."""
+        """Returns the core's struct for this config. The struct has no columns."""
         return fill_native(
             self,
             _core.TableConfig(),
@@ -249,7 +248,7 @@ class TableConfig:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the config as JSON values for `from_dict`."""
+        """Returns the config as JSON values that `from_dict` can read."""
         plain = dataclasses.asdict(self)
         plain["columns"] = {
             name: [column.dtype, list(column.shape), 1]  # 1: removed ``stack``
@@ -259,7 +258,7 @@ class TableConfig:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> TableConfig:
-        """Returns the config from the JSON values of `to_dict`."""
+        """Returns the config from JSON values that `to_dict` has returned."""
         columns = {
             name: dict(zip(("dtype", "shape", "stack"), column, strict=True))
             for name, column in data["columns"].items()
@@ -270,7 +269,8 @@ class TableConfig:
 def without_dropped(table: Mapping[str, Any]) -> dict[str, Any]:
     """Returns a table's JSON values without the settings that were removed.
 
-    A removed setting with another value than its default stays, so that it is refused.
+    A removed setting with a value other than its default stays, so that the config
+    class refuses it.
     """
     plain = _without(table, _DROPPED_OF_TABLE)
     for name in ("sampler", "remover"):
