@@ -50,7 +50,7 @@ class Server {
   // if there is no such session.
   void resume(int descriptor, engine::SessionId id);
 
-  // Returns a human-readable line per session: its name, and the reason why it waits.
+  // Returns a human-readable line per session, with the session's name and the reason why it waits.
   std::vector<std::string> describe();
 
  private:

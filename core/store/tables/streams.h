@@ -47,7 +47,7 @@ class Streams final : public StepHolder {
   uint32_t open();
   // Appends the stream's next chunk, which lies in `slot`. The writer holds it.
   void append(uint32_t stream, uint32_t slot);
-  // Promises that later items of the writer will use no step before `first`.
+  // Declares that later items of the writer will use no step before `first`.
   void release_before(uint32_t stream, uint64_t first);
   // Reports that the writer is gone: it holds nothing, and the stream accepts no more chunks.
   void close(uint32_t stream);
