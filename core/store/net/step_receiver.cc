@@ -32,7 +32,7 @@ class StepReceiver final : public NetSession {
   }
   void end() noexcept override { session_.reset(); }
 
-  // Returns false if the client has gone.
+  // Applies one message. Returns false if the client has gone.
   bool take() {
     switch (const Request kind = read<Request>(message_)) {
       case Request::kSteps:
