@@ -88,7 +88,8 @@ class HostSession final : private Outbox {
   bool is_taken() const { return header_->is_taken.load() != 0; }
 
   // Applies the requests that can be applied now, until kMaxSamples items and chunks have been
-  // touched. Returns kDone if more requests may be ready. An invalid request ends the session.
+  // touched. Returns kDone if anything changed, because more requests may then be ready. An invalid
+  // request ends the session.
   Progress serve(engine::Engine& engine);
   // Sends the replies that serve() produced to the client, and wakes the client. Precondition: the
   // changes are logged. The client sees its requests as applied when checkpoint `number` is
@@ -103,7 +104,7 @@ class HostSession final : private Outbox {
   void set_server_sleeps(uint32_t sleeps) {
     header_->server_sleeps.exchange(sleeps, std::memory_order_acq_rel);
   }
-  // Whether the session has requests that cannot be answered yet.
+  // Whether the session waits for batches or slots that it has requested.
   bool is_waiting() const { return served_->num_wanted() > 0; }
   // Reads the bytes with which the client woke the server. Ends the session if the client has gone.
   void read_bells();

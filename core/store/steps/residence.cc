@@ -87,7 +87,7 @@ uint32_t Residence::take_place() {
     return place;
   }
   if (has_new_place()) {
-    // Reserved here, so that freeing a place needs no memory.
+    // Reserves memory here, so that freeing a place needs no memory.
     if (free_places_.capacity() <= num_places_) free_places_.reserve(2 * size_t{num_places_} + 1);
     disk_->add(slots_->slot_bytes());
     if (short_places_.empty()) return num_places_++;
@@ -123,7 +123,8 @@ void Residence::end_save(uint32_t chunk, const TransferResult& result) {
     cell.place = kNowhere;
   }
   if (cell.is_dead) {
-    // A chunk that is being saved counts as unsaved, and no checkpoint refers to its place.
+    // Frees the place immediately. A chunk that is being saved counts as unsaved, so no checkpoint
+    // refers to its place.
     if (cell.place != kNowhere) free_places_.push_back(cell.place);
     cell.place = kNowhere;
     cell.io = Io::kNone;
@@ -232,7 +233,8 @@ std::vector<bool> Residence::end_restore(std::span<const uint32_t> live,
 
 void Residence::begin_checkpoint() {
   saved_.clear();
-  saved_.reserve(num_complete_);  // now, because a later failure could not be reported
+  saved_.reserve(
+      num_complete_);  // reserves memory now, because a later failure could not be reported
   ++num_checkpoints_;
   num_of_checkpoint_ = num_complete_;
 }
