@@ -65,7 +65,7 @@ struct Granted {
 struct Appended {
   uint32_t writer, chunk;
 };
-// The stream's writer has released the chunks before `chunk`.
+// The stream's writer holds only its chunks from `first_of_writer` on.
 struct Released {
   uint32_t pool, stream;
   uint64_t first_of_writer;
@@ -165,7 +165,7 @@ struct Counted {
   uint64_t next_session, next_lease, num_restarts;
 };
 
-// A list of record kinds. The number of a kind is its position in the list.
+// A list of record kinds. The number of x is its position in the list.
 template <class... Events>
 struct Kinds {
   template <class Event>

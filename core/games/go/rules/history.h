@@ -19,7 +19,7 @@ class KeyHistory {
   static constexpr int kMaxKeys = 4 * 19 * 19 + 1;
 
   KeyHistory() : KeyHistory(1) {}
-  // `num_buckets` is a power of two, at most kMaxBuckets; fast up to about twice as many keys.
+  // `num_buckets` is a power of two, at most kMaxBuckets. Fast with up to twice as many keys.
   explicit KeyHistory(int num_buckets) : num_buckets_(static_cast<uint32_t>(num_buckets)) {
     clear();
   }
@@ -63,9 +63,10 @@ class KeyHistory {
 
   uint32_t num_buckets_;
   uint16_t num_keys_ = 0;
-  std::array<uint16_t, kMaxBuckets> first_;  // 1-based index of the bucket's newest key; 0 if empty
-  std::array<uint64_t, kMaxKeys> keys_;      // in order of play
-  std::array<uint16_t, kMaxKeys> earlier_;   // 1-based index of the previous key in the bucket
+  std::array<uint16_t, kMaxBuckets>
+      first_;  // by bucket, the 1-based index of its newest key; 0 if empty
+  std::array<uint64_t, kMaxKeys> keys_;     // in order of play
+  std::array<uint16_t, kMaxKeys> earlier_;  // 1-based index of the previous key in the bucket
 };
 
 }  // namespace tengen
