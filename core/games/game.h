@@ -47,8 +47,7 @@ concept Game = requires(const G game, typename G::State state, const typename G:
   { game.to_play(view) } -> std::same_as<int>;  // 0 first, 1 second
   { game.ply(view) } -> std::same_as<int>;      // number of moves made
   { game.outcome(view) } -> std::same_as<Outcome>;
-  // Writes the legal actions, ascending. Returns their number, which is 0 only if the game has
-  // ended.
+  // Writes the legal actions, ascending. Returns their number; 0 only if the game has ended.
   { game.legal_actions(view, actions) } -> std::same_as<int>;
   { game.is_legal(view, action) } -> std::same_as<bool>;
   // Precondition: is_legal(state, action), which apply() does not check.

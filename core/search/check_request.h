@@ -9,8 +9,7 @@
 
 namespace tengen {
 
-// The maximum number of simulations. Edges count visits in float32, which is exact up to this
-// number.
+// The maximum number of simulations. Edges count visits in float32, exact up to here.
 inline constexpr int kMaxSimulations = 1 << 24;
 
 // Throws Error if the number of simulations is out of range.

@@ -32,8 +32,7 @@ struct SearchSettings {
   // The k in sqrt(k * prior * N), the minimum visits of a visited root move when exploring. The
   // policy target excludes the forced visits. 0 forces nothing.
   float forced_playouts = 0.0f;
-  // The best action has the highest mean value minus this number of standard errors; 0: most
-  // visits.
+  // The best action has the highest mean value minus this many standard errors; 0: most visits.
   float lcb_stdevs = 0.0f;
   // The search maximises win minus loss plus this weight times a saturating function of the final
   // score (search/evaluation/score_utility.h). The function's center is the expected score minus

@@ -175,8 +175,7 @@ Key128 Go::key(const State& state) const {
   Key128 key = state.key ^ rules_key(state.rules);
   if (state.shows_earlier_boards()) [[unlikely]] {
     for (const GoEarlierBoard& board : state.earlier) key = combine(key, 0) ^ board.key;
-    // Includes whether the game has ended, because a finished game shows no banned points and no
-    // captures.
+    // Includes the end of the game, because a finished game shows no banned points or captures.
     moves |= uint64_t{is_finished(state)} << 1;
   }
   if (state.rules.planes != GoPlanes::kMinigo) {

@@ -2,8 +2,8 @@
 // Exploration at the root of a PUCT search: first a temperature on the priors, then Dirichlet
 // noise. Source: Silver et al. 2017 (AlphaGo Zero), Methods, "Self-play". Differs from the paper,
 // as in KataGo: the total concentration is divided among the legal moves, so no constant per board
-// size is needed, and optionally half of it depends on the prior, so that noise favours moves that
-// may be good.
+// size is needed, and optionally half of it depends on the prior, so that noise favours promising
+// moves.
 
 #include <algorithm>
 #include <cmath>

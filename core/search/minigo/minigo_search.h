@@ -43,8 +43,7 @@ bool has_pass(const G& game) {
   return game.policy_layout() == PolicyLayout::kCellsAndPass;
 }
 
-// A search with minigo's rule. Externally synchronised. `game` must outlive the search. No method
-// blocks.
+// A search with minigo's rule. Externally synchronised; nothing blocks. `game` must outlive it.
 template <Game G>
   requires(!ExternallyPlayed<G>)
 class MinigoSearch {

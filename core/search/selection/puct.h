@@ -36,8 +36,7 @@ class Puct {
   // Whether this search forces visits at the root.
   bool forces_playouts() const { return forced_playouts_ > 0.0f; }
 
-  // Returns the factor of prior / (1 + visits): c(N) * sqrt(N), scaled with the spread of the
-  // values.
+  // Returns the factor of prior / (1 + visits): c(N) * sqrt(N), scaled with the values' spread.
   template <class AnyNode>
   float scale(const AnyNode& node) const {
     uint32_t child_visits = node.visits - 1;

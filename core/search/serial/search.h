@@ -200,8 +200,7 @@ class Search {
   // next begin(). Overwrites `scratch`, which may be any tree; the searches of a thread share it.
   void play(int action, Tree& scratch) {
     if (tree_.root() == Arena::kNull) return;
-    // Drops the tree, because a Gumbel schedule needs an empty one, and the next search may exclude
-    // other actions.
+    // A Gumbel schedule needs an empty tree, and the next search may exclude other actions.
     if (settings_.policy == RootPolicy::kGumbel || !request_.left_out.empty()) return reset();
     const Node& root = root_node();
     const Edges edges = tree_.edges(root);

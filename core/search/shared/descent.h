@@ -318,8 +318,7 @@ class Descent {
     const auto proof_of = [&](SharedNode& one) { return proof_seen_from(node, one); };
     const Proof proven = prove(tree(), node, proof, proof_of);
     if (proven == Proof::kUnknown) return;
-    // Writes the score only once, because other threads may read the score of a proven node without
-    // the lock.
+    // Writes the score only once, because others may read a proven node's score without the lock.
     if (tree().keeps_scores() && node.proof == Proof::kUnknown) {
       tree().score_of(node).score_to_play = proven_score(tree(), node, proven, proof_of);
     }

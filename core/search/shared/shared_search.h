@@ -129,8 +129,7 @@ class SharedSearch {
   // The number of announcements by tell(). Any thread may call this.
   uint32_t news() const { return news_.load(std::memory_order_acquire); }
 
-  // Announces that thread `index` has evaluated or settled positions since its last call, if it
-  // has.
+  // Announces any positions that thread `index` has evaluated or settled since its last call.
   void tell(int index) {
     bool& has_news = thread(index).state.has_news;
     if (has_news) tell_all();
@@ -156,8 +155,7 @@ class SharedSearch {
     tell_all();
   }
 
-  // Writes the results to `result`. Throws Error if the search stopped before the root was
-  // evaluated.
+  // Writes the results. Throws Error if the search was stopped before the root was evaluated.
   void finish(SearchResult& result) const {
     if (!has_root()) {
       throw Error("search.finish (no result) needs an evaluated root; run the search first");

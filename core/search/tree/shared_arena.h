@@ -14,8 +14,7 @@
 
 namespace tengen {
 
-// The memory of a shared tree. Threads use their cursors concurrently, but exchange offsets under a
-// lock.
+// The memory of a shared tree. Threads use their cursors concurrently; offsets need a lock.
 class SharedArena {
  public:
   using Offset = Arena::Offset;

@@ -133,8 +133,7 @@ class BasicTree {
     return offset;
   }
 
-  // Adds a visit to a node. kScores must equal keeps_scores(), which the caller checks once per
-  // path.
+  // Adds a visit to a node. kScores equals keeps_scores(), which callers check once per path.
   template <bool kScores>
   void add_visit(Node& n, const Visit& visit, bool keeps_squares) {
     n.visits += 1;

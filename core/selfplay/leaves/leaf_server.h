@@ -14,8 +14,7 @@
 
 namespace tengen {
 
-// Evaluates leaves. Not thread-safe; `game` must outlive the server. S is the type of search, or
-// Descent.
+// Evaluates leaves. Not thread-safe; `game` must outlive the server. S: a search or a Descent.
 template <Game G, class S = Search<G>>
 class LeafServer : public LeafBatch<G> {
   using Base = LeafBatch<G>;
@@ -42,8 +41,7 @@ class LeafServer : public LeafBatch<G> {
     run_all();
     while (resolve()) {
       run_all();
-      // Leaves searches that stop at another unknown move for the next batch, because moves are
-      // most efficient in batches.
+      // Searches at another unknown move wait for the next batch, because batches are efficient.
       if (num_rows_ > 0) break;
     }
     for (RootMean<S>& mean : means_) {

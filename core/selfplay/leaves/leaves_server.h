@@ -9,8 +9,7 @@
 
 namespace tengen {
 
-// Evaluates leaves. Not thread-safe; `game` must outlive the server. S is a search, such as
-// MinigoSearch.
+// Evaluates leaves. Not thread-safe; `game` must outlive the server. S: such as MinigoSearch.
 template <Game G, class S>
 class LeavesServer : public LeafBatch<G> {
   using Base = LeafBatch<G>;

@@ -42,8 +42,7 @@ struct MatchTurn {
   std::vector<uint16_t> moves;  // all moves so far, including the opening
 };
 
-// The games of one match thread. Drive port(0) and port(1) alternately, each with its player's
-// backend:
+// One thread's games. Drive port(0) and port(1) alternately, each with its player's backend:
 //
 //   while (!match.finished())
 //     for (p : {0, 1}) {
@@ -59,8 +58,7 @@ class MatchRunner {
   // Makes the move that game `index` waits for. Throws Error if the game waits for no move or the
   // move is illegal.
   virtual void play(uint32_t index, int action) = 0;
-  // Ends game `index` as a loss for the player to move. Throws Error if the game waits for no
-  // external move.
+  // Ends game `index` as a loss for the player to move. Throws Error if it does not wait.
   virtual void resign(uint32_t index) = 0;
   // Whether the queue is empty and every game taken from it is finished, or the queue has been
   // stopped, which drops unfinished games.

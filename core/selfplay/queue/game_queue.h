@@ -65,8 +65,7 @@ class GameQueue {
   // Whether all games have been handed out; some may still be in progress.
   bool empty() const { return next_.load(std::memory_order_relaxed) >= generation_.num_games; }
 
-  // Returns the state from which game `index` continues, or null if the game starts from the
-  // beginning.
+  // Returns the state from which game `index` continues, or null for a new game.
   const UnfinishedGame* begun(uint32_t index) const {
     const auto found = begun_.find(index);
     return found == begun_.end() ? nullptr : &found->second;
@@ -95,8 +94,7 @@ class GameQueue {
     return games;
   }
 
-  // Returns the variant of game `index`, a pure function of the index and the generation's seed and
-  // number.
+  // Returns the variant of game `index`, a pure function of index, seed and generation number.
   const std::string& variant(uint32_t index) const {
     static const std::string itself;
     if (variant_ends_.empty()) return itself;
@@ -123,8 +121,7 @@ class GameQueue {
   mutable std::mutex kept_mutex_;
   std::map<uint32_t, std::string> kept_;
   std::atomic<uint64_t> num_snapshots_{0};
-  // The next game. Idle slots call take() repeatedly after the last game, but 64 bits do not
-  // overflow.
+  // The next game. Idle slots keep calling take() after the last game; 64 bits do not overflow.
   std::atomic<uint64_t> next_{0};
   std::atomic<bool> stopped_{false};
 };

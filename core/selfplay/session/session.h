@@ -1,6 +1,5 @@
 #pragma once
-// A search of one game under external control, for play and analysis. A session is a port with one
-// row, driven by one thread.
+// A search of one game under external control by one thread, through a port with one row.
 
 #include <algorithm>
 #include <memory>

@@ -1,6 +1,5 @@
 #pragma once
-// A search of one game under external control, for play and analysis, driven by several threads,
-// each with its own port.
+// A search of one game under external control by several threads, each with its own port.
 
 #include <memory>
 #include <vector>

@@ -24,8 +24,7 @@ namespace tengen {
 class SelfplayPort : public Port {
  public:
   virtual WorkerStats stats() const = 0;
-  // Passes unfinished games to GameQueue::keep(). Do not call this while another thread drives the
-  // port.
+  // Passes unfinished games to GameQueue::keep(). No thread may drive the port meanwhile.
   virtual void keep_unfinished() = 0;
 };
 
@@ -91,12 +90,10 @@ class GameWorker : public SelfplayPort {
     legal_.resize(static_cast<size_t>(game_.num_actions()));
   }
 
-  // Plays the slot's game until its search must wait. Does nothing if the search is already
-  // waiting.
+  // Plays the slot's game until its search must wait. Does nothing if the search is waiting.
   virtual void run(Slot& slot) = 0;
 
-  // Assigns the queue's next game to the slot without starting it. Returns the game's index or
-  // nullopt.
+  // Assigns the queue's next game to the slot without starting it. Returns its index or nullopt.
   std::optional<uint32_t> take_game(Slot& slot) {
     const int64_t index = queue_->take();
     if (index == GameQueue::kNone) return std::nullopt;
@@ -219,8 +216,7 @@ class GameWorker : public SelfplayPort {
   std::vector<uint16_t> legal_;
 
  private:
-  // Publishes the counters. Called only twice per batch, so that the loops over plies and
-  // simulations take no lock.
+  // Publishes the counters. Called only twice per batch, so that inner loops take no lock.
   void publish_stats() {
     const std::lock_guard lock(published_mutex_);
     published_ = stats_;

@@ -27,8 +27,7 @@ class DiskWatch {
   virtual void folder_synced(const std::string& /*directory*/) {}
 };
 
-// Sets the observer of all disk files, for tests; null removes it. Must not be called while files
-// are in use.
+// Sets the observer of all disk files, for tests, or null. Not while files are in use.
 void set_disk_watch(DiskWatch* watch);
 
 // Whether the errno `reason` means that a disk, a quota or a limit leaves no space.

@@ -15,8 +15,7 @@
 namespace tengen::store {
 namespace {
 
-// The number of rows in flight: twice as many as a disk needs for its full rate, because threads
-// also wait for a CPU core.
+// The rows in flight: twice as many as a disk needs, because threads also wait for a CPU core.
 constexpr int kNumThreads = 32;
 
 using Clock = std::chrono::steady_clock;
@@ -122,8 +121,7 @@ void DiskTier::run() {
     lock.unlock();
     done_(job.transfer, job.is_load, result);
     lock.lock();
-    // Notes the shortage again, because another thread may have reported space before the store
-    // learned of the shortage.
+    // Notes the shortage again, because another thread may have reported space too early.
     if (result.is_shortage) note(job, result);
     own.clear();
   }

@@ -36,8 +36,7 @@ class DiskTier final : public engine::Tier {
   DiskTier(const DiskTier&) = delete;
   DiskTier& operator=(const DiskTier&) = delete;
   ~DiskTier() override { stop(); }
-  // Drops transfers that have not started, and blocks until running transfers have ended.
-  // Idempotent.
+  // Drops transfers that have not started; blocks until running ones have ended. Idempotent.
   void stop();
 
   void reserve(size_t num_transfers) override;

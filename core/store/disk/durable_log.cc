@@ -216,8 +216,7 @@ bool DurableLog::mark(uint64_t position, int64_t begun_us,
     }
     // Without the lock, so that others can append in the meantime.
     file->sync();
-    // The first put() blocks until the mark file is on disk, and older files are removed only after
-    // that.
+    // The first put() blocks until the mark is on disk. Only then are older files removed.
     last_mark_.put(last);
     if (!std::exchange(has_mark_, true)) remove_files(directory_, 0, first_);
     const std::scoped_lock lock(mutex_);

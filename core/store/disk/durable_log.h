@@ -42,8 +42,7 @@ class DurableLog {
   // Begins with `state`. An existing checkpoint in the folder stays the last one until the next
   // checkpoint is made. When a log reaches `log_bytes`, the next mark closes it. When all logs
   // together reach that size, a state replaces them. `is_exact` says that no checkpoint is reported
-  // as complete before the folder's LastMark on disk includes it. Throws Error if there is no
-  // space.
+  // as complete before the folder's LastMark on disk includes it. Throws Error without space.
   DurableLog(std::string directory, const engine::State& state, uint64_t log_bytes = kLogBytes,
              bool is_exact = false);
   static constexpr uint64_t kLogBytes = uint64_t{64} << 20;
@@ -62,8 +61,8 @@ class DurableLog {
   uint64_t position();
   // Makes a checkpoint of all records before `position`, which began at time `begun_us`. `records`
   // give the rows of chunks that were saved since, or hold the steps of chunks that were not saved.
-  // Precondition: these rows are synced. Blocks until the checkpoint is on disk. Returns whether it
-  // succeeded.
+  // Precondition: these rows are synced. Blocks until the checkpoint is on disk. Returns its
+  // success.
   bool mark(uint64_t position, int64_t begun_us, std::span<const std::byte> records) noexcept;
   // Continues after an error: writes a state that includes everything up to now, and begins a new
   // log. The next checkpoint must begin after this call. Only for the thread that calls mark().

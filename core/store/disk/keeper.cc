@@ -63,8 +63,7 @@ bool apply_log(const std::string& path, State* state) {
   return version != kSetAside;
 }
 
-// Returns the state in the files, or none if there are no files. Sets `was_set_aside` if the files
-// are out of date.
+// Returns the state in the files, or none. Sets `was_set_aside` if the files are out of date.
 std::optional<State> read_files(const std::string& directory, bool* was_set_aside) {
   const std::vector<uint64_t> numbers = state_numbers(directory);
   if (numbers.empty()) return std::nullopt;
@@ -140,8 +139,7 @@ std::string Keeper::trouble() {
   return trouble_;
 }
 
-// Marks the last log as out of date, so that no process resumes from the files. Needs neither
-// memory nor disk space.
+// Marks the last log as out of date, so that no process resumes from it. Needs no memory.
 void Keeper::set_aside() noexcept {
   header_of(*log_)->version = kSetAside;
   compactor_.reset();

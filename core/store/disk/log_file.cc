@@ -18,8 +18,7 @@ namespace {
 // Accidental damage causes smaller sums.
 constexpr uint64_t kMaxClaims = 16;
 
-// The contents of the file `state-mark`. Fits in one sector, so that a host crash leaves either the
-// old record or the new one.
+// The contents of `state-mark`. Fits in a sector, so that a host crash leaves the old or the new.
 struct MarkRecord {
   uint64_t version;
   uint64_t number, writer, offset;

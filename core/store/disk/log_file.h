@@ -74,8 +74,7 @@ class LogReader {
   uint64_t offset() const { return offset_; }
   // Whether the file ends at offset().
   bool is_at_end() const { return offset_ >= file_.num_bytes(); }
-  // Returns the number of complete marks after the next frame, but at most two. Precondition: the
-  // next frame is incomplete.
+  // Returns the number of complete marks, at most two, after the next frame, which is incomplete.
   int num_marks_behind() const;
 
  private:
@@ -123,8 +122,7 @@ class LogTail {
   bool is_lost_ = false;
 };
 
-// Returns the LogMark of a frame, or none if the frame is no mark. Sets `saved` to the records
-// after the mark.
+// Returns the LogMark of a frame, if it is a mark. Sets `saved` to the records after the mark.
 std::optional<LogMark> mark_of(const LogFrame& frame, std::span<const std::byte>* saved);
 
 // Return the checksum of a log header, and of a frame at `offset` in a writer's log.

@@ -16,8 +16,7 @@ namespace {
 // The bytes that are reserved in one call, so that the file system finds long contiguous runs and
 // its journal delays no rows.
 constexpr uint64_t kGrowBytes = uint64_t{64} << 20;
-// A pool reserves ahead at most 1 / kRoomsPerAhead of the rest of the disk's budget, because other
-// pools share the budget.
+// A pool reserves at most 1 / kRoomsPerAhead of the free budget, which other pools share.
 constexpr uint64_t kRoomsPerAhead = 8;
 // The minimum free space for a reservation ahead. A reservation that fails first takes all free
 // space, and meanwhile the log cannot be written.
@@ -43,8 +42,7 @@ RowFile::RowFile(const std::string& path, uint64_t row_bytes, bool is_hidden)
   if (is_hidden) {
     remove_file(path);
   } else if (num_bytes_ == 0) {
-    // Syncs the file's name, because without a name, even synced rows would be lost in a host
-    // crash.
+    // Syncs the file's name, because a host crash would lose even synced rows without it.
     sync_folder(std::filesystem::path(path).parent_path());
   }
 }

@@ -1,7 +1,6 @@
 #pragma once
 // The control plane of a store: one state with pools, tables, writers and loans, changed by one
-// command at a time. The engine moves no data and never waits; if it refuses a command, its caller
-// decides how to proceed.
+// command at a time. The engine moves no data and never waits; callers handle refusals.
 
 #include <algorithm>
 #include <cstdint>
@@ -37,8 +36,7 @@ enum class InsertResult {
   kInserted,
   kKnown,    // the writer has already inserted an item with this sequence number
   kBlocked,  // the rate limiter does not allow the insert yet
-  // items were removed, but too few to make room for the new item: retry after other callers had
-  // their turn
+  // items were removed, but too few for the new item: retry after other callers' turns
   kMakingRoom,
 };
 
@@ -102,8 +100,7 @@ class Engine {
       : memory_(memory), seed_(seed), log_(log), disk_(disk) {}
   Engine(const Engine&) = delete;  // pools hold pointers into the engine
 
-  // Adds a pool for steps of `schema`. Returns its index. Throws Error if a budget is too small for
-  // its chunks.
+  // Adds a pool. Returns its index. Throws Error if a budget is too small for its chunks.
   uint32_t add_pool(Schema schema);
   // Adds a table for steps of `pool`. Returns its index. Throws Error if the config is invalid, the
   // name is taken, or memory cannot hold the samples.
@@ -124,8 +121,7 @@ class Engine {
   void restore(const State& state);
 
   SessionId begin_session();
-  // Log the description with which a server can resume the session, and the progress of the
-  // session.
+  // Log the description from which a server can resume the session, and its progress.
   void describe_session(SessionId session, std::span<const std::byte> description);
   void note_progress(SessionId session, const SessionProgress& progress);
   // Closes the session's writers, takes back granted slots that are not filled, and gives back the
@@ -169,8 +165,7 @@ class Engine {
   // reserved for the largest batch of all sessions. Precondition: check_batch().
   void expect(SessionId session, uint32_t table, uint32_t num_samples);
   // Samples a batch into `loan`. Returns false, with `loan` unchanged, if the rate limiter allows
-  // fewer samples or an earlier loan waits for memory. Without a disk, the loan is ready
-  // immediately.
+  // fewer samples or an earlier loan waits for memory. Without a disk, it is ready immediately.
   bool sample(SessionId session, uint32_t table, uint32_t num_samples, Loan* loan);
   // Fills in the pieces of a loan that was not ready when it was sampled.
   Collected collect(Loan* loan);
@@ -186,8 +181,8 @@ class Engine {
   void set_checkpoint_trouble(std::string trouble) { checkpoint_trouble_ = std::move(trouble); }
   // Begins a checkpoint of a store with a disk: complete chunks are saved to disk. Returns the
   // steps that incomplete chunks have received since the last checkpoint. The caller must store
-  // these steps itself, and then call note_open_steps_kept(); otherwise the next checkpoint returns
-  // them again.
+  // these steps, and then call note_open_steps_kept(); otherwise the next checkpoint returns them
+  // again.
   std::vector<OpenSteps> begin_checkpoint();
   void note_open_steps_kept();
   enum class Checkpoint { kUnderWay, kSaved, kStuck };
@@ -195,8 +190,7 @@ class Engine {
   Checkpoint checkpoint_state() const;
   // Returns the rows of the chunks that have been saved since the checkpoint began.
   std::vector<event::ChunkSaved> saved_of_checkpoint() const;
-  // Returns all steps of the chunks for which the disk has no free row. The caller must store these
-  // steps itself.
+  // Returns all steps of chunks for which the disk has no free row. The caller must store them.
   std::vector<OpenSteps> rest_of_checkpoint() const;
   // Reports that the checkpoint is complete: rows that it refers to are preserved, and rows that
   // only the previous checkpoint refers to may be overwritten.
@@ -212,8 +206,7 @@ class Engine {
   const ChunkReads& chunk_reads(uint32_t table) const { return tables_[table].reads; }
 
   // Acknowledges that the samples of the loan `lease` were used. `priorities` is empty or has one
-  // entry per sample. Throws Error if the session has no such lease, or the number of priorities is
-  // wrong.
+  // entry per sample. Throws Error if the lease or the number of priorities is wrong.
   void ack(SessionId session, uint64_t lease, std::span<const double> priorities);
   // Gives back the unused samples of the loan `lease`.
   void give_back(SessionId session, uint64_t lease);
@@ -225,12 +218,10 @@ class Engine {
   // The total cost of all calls: items inserted, sampled, acknowledged and given back, and the
   // chunks of these items and of removed items.
   uint64_t num_touched() const { return num_touched_; }
-  // Returns the number of the session's loans that are neither acknowledged nor given back. Scans
-  // these loans.
+  // Returns the number of the session's loans that have not ended. Scans these loans.
   uint64_t num_loans(SessionId session) const;
 
-  // Return a human-readable reason why an insert, or a batch of `num_samples` samples, must wait,
-  // or an empty string.
+  // Return a human-readable reason why an insert or a batch must wait, or an empty string.
   std::string insert_waits(uint32_t table) const;
   std::string sample_waits(uint32_t table, uint32_t num_samples) const;
   // Returns a human-readable reason why grant() returned no slot for the writer.
@@ -278,8 +269,7 @@ class Engine {
   // Marks a name as closed, and forgets a bounded number of other names if there are too many.
   void close_name(const std::string& name);
   bool make_room(uint32_t pool);
-  // The maximum number of items that may be removed in vain before the caller that needs a chunk
-  // must wait.
+  // The maximum number of items removed in vain before a caller that needs a chunk must wait.
   uint64_t max_removed(uint32_t pool) const;
   // The maximum bytes of one batch, which is also the maximum of the lists of all loans together.
   uint64_t batch_bytes() const;

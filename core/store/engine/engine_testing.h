@@ -17,8 +17,7 @@ namespace tengen::store::engine {
 
 constexpr uint64_t kStepBytes = 64;
 
-// Returns configs of tables that sample without random numbers, so that a test can compare two
-// engines.
+// Returns configs of tables without random sampling, so that a test can compare two engines.
 inline std::vector<TableConfig> configs() {
   std::vector<TableConfig> configs(4);
   for (TableConfig& config : configs) config.sampler = selector_of("fifo");
@@ -39,8 +38,7 @@ inline std::vector<TableConfig> configs() {
 constexpr uint64_t kNumSlots = 32;
 constexpr uint64_t kNumRows = 4000;
 
-// An engine with its own memory, and optionally a disk, for tests. The first word of a step is its
-// stamp.
+// A test engine with its own memory, and optionally a disk. A step's first word is its stamp.
 struct World {
   explicit World(bool with_disk = false, bool has_checkpoints = false)
       : has_disk(with_disk),

@@ -29,8 +29,7 @@ class NetSession {
       : socket_(std::move(connection)), name_(std::move(name)) {}
   virtual ~NetSession() = default;
 
-  // Does the setup that may fail, before the client gets a reply. Throws Error. Called before
-  // run(), by any thread.
+  // Does the setup that may fail, and throws Error. Called before run(), by any thread.
   virtual void prepare() {}
   // Serves the client until it has gone or has been refused, then ends the session with the store.
   // An error, even for lack of memory, ends only this session, and is sent to the client. Blocks.
@@ -59,8 +58,7 @@ class NetSession {
     }
     return false;
   }
-  // The deadline of one attempt: the maximum time until a waiting session notices that its client
-  // has gone.
+  // The maximum time until a waiting session notices that its client has gone.
   static constexpr std::chrono::milliseconds kSlice{100};
 
   transport::StreamSocket socket_;

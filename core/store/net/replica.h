@@ -28,16 +28,14 @@ struct Row {
 };
 
 // The first message to a replica; records, rows and marks follow, and a mark makes a checkpoint of
-// all data before it. The struct is followed by one uint64_t row size per pool and by the state's
-// records.
+// all data before it. Followed by a uint64_t row size per pool and the records.
 struct StateMessage {
   Reply kind = Reply::kState;
   uint32_t num_bytes = sizeof(StateMessage);
   uint64_t num_pools = 0;
   uint64_t record_bytes = 0;
 };
-// The reply to a StateMessage. Followed by an array of Row, the rows of the state that the replica
-// lacks.
+// The reply to a StateMessage. Followed by an array of Row: the rows that the replica lacks.
 struct Lacks {
   Request kind = Request::kLacks;
   uint32_t num_bytes = sizeof(Lacks);
@@ -49,8 +47,7 @@ struct RowMessage {
   uint32_t num_bytes = sizeof(RowMessage);
   Row row;
 };
-// Records for the replica. Followed by the log's records after the state or the previous
-// RecordsMessage.
+// Followed by the log's records after the state or the previous RecordsMessage.
 struct RecordsMessage {
   Reply kind = Reply::kRecords;
   uint32_t num_bytes = sizeof(RecordsMessage);
@@ -83,8 +80,7 @@ class Replica {
   // Returns the time at which the last checkpoint began, in microseconds since 1970 by the store's
   // clock, or none if there is no checkpoint. For any thread.
   std::optional<int64_t> begun_us();
-  // Returns the age of the last checkpoint in seconds by this host's clock, or none. For any
-  // thread.
+  // Returns the age of the last checkpoint in seconds, by this host's clock. For any thread.
   std::optional<double> age_s();
 
   // Takes ownership of a connected stream, and receives checkpoints over it until the stream ends.

@@ -76,8 +76,7 @@ class ReplicaSession final : public NetSession {
 
  private:
   void serve() override {
-    // Waits for the replica's first Shipped, which it sends after it has checked that it may follow
-    // this store.
+    // Waits for the replica's first Shipped: the replica has checked that it may follow.
     Shipped ready;
     if (!socket_.read(&ready, sizeof ready) || !wait_for_first()) return;
     while (!socket_.has_ended()) {
@@ -200,8 +199,7 @@ class ReplicaSession final : public NetSession {
       Row row = rows[begin];
       check(row.pool < files_.size(), "pool", row.pool, "must be the store's; its log is damaged");
       // If a place was saved several times, the file contains the last row. An unreadable row is
-      // skipped like an overwritten one, and a store that resumes from the replica will find the
-      // row damaged.
+      // skipped like an overwritten one; a store that resumes from the replica finds it damaged.
       row.checksum = files_[row.pool]->try_read(row.place, row_->data()).value_or(0);
       bool is_saved = false;
       for (end = begin; end < rows.size() && is_same_place(rows[end], row); ++end) {

@@ -64,8 +64,7 @@ class StepReceiver final : public NetSession {
     return goes_on;
   }
 
-  // Appends an empty chunk for the next steps. Blocks while memory is full. Returns false if the
-  // client has gone.
+  // Appends an empty chunk. Blocks while memory is full. Returns false if the client has gone.
   bool begin_chunk() {
     const auto waits = [&] {
       return session_->store().read(

@@ -1,6 +1,5 @@
 #pragma once
-// A store for tests, with clients over each carrier: function calls, shared-memory rings, and
-// streams.
+// A test store with clients over each carrier: function calls, shared-memory rings, streams.
 
 #include <array>
 #include <cstring>
@@ -105,8 +104,7 @@ struct CarriedStore {
     }
     int descriptor;
   };
-  // Returns the two ends of a connected stream: the client's end, and the end that the gateway
-  // duplicates.
+  // Returns a connected stream: the client's end, and the end that the gateway duplicates.
   static std::pair<int, Held> streams() {
     int ends[2];
     TENGEN_CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);

@@ -25,8 +25,7 @@ constexpr std::chrono::milliseconds kSlice{100};
 // The maximum bytes of records between two checkpoints.
 constexpr uint64_t kMaxLogBytes = uint64_t{64} << 20;
 
-// The delay after a failed checkpoint until an attempt without a request. It doubles after each
-// failure.
+// The delay from a failed checkpoint to an unrequested attempt; doubles after each failure.
 constexpr std::chrono::milliseconds kMinPause{100};
 constexpr std::chrono::milliseconds kMaxPause{3200};
 
@@ -42,8 +41,7 @@ void add_steps(const Engine& engine, const std::vector<engine::OpenSteps>& steps
   }
 }
 
-// Throws DiskFullError if the folder's file system has no space for `steps`, which are not packed
-// yet.
+// Throws DiskFullError if the folder's file system has no space for `steps`.
 void check_room(const Engine& engine, const std::vector<engine::OpenSteps>& steps,
                 const std::string& directory) {
   uint64_t num_bytes = 0;
@@ -189,8 +187,7 @@ void Checkpointer::end_attempt(std::string error) {
   }
   made_.notify_all();
   if (!is_news && !has_failed) return;
-  // Wakes writers, and the store's server, which notifies clients. If there is no memory, the next
-  // attempt does so.
+  // Wakes writers and the store's server, which notifies clients. Ignores a lack of memory.
   (void)error_of([&] {
     store_->change([&](Engine& engine) { engine.set_checkpoint_trouble(failure().reason); });
   });
@@ -233,8 +230,7 @@ void Checkpointer::make() {
   });
   wait_for_disk();
   if (is_stopping()) return;
-  // Reads the records before the rows are synced, because a chunk that is saved later might not be
-  // synced.
+  // Reads the records before syncing rows, because a chunk saved later might not be synced.
   engine::Log records;
   store_->read([&](const Engine& engine) {
     for (const auto& saved : engine.saved_of_checkpoint()) records.add(saved);
@@ -259,8 +255,7 @@ void Checkpointer::make() {
   });
 }
 
-// Blocks until the chunks of the checkpoint are saved, or the disk has no free row for the rest of
-// them.
+// Blocks until the checkpoint's chunks are saved, or the disk has no free row for the rest.
 void Checkpointer::wait_for_disk() {
   bool is_done = false;
   while (!is_done && !is_stopping()) {

@@ -26,8 +26,7 @@ enum class Durability {
   kSync,        // as kAsync; a writer's flush also waits for the checkpoint with its inserts
 };
 
-// Returns the Durability with the name "none", "checkpoint", "async" or "sync". Throws Error for
-// other names.
+// Converts "none", "checkpoint", "async" or "sync". Throws Error for other names.
 Durability durability_of(const std::string& name);
 
 // Thread-safe. A thread makes checkpoints one after another:
@@ -68,11 +67,9 @@ class Checkpointer {
     uint64_t number = 0;  // number of the last checkpoint that failed
     std::string reason;   // empty if the last attempt succeeded
   };
-  // Returns the last failure of a checkpoint. Its number is UINT64_MAX if no more attempts will
-  // follow.
+  // Returns the last failed checkpoint. Its number is UINT64_MAX if no attempts will follow.
   Failure failure();
-  // Returns the reason why the last checkpoint failed or the next one would fail, or an empty
-  // string.
+  // Returns why the last checkpoint failed or the next one would fail, or an empty string.
   std::string trouble();
   DurableLog& log() { return log_; }
 

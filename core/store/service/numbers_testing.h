@@ -14,8 +14,7 @@ namespace tengen::store {
 
 constexpr uint64_t kNumberSlots = 64;
 
-// Creates a store with one queue of numbers. A chunk is one page with four numbers. Each number is
-// used once.
+// Creates a store with one queue of numbers. A chunk is one page with four numbers.
 inline std::unique_ptr<Store> make_numbers(const Folder& folder, Durability durability,
                                            uint64_t num_rows = 1 << 12,
                                            Resumed* resumed = nullptr) {
@@ -77,8 +76,7 @@ inline std::vector<int64_t> use_numbers(Store& store, uint64_t most = UINT64_MAX
     return store.read([](const engine::Engine& engine) { return engine.table(0).size() > 0; });
   };
   const Deadline end = in_time();
-  // Checks is_left() each time, because sampling removes damaged items, so a sample may never
-  // arrive.
+  // Checks is_left(), because sampling removes damaged items, so a sample may never arrive.
   while (numbers.size() < most && is_left()) {
     TENGEN_CHECK(std::chrono::steady_clock::now() < end);
     Delivery delivery;

@@ -118,8 +118,7 @@ Server::Opened Server::add(int descriptor, engine::SessionId id, SessionRecord r
   return {id, path_of(id), record.layout, next_sequence};
 }
 
-// Reserves memory for one more session, so that the server's thread can end that session even if
-// memory runs out.
+// Reserves memory, so that the server's thread can end one more session without memory.
 void Server::reserve_session() {
   const size_t num_sessions = sessions_.size() + ending_.size() + 1;
   sessions_.reserve(num_sessions);
@@ -156,8 +155,7 @@ void Server::resume_session(engine::SessionId id, const engine::SavedSession& sa
                                                     path_of(id), &saved.progress, num_loans));
   HostSession& session = *sessions_.back();
   session.publish(promise(session));
-  // Ends a session that its client never mapped. That client saw the server end, and opens a new
-  // session.
+  // Ends a session that its client never mapped, because that client opens a new session.
   if (!session.is_taken()) session.end();
   const SessionRecord& record = session.record();
   if (record.kind != SessionRecord::Kind::kSampler) return;
@@ -169,8 +167,7 @@ void Server::resume_session(engine::SessionId id, const engine::SavedSession& sa
       engine.expect(id, record.number, record.num_samples);
     });
   } catch (const Error&) {
-    // Ends a session from a version that allowed larger batches. The client is notified when it
-    // reconnects.
+    // Ends a session of a version with larger batches. Its client learns this on reconnecting.
     session.end();
   }
 }
@@ -236,8 +233,7 @@ bool Server::serve_once() {
   const std::scoped_lock lock(mutex_);
   bool is_cut = false;
   publish_served();  // publishes sessions that the last round could not publish for lack of memory
-  // If memory is exhausted, clients wait. Sessions of disconnected clients still end, which may
-  // free memory.
+  // Without memory, clients wait, but sessions of disconnected clients end and may free memory.
   has_memory_ = Steady::has_reserve();
   const auto serve_all = [&](Engine& engine) {
     // A round begins after the session that the last round served first. Otherwise, if a table has
@@ -331,8 +327,7 @@ void Server::sleep() {
   is_asleep_ = true;
   set_sleeps(naps ? kNaps : kSleeps);
   const auto begin = std::chrono::steady_clock::now();
-  // Checks once more for requests, because clients that sent requests before they saw the flag have
-  // not woken the server.
+  // Serves once more, because clients that did not see the flag have not woken the server.
   const uint64_t num_writes = num_writes_;
   if (!serve_once() && !is_stopping_) {
     {
@@ -357,8 +352,7 @@ void Server::sleep() {
     for (size_t i = 0; i < polled_.size(); ++i) {
       if (polls_[i + 1].revents != 0) polled_[i]->read_bells();
     }
-    // Sleeps, because clients that wait for memory would otherwise keep the thread busy with their
-    // bells.
+    // Sleeps, because the bells of clients that wait for memory would keep the thread busy.
     if (!has_memory_) std::this_thread::sleep_for(std::chrono::milliseconds(kNapMs));
   }
   is_asleep_ = false;

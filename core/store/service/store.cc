@@ -12,8 +12,7 @@ namespace {
 
 using engine::Engine;
 
-// The number of logs that would fill the memory for steps. A log is thus small enough to be created
-// quickly.
+// The number of logs that would fill the memory for steps, so that a log is created quickly.
 constexpr uint64_t kLogsInMemory = 64;
 constexpr uint64_t kMinLogBytes = uint64_t{64} << 10;
 constexpr uint64_t kMaxMemoryLogBytes = uint64_t{4} << 20;

@@ -1,6 +1,5 @@
 #pragma once
-// A store that threads share: an engine protected by one lock. Callers wait here, because the
-// engine itself never waits.
+// A store that threads share: an engine protected by one lock. The engine itself never waits.
 
 #include <algorithm>
 #include <atomic>
@@ -157,8 +156,7 @@ class Store {
     }
   }
 
-  // Sleeps just long enough that a waiting thread gets the lock. For threads that often retake the
-  // lock.
+  // Sleeps just long enough that a waiting thread gets the lock, before this thread retakes it.
   static void let_others() { std::this_thread::sleep_for(std::chrono::microseconds(50)); }
 
   // Ends a session of this process, even if memory is exhausted.
@@ -178,8 +176,7 @@ class Store {
   // first.
   engine::Engine::OpenedWriter begin_writer(const std::string& name, uint32_t pool,
                                             Deadline deadline);
-  // Begins a session for a sampler of `table`. Throws Error if memory can never hold a batch of
-  // `num_samples`.
+  // Begins a session for a sampler of `table`. Throws Error if memory cannot hold a batch.
   engine::SessionId begin_sampler(uint32_t table, uint32_t num_samples);
 
   // Open a writer or a sampler in this process. With a disk, a sampler requests `num_ahead` batches

@@ -20,8 +20,7 @@ using Deadline = std::chrono::steady_clock::time_point;
 // A deadline in the past: the call tries once and does not wait.
 constexpr Deadline kAtOnce{};
 
-// Thrown if the store has ended or cannot be reached. Its writers and samplers in this process are
-// then unusable.
+// Thrown if the store has ended or cannot be reached. Its clients in this process are unusable.
 class GoneError : public Error {
  public:
   explicit GoneError(const std::string& store)

@@ -56,8 +56,7 @@ struct SessionRecord {
   };
 };
 
-// The server's side of a session. Only for one thread, which must hold the store's lock during
-// calls with an Engine.
+// A session at the server. For one thread, which holds the store's lock in calls with an Engine.
 class HostSession final : private Outbox {
  public:
   // Creates the session's shared memory in the file `memory_path`, which is removed with the
@@ -69,8 +68,7 @@ class HostSession final : private Outbox {
   HostSession& operator=(const HostSession&) = delete;
   ~HostSession() override;
 
-  // Makes the session outlive this object, as if the process had been killed. Another server may
-  // then resume the session.
+  // Makes the session outlive this object, so that another server may resume the session.
   void leave() { is_left_ = true; }
   // Takes ownership of the client's connected socket.
   void attach(int descriptor);
@@ -97,8 +95,7 @@ class HostSession final : private Outbox {
   void publish(uint64_t number);
   // Reports that the checkpoints up to `number` are complete.
   void publish_made(uint64_t number);
-  // Reports that checkpoints up to `number` failed. Refuses the session if it waits for one of
-  // them.
+  // Reports that checkpoints up to `number` failed. Refuses the session if it waits for one.
   void break_promises(uint64_t number, const std::string& error);
   // Tells the client whether it must ring: `sleeps` is kAwake, kNaps or kSleeps.
   void set_server_sleeps(uint32_t sleeps) {
@@ -136,8 +133,7 @@ class HostSession final : private Outbox {
   bool is_left_ = false;
 };
 
-// Returns the memory layout for a sampler with `num_ahead` batches in flight, with space for
-// acknowledgements.
+// Returns the layout for a sampler with `num_ahead` batches and their acknowledgements.
 SessionLayout layout_of_sampler(const engine::Engine& engine, uint32_t table, uint32_t num_samples,
                                 uint32_t num_ahead);
 SessionLayout layout_of_writer();

@@ -10,8 +10,8 @@ namespace tengen::store {
 
 static_assert(std::endian::native == std::endian::little, "messages travel as they lie in memory");
 
-// The maximum number of items per insert, and of bytes per Text message. They bound the memory for
-// a message.
+// The maximum number of items per insert, and of bytes per Text message. They bound a message's
+// memory.
 constexpr uint32_t kMaxItems = 1 << 16;
 constexpr uint32_t kMaxTextBytes = 1 << 16;
 
@@ -80,8 +80,7 @@ struct SampleMessage {
   Request kind = Request::kSample;
   uint32_t num_bytes = sizeof(SampleMessage);
 };
-// Acknowledges a loan (kAck) or gives it back (kGiveBack). With kAck, followed by the priorities,
-// an array of double.
+// Acknowledges a loan or gives it back. With kAck, followed by the priorities, an array of double.
 struct OfLease {
   Request kind = Request::kAck;
   uint32_t num_bytes = sizeof(OfLease);

@@ -82,13 +82,11 @@ bool RingChannel::wait_until(Deadline deadline, Ready&& ready) {
     check_error();
     header_->client_sleeps.exchange(kSleeps, std::memory_order_acq_rel);
     if (ready()) break;
-    // Wakes a napping server, which might not have seen all requests. A sleeping server has seen
-    // them.
+    // Wakes a napping server, which may not have seen all requests, unlike a sleeping one.
     wake_if(kNaps, &header_->server_sleeps, connection_.descriptor());
     if (gone_since_) {
       look_for_server(deadline);
-      // Checks for replies again after reconnecting, because a server without this socket could not
-      // wake the client.
+      // Checks for replies again, because the new server could not wake an unconnected client.
       if (!gone_since_) continue;
     }
     if (!sleep(deadline)) return ready();
@@ -97,8 +95,7 @@ bool RingChannel::wait_until(Deadline deadline, Ready&& ready) {
   return true;
 }
 
-// Blocks until a byte arrives or the server closes the socket. Returns false if the deadline
-// expires.
+// Blocks until a byte or the end of the socket arrives. Returns false if the deadline expires.
 bool RingChannel::sleep(Deadline deadline) {
   const auto left =
       std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());

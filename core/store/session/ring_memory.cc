@@ -25,8 +25,7 @@ void write_reason(const std::string& text, SessionHeader* header) {
 
 std::string read_reason(const SessionHeader& header) {
   Words words;
-  // Retries while the server writes. If a server died while writing, returns the inconsistent text
-  // after the last attempt.
+  // Retries while the server writes. If it died while writing, returns an inconsistent text.
   for (int attempt = 0; attempt < 1000; ++attempt) {
     const uint32_t edits = header.reason_edits.load(std::memory_order_acquire);
     for (size_t i = 0; i < kNumWords; ++i) {

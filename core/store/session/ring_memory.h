@@ -60,8 +60,7 @@ struct SessionLayout {
 // Wakes the other side if it sleeps or naps. The caller must first have written the data that the
 // other side waits for.
 inline void wake(std::atomic<uint32_t>* sleeps, int descriptor) {
-  // Both sides exchange the flag, so that the second side sees the data that the first side wrote
-  // before.
+  // Both sides exchange the flag, so that the second side sees what the first side has written.
   if (sleeps->exchange(kAwake, std::memory_order_acq_rel) != kAwake) {
     const char bell = 0;
     // A full socket holds enough bytes to wake the other side, and a side that waits on a dead

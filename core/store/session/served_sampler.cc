@@ -70,8 +70,7 @@ class ServedSampler final : public ServedSession {
   }
 
  private:
-  // Whether this sampler or another sampler must return a batch before this sampler can sample the
-  // next.
+  // Whether some sampler must return a batch before this sampler can sample the next one.
   bool is_full(const Engine& engine) const {
     return !engine.may_lend(table_, num_samples_, num_lent_ + drawn_.size());
   }

@@ -75,8 +75,7 @@ class ServedWriter final : public ServedSession {
  private:
   Progress insert(Engine& engine, std::span<const std::byte> bytes) {
     const auto message = read<InsertMessage>(bytes);
-    // Checks the table first, because a blocked insert may have many chunks and is retried after
-    // every change.
+    // Checks this first, because a blocked insert may be long and is retried after every change.
     const bool is_same = blocked_by_ == message.table && message.sequence == sequence_;
     if (is_same && engine.table(message.table).inserts_allowed(1) == 0) return Progress::kNone;
     blocked_by_.reset();

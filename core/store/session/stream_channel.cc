@@ -48,8 +48,7 @@ StreamChannel::~StreamChannel() {
   receiver_.join();
 }
 
-// Sends messages. If the deadline expires within a message, stores the rest and sends it before the
-// next message.
+// If the deadline expires within a message, stores the rest and sends it before the next message.
 bool StreamChannel::send(std::span<iovec> parts, Deadline deadline, Urgency urgency) {
   check_process();
   if (is_over_) throw_end();
@@ -177,8 +176,7 @@ bool StreamChannel::receive_one() {
   return true;
 }
 
-// Throws the error that ended the session. Waits for the store's last message, which may still be
-// in flight.
+// Waits for the store's last message, and throws the error that ended the session.
 void StreamChannel::throw_end() {
   std::unique_lock lock(mutex_);
   changed_->wait(lock, [&] { return is_over_.load(); });

@@ -1,6 +1,5 @@
 #pragma once
-// The log of an engine: its changes as records in chronological order. A State can be built from
-// the records.
+// The log of an engine: its changes as records in chronological order, which build a State.
 
 #include <algorithm>
 #include <cstddef>
@@ -175,8 +174,7 @@ struct Kinds {
     static_assert((std::is_same_v<Event, Events> || ...));
     return number;
   }
-  // Calls `f` with the kind `number` as template argument. Returns false if no kind has this
-  // number.
+  // Calls `f` with the kind `number` as template argument. Returns false if none has it.
   template <class F>
   static bool call(uint32_t number, F&& f) {
     return ((number == number_of<Events>() && (f.template operator()<Events>(), true)) || ...);

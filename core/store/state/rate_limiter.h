@@ -45,8 +45,7 @@ class RateLimiter {
 
   uint64_t num_inserts() const { return num_inserts_; }
   uint64_t num_samples() const { return num_samples_; }
-  // Returns the cursor, clamped to finite numbers, so that its differences from the limits are
-  // numbers.
+  // Returns a finite cursor, so that its differences from the limits are numbers.
   double cursor() const {
     const double inserts = static_cast<double>(num_inserts_) * limits_.samples_per_insert;
     return std::min(inserts, std::numeric_limits<double>::max()) -

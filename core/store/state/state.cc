@@ -51,8 +51,7 @@ class Reader {
   std::span<const std::byte> bytes_;
 };
 
-// The maximum number of serials in a state, more than any real table has. It leaves space for later
-// inserts.
+// The maximum number of serials in a state. It leaves serials for later inserts.
 constexpr int64_t kMaxSerials = int64_t{1} << 62;
 
 template <class T>

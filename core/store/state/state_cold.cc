@@ -43,8 +43,7 @@ class Survivors {
   bool needs(const std::pair<uint32_t, uint32_t>& chunk) const { return needed_.count(chunk) != 0; }
 
  private:
-  // Returns the number of steps that the log contains from the chunk's first step on, without a
-  // gap.
+  // Returns the number of steps that the log contains from the chunk's start without a gap.
   uint64_t num_told(uint32_t pool, uint32_t chunk) const {
     const auto told = state_.open_steps.find({pool, chunk});
     uint64_t end = 0;

@@ -33,8 +33,7 @@ class Pool {
   Staging* staging() { return staging_.get(); }
   const Staging* staging() const { return staging_.get(); }
 
-  // Takes an empty chunk, or returns none if there is no memory now. `num_beside` is the parameter
-  // of Staging::begin_chunk().
+  // Takes an empty chunk, or returns none without memory. `num_beside`: see Staging::begin_chunk().
   std::optional<uint32_t> take_chunk(uint64_t num_beside = 0);
   // Gives back a chunk that was taken but not used.
   void return_chunk(uint32_t chunk);

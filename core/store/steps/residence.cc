@@ -123,8 +123,7 @@ void Residence::end_save(uint32_t chunk, const TransferResult& result) {
     cell.place = kNowhere;
   }
   if (cell.is_dead) {
-    // Frees the place immediately. A chunk that is being saved counts as unsaved, so no checkpoint
-    // refers to its place.
+    // Frees the place now, because no checkpoint refers to the place of an unsaved chunk.
     if (cell.place != kNowhere) free_places_.push_back(cell.place);
     cell.place = kNowhere;
     cell.io = Io::kNone;

@@ -62,8 +62,7 @@ class Residence {
   // Whether a complete chunk waits to be saved, and whether there is a place for it.
   bool has_complete() const { return complete_.size > 0; }
   bool has_place() const { return !free_places_.empty() || has_new_place() || may_thaw(); }
-  // The number of places that the next checkpoint frees, and whether they are enough to make a
-  // checkpoint worthwhile.
+  // The number of places that the next checkpoint frees, and whether it is large enough for one.
   uint64_t num_frozen() const { return frozen_.size(); }
   bool has_enough_frozen() const {
     return num_frozen() >= std::clamp<uint64_t>(num_places_ / kPlacesPerFrozen, 1, kMaxFrozen);
@@ -128,8 +127,7 @@ class Residence {
   bool has_new_place() const {
     return num_places_ <= kMaxItems && disk_->has_room(slots_->slot_bytes());
   }
-  // Whether take_place() may use a place to which a checkpoint may refer, if no other place is
-  // free.
+  // Whether a place to which a checkpoint may refer may be reused if no other place is free.
   bool may_thaw() const { return !disk_->makes_checkpoints() && !frozen_.empty(); }
   uint32_t take_place();
   List& list_of(In in) { return in == In::kComplete ? complete_ : evictable_; }

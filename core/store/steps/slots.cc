@@ -8,13 +8,11 @@
 namespace tengen::store::engine {
 namespace {
 
-// The size of a slab: large enough for huge pages and few mappings, and small enough for pools to
-// share a budget evenly.
+// The size of a slab: large enough for huge pages, small enough to divide a budget evenly.
 constexpr uint64_t kSlabBytes = uint64_t{16} << 20;
 // The minimum number of slabs in a budget, so that a small budget still serves several pools.
 constexpr uint64_t kSlabsInBudget = 128;
-// The number of calls of try_allocate() that fail without a check of the file system after it was
-// full.
+// After the file system was full, try_allocate() checks it only every kMaxSkipped calls.
 constexpr uint32_t kMaxSkipped = 16;
 
 // Whether `directory` contains slabs of an earlier store.

@@ -71,8 +71,7 @@ class Slots {
   // The number of slots in this pool's part of the budget.
   uint64_t max_slots() const;
   uint32_t slots_per_slab() const { return slots_per_slab_; }
-  // If the file system is full, the reason why there are fewer slots than max_slots(); otherwise an
-  // empty string.
+  // The reason why there are fewer slots than max_slots() if the file system is full.
   const std::string& trouble() const { return memory_->trouble(); }
   // The address of slab `index`, valid during the lifetime of the memory.
   std::byte* slab(size_t index) const { return bases_[index]; }

@@ -42,8 +42,7 @@ class Tier {
 // The disk of a store: one budget for the rows of all pools. Not thread-safe.
 class Disk {
  public:
-  // The sizes of slots and rows are multiples of kAlignment, so that direct I/O can read and write
-  // them.
+  // Sizes of slots and rows are multiples of kAlignment, so that direct I/O can transfer them.
   static constexpr uint64_t kAlignment = 4096;
 
   // `tier` must outlive the disk. If a row cannot be read, the items with its steps are removed.

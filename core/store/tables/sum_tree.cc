@@ -40,8 +40,7 @@ template <typename T>
 inline uint32_t step(const T* children, double* position) {
   T ends[kWidth];
   prefix_sums(children, ends);
-  // Clamps the position, because rounding may move it to the very end. It then belongs to the last
-  // child with a weight.
+  // Clamps the position, because rounding may move it past the last child with a weight.
   const T place = std::min(static_cast<T>(*position), ends[kWidth - 1]);
   uint32_t child = 0;
   for (uint32_t i = 0; i < kWidth; ++i) child += ends[i] <= place;
@@ -117,8 +116,7 @@ void SumTree::set(std::span<const uint32_t> indices, std::span<const float> weig
     touched_[i] = indices[i] / kWidth;
   }
   for_each_level_up([&](const auto& level, auto& above) {
-    // Removes duplicate nodes, because neighbours in a batch often share parents, and almost always
-    // on the upper levels.
+    // Removes duplicate nodes, because neighbours in a batch often share parents.
     std::sort(touched_.begin(), touched_.end());
     touched_.erase(std::unique(touched_.begin(), touched_.end()), touched_.end());
     for (uint32_t& node : touched_) {

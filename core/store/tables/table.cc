@@ -54,8 +54,7 @@ std::optional<int64_t> Table::insert(const NewItem& item) {
     reserve(std::max(kMinSlots, 2 * items_.size()));
   }
   if (log_ != nullptr) log_->reserve(sizeof(event::Inserted));
-  // Holds the steps first, because an item that is removed to make room may be the last to hold
-  // them.
+  // Holds the steps first, because an item removed to make room may be their last holder.
   holder_->hold(item.steps);
   bool has_room = false;
   try {
@@ -228,8 +227,7 @@ void Table::restore(const SavedTable& saved, uint64_t num_restarts) {
   num_inserted_ = saved.num_serials;
   // Continues with random numbers that were not used before the restart.
   num_calls_ = num_restarts << 40;
-  // Removes items until the table fits, because the capacity may have changed since the table was
-  // saved.
+  // Removes items until the table fits, because the capacity may have changed meanwhile.
   while (!make_room(0, 0)) {
   }
 }

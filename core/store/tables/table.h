@@ -56,8 +56,7 @@ struct TableConfig {
 // to do continues after the others had their turn.
 constexpr uint32_t kMaxSamples = 1 << 16;
 
-// The maximum number of items that one call removes or gives back, so that other callers do not
-// wait long.
+// The maximum number of items that one call removes or gives back, to keep calls short.
 constexpr uint64_t kMaxAtOnce = 1000;
 
 // The priority of new items if it is not known yet: the maximum of the last N to 2 N priorities
