@@ -71,9 +71,8 @@ struct LeftOut {
 struct SearchRequest {
   int num_simulations = 64;       // descents below the root, without the root's own evaluation
   std::vector<LeftOut> left_out;  // exclusions; ignored in a position without another action
-  bool keep_squares =
-      false;  // whether to sum squared values for standard errors, even if the settings need none
-  bool explore = false;  // whether to use root noise and root temperature, or Gumbel noise
+  bool keep_squares = false;      // whether to sum squared values in any case, for standard errors
+  bool explore = false;           // whether to use root noise and root temperature, or Gumbel noise
   uint64_t seed = 0;
   uint64_t generation = 0;
   uint64_t game = 0;

@@ -159,9 +159,7 @@ class MinigoSearch {
   // the root's initial value for it. Overwrites `scratch`, which may be any tree.
   void play(int action, Tree& scratch) {
     if (tree_.root() == Arena::kNull || root_node().num_legal == 0) return reset();
-    game_.apply(
-        root_state_,
-        action);  // updates the root, because another play() may follow before the next begin()
+    game_.apply(root_state_, action);  // another play() may precede the next begin()
     const Node& root = root_node();
     const Edges edges = tree_.edges(root);
     for (int i = 0; i < root.num_edges; ++i) {

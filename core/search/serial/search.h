@@ -350,8 +350,7 @@ class Search {
 
   const G& game_;
   SearchSettings settings_;
-  bool keeps_squares_ =
-      false;  // whether nodes sum squared values, which costs 2 % of a search's time
+  bool keeps_squares_ = false;  // summing squared values costs 2 % of a search's time
   ScoreUtility utility_;
   SearchRule rule_;
   Tree tree_;

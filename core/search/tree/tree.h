@@ -86,8 +86,7 @@ struct Edges {
   float* visits;
   float* value_sum;
   float* in_flight;   // descents in flight through the edge; null in a single-threaded tree
-  double* exact_sum;  // exact value sum; null in a single-threaded tree; undefined after the child
-                      // is proven
+  double* exact_sum;  // exact sum, or null like in_flight; undefined after the child is proven
   Arena::Offset* child;
   uint16_t* legal_index;
 };
@@ -222,8 +221,7 @@ class BasicTree {
  private:
   static constexpr int kFirstCapacity = 4;
   static constexpr size_t kScorePlace = (sizeof(Node) + 7) / 8 * 8;
-  static constexpr float kVisited =
-      -1.0f;  // marks the prior of an action with an edge; below every prior
+  static constexpr float kVisited = -1.0f;  // replaces the prior of an action with an edge
   static constexpr int kFloatColumns = kShared ? 4 : 3;
   static constexpr size_t kEdgeBytes = kFloatColumns * sizeof(float) +
                                        (kShared ? sizeof(double) : 0) + sizeof(Arena::Offset) +

@@ -28,9 +28,8 @@ struct PlayedGames {
 };
 
 struct ResignationCheck {
-  uint32_t num_checked =
-      0;  // number of games played to completion in which a player would have resigned
-  uint32_t num_false = 0;  // number of checked games that this player did not lose
+  uint32_t num_checked = 0;  // completed games in which a player would have resigned
+  uint32_t num_false = 0;    // number of checked games that this player did not lose
 };
 
 // Checks `games`, which must be undamaged games of `game`.

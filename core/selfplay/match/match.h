@@ -58,7 +58,7 @@ class MatchRunner {
   // Makes the move that game `index` waits for. Throws Error if the game waits for no move or the
   // move is illegal.
   virtual void play(uint32_t index, int action) = 0;
-  // Ends game `index` as a loss for the player to move. Throws Error if it does not wait.
+  // Ends game `index` as a loss for the player to move. Throws Error if no move is due.
   virtual void resign(uint32_t index) = 0;
   // Whether the queue is empty and every game taken from it is finished, or the queue has been
   // stopped, which drops unfinished games.

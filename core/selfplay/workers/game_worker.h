@@ -36,8 +36,7 @@ struct GameSlot {
   std::vector<PlyNote> notes;  // one per ply of the record
   size_t num_resumable_plies =
       0;  // number of plies before the last search that started with an empty tree
-  uint32_t num_extra_simulations =
-      0;  // extra simulations of the game's last full search; see UnfinishedGame
+  uint32_t num_extra_simulations = 0;  // of the last full search; see UnfinishedGame
   bool idle = true;
   bool may_settle = false;
 };

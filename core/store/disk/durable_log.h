@@ -61,8 +61,8 @@ class DurableLog {
   uint64_t position();
   // Makes a checkpoint of all records before `position`, which began at time `begun_us`. `records`
   // give the rows of chunks that were saved since, or hold the steps of chunks that were not saved.
-  // Precondition: these rows are synced. Blocks until the checkpoint is on disk. Returns its
-  // success.
+  // Precondition: these rows are synced. Returns true when the checkpoint is on disk, false if that
+  // fails.
   bool mark(uint64_t position, int64_t begun_us, std::span<const std::byte> records) noexcept;
   // Continues after an error: writes a state that includes everything up to now, and begins a new
   // log. The next checkpoint must begin after this call. Only for the thread that calls mark().

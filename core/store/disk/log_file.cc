@@ -18,7 +18,7 @@ namespace {
 // Accidental damage causes smaller sums.
 constexpr uint64_t kMaxClaims = 16;
 
-// The contents of `state-mark`. Fits in a sector, so that a host crash leaves the old or the new.
+// The record in `state-mark`. Fits in a sector, so a host crash leaves the old or the new record.
 struct MarkRecord {
   uint64_t version;
   uint64_t number, writer, offset;

@@ -49,8 +49,7 @@ inline int64_t now_us() {
 // A position in a store's logs, after a frame.
 struct LogPlace {
   uint64_t number = 0;  // number of the file
-  uint64_t writer =
-      0;  // from the log's header, because another store's log may have the same number
+  uint64_t writer = 0;  // from the log's header; another store's log may have its number
   uint64_t offset = 0;  // offset in the file
 };
 

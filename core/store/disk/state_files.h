@@ -48,8 +48,7 @@ class Compactor {
  public:
   // Applies the complete log `number` to `state`. Throws Error.
   using ApplyLog = std::function<void(uint64_t number, engine::State* state)>;
-  using Fail = std::function<void(const std::string& reason)>;  // called by the thread after an
-                                                                // error; then the thread ends
+  using Fail = std::function<void(const std::string& reason)>;  // called once, on an error
   // `first` is the number of the newest state, and `state_bytes` its size.
   Compactor(std::string directory, uint64_t first, uint64_t state_bytes, uint64_t min_bytes,
             bool is_synced, ApplyLog apply, Fail fail);

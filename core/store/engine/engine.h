@@ -75,7 +75,7 @@ constexpr const char* kNameIsTaken = "is open in another client; give each a nam
 constexpr uint64_t kMaxNames = 1 << 16;
 constexpr uint64_t kMaxNameBytes = 256;
 
-// Throws Error if `name` is too long. `what` says what it names.
+// Throws Error if `name` is too long. `what` is the kind of name.
 inline void check_name_bytes(const char* what, const std::string& name) {
   check(name.size() <= kMaxNameBytes, what, std::to_string(name.size()) + " bytes of name",
         "must have a name of at most 256 bytes; shorten it");

@@ -18,8 +18,7 @@ namespace tengen::store::engine {
 
 class MockTier final : public Tier {
  public:
-  using Rows =
-      std::map<std::pair<uint32_t, uint32_t>, std::vector<std::byte>>;  // rows by pool and place
+  using Rows = std::map<std::pair<uint32_t, uint32_t>, std::vector<std::byte>>;  // by pool, place
 
   void reserve(size_t num_transfers) override { num_reserved += num_transfers; }
   void load(const Transfer& transfer) override { waiting.push_back({transfer, true}); }

@@ -259,8 +259,7 @@ void Checkpointer::make() {
 void Checkpointer::wait_for_disk() {
   bool is_done = false;
   while (!is_done && !is_stopping()) {
-    Steady::check_reserve();  // throws if the memory reserve is missing, because no save can end
-                              // then
+    Steady::check_reserve();  // throws without the memory reserve, which saves need
     const auto attempt = [](Engine& engine) {
       const bool is_under_way = engine.checkpoint_state() == Engine::Checkpoint::kUnderWay;
       return is_under_way ? Progress::kNone : Progress::kDone;

@@ -53,8 +53,7 @@ std::span<const std::byte> OpenedSession::wait_for_reply(Deadline deadline) {
     try {
       progress = served_->answer(engine, *this);
     } catch (...) {
-      refused = std::current_exception();  // rethrows the error later, because other threads must
-                                           // be woken first
+      refused = std::current_exception();  // rethrown after other threads are woken
     }
     return num_reply_bytes_ > 0 || refused ? Progress::kDone : progress;
   });
@@ -67,8 +66,7 @@ bool OpenedSession::flush(Deadline deadline) {
   try {
     return store_->checkpointer()->wait(inserts_end_, deadline);
   } catch (const Error&) {
-    inserts_end_ =
-        store_->checkpointer()->ask();  // the checkpoint to wait for if flush() is called again
+    inserts_end_ = store_->checkpointer()->ask();  // the checkpoint for the next flush()
     throw;
   }
 }

@@ -69,8 +69,7 @@ class OpenedSession final : private Outbox {
   const engine::SessionId id_;
   const std::unique_ptr<ServedSession> served_;  // guarded by the store's lock
   std::optional<Append> appended_;  // applied with the next message, under the same lock
-  uint64_t inserts_end_ =
-      0;  // number of the checkpoint that includes all inserts; 0 if none is needed
+  uint64_t inserts_end_ = 0;        // number of the checkpoint with all inserts; 0: none needed
   std::vector<std::byte> reply_;
   uint32_t num_reply_bytes_ = 0;  // 0 if there is no reply
 };

@@ -191,8 +191,7 @@ void Store::check_open() const {
 
 Engine::OpenedWriter Store::begin_writer(const std::string& name, uint32_t pool,
                                          Deadline deadline) {
-  engine::check_writer_name(
-      name);  // checks the name first, because no caller would end a session that has begun
+  engine::check_writer_name(name);  // before a session begins, which nobody would end
   Engine::OpenedWriter begun;
   const bool is_open = change_when(deadline, [&](Engine& engine) {
     if (engine.is_writer_open(name)) return Progress::kNone;

@@ -232,8 +232,7 @@ std::vector<bool> Residence::end_restore(std::span<const uint32_t> live,
 
 void Residence::begin_checkpoint() {
   saved_.clear();
-  saved_.reserve(
-      num_complete_);  // reserves memory now, because a later failure could not be reported
+  saved_.reserve(num_complete_);  // now, because a later failure could not be reported
   ++num_checkpoints_;
   num_of_checkpoint_ = num_complete_;
 }

@@ -62,7 +62,7 @@ class Residence {
   // Whether a complete chunk waits to be saved, and whether there is a place for it.
   bool has_complete() const { return complete_.size > 0; }
   bool has_place() const { return !free_places_.empty() || has_new_place() || may_thaw(); }
-  // The number of places that the next checkpoint frees, and whether it is large enough for one.
+  // The number of places that the next checkpoint frees, and whether it justifies a checkpoint.
   uint64_t num_frozen() const { return frozen_.size(); }
   bool has_enough_frozen() const {
     return num_frozen() >= std::clamp<uint64_t>(num_places_ / kPlacesPerFrozen, 1, kMaxFrozen);

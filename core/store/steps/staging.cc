@@ -159,8 +159,7 @@ bool Staging::loaded(uint32_t chunk, const TransferResult& result) {
   bool may_go_on = queued_.has_value();
   for (const uint64_t lease : awaited.mapped()) {
     const auto it = fetches_.find(lease);
-    if (it ==
-        fetches_.end()) {  // the session of the fetch has ended, so the slot is free for others
+    if (it == fetches_.end()) {  // the fetch's session has ended, so others may use the slot
       may_go_on = true;
       continue;
     }

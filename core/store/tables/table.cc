@@ -251,8 +251,7 @@ void Table::reserve(size_t num_slots) {
   remover_->reserve(static_cast<uint32_t>(num_slots));
   sampler_->reserve(static_cast<uint32_t>(num_slots));
   free_slots_.reserve(num_slots);
-  items_.reserve(
-      num_slots);  // reserves this vector last, because its capacity stands for that of the others
+  items_.reserve(num_slots);  // last, because its capacity implies that of the other vectors
 }
 
 bool Table::make_room(uint64_t more_items, uint64_t more_steps) {
