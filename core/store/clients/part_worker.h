@@ -12,9 +12,9 @@
 
 namespace tengen::store {
 
-// Runs parts of a work in a second thread. Only for one user thread. The second thread starts at
-// the first call of begin(), and sleeps while it has no work. In a forked child process, a
-// PartWorker may only be destroyed.
+// Runs the parts of a task in a second thread, for one user thread. The second thread starts at the
+// first call of begin(), and sleeps while it has no work. In a forked child process, a PartWorker
+// may only be destroyed.
 class PartWorker {
  public:
   PartWorker() = default;

@@ -66,7 +66,7 @@ class DurableLog {
   bool mark(uint64_t position, int64_t begun_us, std::span<const std::byte> records) noexcept;
   // Continues after an error: writes a state that includes everything up to now, and begins a new
   // log. The next checkpoint must begin after this call. Only for the thread that calls mark().
-  // Returns whether the log works now, which includes a call without an earlier error.
+  // Returns whether the log works now; true also if there was no error.
   bool resume() noexcept;
   // Stops the log permanently. trouble() then returns `reason`, or an earlier error.
   void give_up(const std::string& reason) noexcept;
@@ -91,11 +91,10 @@ class DurableLog {
   const bool is_exact_;
   const uint64_t writer_;  // a random number that identifies this log's writer; see LogHeader
   std::mutex mutex_;
-  uint64_t first_;   // number of the first file since the last error
-  uint64_t number_;  // number of the log that is being written
-  std::shared_ptr<DiskFile>
-      file_;                // the log file `number_`; null while the previous log is being closed
-  uint64_t num_bytes_ = 0;  // bytes in the log file
+  uint64_t first_;                  // number of the first file since the last error
+  uint64_t number_;                 // number of the log that is being written
+  std::shared_ptr<DiskFile> file_;  // its file; null while the previous log is being closed
+  uint64_t num_bytes_ = 0;          // bytes in the log file
   std::vector<std::byte> records_;  // records that are not yet written to the file
   uint64_t position_ = 0;
   struct Closed {

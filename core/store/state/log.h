@@ -164,7 +164,7 @@ struct Counted {
   uint64_t next_session, next_lease, num_restarts;
 };
 
-// A list of record kinds. The number of x is its position in the list.
+// A list of record kinds. A kind's number is its position in the list.
 template <class... Events>
 struct Kinds {
   template <class Event>
