@@ -214,8 +214,7 @@ class Gumbel {
       const float* prior = tree.priors(root);
       for (int i = 0; i < root.num_legal; ++i) {
         if (prior[i] >= 0.0f)
-          offer(i,
-                0.0f);  // unvisited actions share one completed Q, which does not affect the argmax
+          offer(i, 0.0f);  // all have the same completed Q, which does not affect the argmax
       }
     }
     if (best >= 0) return best;

@@ -41,7 +41,8 @@ class LeafServer : public LeafBatch<G> {
     run_all();
     while (resolve()) {
       run_all();
-      // Searches at another unknown move wait for the next batch, because batches are efficient.
+      // Searches at another unknown move wait for the next batch, because moves are cheaper in
+      // batches.
       if (num_rows_ > 0) break;
     }
     for (RootMean<S>& mean : means_) {

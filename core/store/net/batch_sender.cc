@@ -113,8 +113,7 @@ class BatchSender final : public NetSession {
   bool take() {
     switch (const Request kind = read<Request>(message_)) {
       case Request::kSample: {
-        session_->apply(message_,
-                        Deadline::max());  // send_batches() samples the batch in the other thread
+        session_->apply(message_, Deadline::max());  // send_batches() samples the batch
         const std::scoped_lock lock(mutex_);
         ++num_wanted_;
         changed_.notify_all();

@@ -63,10 +63,9 @@ class KeyHistory {
 
   uint32_t num_buckets_;
   uint16_t num_keys_ = 0;
-  std::array<uint16_t, kMaxBuckets>
-      first_;  // by bucket, the 1-based index of its newest key; 0 if empty
-  std::array<uint64_t, kMaxKeys> keys_;     // in order of play
-  std::array<uint16_t, kMaxKeys> earlier_;  // 1-based index of the previous key in the bucket
+  std::array<uint16_t, kMaxBuckets> first_;  // 1-based index of the bucket's newest key; 0 if empty
+  std::array<uint64_t, kMaxKeys> keys_;      // in order of play
+  std::array<uint16_t, kMaxKeys> earlier_;   // 1-based index of the previous key in the bucket
 };
 
 }  // namespace tengen
