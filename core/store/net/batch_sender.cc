@@ -109,7 +109,7 @@ class BatchSender final : public NetSession {
   }
   void end() noexcept override { session_.reset(); }
 
-  // Reads and applies one message. Returns false if the client has gone.
+  // Applies one message. Returns false if the client has gone.
   bool take() {
     switch (const Request kind = read<Request>(message_)) {
       case Request::kSample: {

@@ -20,7 +20,7 @@ namespace tengen::store::engine {
 // Throws the Error for an impossible number `value` in a state or in records.
 [[noreturn]] void refuse_state(const char* what, uint64_t value);
 
-// Not thread-safe.
+// The state of an engine, built from records. Not thread-safe.
 class State {
  public:
   // The maximum number of pools in a store.

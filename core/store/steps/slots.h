@@ -47,7 +47,7 @@ class Memory {
   std::vector<transport::SharedMemory> slabs_;
 };
 
-// Slots of one size. Not thread-safe; nothing blocks.
+// The slots of one pool, which have one size. Not thread-safe; nothing blocks.
 class Slots {
  public:
   // `memory` must outlive the slots, and is divided among all pools. `pool` is the index of the
