@@ -7,8 +7,7 @@
 namespace tengen {
 namespace {
 
-constexpr size_t kMaxVital =
-    4;  // at most four, because all vital chains of a region touch one point
+constexpr size_t kMaxVital = 4;  // because all vital chains of a region touch one point
 
 struct Region {
   uint16_t first;  // index of its first point in PassAlive::members_
