@@ -21,7 +21,7 @@ enum class PolicyLayout : uint8_t {
   kCells = 0,         // num_actions == H * W, action = row * W + column
   kCellsAndPass = 1,  // num_actions == H * W + 1, pass last
   kColumns = 2,       // num_actions == W, action = column
-  kFlat = 3,          // anything else: a dense layer
+  kFlat = 3,          // any other layout, with a dense layer
 };
 
 enum class Outcome : uint8_t { kOngoing = 0, kFirstWins = 1, kSecondWins = 2, kDraw = 3 };
@@ -47,12 +47,12 @@ concept Game = requires(const G game, typename G::State state, const typename G:
   { game.to_play(view) } -> std::same_as<int>;  // 0 first, 1 second
   { game.ply(view) } -> std::same_as<int>;      // number of moves made
   { game.outcome(view) } -> std::same_as<Outcome>;
-  // Writes the legal actions, ascending; returns their number (0 only if the game has ended).
+  // Writes the legal actions, ascending. Returns their number; 0 only if the game has ended.
   { game.legal_actions(view, actions) } -> std::same_as<int>;
   { game.is_legal(view, action) } -> std::same_as<bool>;
   // Precondition: is_legal(state, action), which apply() does not check.
   { game.apply(state, action) } -> std::same_as<void>;
-  { game.key(view) } -> std::same_as<Key128>;  // covers everything that the planes show
+  { game.key(view) } -> std::same_as<Key128>;  // the key covers all that the planes show
   // Writes all num_planes * height * width floats, with the board transformed by `symmetry`.
   { game.encode(view, symmetry, planes) } -> std::same_as<void>;
   // The image of each action under `symmetry`: num_actions() entries, valid while `game` exists.
@@ -108,7 +108,7 @@ template <class G>
 concept HasKomi = HasScore<G> && requires(const G game, typename G::State state,
                                           const typename G::State& view, int half_points) {
   { game.komi_half_points(view) } -> std::same_as<int>;
-  // Changes only komi, not board, history or side to move.
+  // Changes only the komi, not the board, the history or the side to move.
   { game.set_komi_half_points(state, half_points) } -> std::same_as<void>;
 };
 

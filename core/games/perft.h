@@ -8,7 +8,7 @@
 
 namespace tengen {
 
-// The number of move sequences of exactly `depth` plies from `state`.
+// Returns the number of move sequences of exactly `depth` plies from `state`.
 template <Game G>
 uint64_t perft(const G& game, const typename G::State& state, int depth) {
   if (depth == 0) return 1;

@@ -1,5 +1,5 @@
 #pragma once
-// Checks the properties of every Game in random playouts, for the native tests.
+// Test helpers that check the properties of a Game in random playouts.
 
 #include <algorithm>
 #include <vector>

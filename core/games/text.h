@@ -1,5 +1,5 @@
 #pragma once
-// Formats boards as text, for people and tests.
+// Formats boards as human-readable text.
 
 #include <string>
 
@@ -7,10 +7,10 @@
 
 namespace tengen {
 
-// 'X' for the first player, 'O' for the second, '.' for an empty cell.
+// Returns 'X' for the first player, 'O' for the second, '.' for an empty cell.
 constexpr char stone_text(bool first, bool second) { return first ? 'X' : second ? 'O' : '.'; }
 
-// The letters of the columns. Go skips I.
+// The letters of the columns, except in Go, which skips I.
 inline constexpr const char* kColumns = "abcdefghijklmnopqrs";
 inline constexpr const char* kGoColumns = "ABCDEFGHJKLMNOPQRST";
 

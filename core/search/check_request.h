@@ -9,7 +9,7 @@
 
 namespace tengen {
 
-// Edges count visits in float32, which represents all integers up to this number exactly.
+// The maximum number of simulations. Edges count visits in float32, exact up to here.
 inline constexpr int kMaxSimulations = 1 << 24;
 
 // Throws Error if the number of simulations is out of range.

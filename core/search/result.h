@@ -14,7 +14,7 @@ struct ActionResult {
   uint32_t visits;
   float value_to_play;  // mean win minus loss for the root player, or proven; 0 if unvisited
   float policy;         // policy target; sums to 1 over `actions`
-  Proof proof;          // for the root player, after this action
+  Proof proof;          // proof for the root player after this action
   // Mean final score in points for the root player, if scores are kept; 0 if unvisited.
   float score_to_play = 0.0f;
   // Mean of the maximised utility, which is value_to_play unless the score counts.
@@ -30,9 +30,9 @@ struct SearchResult {
   float root_score_to_play = 0.0f;     // mean final score in points, if has_scores
   bool has_scores = false;             // whether the search kept scores
   float network_value_to_play = 0.0f;  // the evaluator's own value of the root
-  uint32_t num_simulations = 0;        // descents made in this search
+  uint32_t num_simulations = 0;        // number of descents in this search
   int best_action = -1;                // the strongest action according to this search
-  Proof proof = Proof::kUnknown;       // of the root, for the side to play
+  Proof proof = Proof::kUnknown;       // proof of the root for the side to play
 };
 
 }  // namespace tengen

@@ -25,14 +25,14 @@ struct SearchSettings {
   // Root noise: Dirichlet with total concentration `noise_alpha_total`, divided among legal moves.
   float noise_alpha_total = 10.83f;
   float noise_weight = 0.25f;
-  // Whether half of that concentration goes only to moves whose log prior is above the mean.
+  // Whether half of the noise concentration goes only to moves whose log prior is above the mean.
   bool noise_shaped = false;
   // The temperature T of the root's priors, P^(1/T), applied before the noise.
   float root_temperature = 1.0f;
   // The k in sqrt(k * prior * N), the minimum visits of a visited root move when exploring. The
   // policy target excludes the forced visits. 0 forces nothing.
   float forced_playouts = 0.0f;
-  // The best action has the highest mean minus this number of standard errors; 0: the most visits.
+  // The best action has the highest mean value minus this many standard errors; 0: most visits.
   float lcb_stdevs = 0.0f;
   // The search maximises win minus loss plus this weight times a saturating function of the final
   // score (search/evaluation/score_utility.h). The function's center is the expected score minus
@@ -53,7 +53,7 @@ struct SearchSettings {
   int minigo_virtual_losses = 4;
   float minigo_noise_alpha = 0.03f;
 
-  // Whether a search must keep the squares of its values.
+  // Whether a search with these settings must sum squared values.
   bool keeps_squares() const { return cpuct_stdev_scale > 0.0f || lcb_stdevs > 0.0f; }
 
   // The lowest possible utility of a move: a loss by a very large score.
@@ -64,14 +64,14 @@ struct SearchSettings {
 struct LeftOut {
   int player;
   int action;
-  int depth;  // 1: only at the root
+  int depth;  // 1 excludes the action only at the root
 };
 
 // One search: its length, excluded actions, and the source of its random numbers.
 struct SearchRequest {
   int num_simulations = 64;       // descents below the root, without the root's own evaluation
-  std::vector<LeftOut> left_out;  // exclusions; ignored in a position without any other action
-  bool keep_squares = false;      // for standard errors, even if the settings need no squares
+  std::vector<LeftOut> left_out;  // exclusions; ignored in a position without another action
+  bool keep_squares = false;      // whether to sum squared values in any case, for standard errors
   bool explore = false;           // whether to use root noise and root temperature, or Gumbel noise
   uint64_t seed = 0;
   uint64_t generation = 0;

@@ -149,7 +149,7 @@ double evaluated_sum(const BasicTree<Memory>& tree, Arena::Offset offset) {
   return total;
 }
 
-// A request that excludes all but the first two actions at the root.
+// Returns a request that excludes all but the first two actions at the root.
 inline SearchRequest request_of_two_actions(int num_simulations, int num_actions) {
   SearchRequest request = request_of(num_simulations);
   for (int action = 2; action < num_actions; ++action) request.left_out.push_back({0, action, 1});

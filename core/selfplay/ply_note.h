@@ -1,5 +1,5 @@
 #pragma once
-// Data of a ply that self-play keeps until the game ends, in addition to the ply's record.
+// Data of a ply that self-play holds until the game ends, in addition to the ply's record.
 
 namespace tengen {
 

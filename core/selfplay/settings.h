@@ -14,7 +14,7 @@ namespace tengen {
 
 struct SelfplaySettings {
   SearchSettings search;
-  int num_slots = 16;  // concurrent games per worker: the rows of one batch
+  int num_slots = 16;  // concurrent games per worker, and rows per batch
   // Playout cap randomization: full search with `full_probability`, otherwise cheap search.
   int full_simulations = 64;
   int cheap_simulations = 16;
@@ -82,7 +82,7 @@ struct Generation {
   uint32_t generation = 0;
   uint32_t model = 0;
   uint32_t num_games = 0;
-  // Games that are already durable and must not be played again.
+  // Indices of the games that are already durable and must not be played again.
   std::vector<uint32_t> finished = {};
   bool may_resign = false;  // whether `resign_above` has been shown to be safe
   // The variants to sample for each game (games/game.h; "" is the game itself), with weights above

@@ -76,7 +76,7 @@ void drive(Port& port, Evaluate evaluate) {
 }
 inline void drive(Port& port) { drive(port, evaluate_row); }
 
-// Stores the games in memory.
+// A game sink that stores the games in memory.
 class MemorySink final : public GameSink {
  public:
   void put(const GameRecord& record) override {
@@ -97,7 +97,7 @@ class MemorySink final : public GameSink {
   std::vector<GameRecord> records_;
 };
 
-// Plays a generation with `evaluate` as its network; returns the games, sorted by index.
+// Plays a generation with `evaluate` as its network. Returns the games, sorted by index.
 template <Game G, class Evaluate>
 std::vector<GameRecord> play_by(const G& game, const SelfplaySettings& settings,
                                 const Generation& generation, Evaluate evaluate) {
@@ -146,7 +146,7 @@ std::vector<GameRecord> play(const G& game, SelfplaySettings settings, const Set
   return sink->sorted();
 }
 
-// Threads, slots and the size of the cache do not affect the games of a generation.
+// Checks that threads, slots and the cache's size do not affect the games of a generation.
 template <Game G>
 void check_same_games(const G& game, const SelfplaySettings& settings, Setup setup,
                       const std::vector<GameRecord>& expected) {

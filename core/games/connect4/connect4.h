@@ -40,8 +40,8 @@ class Connect4 {
   int ply(const State& state) const { return std::popcount(state.occupied); }
   int to_play(const State& state) const { return ply(state) & 1; }
 
-  // Computed on demand rather than at each move, because a search replays many moves that are known
-  // not to end the game. Only the player who has just moved can have four in a row.
+  // Computes the outcome on demand and not at each move, because a search replays many moves that
+  // are known not to end the game. Only the player who has just moved can have four in a row.
   Outcome outcome(const State& state) const {
     if (has_four(state.own ^ state.occupied)) {
       return to_play(state) == 1 ? Outcome::kFirstWins : Outcome::kSecondWins;
@@ -53,8 +53,8 @@ class Connect4 {
     if (outcome(state) != Outcome::kOngoing) return 0;
     int count = 0;
     for (int column = 0; column < kWidth; ++column) {
-      // Stores every column but counts it only if it is open, which avoids branch mispredictions.
-      // The store stays in bounds because count <= column.
+      // Stores every column, but counts only open ones, which avoids branch mispredictions. The
+      // store stays in bounds because count <= column.
       actions[count] = static_cast<uint16_t>(column);
       count += (state.occupied & top_cell(column)) == 0;
     }
@@ -69,8 +69,8 @@ class Connect4 {
     state.occupied |= state.occupied + (uint64_t{1} << (action * kColumnBits));
   }
 
-  // Exact: different positions have different keys. Adding the bottom row to `occupied` sets one
-  // bit above every column, which makes the sum with `own` unique.
+  // Returns an exact key: different positions have different keys. Adding the bottom row to
+  // `occupied` sets one bit above every column, which makes the sum with `own` unique.
   Key128 key(const State& state) const {
     return combine(zobrist_key(kKeyTable, 0), state.own + state.occupied + kBottomRow);
   }

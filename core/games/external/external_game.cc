@@ -158,7 +158,7 @@ ExternalGame::State ExternalGame::state_after(std::span<const uint16_t> actions)
       return state;
     }
   }
-  // Unlocked, because the source may wait for another lock whose holder waits for this mutex.
+  // Calls the source unlocked: it may wait for a lock whose holder waits for this mutex.
   const State state{make_position(PositionIds::kNone, actions.size(),
                                   source_->replay(actions, PositionIds::kNone))};
   const std::lock_guard lock(kept_->mutex);

@@ -61,8 +61,8 @@ struct ExternalPosition {
   std::vector<std::shared_ptr<ExternalPosition>> children;
 };
 
-// Copies share one source. Threads: only one thread at a time may use the states that descend from
-// one initial_state() call; other states are independent.
+// An external game. Copies share one source. Only one thread at a time may use the states that
+// descend from one initial_state() call; other states are independent.
 class ExternalGame {
  public:
   struct State {
@@ -92,7 +92,7 @@ class ExternalGame {
   Outcome outcome(const State& state) const { return state.position->facts.outcome; }
   int legal_actions(const State& state, uint16_t* actions) const;
   bool is_legal(const State& state, int action) const;
-  // Throws Error if the action is illegal; exceptions of the source propagate.
+  // Makes a move. Throws Error if the action is illegal; exceptions of the source propagate.
   void apply(State& state, int action) const;
   Key128 key(const State& state) const { return state.position->key; }
   // Precondition: the game has not ended.
@@ -102,9 +102,9 @@ class ExternalGame {
   }
   std::string to_string(const State& state) const { return source_->to_string(state.position->id); }
 
-  // Whether apply() would not need the source. Precondition: the action is legal.
+  // Whether apply() can make the move without the source. Precondition: the action is legal.
   bool is_known(const State& state, int action) const;
-  // Makes `moves` known with one call to the source.
+  // Requests the positions after `moves` with one call to the source.
   void resolve(std::span<const Move> moves) const;
   // Returns the position after `actions`, which must be legal, from the initial position. The
   // result accepts no moves. Recent results are cached, up to kMaxKeptBytes. Thread-safe.
@@ -120,7 +120,7 @@ class ExternalGame {
   struct KeyHash {
     size_t operator()(const Key128& key) const { return static_cast<size_t>(key.lo); }
   };
-  // A cache in two halves. When `newer` is full, it replaces `older`.
+  // A cache of two generations. When `newer` is full, it replaces `older`.
   struct Kept {
     std::mutex mutex;
     std::unordered_map<Key128, State, KeyHash> newer, older;

@@ -26,7 +26,7 @@ struct ExternalRules {
   std::vector<uint32_t> plane_origin;  // [S, N] the index that each plane entry is copied from
 };
 
-// Everything that the core needs to know about a position.
+// All data about a position that the core needs.
 struct PositionFacts {
   uint8_t to_play = 0;
   Outcome outcome = Outcome::kOngoing;

@@ -130,7 +130,7 @@ void Go::encode_minigo(const State& state, int symmetry, float* planes) const {
       writer.point_on(kMinigoLibertyPlane + liberties.count - 1, point);
     });
     if (points[head].colour != opponent || liberties.count != 1 || is_over) return;
-    // A capture is never suicide, so only the ko rule can forbid it.
+    // Checks only the ko rule, because a capture is never suicide.
     if (!is_banned(state, liberties.first, GoMoveKind::kNormal)) {
       writer.point_on(kMinigoCapturePlane, liberties.first);
     }

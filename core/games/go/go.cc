@@ -13,7 +13,7 @@ namespace {
 constexpr uint64_t kRulesTable = 9;
 constexpr uint64_t kBannedTable = 10;
 
-// The part of the key that covers the rules shown in the planes.
+// Returns the part of a key that covers the rules shown in the planes.
 Key128 rules_key(const GoRules& rules) {
   uint64_t word = static_cast<uint64_t>(rules.komi_half_points + (1 << 12));
   word = word << 8 | static_cast<uint64_t>(rules.height);
@@ -175,14 +175,14 @@ Key128 Go::key(const State& state) const {
   Key128 key = state.key ^ rules_key(state.rules);
   if (state.shows_earlier_boards()) [[unlikely]] {
     for (const GoEarlierBoard& board : state.earlier) key = combine(key, 0) ^ board.key;
-    // A finished game has no banned points and shows no captures, so its key must differ.
+    // Includes the end of the game, because a finished game shows no banned points or captures.
     moves |= uint64_t{is_finished(state)} << 1;
   }
   if (state.rules.planes != GoPlanes::kMinigo) {
     for (const uint16_t move : state.last_moves) moves = moves << 9 | (move & 0x1ff);
   }
   if (state.rules.planes == GoPlanes::kKatago) [[unlikely]] {
-    // The ladders on a board depend on its ko point.
+    // Includes the ko points, because the ladders on a board depend on them.
     uint64_t kos = state.ko_point;
     for (size_t i = 0; i + 1 < kNumKatagoLadderedPlanes; ++i) {
       kos = kos << 16 | state.earlier[i].ko_point;

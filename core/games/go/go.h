@@ -60,7 +60,7 @@ class Go {
   }
   std::string to_string(const State& state) const;
 
-  // The points of the board plus the usual range of komi.
+  // Returns the number of points plus the usual range of komi.
   int max_score() const { return rules_.height * rules_.width + kUsualKomiRange; }
   int num_points(const State& state) const { return state.num_points; }
   // Whether all points are pass-alive and the game has not ended; dead stones may remain.

@@ -27,7 +27,7 @@ class Gomoku {
 
   using Stones = std::array<uint64_t, kNumWords>;
 
-  // Fits into two cache lines, because a search copies it at every simulation.
+  // A position. Fits into two cache lines, because a search copies it at every simulation.
   struct State {
     std::array<Stones, 2> stones{};  // bit row * size + column: first player's, second player's
     Key128 key{};                    // hash of the stones, without the last move
@@ -55,8 +55,8 @@ class Gomoku {
   int ply(const State& state) const { return state.ply; }
   int to_play(const State& state) const { return state.ply & 1; }
 
-  // Computed on demand rather than at each move, because a search replays many moves that are known
-  // not to end the game. Only the last move can have completed a row.
+  // Computes the outcome on demand and not at each move, because a search replays many moves that
+  // are known not to end the game. Only the last move can have completed a row.
   Outcome outcome(const State& state) const {
     const int mover = (state.ply & 1) ^ 1;
     if (state.ply >= kFirstWinPly &&
@@ -96,11 +96,11 @@ class Gomoku {
   std::string to_string(const State& state) const;
 
  private:
-  static constexpr uint64_t kStoneTable = 3;  // one table per player: 3 and 4
+  static constexpr uint64_t kStoneTable = 3;  // hash tables of stones, one per player: 3 and 4
   static constexpr uint64_t kLastMoveTable = 5;
   static constexpr uint64_t kSizeTable = 6;
   static constexpr int kFirstWinPly = 9;  // the ply after the first player's fifth stone
-  // Five instead of four, to distinguish a row of six from a row of five.
+  // The maximum reach to count: five and not four, to distinguish a row of six from a row of five.
   static constexpr int kMaxReach = 5;
 
   // The number of cells between a cell and the edge, capped at kMaxReach, in the directions right,

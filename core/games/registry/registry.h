@@ -17,9 +17,9 @@ namespace tengen {
 // The registry row of a game with a single name.
 template <Game G>
 struct OneName {
-  // A description of the accepted names, for error messages.
+  // Returns a description of the accepted names, for error messages.
   static std::string forms() { return G().name(); }
-  // The names to list: all names, or only the usual ones if there are too many.
+  // Returns the names to list: all names, or only the usual ones if there are too many.
   static std::vector<std::string> names() { return {G().name()}; }
   // Returns the game `name`, or nullopt if this row does not cover the name. Throws Error if the
   // row covers the name but not its size or rules.
@@ -36,7 +36,8 @@ struct GomokuNames {
   static std::optional<Gomoku> make(const std::string& name);
 };
 
-// names() lists only square boards; make() also accepts rectangles and other rules.
+// The registry row of Go. names() lists only square boards; make() also accepts rectangles and
+// other rules.
 struct GoNames {
   static std::string forms();
   static std::vector<std::string> names();
@@ -48,7 +49,7 @@ struct GameList {};
 
 using NativeGames = GameList<OneName<TicTacToe>, OneName<Connect4>, GomokuNames, GoNames>;
 
-// All names that the rows list; with_game() may accept more.
+// Returns all names that the rows list; with_game() may accept more.
 std::vector<std::string> known_games();
 
 // Throws the Error for an unknown game name.

@@ -57,7 +57,7 @@ class TicTacToe {
     own = static_cast<uint16_t>(own | 1u << action);
   }
 
-  // Exact: different positions have different keys.
+  // Returns an exact key: different positions have different keys.
   Key128 key(const State& state) const {
     return combine(zobrist_key(kKeyTable, 0), state.stones[0] | uint64_t{state.stones[1]} << 16);
   }

@@ -20,7 +20,7 @@ class Priors {
       : legal_(static_cast<size_t>(num_actions)),
         prior_(static_cast<size_t>(num_actions) + simd::kOverread) {}
 
-  // Computes the priors; the parameters are those of Search::accept(). Returns the number of legal
+  // Computes the priors. The parameters are as in Search::accept(). Returns the number of legal
   // actions. Throws Error if the evaluation is not finite.
   template <Game G>
   int compute(const G& game, const typename G::State& state, const float* logits,
@@ -64,7 +64,7 @@ class Priors {
   }
 
   const uint16_t* legal() const { return legal_.data(); }
-  float* prior() { return prior_.data(); }  // in the order of legal()
+  float* prior() { return prior_.data(); }  // priors in the order of legal()
 
  private:
   std::vector<uint16_t> legal_;

@@ -1,9 +1,9 @@
 #pragma once
-// Exploration at the root of a PUCT search: a temperature on the priors, then Dirichlet noise.
-// Source: Silver et al. 2017 (AlphaGo Zero), Methods, "Self-play". Differs from the paper, as in
-// KataGo: the concentration is a total that is divided among the legal moves, so it needs no
-// constant per board size; optionally half of the total depends on the prior, so that noise favours
-// moves that may be good.
+// Exploration at the root of a PUCT search: first a temperature on the priors, then Dirichlet
+// noise. Source: Silver et al. 2017 (AlphaGo Zero), Methods, "Self-play". Differs from the paper,
+// as in KataGo: the total concentration is divided among the legal moves, so no constant per board
+// size is needed, and optionally half of it depends on the prior, so that noise favours promising
+// moves.
 
 #include <algorithm>
 #include <cmath>
@@ -73,7 +73,7 @@ inline void read_priors(const Tree& tree, const Node& root, float* prior) {
   for (int i = 0; i < root.num_edges; ++i) prior[edges.legal_index[i]] = edges.prior[i];
 }
 
-// Applies temperature and noise to the priors of an expanded root. Overwrites `prior`, `scratch`.
+// Applies temperature and noise to the root's priors. Overwrites `prior` and `scratch`.
 inline void explore_root(Tree& tree, const SearchSettings& settings, const SearchRequest& request,
                          float* prior, double* scratch) {
   const Node& root = tree.node(tree.root());

@@ -1,5 +1,5 @@
 #pragma once
-// The utility that a search maximises if the final score also counts: win minus loss, plus
+// The utility that a search maximises if the settings count the score: win minus loss, plus
 //
 //   score_weight * E[f(score)],  f(x) = 2 / pi * atan((x - center) / (score_scale * board side))
 //
@@ -80,7 +80,7 @@ class ScoreUtility {
         zero_weight_(settings.score_center_zero_weight),
         scale_(settings.score_scale) {}
 
-  // Whether the score counts.
+  // Whether the utility includes the score.
   bool counts() const { return weight_ > 0.0f; }
 
   // Sets the center for a new tree. The board has `num_points` cells, and the game is expected to
@@ -92,7 +92,7 @@ class ScoreUtility {
     center_to_first_ = score_to_first - pull;
   }
 
-  // The utility for the player `to_play` of a position with this value (win minus loss) and score.
+  // Returns the utility of a position for `to_play`. `value` is win minus loss.
   float operator()(float value, float score, float stdev, int to_play) const {
     if (!counts()) return value;
     const double center = to_play == 0 ? center_to_first_ : -center_to_first_;
@@ -100,7 +100,7 @@ class ScoreUtility {
                        weight_ * expected_saturated((score - center) / width_, stdev / width_));
   }
 
-  // The visit that a descent adds to a settled node.
+  // Returns the visit that a descent adds to a settled node.
   template <class Memory>
   Visit settled(const BasicTree<Memory>& tree, const Node& node, Proof proof) const {
     const float value = proof_value(proof);
@@ -109,7 +109,7 @@ class ScoreUtility {
     return {(*this)(value, score, 0.0f, node.to_play), value, score};
   }
 
-  // The visit that an evaluation adds to its node; `score` is as in Search::accept().
+  // Returns the visit that an evaluation adds to its node. `score` is as in Search::accept().
   Visit evaluated(const Node& node, float win_loss, const float* score) const {
     return {(*this)(win_loss, score[0], score[1], node.to_play), win_loss, score[0]};
   }

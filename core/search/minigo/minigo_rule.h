@@ -115,7 +115,7 @@ class MinigoRule {
   }
 
   SearchSettings settings_;
-  std::vector<float> descent_scale_;  // indexed by the node's visits
+  std::vector<float> descent_scale_;  // factors indexed by the node's visits
 };
 
 }  // namespace tengen

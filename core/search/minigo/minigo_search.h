@@ -43,7 +43,7 @@ bool has_pass(const G& game) {
   return game.policy_layout() == PolicyLayout::kCellsAndPass;
 }
 
-// Externally synchronised. `game` must outlive the search. No method blocks.
+// A search with minigo's rule. Externally synchronised; nothing blocks. `game` must outlive it.
 template <Game G>
   requires(!ExternallyPlayed<G>)
 class MinigoSearch {
@@ -62,7 +62,7 @@ class MinigoSearch {
         priors_(game.num_actions()),
         noise_(static_cast<size_t>(game.num_actions())) {}
 
-  // Starts a search of `root` that makes the request's simulations, including the root's own
+  // Starts a search of `root` that performs the request's simulations, including the root's own
   // evaluation, in addition to those in the tree that play() kept. symmetry_seed() returns
   // `symmetry_seed`. Throws Error like Search::begin(), and if the request excludes actions.
   void begin(const State& root, const SearchRequest& request, uint64_t symmetry_seed = 0) {
@@ -87,8 +87,8 @@ class MinigoSearch {
     wanted_visits_ = root_node().visits + static_cast<uint32_t>(request.num_simulations);
   }
 
-  // Descends. Returns true if leaves need an evaluation, false if the search has ended. Throws
-  // Error before begin() and while leaves are waiting.
+  // Descends until a batch is full. Returns true if leaves need an evaluation, false if the search
+  // has ended. Throws Error before begin() and while leaves are waiting.
   bool advance() {
     if (tree_.root() == Arena::kNull || is_waiting()) {
       throw Error(std::string("search.advance (") + (is_waiting() ? "leaves wait" : "no search") +
@@ -101,14 +101,14 @@ class MinigoSearch {
     return false;
   }
 
-  // Whether leaves wait for accept().
+  // Whether leaves of the batch wait for accept().
   bool is_waiting() const { return num_answered_ < num_leaves_; }
 
   // The number of leaves of this batch, which all need an evaluation, and their positions.
   int num_leaves() const { return num_leaves_; }
   const State& leaf(int index) const { return leaves_[static_cast<size_t>(index)].state; }
 
-  // Determines a leaf's symmetry together with the position; if 0, the position alone does.
+  // The seed that, with the position, determines a leaf's symmetry; if 0, the position alone does.
   uint64_t symmetry_seed() const { return symmetry_seed_; }
 
   // Accepts the evaluation of leaf(index), like Search::accept(). The last one backs up the batch.
@@ -121,7 +121,7 @@ class MinigoSearch {
     if (++num_answered_ == num_leaves_) back_up_batch();
   }
 
-  // The number of simulations of this search so far, including waiting ones.
+  // The number of simulations that this search has started.
   int num_simulations() const { return num_simulations_; }
 
   // Writes the results: visits and Q of every legal action, the most visited action, and as
@@ -134,7 +134,7 @@ class MinigoSearch {
           "search first");
     }
     read_root(result);
-    // Not null, because at least one action is not barred.
+    // most_visited() is not null, because at least one action is allowed.
     const ActionResult* best = most_visited(result, [](int) { return false; });
     result.best_action = best->action;
     rule_.prune(root_node().visits, *best, result);
@@ -159,7 +159,7 @@ class MinigoSearch {
   // the root's initial value for it. Overwrites `scratch`, which may be any tree.
   void play(int action, Tree& scratch) {
     if (tree_.root() == Arena::kNull || root_node().num_legal == 0) return reset();
-    game_.apply(root_state_, action);  // another play() may follow before the next begin()
+    game_.apply(root_state_, action);  // another play() may precede the next begin()
     const Node& root = root_node();
     const Edges edges = tree_.edges(root);
     for (int i = 0; i < root.num_edges; ++i) {
@@ -180,7 +180,7 @@ class MinigoSearch {
     return tree_.root() == Arena::kNull ? 0 : tree_.node(tree_.root()).visits;
   }
 
-  // Drops the tree, the state that play() kept, and waiting leaves.
+  // Drops the tree, the state kept by play(), and waiting leaves.
   void reset() {
     tree_.clear();
     kept_ = false;
@@ -210,7 +210,7 @@ class MinigoSearch {
 
   Node& root_node() { return tree_.node(tree_.root()); }
 
-  // Makes the descents of a batch. If all end in finished games, no leaf waits.
+  // Performs the descents of a batch. If all descents end in finished games, no leaf waits.
   void gather() {
     num_leaves_ = num_answered_ = 0;
     num_descents_ = 0;
@@ -267,7 +267,7 @@ class MinigoSearch {
     write_sums(path);
   }
 
-  // Returns the edge to descend; creates it if it is new.
+  // Returns the edge to descend, and creates it if it is new.
   int take_edge(Arena::Offset offset) {
     const NewEdge next = next_edge(tree_.node(offset));
     const int edge = rule_.select(tree_, tree_.node(offset), next);
@@ -314,7 +314,7 @@ class MinigoSearch {
     return false;
   }
 
-  // Makes the current descent wait for the leaf in the next slot.
+  // Makes the current descent wait for the evaluation of the leaf in the next slot.
   void wait_for_leaf() {
     descents_[num_descents_++].leaf = num_leaves_++;
     ++num_simulations_;
@@ -403,7 +403,7 @@ class MinigoSearch {
   State root_state_{};
   const int barred_;         // the pass, if it is allowed only without another legal action
   float bare_value_ = 0.0f;  // W of the next root before its evaluation, if no tree is kept
-  bool kept_ = false;        // play() kept the tree for the next root
+  bool kept_ = false;        // whether play() kept the tree for the next root
   bool wants_noise_ = false;
   uint32_t wanted_visits_ = 0;  // the root's visits at the end of the search
   int num_simulations_ = 0;

@@ -1,9 +1,9 @@
 #pragma once
 // Forced playouts and policy target pruning: an exploring root forces some visits to every noisy
-// move, and the policy target excludes the visits that the search would not have made without
-// noise. Source: Wu 2019, "Accelerating self-play learning in Go", section 3.2. Differs from the
-// paper, as in KataGo: pruning removes every visit that the move's value does not justify, not only
-// the forced ones. A settled move is never forced, because its value is known.
+// move, and the policy target excludes the visits that only the noise caused. Source: Wu 2019,
+// "Accelerating self-play learning in Go", section 3.2. Differs from the paper, as in KataGo:
+// pruning removes every visit that the move's value does not justify, not only the forced ones. A
+// settled move is never forced, because its value is known.
 
 #include <algorithm>
 #include <cmath>
@@ -26,9 +26,9 @@ namespace tengen {
   return -1;
 }
 
-// Prunes `policy`, which contains the visits of every action of an unsettled root. Caps every
-// action except the most visited at the visits with which its PUCT score (exploration `scale` *
-// prior / (1 + visits)) would equal that of the most visited action. Then zeroes single visits.
+// Prunes `policy`, which contains the visits of every action of an unsettled root. Caps each
+// action's visits at the number with which its PUCT score (exploration `scale` * prior / (1 +
+// visits)) would equal the score of the most visited action. Then zeroes single visits.
 inline void prune_forced_playouts(float scale, SearchResult& result) {
   const ActionResult* best = nullptr;
   for (const ActionResult& a : result.actions) {

@@ -72,7 +72,7 @@ class Gumbel {
     return best_at_root(tree, root, schedule_[static_cast<size_t>(simulation)]);
   }
 
-  // Returns the legal index of the action to play: the best of the most visited actions.
+  // Returns the legal index of the action to play, the best of the most visited actions.
   int choose(const Tree& tree, const Node& root) {
     float most = 0.0f;
     const Edges edges = tree.edges(root);
@@ -161,8 +161,8 @@ class Gumbel {
   }
 
   // Sets the value and score of an unsettled root to their expectations under the policy target.
-  // They predict the outcome better than the means over the visits, because halving also spends
-  // visits on worse actions. Precondition: the policy target is computed.
+  // These predict the outcome better than the means over visits, because halving also visits worse
+  // actions. Precondition: the policy target is computed.
   static void read_root_means(const Tree& tree, const Node& root, SearchResult& result) {
     result.root_value_to_play =
         target_mean(tree, root, result, &ActionResult::value_to_play, result.network_value_to_play);

@@ -14,8 +14,8 @@
 
 namespace tengen {
 
-// The standard error of a node's mean value. A prior variance of 1 with the weight of 1 / visits^2
-// visits keeps the error large for few visits.
+// Returns the standard error of a node's mean value. A prior variance of 1, weighted as 1 /
+// visits^2 visits, keeps the error large for few visits.
 inline double standard_error(const Node& node) {
   const double visits = node.visits;
   const double mean = node.mean_value();
@@ -24,7 +24,7 @@ inline double standard_error(const Node& node) {
   return std::sqrt(variance / visits);
 }
 
-// The mean value of `child` for the side to play at `node`, minus `stdevs` standard errors.
+// Returns the mean value of `child` for the side to play at `node`, minus `stdevs` standard errors.
 inline double lower_bound(const Node& node, const Node& child, double stdevs) {
   return value_for(node, child, child.mean_value()) - stdevs * standard_error(child);
 }

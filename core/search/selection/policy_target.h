@@ -19,7 +19,7 @@ inline void normalise_policy(SearchResult& result) {
     if (is_out(a)) a.policy = 0.0f;
     total += a.policy;
   }
-  if (total <= 0.0f) {  // no remaining action was visited: use the prior
+  if (total <= 0.0f) {  // no remaining action was visited, so use the prior
     for (ActionResult& a : result.actions) {
       if (!is_out(a)) total += a.policy = a.prior;
     }

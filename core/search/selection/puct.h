@@ -36,7 +36,7 @@ class Puct {
   // Whether this search forces visits at the root.
   bool forces_playouts() const { return forced_playouts_ > 0.0f; }
 
-  // The factor of prior / (1 + visits): c(N) * sqrt(N), scaled with the spread of `node`'s values.
+  // Returns the factor of prior / (1 + visits): c(N) * sqrt(N), scaled with the values' spread.
   template <class AnyNode>
   float scale(const AnyNode& node) const {
     uint32_t child_visits = node.visits - 1;
@@ -52,7 +52,7 @@ class Puct {
   int select(const BasicTree<Memory>& tree, const typename BasicTree<Memory>::Node& node,
              bool is_root) const {
     if (node.num_edges == 0) return kNewEdge;
-    if constexpr (!BasicTree<Memory>::kShared) {  // shared trees never explore
+    if constexpr (!BasicTree<Memory>::kShared) {  // searches in shared trees never explore
       if (is_root && forces_playouts()) {
         const int forced = forced_edge(tree, node, forced_playouts_);
         if (forced >= 0) return forced;

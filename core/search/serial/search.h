@@ -32,7 +32,7 @@
 
 namespace tengen {
 
-// Externally synchronised. `game` must outlive the search.
+// A search of one position. Externally synchronised. `game` must outlive the search.
 template <Game G>
 class Search {
  public:
@@ -92,10 +92,10 @@ class Search {
     request_.num_simulations = num_simulations;
   }
 
-  // Descends. Returns true if a leaf needs an evaluation, false if the search has ended. Throws
-  // Error before begin() and while a leaf is waiting, because a descent past it would reach a node
-  // without legal actions. With an external game, true may also mean that the next move is unknown;
-  // see at_unknown_move().
+  // Descends to a leaf. Returns true if the leaf needs an evaluation, false if the search has
+  // ended. Throws Error before begin() and while a leaf is waiting, because a descent past that
+  // leaf would reach a node without legal actions. With an external game, true may also mean that
+  // the next move is unknown; see at_unknown_move().
   bool advance() {
     if (tree_.root() == Arena::kNull || waiting_) {
       throw Error(std::string("search.advance (") + (waiting_ ? "a leaf waits" : "no search") +
@@ -136,7 +136,7 @@ class Search {
     return typename G::Move{leaf_state_, last_action()};
   }
 
-  // The number of simulations of this search so far, including a waiting one.
+  // The number of simulations that this search has started.
   int num_simulations() const { return num_simulations_; }
 
   // Whether leaf() waits for accept(), or unknown_move() is still unknown.
@@ -183,7 +183,7 @@ class Search {
     }
   }
 
-  // Writes the results so far. Throws Error if the root is not evaluated or a leaf is waiting.
+  // Writes the results to `result`. Throws Error if the root is not evaluated or a leaf is waiting.
   void finish(SearchResult& result) {
     if (tree_.root() == Arena::kNull || waiting_ || root_node().num_legal == 0) {
       throw Error(
@@ -196,7 +196,7 @@ class Search {
     rule_.conclude(tree_, result);
   }
 
-  // Call after the game continues with `action`: keeps the subtree of `action`, if any, for the
+  // Call after the game continues with `action`. Keeps the subtree of `action`, if any, for the
   // next begin(). Overwrites `scratch`, which may be any tree; the searches of a thread share it.
   void play(int action, Tree& scratch) {
     if (tree_.root() == Arena::kNull) return;
@@ -215,7 +215,7 @@ class Search {
     reset();
   }
 
-  // Call if the next begin() is for the same position: keeps the tree, if any, for that search.
+  // Call if the next begin() is for the same position. Keeps the tree, if any, for that search.
   void stay() {
     const bool is_there = tree_.root() != Arena::kNull && root_node().num_legal > 0;
     const bool can_stay = settings_.policy == RootPolicy::kPuct && request_.left_out.empty();
@@ -242,8 +242,8 @@ class Search {
 
   Node& root_node() { return tree_.node(tree_.root()); }
 
-  // Makes one descent. Returns true if the leaf waits for an evaluation or the move to it is
-  // unknown; false if the descent ended in a known value, which it has backed up.
+  // Performs one descent. Returns true if the leaf waits for an evaluation or the move to the leaf
+  // is unknown, false if the descent ended in a known value and backed it up.
   bool descend() {
     path_.clear();
     leaf_state_ = root_state_;
@@ -270,7 +270,7 @@ class Search {
     }
   }
 
-  // Adds a node for leaf_state_ at the end of the path; returns like descend().
+  // Adds a node for leaf_state_ at the end of the path. Returns the same as descend().
   bool add_leaf() {
     const Outcome outcome = game_.outcome(leaf_state_);
     const int to_play = game_.to_play(leaf_state_);
@@ -316,7 +316,7 @@ class Search {
     tree_.keeps_scores() ? add_to_path<true>(visit) : add_to_path<false>(visit);
   }
 
-  // A template, so that searches without scores do not pay for them.
+  // Adds a visit to the path. A template, so that searches without scores do not pay for them.
   template <bool kScores>
   void add_to_path(Visit visit) {
     Node* child = &tree_.node(leaf_);
@@ -350,7 +350,7 @@ class Search {
 
   const G& game_;
   SearchSettings settings_;
-  bool keeps_squares_ = false;  // squares cost 2 % of a search's time
+  bool keeps_squares_ = false;  // summing squared values costs 2 % of a search's time
   ScoreUtility utility_;
   SearchRule rule_;
   Tree tree_;
@@ -362,8 +362,8 @@ class Search {
   int budget_ = 0;
   bool waiting_ = false;
   bool at_unknown_move_ = false;
-  bool asks_priors_ = false;  // the root of a reused tree waits for new priors
-  bool kept_ = false;         // play() or stay() kept the tree for the next root
+  bool asks_priors_ = false;  // whether the root of a reused tree waits for new priors
+  bool kept_ = false;         // whether play() or stay() kept the tree for the next root
   std::vector<Step> path_;
   Priors priors_;
 };

@@ -16,7 +16,7 @@
 
 namespace tengen {
 
-// Externally synchronised.
+// The rule of a search, PUCT or Gumbel. Externally synchronised.
 class SearchRule {
  public:
   SearchRule(const SearchSettings& settings, int num_actions)

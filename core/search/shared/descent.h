@@ -1,10 +1,10 @@
 #pragma once
-// Makes simulations, one at a time, in a tree that several threads search; see shared_search.h.
+// Performs one simulation at a time in a tree that several threads search; see shared_search.h.
 //
-// A descent marks every edge that it takes; other descents count the mark as a visit and spread
-// out. It holds at most one node's lock, and none while it waits for an evaluation. The first
-// descent through an edge creates the child. The child is pending until it is expanded. Other
-// descents that reach a pending child are blocked, so no position is evaluated twice.
+// A descent marks every edge that it takes. Other descents count the mark as a visit, so they take
+// other paths. A descent holds at most one node's lock, and none while it waits for an evaluation.
+// The first descent through an edge creates the child. The child is pending until it is expanded.
+// Other descents that reach a pending child are blocked, so no position is evaluated twice.
 
 #include <atomic>
 #include <mutex>
@@ -37,7 +37,7 @@ struct SharedState {
   typename G::State root_state{};
   Arena::Offset root = Arena::kNull;
   int budget = 0;
-  std::atomic<int> num_begun{0};  // simulations started, at most the budget
+  std::atomic<int> num_begun{0};  // number of simulations started, at most the budget
   std::atomic<bool> root_taken{false};
   std::atomic<bool> root_expanded{false};
   bool asks_priors = false;  // the root of a reused tree still needs new priors
@@ -51,10 +51,10 @@ struct ThreadState {
       : tree(SharedArena::Cursor(arena)), priors(num_actions) {}
   SharedTree tree;
   Priors priors;
-  bool has_news = false;  // a position that may have blocked descents is not pending anymore
+  bool has_news = false;  // whether a position that may block descents is no longer pending
 };
 
-// Used only by the thread that owns `thread`; descents of other threads may run concurrently.
+// One simulation in progress. Only for the thread that owns `thread`; other threads run their own.
 template <Game G>
 class Descent {
  public:
@@ -64,8 +64,8 @@ class Descent {
     path_.reserve(static_cast<size_t>(shared->game.max_plies()) + 1);
   }
 
-  // Makes simulations until one needs an evaluation (returns true), or until this descent
-  // is_blocked() or the search has ended (returns false). Throws Error while a leaf is waiting.
+  // Performs simulations. Returns true if one needs an evaluation, false if this descent
+  // is_blocked() or the search has ended. Throws Error while a leaf is waiting.
   bool advance() {
     if (waiting_) throw Error("descent.advance (a leaf waits) must follow accept(); call it first");
     retreat();
@@ -141,7 +141,7 @@ class Descent {
     return std::atomic_ref(node.proof).load(std::memory_order_acquire);
   }
 
-  // Requires the node's lock. The store also publishes to_play.
+  // Sets the proof of a node. Requires the node's lock. The store also publishes to_play.
   static void store_proof(SharedNode& node, Proof proof) {
     std::atomic_ref(node.proof).store(proof, std::memory_order_release);
   }
@@ -171,7 +171,7 @@ class Descent {
     shared_->root_expanded.store(true, std::memory_order_release);
   }
 
-  // Takes the root as the leaf unless another descent has taken it; returns whether it did.
+  // Takes the root as the leaf unless another descent has taken the root. Returns whether it did.
   bool take_root() {
     blocked_ = false;
     if (shared_->stopped.load(std::memory_order_relaxed)) return false;
@@ -184,7 +184,7 @@ class Descent {
     return waiting_ = true;
   }
 
-  // Returns whether there is a simulation to make: a new one, or a blocked one still in progress.
+  // Returns whether there is a simulation to perform: a new one, or a blocked one in progress.
   bool begin() {
     if (shared_->stopped.load(std::memory_order_relaxed) ||
         shared_->root_proven.load(std::memory_order_relaxed)) {
@@ -300,8 +300,8 @@ class Descent {
     }
   }
 
-  // Requires the node's lock. Another descent may prove the child at any time. That descent also
-  // updates the edge, so the last update sees the proof.
+  // Updates an edge. Requires the node's lock. Another descent may prove the child at any time.
+  // That descent then also updates the edge, so the last update sees the proof.
   void update_edge(SharedNode& node, int edge, SharedNode& child, float value) {
     const Edges edges = tree().edges(node);
     edges.in_flight[edge] -= 1.0f;
@@ -318,7 +318,7 @@ class Descent {
     const auto proof_of = [&](SharedNode& one) { return proof_seen_from(node, one); };
     const Proof proven = prove(tree(), node, proof, proof_of);
     if (proven == Proof::kUnknown) return;
-    // Written only once, because others may read the score of a proven node without the lock.
+    // Writes the score only once, because others may read a proven node's score without the lock.
     if (tree().keeps_scores() && node.proof == Proof::kUnknown) {
       tree().score_of(node).score_to_play = proven_score(tree(), node, proven, proof_of);
     }
@@ -327,7 +327,7 @@ class Descent {
       shared_->root_proven.store(true, std::memory_order_relaxed);
   }
 
-  // Like proof_for(). Reads the side to play at the child only if the child is proven, because a
+  // Returns proof_for(). Reads the side to play at the child only if the child is proven, because a
   // child that another descent created may still be pending.
   static Proof proof_seen_from(const SharedNode& node, SharedNode& child) {
     const Proof proof = load_proof(child);
@@ -340,7 +340,7 @@ class Descent {
   State leaf_state_{};
   Arena::Offset leaf_ = Arena::kNull;
   std::vector<Step> path_;  // marked edges
-  bool begun_ = false;      // a simulation of the budget is in progress
+  bool begun_ = false;      // whether a simulation of the budget is in progress
   bool waiting_ = false;
   bool blocked_ = false;
 };

@@ -97,7 +97,7 @@ class SharedSearch {
   // Keeps the tree for a begin() of the same position, unless a leaf is waiting.
   void stay() { kept_ = has_root() && shared_.left_out.empty() && !is_waiting(); }
 
-  // Call after the game continues with `action`: keeps its subtree, if any, for the next begin().
+  // Call after the game continues with `action`. Keeps the action's subtree, if any, for begin().
   void play(int action) {
     stay();
     if (!kept_) return;
@@ -109,7 +109,7 @@ class SharedSearch {
       if (tree().node(edges.child[i]).num_legal == 0) break;
       return adopt(edges.child[i]);
     }
-    shared_.root_expanded = shared_.asks_priors = false;  // nothing was kept
+    shared_.root_expanded = shared_.asks_priors = false;  // no tree was kept
   }
 
   // Like Search::extend(); call after every thread has reached the end of the search.
@@ -123,13 +123,13 @@ class SharedSearch {
     shared_.stopped = false;  // a stop() after the end of a search has no effect
   }
 
-  // The descents of thread `index`; only that thread may call this.
+  // Returns the descents of thread `index`. Only for that thread.
   std::vector<Descent<G>>& descents(int index) { return thread(index).descents; }
 
-  // The number of announcements that positions are no longer pending. Any thread may call this.
+  // The number of announcements by tell(). Any thread may call this.
   uint32_t news() const { return news_.load(std::memory_order_acquire); }
 
-  // Announces the positions that thread `index` has evaluated or settled since its last call.
+  // Announces any positions that thread `index` has evaluated or settled since its last call.
   void tell(int index) {
     bool& has_news = thread(index).state.has_news;
     if (has_news) tell_all();
@@ -140,7 +140,7 @@ class SharedSearch {
   // the thread's part of the search has ended. Otherwise blocks until news() differs from `seen`,
   // its value before the descents were advanced; then returns true, and they may continue.
   bool wait(int index, uint32_t seen) {
-    tell(index);  // others may be blocked at positions that were evaluated from a cache
+    tell(index);  // wakes threads that are blocked at positions which the cache evaluated
     const auto& own = thread(index).descents;
     if (std::none_of(own.begin(), own.end(), [](const auto& d) { return d.is_blocked(); })) {
       return false;
@@ -149,7 +149,7 @@ class SharedSearch {
     return true;
   }
 
-  // Ends the search soon, because no new simulation starts. Any thread may call this.
+  // Ends the search soon: no new simulation starts. Any thread may call this.
   void stop() {
     shared_.stopped.store(true, std::memory_order_relaxed);
     tell_all();
@@ -221,7 +221,7 @@ class SharedSearch {
   Thread& thread(int index) { return *threads_[static_cast<size_t>(index)]; }
 
   SharedState<G> shared_;
-  SharedArena arenas_[2];  // for the current tree, and for the tree after a move
+  SharedArena arenas_[2];  // the memory of the current tree, and of the tree after a move
   int current_ = 0;
   bool kept_ = false;
   std::vector<std::unique_ptr<Thread>> threads_;

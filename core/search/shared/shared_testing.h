@@ -1,5 +1,5 @@
 #pragma once
-// Multi-threaded searches and a serial search as their oracle, for the tests of shared trees.
+// Test helpers: multi-threaded searches in a shared tree, and a serial search as their oracle.
 
 #include <algorithm>
 #include <thread>
@@ -12,7 +12,7 @@
 
 namespace tengen {
 
-// Runs one thread, which evaluates leaves until the search ends. Returns the number of leaves.
+// Evaluates leaves as thread `index` until the search ends. Returns the number of leaves.
 template <Game G>
 int work(SharedSearch<G>& search, const G& game, int index) {
   std::vector<float> logits;

@@ -13,7 +13,7 @@
 
 namespace tengen {
 
-// Not thread-safe. Pointers from at() are valid until the next allocate().
+// The memory of a tree. Not thread-safe. Pointers from at() are valid until the next allocate().
 class Arena {
  public:
   using Offset = uint32_t;
@@ -57,7 +57,7 @@ class Arena {
       throw Error("tree (" + std::to_string(wanted * 8) +
                   " bytes) must stay under 32 GiB; use fewer simulations");
     }
-    // The slack keeps full-vector reads past the last block inside the buffer.
+    // Adds slack, so that full-vector reads past the last block stay inside the buffer.
     void* grown = std::realloc(words_.get(), (capacity + kSlackWords) * 8);
     if (grown == nullptr) throw std::bad_alloc();
     static_cast<void>(words_.release());

@@ -9,7 +9,7 @@
 
 namespace tengen {
 
-// The proof of `child` from the view of the side to play at `node`.
+// Returns the proof of `child` from the view of the side to play at `node`.
 inline Proof proof_for(const Node& node, const Node& child) {
   return child.to_play == node.to_play ? child.proof : opposite(child.proof);
 }

@@ -52,7 +52,7 @@ void read_root(const BasicTree<Memory>& tree, SearchResult& result) {
     a.prior = edges.prior[i];
     a.visits = static_cast<uint32_t>(edges.visits[i]);
     a.policy = edges.visits[i];
-    // A descent that was stopped leaves an edge without visits.
+    // Skips an edge without visits, which a stopped descent leaves.
     if (a.visits == 0) continue;
     a.proof = proof_for(root, tree.node(edges.child[i]));
     a.value_to_play =

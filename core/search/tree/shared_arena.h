@@ -14,7 +14,7 @@
 
 namespace tengen {
 
-// Threads may use their cursors concurrently, but must exchange block offsets under a lock.
+// The memory of a shared tree. Threads use their cursors concurrently; offsets need a lock.
 class SharedArena {
  public:
   using Offset = Arena::Offset;

@@ -29,14 +29,14 @@ namespace tengen {
 struct Node {
   Arena::Offset legal = Arena::kNull;  // float prior[num_legal], then uint16_t action[num_legal]
   Arena::Offset edges = Arena::kNull;  // the edge block, see Edges
-  uint32_t visits = 0;                 // its own evaluation plus every descent through it
+  uint32_t visits = 0;                 // the node's evaluation plus every descent through the node
   float value_to_play = 0.0f;          // the evaluator's value
   double value_sum = 0.0;              // for the side to play
-  double value_square_sum = 0.0;       // of the squared values, if the search keeps squares
+  double value_square_sum = 0.0;       // sum of squared values, if the search keeps squares
   float visited_prior = 0.0f;          // prior mass of the edges, in order of creation
   float next_prior = -1.0f;            // the largest prior of an action without an edge; -1 if none
-  uint16_t next_index = 0;             // the index of that action among the legal actions
-  uint16_t num_legal = 0;              // 0: not expanded, or the game has ended
+  uint16_t next_index = 0;             // index of the action of next_prior among the legal actions
+  uint16_t num_legal = 0;              // 0 if the node is not expanded or the game has ended
   uint16_t num_edges = 0;
   uint16_t capacity = 0;
   Proof proof = Proof::kUnknown;
@@ -65,7 +65,7 @@ struct NodeScore {
   double win_loss_sum = 0.0;
   double score_sum = 0.0;         // points
   float win_loss_to_play = 0.0f;  // the evaluator's value
-  float score_to_play = 0.0f;     // the evaluator's score, or that of the proving line
+  float score_to_play = 0.0f;     // the evaluator's score, or the score of the proving line
 };
 
 // A node that several threads visit. The lock protects all fields and blocks of the node; `proof`
@@ -86,12 +86,12 @@ struct Edges {
   float* visits;
   float* value_sum;
   float* in_flight;   // descents in flight through the edge; null in a single-threaded tree
-  double* exact_sum;  // likewise; undefined after the child is proven
+  double* exact_sum;  // exact sum, or null like in_flight; undefined after the child is proven
   Arena::Offset* child;
   uint16_t* legal_index;
 };
 
-// Memory is an Arena, or one thread's cursor in a SharedArena.
+// A search tree. Memory is an Arena, or one thread's cursor in a SharedArena.
 template <class Memory>
 class BasicTree {
  public:
@@ -116,7 +116,7 @@ class BasicTree {
   const Node& node(Arena::Offset offset) const { return *at<Node>(offset); }
   size_t used_bytes() const { return arena_.used_bytes(); }
 
-  // Precondition: the tree keeps scores, and the node belongs to it.
+  // Returns the scores of a node. Precondition: the tree keeps scores, and the node belongs to it.
   NodeScore& score_of(tengen::Node& n) const {
     return *reinterpret_cast<NodeScore*>(reinterpret_cast<char*>(&n) + kScorePlace);
   }
@@ -132,7 +132,7 @@ class BasicTree {
     return offset;
   }
 
-  // kScores must equal keeps_scores(), which the caller checks once per path.
+  // Adds a visit to a node. kScores equals keeps_scores(), which callers check once per path.
   template <bool kScores>
   void add_visit(Node& n, const Visit& visit, bool keeps_squares) {
     n.visits += 1;
@@ -221,16 +221,16 @@ class BasicTree {
  private:
   static constexpr int kFirstCapacity = 4;
   static constexpr size_t kScorePlace = (sizeof(Node) + 7) / 8 * 8;
-  static constexpr float kVisited = -1.0f;  // below every prior
+  static constexpr float kVisited = -1.0f;  // replaces the prior of an action with an edge
   static constexpr int kFloatColumns = kShared ? 4 : 3;
   static constexpr size_t kEdgeBytes = kFloatColumns * sizeof(float) +
                                        (kShared ? sizeof(double) : 0) + sizeof(Arena::Offset) +
                                        sizeof(uint16_t);
   static constexpr size_t kLegalBytes = sizeof(float) + sizeof(uint16_t);
 
-  // The size of a block of `count` items that starts with columns of floats. In a shared tree a
-  // kernel's full-vector read of the last float column must end inside the block, because the
-  // memory after the block may belong to another thread.
+  // Returns the size of a block of `count` items that starts with columns of floats. In a shared
+  // tree a kernel's full-vector read of the last float column must end inside the block, because
+  // the memory after the block may belong to another thread.
   static size_t block_bytes(int count, size_t item_bytes, int num_columns) {
     const auto n = static_cast<size_t>(count);
     if constexpr (!kShared) return n * item_bytes;

@@ -16,14 +16,14 @@ namespace tengen {
 
 struct SharedBenchmark {
   SearchSettings search;
-  bool use_null = false;  // whether to use the null evaluator instead of the hash evaluator
+  bool use_null = false;  // whether to use the null evaluator in place of the hash evaluator
   int num_simulations = 64;
   uint64_t num_searches = 0;
   int num_threads = 1;  // number of threads that search the tree
   int batch_rows = 1;   // leaves that each thread gathers; one thread with one leaf uses Search
 };
 
-// Externally synchronised.
+// One benchmark run. Externally synchronised.
 template <Game G>
 class SharedBenchmarkRun {
  public:
@@ -77,7 +77,7 @@ class SharedBenchmarkRun {
     return result_.num_simulations;
   }
 
-  // One thread's part of a search; evaluates its leaves in batches, as for a network.
+  // Searches as thread `index`. Evaluates leaves in batches, as for a network.
   void work(int index) {
     const auto num_actions = static_cast<size_t>(game_.num_actions());
     std::vector<Descent<G>*> waiting;

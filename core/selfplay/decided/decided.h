@@ -1,7 +1,7 @@
 #pragma once
-// Detects games that are decided before they end because the last searches agree on the winner;
-// reduces the effort of their searches, or resigns. Source: KataGo (lightvector/KataGo),
-// "reduceVisits" of its self-play and the resignation of its gatekeeper.
+// Detects decided games, in which the last searches agree on the winner. Reduces the effort of
+// their searches, or resigns. Source: KataGo (lightvector/KataGo), "reduceVisits" of its self-play
+// and the resignation of its gatekeeper.
 
 #include <algorithm>
 #include <cmath>
@@ -13,7 +13,7 @@
 
 namespace tengen {
 
-// The numbers of searches that must agree to reduce visits and to resign (KataGo's values).
+// The number of searches that must agree to reduce visits, and to resign (KataGo's values).
 inline constexpr size_t kReducePlies = 3;
 inline constexpr size_t kResignPlies = 5;
 

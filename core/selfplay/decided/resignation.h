@@ -15,7 +15,7 @@
 
 namespace tengen {
 
-// The columns of a sealed segment that the check needs; GameColumns documents them.
+// The columns of a sealed segment that check_resignation() reads; GameColumns documents them.
 struct PlayedGames {
   std::span<const uint8_t> outcome;
   std::span<const uint8_t> num_variant_bytes;
@@ -28,8 +28,8 @@ struct PlayedGames {
 };
 
 struct ResignationCheck {
-  uint32_t num_checked = 0;  // games played to completion in which a player would have resigned
-  uint32_t num_false = 0;    // checked games that this player did not lose
+  uint32_t num_checked = 0;  // completed games in which a player would have resigned
+  uint32_t num_false = 0;    // number of checked games that this player did not lose
 };
 
 // Checks `games`, which must be undamaged games of `game`.

@@ -18,9 +18,9 @@ namespace tengen {
 struct WorkerStats {
   uint64_t num_games = 0;
   uint64_t num_plies = 0;        // searched plies
-  uint64_t num_rows = 0;         // rows of finished games
-  uint64_t num_simulations = 0;  // including those of unfinished searches
-  uint64_t num_evaluations = 0;  // rows sent to the backend
+  uint64_t num_rows = 0;         // number of rows of finished games
+  uint64_t num_simulations = 0;  // number of simulations, including those of unfinished searches
+  uint64_t num_evaluations = 0;  // number of rows sent to the backend
   uint64_t num_cache_hits = 0;
   uint64_t num_batches = 0;
 };
@@ -33,7 +33,7 @@ inline int symmetry_of(const Key128& key, int num_symmetries, uint64_t seed = 0)
                           static_cast<uint64_t>(num_symmetries));
 }
 
-// Not thread-safe; `game` must outlive the batch.
+// A batch of leaves. Not thread-safe; `game` must outlive the batch.
 template <Game G>
 class LeafBatch {
  public:
@@ -49,14 +49,14 @@ class LeafBatch {
                  static_cast<size_t>(game.num_actions()), wants_score),
         cache_(cache_bytes, game.num_actions(), wants_score) {}
 
-  // Throws Error if rows are still waiting.
+  // Throws Error if rows of the batch are waiting for their evaluation.
   void check_answered() const {
     if (num_rows_ == 0) return;
     throw Error("port.next (" + std::to_string(num_rows_) +
                 " rows wait) must follow done(); evaluate them first");
   }
 
-  // Call after every row has been evaluated.
+  // Empties the batch. Call after every row has been evaluated.
   void empty(WorkerStats& stats) {
     stats.num_evaluations += static_cast<uint64_t>(num_rows_);
     stats.num_batches += num_rows_ > 0;

@@ -14,7 +14,7 @@
 
 namespace tengen {
 
-// Not thread-safe; `game` must outlive the server. S is the type of search, or Descent.
+// Evaluates leaves. Not thread-safe; `game` must outlive the server. S: a search or a Descent.
 template <Game G, class S = Search<G>>
 class LeafServer : public LeafBatch<G> {
   using Base = LeafBatch<G>;
@@ -41,8 +41,8 @@ class LeafServer : public LeafBatch<G> {
     run_all();
     while (resolve()) {
       run_all();
-      // Searches that stop at another unknown move wait for the next batch, because moves are most
-      // efficient in batches.
+      // Searches at another unknown move wait for the next batch, because moves are cheaper in
+      // batches.
       if (num_rows_ > 0) break;
     }
     for (RootMean<S>& mean : means_) {
@@ -83,7 +83,7 @@ class LeafServer : public LeafBatch<G> {
     return true;
   }
 
-  // Passes each waiting search its evaluation and empties the batch.
+  // Passes each waiting search its evaluation, and empties the batch.
   void answer(WorkerStats& stats) {
     for (int row = 0; row < num_rows_; ++row) {
       const Waiting& w = waiting_[static_cast<size_t>(row)];
@@ -123,8 +123,8 @@ class LeafServer : public LeafBatch<G> {
     waiting_[static_cast<size_t>(num_rows_++)] = {{}, symmetry, mean.search(), &mean};
   }
 
-  // Makes all moves that searches wait for in one call. Returns whether there were any; always
-  // false in native games.
+  // Makes all moves that searches wait for in one call. Returns whether there were such moves;
+  // always false in native games.
   bool resolve() {
     if constexpr (ExternallyPlayed<G>) {
       if (at_unknown_moves_.empty()) return false;
@@ -138,7 +138,7 @@ class LeafServer : public LeafBatch<G> {
   }
 
   std::vector<Waiting> waiting_;
-  std::vector<RootMean<S>> means_;  // for waiting roots; empty if roots need only one symmetry
+  std::vector<RootMean<S>> means_;  // means of waiting roots; empty if roots need only one symmetry
   std::vector<S*> at_unknown_moves_;
 };
 

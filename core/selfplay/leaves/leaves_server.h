@@ -1,5 +1,5 @@
 #pragma once
-// The counterpart of LeafServer for searches that wait for several leaves at a time.
+// A LeafServer for searches that wait for several leaves at the same time.
 
 #include <cstdint>
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace tengen {
 
-// Not thread-safe; `game` must outlive the server. S is the type of search, such as MinigoSearch.
+// Evaluates leaves. Not thread-safe; `game` must outlive the server. S: such as MinigoSearch.
 template <Game G, class S>
 class LeavesServer : public LeafBatch<G> {
   using Base = LeafBatch<G>;

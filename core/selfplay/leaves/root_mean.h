@@ -24,7 +24,7 @@ class RootMean {
   void clear() { search_ = nullptr; }
 
   S* search() const { return search_; }  // null if free
-  // Whether another symmetry can be requested, and whether all requested evaluations have arrived.
+  // Whether another symmetry must be requested, and whether all requested evaluations have arrived.
   bool wants_more() const { return search_ != nullptr && num_sent_ < num_wanted_; }
   bool is_idle() const { return num_sent_ == num_back_; }
   // Returns the next symmetry to request.

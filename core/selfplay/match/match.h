@@ -39,10 +39,10 @@ struct MatchGame {
 // A game that waits for an external move.
 struct MatchTurn {
   uint32_t index;
-  std::vector<uint16_t> moves;  // so far, including the opening
+  std::vector<uint16_t> moves;  // all moves so far, including the opening
 };
 
-// Drive port(0) and port(1) alternately, each with its player's backend:
+// One thread's games. Drive port(0) and port(1) alternately, each with its player's backend:
 //
 //   while (!match.finished())
 //     for (p : {0, 1}) {
@@ -53,17 +53,17 @@ class MatchRunner {
  public:
   virtual ~MatchRunner() = default;
   virtual Port& port(int player) = 0;
-  // The games that wait for a move of `player`; empty unless the player is kOutside.
+  // Returns the games that wait for a move of `player`; empty unless the player is kOutside.
   virtual std::vector<MatchTurn> turns(int player) const = 0;
   // Makes the move that game `index` waits for. Throws Error if the game waits for no move or the
   // move is illegal.
   virtual void play(uint32_t index, int action) = 0;
-  // Ends game `index` as a loss for the player to move. Throws Error if it has no turn.
+  // Ends game `index` as a loss for the player to move. Throws Error if no move is due.
   virtual void resign(uint32_t index) = 0;
   // Whether the queue is empty and every game taken from it is finished, or the queue has been
   // stopped, which drops unfinished games.
   virtual bool finished() const = 0;
-  // Finished games so far, in order of completion.
+  // Returns the games that have finished, in order of completion.
   virtual const std::vector<MatchGame>& games() const = 0;
 };
 
@@ -130,7 +130,7 @@ class Match final : public MatchRunner {
     for (Slot& slot : slots_) run(slot, player);
   }
 
-  // Plays the slot while `player` is to move, until the player's search must wait.
+  // Plays the slot's game while `player` is to move, until the player's search must wait.
   void run(Slot& slot, int player) {
     if (seats_[player]->is_waiting(place_of(slot))) return;
     while (!queue_->stopped()) {

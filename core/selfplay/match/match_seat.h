@@ -26,7 +26,7 @@ struct MatchPlace {
   int player;
 };
 
-// Not thread-safe. Slots are indices from 0.
+// One player's seat. Not thread-safe. Slots are indices from 0.
 template <Game G>
 class MatchSeat : public Port {
  public:
@@ -102,7 +102,7 @@ class SearchSeat final : public MatchSeat<G> {
     request.game = place.game_index;
     request.ply = static_cast<uint32_t>(game_.ply(state));
     if constexpr (kIsMinigo) {
-      // A symmetry seed, so that games between deterministic players differ.
+      // Uses a symmetry seed, so that games between deterministic players differ.
       const uint64_t index = 2 * uint64_t{place.game_index} + static_cast<uint64_t>(place.player);
       return search.begin(state, request, mix64(mix64(place.seed) + index) | 1);
     } else {
@@ -122,7 +122,7 @@ class SearchSeat final : public MatchSeat<G> {
   SearchResult result_;
 };
 
-// Creates the seat for a player's search policy; the port of a player without a search has no rows.
+// Creates the seat for a player's search policy. The port of a player without a search has no rows.
 // Throws Error if the policy is minigo and the game is external.
 template <Game G>
 std::unique_ptr<MatchSeat<G>> make_seat(const G& game, const MatchSettings& settings, int player,

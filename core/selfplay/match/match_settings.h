@@ -11,10 +11,10 @@ struct MatchPlayer {
   enum class Kind : uint8_t { kNetwork = 0, kMcts = 1, kRandom = 2, kOutside = 3 };
   Kind kind = Kind::kRandom;
   int num_simulations = 64;  // simulations of a network search, or playouts of mcts:N
-  SearchSettings search;     // kNetwork only; plays the strongest move, without noise
+  SearchSettings search;     // kNetwork only: the player plays the strongest move, without noise
   // kNetwork only: whether a search reuses the subtree of the previous search, whose visits count
-  // towards num_simulations. A search with minigo always reuses the tree, makes num_simulations in
-  // addition to those visits, and does not play on pass-alive points.
+  // towards num_simulations. A search with minigo always reuses the tree, performs num_simulations
+  // in addition to those visits, and does not play on pass-alive points.
   bool keeps_tree = false;
 };
 

@@ -28,7 +28,7 @@ struct Fork {
   uint32_t num_choices = 0;
 };
 
-// Decides at random whether a game is a fork, and of which position. The ply of an early fork is
+// Decides at random whether a game is a fork, and from which position. The ply of an early fork is
 // exponentially distributed, the ply of a late fork uniformly.
 inline std::optional<Fork> draw_fork(const SelfplaySettings& settings,
                                      const std::vector<ForkSource>& sources, Rng& rng) {

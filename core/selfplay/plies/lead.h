@@ -1,6 +1,6 @@
 #pragma once
-// The lead: the number of points that the side to move could give away, in komi, to make the
-// position even. The lead measures the size of an advantage, while the value measures only the
+// Estimates the lead, the number of points that the side to move could give away, in komi, to make
+// the position even. The lead measures the size of an advantage, while the value measures only the
 // probability of a win. Source: KataGo (lightvector/KataGo), "estimateLeadProb" of its self-play
 // and "computeLead". Differs from KataGo: the lead is estimated right after the position's own
 // search, which provides the value at the real komi, rather than at the end of the game; komi
@@ -66,11 +66,11 @@ class LeadBisection {
   int high_ = 0;
   float low_value_ = 0.0f;
   float high_value_ = 0.0f;
-  int step_ = 0;  // the next step; 0: bisect
+  int step_ = 0;  // the next step; 0 bisects the interval
   bool is_ahead_ = false;
 };
 
-// Starts from `state`, whose own search returned `value` for the side to play.
+// Starts a bisection from `state`, whose own search returned `value` for the side to play.
 template <HasKomi G>
 void begin_lead(const G& game, const typename G::State& state, float value, LeadBisection& lead) {
   const int komi = game.komi_half_points(state);

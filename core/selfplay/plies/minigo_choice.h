@@ -39,7 +39,7 @@ class PassRuns {
   std::array<int, 2> counts_{};
 };
 
-// Holds the pass-alive points of one position.
+// The pass-alive points of one position.
 template <Game G>
 class PassAlivePoints {
  public:
@@ -53,7 +53,7 @@ class PassAlivePoints {
       if (counts) game.pass_alive_cells(state, cells_.data());
     }
   }
-  // Whether the action is a move on a pass-alive point. A pass is not.
+  // Whether the action is a move on a pass-alive point. False for a pass.
   bool has(int action) const {
     const auto place = static_cast<size_t>(action);
     return counts_ && place < cells_.size() && cells_[place] != 0;

@@ -48,7 +48,7 @@ inline PlyRecord record_ply(const SearchResult& result, int action, float weight
                             bool keeps_policy) {
   PlyRecord ply;
   ply.action = static_cast<uint16_t>(action);
-  // Rounding in an evaluator's softmax can make the value exceed the range by one unit.
+  // Clamps the value, because rounding in an evaluator's softmax can exceed the range by one unit.
   ply.root_value = std::clamp(result.root_value_to_play, -1.0f, 1.0f);
   ply.policy_weight = weight;
   ply.value_weight = weight;

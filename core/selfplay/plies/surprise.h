@@ -17,7 +17,7 @@
 
 namespace tengen {
 
-// The relative entropy of the policy target with respect to the search's prior, in nats.
+// Returns the relative entropy of the policy target with respect to the search's prior, in nats.
 inline float policy_surprise(const SearchResult& result) {
   double sum = 0.0;
   for (const ActionResult& a : result.actions) {
@@ -52,7 +52,8 @@ inline std::vector<double> value_surprises(const std::vector<PlyNote>& notes,
 // fast the weights of later values decrease.
 inline void weigh_by_surprise(const SelfplaySettings& settings, const std::vector<PlyNote>& notes,
                               int num_cells, GameRecord& record) {
-  // A row below this weight costs the learner as much as any other row but teaches almost nothing.
+  // The minimum weight of a row. A row with less weight costs the learner as much as any other row
+  // but teaches almost nothing.
   constexpr double kLeastWeight = 1.0 / 64;
   constexpr double kLittleValueSurprise = 0.01;
   const double now = 1.0 / (1.0 + 0.016 * num_cells);
@@ -68,7 +69,7 @@ inline void weigh_by_surprise(const SelfplaySettings& settings, const std::vecto
   }
   if (total < 1.0) return;
   const double threshold = 1.5 * policy_total / total;
-  // If values hardly change, their differences are noise, so the share shrinks.
+  // Shrinks the value share if values hardly change, because their differences are then noise.
   const double value_share =
       settings.value_surprise_share * std::min(1.0, value_total / total / kLittleValueSurprise);
   const double policy_share = settings.policy_surprise_share;

@@ -18,7 +18,7 @@
 
 namespace tengen {
 
-// Thread-safe.
+// The queue of games to play. Thread-safe.
 class GameQueue {
  public:
   static constexpr int64_t kNone = -1;
@@ -46,7 +46,7 @@ class GameQueue {
             game.record.game_index, "must be of the generation; leave it out");
       const uint32_t index = game.record.game_index;
       if (index >= generation.num_games || finished_[index]) continue;
-      // unfinished() returns this state until a worker continues the game.
+      // Stores the state, which unfinished() returns until a worker continues the game.
       kept_.emplace(index, bytes);
       begun_.emplace(index, std::move(game));
     }
@@ -65,7 +65,7 @@ class GameQueue {
   // Whether all games have been handed out; some may still be in progress.
   bool empty() const { return next_.load(std::memory_order_relaxed) >= generation_.num_games; }
 
-  // The state of an unfinished game to continue; null for a game that starts from the beginning.
+  // Returns the state from which game `index` continues, or null for a new game.
   const UnfinishedGame* begun(uint32_t index) const {
     const auto found = begun_.find(index);
     return found == begun_.end() ? nullptr : &found->second;
@@ -73,7 +73,7 @@ class GameQueue {
 
   size_t num_begun() const { return begun_.size(); }
 
-  // Requests that every worker keep() its games soon; does not wait.
+  // Requests every worker to keep() the states of its games soon. Does not wait.
   void request_snapshot() { num_snapshots_.fetch_add(1, std::memory_order_relaxed); }
   uint64_t num_snapshots() const { return num_snapshots_.load(std::memory_order_relaxed); }
   void keep(const UnfinishedGame& game) {
@@ -86,7 +86,7 @@ class GameQueue {
     const std::lock_guard lock(kept_mutex_);
     kept_.erase(index);
   }
-  // The latest states of unfinished games, encoded and sorted by index.
+  // Returns the latest states of unfinished games, encoded and sorted by index.
   std::vector<std::string> unfinished() const {
     const std::lock_guard lock(kept_mutex_);
     std::vector<std::string> games;
@@ -94,7 +94,7 @@ class GameQueue {
     return games;
   }
 
-  // The variant of game `index`: a pure function of the index and the generation's seed and number.
+  // Returns the variant of game `index`, a pure function of index, seed and generation number.
   const std::string& variant(uint32_t index) const {
     static const std::string itself;
     if (variant_ends_.empty()) return itself;
@@ -108,7 +108,7 @@ class GameQueue {
   void stop() { stopped_.store(true, std::memory_order_relaxed); }
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
   const Generation& generation() const { return generation_; }
-  // The number of games to hand out: those that were not finished when the queue was created.
+  // The number of games to hand out, which excludes games finished before the queue was created.
   size_t num_wanted() const {
     return static_cast<size_t>(std::count(finished_.begin(), finished_.end(), false));
   }
@@ -116,12 +116,12 @@ class GameQueue {
  private:
   Generation generation_;
   std::vector<bool> finished_;
-  std::vector<double> variant_ends_;  // cumulative weights
+  std::vector<double> variant_ends_;  // cumulative weights of the variants
   std::map<uint32_t, UnfinishedGame> begun_;
   mutable std::mutex kept_mutex_;
   std::map<uint32_t, std::string> kept_;
   std::atomic<uint64_t> num_snapshots_{0};
-  // Idle slots keep calling take() after the last game; a 64-bit counter does not wrap around.
+  // The next game. Idle slots keep calling take() after the last game; 64 bits do not overflow.
   std::atomic<uint64_t> next_{0};
   std::atomic<bool> stopped_{false};
 };

@@ -7,14 +7,14 @@
 namespace tengen {
 namespace {
 
-// A marker in place of the number of notes. The number of extra simulations follows, then the
-// number of notes. No game has this number of plies. (Earlier versions used 65535, with the visits
-// and value of a root.)
+// A marker that replaces the number of notes, because no game has so many plies. The number of
+// extra simulations follows, then the number of notes. (Earlier versions used 65535, with the
+// visits and value of a root.)
 constexpr uint16_t kHasExtra = 0xfffe;
 
 }  // namespace
 
-// Layout: the extra simulations if there are any, the number of notes, the notes, and the record.
+// Encodes the extra simulations if there are any, the number of notes, the notes and the record.
 std::string encode(const UnfinishedGame& game) {
   check(game.notes.size() < kHasExtra, "notes", game.notes.size(),
         "must be fewer than 65534; end the game earlier");

@@ -13,14 +13,14 @@
 namespace tengen {
 
 struct UnfinishedGame {
-  GameRecord record;           // at least one ply, no outcome
+  GameRecord record;           // the plies so far, at least one; no outcome
   std::vector<PlyNote> notes;  // one per ply
   // Additional simulations of the next search (minigo).
   uint32_t num_extra_simulations = 0;
 };
 
 std::string encode(const UnfinishedGame& game);
-// Throws Error if the bytes are damaged or of another version.
+// Decodes the result of encode(). Throws Error if the bytes are damaged or have another version.
 UnfinishedGame decode_unfinished_game(std::string_view bytes);
 
 }  // namespace tengen

@@ -1,6 +1,5 @@
 #pragma once
-// A search of one game that one thread drives from outside, for play and analysis. A session is a
-// port with one row.
+// A search of one game under external control by one thread, through a port with one row.
 
 #include <algorithm>
 #include <memory>
@@ -35,7 +34,7 @@ typename G::State position_after(const G& game, const std::string& variant,
   return state;
 }
 
-// The position that a session searched last.
+// The line of moves to the position that a session searched last.
 struct SearchedLine {
   std::string variant;
   std::vector<int> moves;
@@ -49,15 +48,15 @@ struct SearchedLine {
 
 class SearchSession : public Port {
  public:
-  // Starts a search of the position after `moves`; throws like position_after(). Then drive the
-  // port until next() returns 0, and read result(). With `keeps_tree`, reuses the subtree of the
-  // last completed search if `moves` continue its moves; its visits count towards the request.
+  // Starts a search of the position after `moves`. Throws Error like position_after(). Then drive
+  // the port until next() returns 0, and read result(). With `keeps_tree`, reuses the subtree of
+  // the last completed search if `moves` continue its moves; its visits count towards the request.
   virtual void begin(const std::vector<int>& moves, const SearchRequest& request,
                      const std::string& variant, bool keeps_tree = false) = 0;
   // Continues the completed search up to `num_simulations` in total; see Search::extend().
   virtual void extend(int num_simulations) = 0;
   virtual const SearchResult& result() = 0;
-  // The principal variation of the completed search; see search/tree/variation.h.
+  // Returns the principal variation of the completed search; see search/tree/variation.h.
   virtual std::vector<int> variation(int action, size_t max_length) const = 0;
 };
 
@@ -93,7 +92,7 @@ class GameSession final : public SearchSession {
   BatchBuffers& buffers() override { return leaves_.buffers(); }
   const SearchResult& result() override {
     search_.finish(result_);
-    // Includes the simulations of an earlier search.
+    // Counts the root's visits, to include the simulations of an earlier search.
     result_.num_simulations = search_.tree().node(search_.tree().root()).visits - 1;
     return result_;
   }

@@ -1,6 +1,5 @@
 #pragma once
-// A search of one game that several threads drive from outside, each with its own port, for play
-// and analysis.
+// A search of one game under external control by several threads, each with its own port.
 
 #include <memory>
 #include <vector>
@@ -13,8 +12,8 @@
 
 namespace tengen {
 
-// Each thread drives one port until its next() returns 0. Call begin() and result() only while no
-// thread drives a port.
+// A search by several threads. Each thread drives one port until the port's next() returns 0. Call
+// begin() and result() only while no thread drives a port.
 class SharedSession {
  public:
   virtual ~SharedSession() = default;
@@ -25,9 +24,9 @@ class SharedSession {
   virtual void extend(int num_simulations) = 0;
   // next() may block until another port's done() is called.
   virtual Port& port(int index) = 0;
-  // Ends the search soon with the results so far; every next() returns. Any thread may call it.
+  // Ends the search soon with the current results; every next() returns. Any thread may call this.
   virtual void stop() = 0;
-  // The result of the completed search. Throws Error if there is no result yet.
+  // Returns the result of the completed search. Throws Error if there is no result yet.
   virtual const SearchResult& result() = 0;
   // Like SearchSession::variation().
   virtual std::vector<int> variation(int action, size_t max_length) const = 0;

@@ -24,7 +24,7 @@ namespace tengen {
 class SelfplayPort : public Port {
  public:
   virtual WorkerStats stats() const = 0;
-  // Passes unfinished games to GameQueue::keep(). Not while another thread drives the port.
+  // Passes unfinished games to GameQueue::keep(). No thread may drive the port meanwhile.
   virtual void keep_unfinished() = 0;
 };
 
@@ -36,12 +36,12 @@ struct GameSlot {
   std::vector<PlyNote> notes;  // one per ply of the record
   size_t num_resumable_plies =
       0;  // number of plies before the last search that started with an empty tree
-  uint32_t num_extra_simulations = 0;  // extra simulations of that search; see UnfinishedGame
+  uint32_t num_extra_simulations = 0;  // of the last full search; see UnfinishedGame
   bool idle = true;
   bool may_settle = false;
 };
 
-// Slot is a GameSlot with its searches; Leaves serves these searches.
+// A self-play worker. Slot is a GameSlot with its searches, and Leaves serves these searches.
 template <Game G, class Slot, class Leaves>
 class GameWorker : public SelfplayPort {
  public:
@@ -89,7 +89,7 @@ class GameWorker : public SelfplayPort {
     legal_.resize(static_cast<size_t>(game_.num_actions()));
   }
 
-  // Plays the slot until its search must wait. May be called while the search is already waiting.
+  // Plays the slot's game until its search must wait. Does nothing if the search is waiting.
   virtual void run(Slot& slot) = 0;
 
   // Assigns the queue's next game to the slot without starting it. Returns its index or nullopt.
@@ -156,7 +156,7 @@ class GameWorker : public SelfplayPort {
     slot.may_settle = rng.uniform() >= settings_.settled_playout_share;
   }
 
-  // The outcome of the game in its current position; kOngoing if the game continues.
+  // Returns the outcome of the slot's game in its current position; kOngoing if the game continues.
   Outcome outcome_of(const Slot& slot) const {
     const Outcome outcome = game_.outcome(slot.state);
     if constexpr (HasScore<G>) {
@@ -167,7 +167,7 @@ class GameWorker : public SelfplayPort {
     return outcome;
   }
 
-  // Passes a finished game, whose record contains the outcome, to the sink.
+  // Passes the slot's finished game, whose record contains the outcome, to the sink.
   void put_game(Slot& slot) {
     slot.idle = true;  // even if put() throws, because the game has ended and must not continue
     uint64_t num_rows = 0;
@@ -181,7 +181,7 @@ class GameWorker : public SelfplayPort {
     stats_.num_rows += num_rows;
   }
 
-  // The random stream of a ply, or of the complete game.
+  // Returns the random stream of a ply, or of the complete game.
   Rng stream(const Slot& slot, Purpose purpose) const {
     return Rng(queue_->generation().seed, slot.record.generation, slot.record.game_index,
                static_cast<uint32_t>(game_.ply(slot.state)), purpose);
@@ -191,7 +191,7 @@ class GameWorker : public SelfplayPort {
                purpose);
   }
 
-  // The search request for a position of the slot's game.
+  // Returns the search request for a position of the slot's game.
   SearchRequest request_of(const Slot& slot, const typename G::State& state, int num_simulations,
                            bool explore) const {
     SearchRequest request;
@@ -211,11 +211,11 @@ class GameWorker : public SelfplayPort {
   std::vector<std::unique_ptr<Slot>> slots_;
   Tree scratch_;
   SearchResult result_;
-  WorkerStats stats_;  // used only by the driver thread
+  WorkerStats stats_;  // counters used only by the driver thread
   std::vector<uint16_t> legal_;
 
  private:
-  // Called only twice per batch, so that the loops over plies and simulations take no lock.
+  // Publishes the counters. Called only twice per batch, so that inner loops take no lock.
   void publish_stats() {
     const std::lock_guard lock(published_mutex_);
     published_ = stats_;
@@ -224,7 +224,7 @@ class GameWorker : public SelfplayPort {
   const std::shared_ptr<GameSink> sink_;
   uint64_t num_snapshots_ = 0;
   mutable std::mutex published_mutex_;
-  WorkerStats published_;  // for other threads
+  WorkerStats published_;  // copy of the counters for other threads
 };
 
 }  // namespace tengen

@@ -93,7 +93,7 @@ class MinigoWorker final : public GameWorker<G, MinigoSlot<G>, LeavesServer<G, M
     }
   }
 
-  // `num_kept_visits`: the visits that the root has in the reused tree, or would have had.
+  // Begins a ply. `num_kept_visits`: root visits that the reused tree has, or would have had.
   void begin_ply(Slot& slot, uint32_t num_kept_visits) {
     const bool is_first = slot.record.plies.empty();
     Rng rng = this->stream(slot, Purpose::kPlayoutCap);

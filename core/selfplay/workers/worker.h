@@ -29,7 +29,7 @@ struct SearchedSlot : GameSlot<G> {
   MoveTrial<G> trial;              // for a fork's first move
   LeadBisection lead;              // of the searched position
   std::optional<Search<G>>
-      lead_search;  // searches that position with another komi; does not change the slot's tree
+      lead_search;  // searches the position with another komi; does not change the slot's tree
   bool may_resign = false;
   float weight = 0.0f;  // row weight of the current ply; 0 if its search is cheap
 };
@@ -139,7 +139,7 @@ class SelfplayWorker final : public GameWorker<G, SearchedSlot<G>, LeafServer<G>
     if (rng.uniform() < settings_.full_probability) {
       const Effort effort = full_effort(settings_, slot.notes);
       slot.weight = effort.weight;
-      // A full search starts with an empty tree, so that noise affects every visit of its target.
+      // Starts a full search with an empty tree, so that noise affects every visit of its target.
       start_afresh(slot);
       begin_search(slot, slot.state, effort.num_simulations, true);
     } else {

@@ -11,8 +11,8 @@
 namespace tengen::store {
 namespace {
 
-// Otherwise the system may run the woken thread in place of the thread that woke it, which would
-// then wait for the work after all.
+// Gives this thread the policy SCHED_BATCH. Otherwise the system may preempt the thread that wakes
+// this one, which would then wait for the work after all.
 void let_others_go_first() {
 #if defined(SCHED_BATCH)
   const sched_param parameters{};
@@ -25,7 +25,7 @@ void let_others_go_first() {
 PartWorker::~PartWorker() {
   if (!shared_) return;
   if (process_ != ::getpid()) {
-    // A forked process has no such thread to join, and the lock may be held forever.
+    // A forked process does not have this thread, and nobody would release the lock if it is held.
     (void)shared_.release();
     return;
   }

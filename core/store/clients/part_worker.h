@@ -1,5 +1,5 @@
 #pragma once
-// Work in parts: a second thread starts it, and the thread that needs the result helps finish it.
+// Splits work into parts: a second thread starts them, and the thread that needs the result helps.
 
 #include <sys/types.h>
 
@@ -12,28 +12,29 @@
 
 namespace tengen::store {
 
-// Belongs to one thread, the user's. The second thread starts with the first call of begin(), and
-// sleeps while it has no work. In a forked child process, a PartWorker may only be destroyed.
+// Runs the parts of a task in a second thread, for one user thread. The second thread starts at the
+// first call of begin(), and sleeps while it has no work. In a forked child process, a PartWorker
+// may only be destroyed.
 class PartWorker {
  public:
   PartWorker() = default;
   PartWorker(const PartWorker&) = delete;
   PartWorker& operator=(const PartWorker&) = delete;
-  // Starts no more parts, and waits for parts that have been started.
+  // Drops parts that have not started, and blocks until the running parts have ended.
   ~PartWorker();
 
   // Makes the second thread call `work`, which must not throw, with each index below `num_parts`.
   // If no thread starts, throws Error and does nothing. Precondition: all earlier work is finished.
   void begin(uint32_t num_parts, std::function<void(uint32_t)> work);
-  // Does the parts that have not been started yet, and blocks until all parts are done.
+  // Runs the parts that have not been started, and blocks until all parts are done.
   void finish();
   // Whether finish() would return immediately because all parts are done.
   bool is_done() const;
 
  private:
-  // State that both threads share.
+  // State shared by the user's thread and the second thread.
   struct Shared {
-    // Does parts until none is left. Releases the lock only while it does a part.
+    // Runs parts until none is left. Releases `lock` only while a part runs.
     void do_parts(std::unique_lock<std::mutex>* lock);
     void run();
 

@@ -13,8 +13,8 @@ using transport::part_of;
 
 namespace {
 
-// The size of a part of a batch: small enough for two threads to share the batch evenly, large
-// enough to make the overhead per part small.
+// The size in bytes of a part of a batch: small enough for two threads to share the batch evenly,
+// and large enough to keep the overhead per part small.
 constexpr uint64_t kPartBytes = uint64_t{128} << 10;
 
 }  // namespace
@@ -76,7 +76,7 @@ void Sampler::ack(uint64_t lease, std::span<const double> priorities) {
   iovec parts[] = {part_of(&message, sizeof message),
                    part_of(priorities.data(), priorities.size_bytes())};
   channel_->send(parts, Deadline::max(), Urgency::kLater);
-  // Sends the request for the next batch with the same wake-up, so that next() need not send it.
+  // Requests the next batch with the same wake-up of the store, so that next() need not request it.
   const bool asks = num_ahead_ > 0 && num_asked_ <= num_ahead_;
   if (asks && channel_->send_one(SampleMessage{}, kAtOnce, Urgency::kLater)) ++num_asked_;
   channel_->ring();
@@ -86,7 +86,7 @@ void Sampler::give_back(uint64_t lease) {
   channel_->send_one(OfLease{.kind = Request::kGiveBack, .lease = lease}, Deadline::max());
 }
 
-// Requests batches until `wished` are in flight. Returns whether any is in flight.
+// Requests batches until `wished` batches are in flight. Returns whether any batch is in flight.
 bool Sampler::ask(uint32_t wished, Deadline deadline) {
   while (num_asked_ < wished && channel_->send_one(SampleMessage{}, deadline)) ++num_asked_;
   return num_asked_ > 0;

@@ -1,5 +1,5 @@
 #pragma once
-// Samples batches, and gathers the steps of each into one buffer, in the background if that pays.
+// Samples batches. Gathers the steps of a batch into one buffer, in the background if that pays.
 
 #include <chrono>
 #include <cstddef>
@@ -18,33 +18,33 @@
 
 namespace tengen::store {
 
-// A sampler's session, opened by a store.
+// A sampler's session that a store has opened.
 struct SamplerSession {
   std::unique_ptr<Channel> channel;
   uint32_t num_ahead = 0;  // number of batches requested ahead; 0: next() requests each batch
 };
 
-// Samples that belong to the client until it acknowledges them or gives them back.
+// A batch of samples that the client holds until it acknowledges them or gives them back.
 struct Delivery {
   uint64_t lease = 0;
-  uint64_t table_size = 0;  // at the time of sampling
+  uint64_t table_size = 0;  // number of items in the table when the batch was sampled
   std::vector<int64_t> keys;
   std::vector<double> probabilities;
   // The steps: column c lies at data + offsets[c], [num_samples, num_steps, ...] in C order.
   std::shared_ptr<std::byte> data;
 };
 
-// For one thread; the batches that it returns may outlive it. The destructor gives back all batches
-// that have not been acknowledged.
+// Samples batches for one thread. Its batches may outlive the sampler. The destructor gives back
+// all batches that have not been acknowledged.
 //
 // A batch that was requested ahead is also gathered ahead, in another thread, so that a learner
 // that is busy with other work does not wait for the copy. But waking that thread costs both
 // threads a few microseconds, and two threads that copy at the same time slow each other down. So
-// this happens only for batches of at least kMinBytesAhead, and only if the caller was away for at
-// least kMinAway in at least kMinAbsences consecutive calls. A caller that returns sooner has
-// nothing better to do than to copy. A few absences prove nothing, because the system may have
-// taken the CPU core from the caller. On a machine with only busy cores, the second thread might
-// take that core next, and so cause the next absence.
+// this happens only for batches of at least kMinBytesAhead, and only if the caller stayed away for
+// at least kMinAway before each of the last kMinAbsences calls. A caller that returns sooner can
+// copy the steps itself. A few absences do not prove that the caller is busy, because the system
+// may have preempted it. On a machine with only busy cores, the second thread might take that core
+// next, and so cause the next absence.
 class Sampler {
  public:
   // Every sample has `num_steps` steps, and every batch has `num_samples` samples.
@@ -56,13 +56,14 @@ class Sampler {
   uint32_t num_steps() const { return num_steps_; }
   const std::vector<uint64_t>& offsets() const { return layout_.offsets; }
 
-  // Returns the next batch. Blocks; returns none if the deadline expires, and nothing is lost then.
+  // Returns the next batch. Blocks. Returns none if the deadline expires; no batch is lost then.
   std::optional<Delivery> next(Deadline deadline);
-  // Acknowledges that the samples were used. `priorities` is empty or has one entry per sample.
+  // Acknowledges that the samples of the batch `lease` were used. `priorities` is empty or has one
+  // entry per sample.
   void ack(uint64_t lease, std::span<const double> priorities);
-  // Gives back samples that were not used.
+  // Gives back the unused samples of the batch `lease`.
   void give_back(uint64_t lease);
-  // Returns a human-readable reason why the next batch must wait; empty if it need not.
+  // Returns a human-readable reason why the next batch must wait, or an empty string.
   std::string waits() { return channel_->waits(); }
   // Whether the next batch has been gathered ahead completely.
   bool is_ready() const { return ahead_ && worker_.is_done(); }
@@ -72,11 +73,11 @@ class Sampler {
   static constexpr uint32_t kMinAbsences = 8;
 
  private:
-  // A batch whose steps lie in slots, unless its data came with the reply.
+  // A sampled batch. Its steps lie in slots, unless they were sent with the reply.
   struct Drawn : Delivery {
-    std::vector<engine::Piece> pieces;  // of all samples, in order
+    std::vector<engine::Piece> pieces;  // the pieces of all samples, in order
   };
-  // Some samples of a batch, and their position in it.
+  // A range of a batch's samples, which one thread copies.
   struct Part {
     std::span<const engine::Piece> pieces;
     uint32_t first_sample = 0;

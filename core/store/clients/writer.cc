@@ -53,7 +53,7 @@ std::byte* Writer::chunk_of_next(Deadline deadline) {
 bool Writer::insert(const InsertRun& run, Deadline deadline) {
   if (!send_run(run, deadline)) return false;
   next_sequence_ = std::max(next_sequence_, run.sequence + run.count);
-  // Sent once per chunk, because only complete chunks are released.
+  // Sends a release once per chunk, because the store frees only complete chunks.
   const uint32_t length = schema_.steps_per_chunk();
   const uint64_t kept = num_steps_ - std::min<uint64_t>(num_steps_, max_item_steps_);
   if (kept / length > num_released_ / length) {
@@ -90,8 +90,8 @@ std::optional<uint32_t> Writer::begin_chunk(Deadline deadline) {
   return slot;
 }
 
-// If the store is on another host, appends to parts_ the steps before `named` that it lacks.
-// Returns the number of steps that the store has after the parts have been sent.
+// If the store is on another host, appends to parts_ the steps before index `named` that the store
+// lacks. Returns the number of steps that the store will have after parts_ is sent.
 uint64_t Writer::add_steps(uint64_t named) {
   const uint64_t end = std::max(num_sent_, std::min(named, num_steps_));
   if (!chunk_ || end == num_sent_) return num_sent_;

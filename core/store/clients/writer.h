@@ -29,16 +29,17 @@ struct InsertRun {
   std::span<const double> priorities;
 };
 
-// A writer's session, opened by a store.
+// A writer's session that a store has opened.
 struct WriterSession {
   std::unique_ptr<Channel> channel;
   uint64_t next_sequence = 0;  // items with smaller sequence numbers have been inserted before
   uint32_t num_ahead = 1;      // number of chunks requested ahead, at least 1
 };
 
-// For one thread. Commands take effect in order, some time after the call. If a command fails, the
-// next call throws its Error, and the writer is then unusable. Items may contain steps that were
-// appended since the last insert, and up to `max_item_steps` steps before them.
+// Appends steps and inserts items, for one thread. Commands take effect in order, some time after
+// the call. If a command fails, the next call throws its Error, and the writer is then unusable.
+// Items may contain steps that were appended since the last insert, and up to `max_item_steps`
+// steps before them.
 class Writer {
  public:
   // For a store on this host: chunks lie in memory of the store, which `slabs` locates.
@@ -61,11 +62,11 @@ class Writer {
   bool insert(const InsertRun& run, Deadline deadline);
   // Blocks until every command has taken effect. Returns false if the deadline expires.
   bool flush(Deadline deadline) { return channel_->wait_for_all(deadline); }
-  // Returns a human-readable reason why the store's side must wait; empty if it need not.
+  // Returns a human-readable reason why the store makes this writer wait, or an empty string.
   std::string waits() { return channel_->waits(); }
 
  private:
-  // Returns the chunk for the next step, or null if the deadline expires.
+  // Returns the chunk that receives the next step, or null if the deadline expires.
   std::byte* chunk_of_next(Deadline deadline);
   std::optional<uint32_t> begin_chunk(Deadline deadline);
   void take_slots();
@@ -77,8 +78,8 @@ class Writer {
   // The chunk that is being filled, if the store is on another host. Its steps are sent with the
   // insert that uses them, or when the next chunk begins.
   std::shared_ptr<std::byte> chunk_;
-  uint64_t num_sent_ = 0;  // number of steps sent
-  Steps steps_;            // header of the steps that are being sent
+  uint64_t num_sent_ = 0;  // number of steps sent to the store
+  Steps steps_;            // header of the Steps message that is being sent
   SlabMap slabs_;
   const uint32_t max_item_steps_;
   uint64_t next_sequence_;

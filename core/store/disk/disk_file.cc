@@ -17,7 +17,8 @@ namespace {
 
 DiskWatch* watch = nullptr;
 
-// Owned: otherwise a forked process would keep the file's space occupied after its name is gone.
+// Opens a file that forked processes do not inherit. Otherwise a forked process would keep the
+// space of a removed file occupied.
 int open_file(const char* path, int flags, bool is_past_cache) {
 #if defined(O_DIRECT)
   const int direct = is_past_cache ? open_owned(path, flags | O_DIRECT, 0600) : -1;
@@ -30,7 +31,7 @@ int open_file(const char* path, int flags, bool is_past_cache) {
   return descriptor;
 }
 
-// The remedy for an errno.
+// Returns the advice for the user about the errno `reason`.
 const char* advice_for(int reason) {
   switch (reason) {
     case ENOSPC:
@@ -61,7 +62,7 @@ const char* advice_for(int reason) {
 }  // namespace
 
 bool is_for_room(int reason) {
-  // EFBIG too: a limit on the size of files may be raised.
+  // EFBIG also counts as a shortage, because the user may raise the limit on file sizes.
   return reason == ENOSPC || reason == EDQUOT || reason == EFBIG;
 }
 

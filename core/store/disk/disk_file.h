@@ -1,5 +1,5 @@
 #pragma once
-// Files that must survive a host crash, and a hook that tells a test which data would survive.
+// Files that must survive a host crash, and a hook for tests that observes their changes.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace tengen::store {
 
-// Observes all changes to these files, in order, on the thread that makes the change. If an
-// observer throws, the call on the file throws the same exception.
+// Observes all changes to files of type DiskFile, in order, on the thread that makes the change. If
+// an observer throws, the call on the file throws the same exception.
 class DiskWatch {
  public:
   virtual ~DiskWatch() = default;
@@ -27,12 +27,12 @@ class DiskWatch {
   virtual void folder_synced(const std::string& /*directory*/) {}
 };
 
-// Sets the hook, for tests; null removes it. Must not be called while files are in use.
+// Sets the observer of all disk files, for tests, or null. Not while files are in use.
 void set_disk_watch(DiskWatch* watch);
 
-// Whether this errno says that a disk, a quota or a limit leaves no space.
+// Whether the errno `reason` means that a disk, a quota or a limit leaves no space.
 bool is_for_room(int reason);
-// Throws the Error for a failed `action` on a file or folder with this errno: DiskFullError,
+// Throws the Error for a failed `action` on a file or folder, with errno `reason`: DiskFullError,
 // ShortageError or another Error.
 [[noreturn]] void refuse_file(const std::string& path, const char* action, int reason);
 
@@ -50,11 +50,13 @@ class DiskFile {
   int descriptor() const { return descriptor_; }
   const std::string& path() const { return path_; }
   uint64_t num_bytes() const;
-  // Reads bytes from `offset` on. Returns the number of bytes read; fewer if the file ends.
+  // Reads bytes into `to`, starting at `offset`. Returns the number of bytes read, which is less
+  // than the size of `to` only at the end of the file.
   uint64_t read(uint64_t offset, std::span<std::byte> to) const;
-  // Writes all bytes.
+  // Writes all `bytes` at `offset`.
   void write(uint64_t offset, std::span<const std::byte> bytes) const;
-  // Blocks until all written bytes would survive a host crash. The file's name needs sync_folder().
+  // Blocks until all written bytes would survive a host crash. The file's name survives only after
+  // sync_folder().
   void sync() const;
 
  private:
@@ -73,7 +75,7 @@ std::unique_ptr<DiskFile> make_whole_file(const std::string& path, bool is_synce
                                           const std::function<void(const DiskFile&)>& fill);
 
 void rename_file(const std::string& from, const std::string& to);
-// Does nothing if the file does not exist.
+// Removes a file. Does nothing if the file does not exist.
 void remove_file(const std::string& path);
 // Blocks until all creations, renames and removals of files in the folder would survive a host
 // crash. Throws Error.

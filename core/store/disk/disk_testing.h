@@ -1,6 +1,6 @@
 #pragma once
-// Test helpers: a disk's contents after a power loss, which are all synced data and any part of the
-// rest; a disk that a test observes, or that fails on request; a process without free descriptors.
+// Test helpers that simulate a disk after a power loss, observe a disk or make it fail, and leave a
+// process without free descriptors.
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@
 
 namespace tengen::store {
 
-// Observes the files of a folder. Thread-safe.
+// Observes the files of a folder, and simulates a power loss. Thread-safe.
 class LostDisk final : public DiskWatch {
  public:
   explicit LostDisk(const std::filesystem::path& folder) : folder_(folder) { set_disk_watch(this); }
@@ -84,7 +84,7 @@ class LostDisk final : public DiskWatch {
     std::vector<Write> pending;
   };
   using Names = std::map<std::string, std::shared_ptr<File>>;
-  // `name` is the file that was created, or the new name of the file that was called `before`.
+  // A change of a file name: `name` is the created file, or the new name of the file `before`.
   struct Change {
     std::string name, before;
     std::shared_ptr<File> made;
@@ -131,8 +131,8 @@ class LostDisk final : public DiskWatch {
   std::vector<Change> changes_;  // changes of names since the folder was synced
 };
 
-// Calls functions with a path, in the thread that writes or syncs. If a function throws, the write
-// or sync throws the same exception.
+// Calls a test's functions with the path of each written or synced file, in the same thread. If a
+// function throws, the write or sync throws the same exception.
 class WatchedDisk final : public DiskWatch {
  public:
   using OnPath = std::function<void(const std::string& path)>;

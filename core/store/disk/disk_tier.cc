@@ -15,12 +15,12 @@
 namespace tengen::store {
 namespace {
 
-// Rows in flight: twice as many as reach a disk's full rate, as threads also wait for a CPU core.
+// The rows in flight: twice as many as a disk needs, because threads also wait for a CPU core.
 constexpr int kNumThreads = 32;
 
 using Clock = std::chrono::steady_clock;
 
-// The time between checks whether a shortage has ended.
+// The delay before the first check whether a shortage has ended.
 constexpr std::chrono::milliseconds kLook{200};
 // A quota may leave space that checks find but saves cannot use, so checks become less frequent.
 constexpr std::chrono::milliseconds kMaxLook{3200};
@@ -40,7 +40,7 @@ DiskTier::DiskTier(std::string directory, bool is_hidden, Done done, Room room)
       is_hidden_(is_hidden),
       done_(std::move(done)),
       room_(std::move(room)) {
-  // Opened only so that an error is noticed here instead of at the first row.
+  // Opens a row file only to report errors here instead of at the first row.
   RowFile(directory_ + "/rows-" + std::to_string(getpid()) + "-probe", 4096, /*is_hidden=*/true);
   threads_.reserve(kNumThreads);
   try {
@@ -48,7 +48,7 @@ DiskTier::DiskTier(std::string directory, bool is_hidden, Done done, Room room)
       threads_.push_back(start_thread("a store's disk", [this] { run(); }));
     }
   } catch (...) {
-    // With fewer threads the disk is slower; with none it does not work.
+    // A tier with fewer threads is slower, but a tier without threads cannot work.
     if (threads_.empty()) throw;
   }
 }
@@ -112,7 +112,7 @@ void DiskTier::run() {
     if (!job.is_load) doubt_disk(&result);
     note(job, result);
     if (job.is_load && result.is_shortage) {
-      // Retry later, because a row that cannot be read would count as lost.
+      // Retries the load later, because otherwise the row would count as lost.
       job.was_put_off = true;
       if (put_off_.empty()) again_at_ = Clock::now() + kLook;
       put_off_.splice(put_off_.end(), own);
@@ -121,7 +121,7 @@ void DiskTier::run() {
     lock.unlock();
     done_(job.transfer, job.is_load, result);
     lock.lock();
-    // Noted again: another thread may have reported space before the store knew of this shortage.
+    // Notes the shortage again, because another thread may have reported space too early.
     if (result.is_shortage) note(job, result);
     own.clear();
   }

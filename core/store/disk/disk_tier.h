@@ -1,5 +1,5 @@
 #pragma once
-// The threads that copy a store's chunks between memory and its files.
+// The threads that copy a store's chunks between memory and files.
 
 #include <chrono>
 #include <condition_variable>
@@ -18,13 +18,14 @@
 
 namespace tengen::store {
 
-// Uses one file per pool, called rows-<pool>. Only one thread at a time may call load(), save() and
-// start(). Transfers run in order, as many at the same time as there are threads. A load that fails
-// because the process lacks descriptors or memory is retried later, while others continue.
+// Copies chunks to and from disk, in one file per pool, called rows-<pool>. Only one thread at a
+// time may call load(), save() and start(). Transfers run in order, as many at the same time as
+// there are threads. A load that fails because the process lacks descriptors or memory is retried
+// later, while others continue.
 class DiskTier final : public engine::Tier {
  public:
-  // Called by any of the tier's threads when a transfer has ended, to notify the store's engine.
-  // Must not throw; the same holds for Room.
+  // Called by any thread of the tier when a transfer has ended, to notify the store's engine.
+  // Neither Done nor Room may throw.
   using Done =
       std::function<void(const engine::Transfer&, bool is_load, const engine::TransferResult&)>;
   // Called when the disk has space again, after a save failed because the disk was full.
@@ -35,21 +36,21 @@ class DiskTier final : public engine::Tier {
   DiskTier(const DiskTier&) = delete;
   DiskTier& operator=(const DiskTier&) = delete;
   ~DiskTier() override { stop(); }
-  // Drops transfers that have not started, and blocks until the others have ended. Idempotent.
+  // Drops transfers that have not started; blocks until running ones have ended. Idempotent.
   void stop();
 
   void reserve(size_t num_transfers) override;
   void load(const engine::Transfer& transfer) override { ask({transfer, true, false}); }
   void save(const engine::Transfer& transfer) override { ask({transfer, false, false}); }
-  // Starts the transfers that were requested since the last call. None starts before this call.
+  // Starts the transfers that load() and save() have requested since the last call of start().
   void start() noexcept;
 
-  // Blocks until all rows whose saves have ended would survive a host crash. Returns the reason why
-  // they might not, or an empty string if they would. Throws bad_alloc before it has tried.
+  // Blocks until all rows whose saves have ended would survive a host crash. Returns the error if a
+  // sync fails, or an empty string. If it throws bad_alloc, nothing was synced.
   std::string sync();
 
-  // The resource that saves or loads currently lack: space, descriptors or memory. Otherwise the
-  // first other error, or an empty string.
+  // Returns the resource that saves or loads lack now (space, descriptors or memory). If they lack
+  // nothing, returns the first other error, or an empty string.
   std::string trouble();
 
  private:
@@ -71,8 +72,8 @@ class DiskTier final : public engine::Tier {
   // when the tier stops.
   bool wait_for_job(std::unique_lock<std::mutex>* lock);
   void look_for_room(std::unique_lock<std::mutex>* lock);
-  // Reports a failed save as a shortage if the whole disk seems to fail, so that rows are not given
-  // up one after another. The caller holds the lock.
+  // Turns a failed save into a shortage if the whole disk seems to fail. Otherwise every row would
+  // be marked as bad, one after another. The caller holds the lock.
   void doubt_disk(engine::TransferResult* of_save);
   // Records how a transfer ended. The caller holds the lock.
   void note(const Job& job, const engine::TransferResult& result);
@@ -84,13 +85,13 @@ class DiskTier final : public engine::Tier {
   const bool is_hidden_;
   const Done done_;
   const Room room_;
-  Jobs asked_;  // requested, not started
-  Jobs spare_;  // list nodes for later requests
+  Jobs asked_;  // transfers that were requested but not started
+  Jobs spare_;  // list nodes, reused for later requests
   std::mutex mutex_;
   std::condition_variable condition_;
   Jobs jobs_;
   Jobs put_off_;                                        // loads to retry at again_at_
-  std::map<uint32_t, std::unique_ptr<RowFile>> files_;  // by pool
+  std::map<uint32_t, std::unique_ptr<RowFile>> files_;  // row files by pool
   std::string trouble_;
   int num_bad_rows_ = 0;  // consecutive failed saves, without shortages
   Shortage of_saves_;

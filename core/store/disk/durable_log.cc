@@ -21,7 +21,7 @@ using engine::State;
 
 constexpr uint64_t kWriteBytes = uint64_t{256} << 10;
 
-// Applies a closed log that is followed by another. Throws Error if it is damaged.
+// Applies log `number`, which is complete, to `state`. Throws Error if the log is damaged.
 void apply_log(const std::string& directory, uint64_t number, State* state) {
   LogTail logs(directory);
   logs.begin(number);
@@ -48,7 +48,8 @@ std::optional<DurableLog::Last> last_behind(const std::string& directory, uint64
     if (mark) last = DurableLog::Last{state, logs.place(), *mark, {saved.begin(), saved.end()}};
   }
   *stopped_at = log_path(directory, logs.number());
-  // If two marks follow, the second proves that the first was on disk, with all data before it.
+  // If two marks follow the gap, the second mark proves that the first mark and all data before it
+  // were on disk, so the gap is damage.
   check(!has_order || logs.log().num_marks_behind() < 2, "log", *stopped_at, kMustBeWhole);
   return last;
 }
@@ -58,12 +59,12 @@ std::optional<DurableLog::Last> last_behind(const std::string& directory, uint64
 std::optional<DurableLog::Last> DurableLog::find_last(const std::string& directory) {
   const std::optional<LastMark> known = read_last_mark(directory);
   std::optional<Last> last;
-  std::string damaged = directory;  // the file that may lack a checkpoint
+  std::string damaged = directory;  // the file that may be damaged
   for (const uint64_t first : state_numbers(directory)) {
     std::string stopped_at;
     last = last_behind(directory, first, !known || !known->is_exact, &stopped_at);
     if (!known || first <= known->end.number) damaged = stopped_at;
-    if (last) break;  // otherwise the state's store made no checkpoint
+    if (last) break;  // if no checkpoint follows this state, tries an older state
   }
   if (!known || known->end.writer == 0) return last;
   const LogPlace& end = known->end;
@@ -119,7 +120,7 @@ void DurableLog::begin_compactor(uint64_t state_bytes) {
       });
 }
 
-// Begins a log whose first record has this position.
+// Creates the log file `number`, whose first record has the position `position`.
 std::shared_ptr<DiskFile> DurableLog::make_log(uint64_t number, uint64_t position) const {
   auto file =
       std::make_shared<DiskFile>(log_path(directory_, number), O_WRONLY | O_CREAT | O_TRUNC);
@@ -157,7 +158,7 @@ void DurableLog::write_records() {
   records_.clear();
 }
 
-// Begins the next log if this one is long. Does not hold the lock while it waits for the disk.
+// Begins the next log if the current log is long. Does not hold the lock during fsync.
 void DurableLog::close_long_log() {
   std::shared_ptr<DiskFile> closed;
   uint64_t end = 0;
@@ -167,8 +168,8 @@ void DurableLog::close_long_log() {
     if (num_bytes_ + records_.size() < log_bytes_) return;
     closed = file_;
   }
-  // Syncs most of the log while others append to it. After that, appended records stay in memory
-  // until the next log exists.
+  // Syncs most of the log while other threads append to it, so that the second sync is short. After
+  // that, appended records stay in memory until the next log exists.
   closed->sync();
   {
     const std::scoped_lock lock(mutex_);
@@ -215,7 +216,7 @@ bool DurableLog::mark(uint64_t position, int64_t begun_us,
     }
     // Without the lock, so that others can append in the meantime.
     file->sync();
-    // The first call blocks until the file is on disk; only then are older files removed.
+    // The first put() blocks until the mark is on disk. Only then are older files removed.
     last_mark_.put(last);
     if (!std::exchange(has_mark_, true)) remove_files(directory_, 0, first_);
     const std::scoped_lock lock(mutex_);
@@ -238,8 +239,8 @@ bool DurableLog::resume() noexcept {
     if (trouble_.empty() || is_over_) return !is_over_;
   }
   compactor_.reset();
-  // Skips one number, so that a reader of this log does not continue with the next one: this log
-  // may lack records that are in the new state.
+  // Skips one number, so that a reader of the old log does not continue with the new one. The old
+  // log may lack records that are in the new state.
   const uint64_t number = number_ + 2;
   const std::string error = error_of([&] {
     take_in();
@@ -262,7 +263,7 @@ bool DurableLog::resume() noexcept {
     if (!is_over_) trouble_.clear();
   });
   if (error.empty()) return !is_over();
-  // Partial files occupy space that the next attempt needs.
+  // Removes partial files, which occupy space that the next attempt needs.
   (void)error_of([&] { remove_files(directory_, number); });
   const std::scoped_lock lock(mutex_);
   trouble_.clear();
@@ -270,12 +271,12 @@ bool DurableLog::resume() noexcept {
   return false;
 }
 
-// Updates behind_ to the current state. If that can never succeed, the log gives up, because
+// Updates behind_ to the current state. If that can never succeed, gives up the log, because its
 // appended records would otherwise stay in memory forever.
 void DurableLog::take_in() {
   try {
     if (!behind_) behind_ = read_written();
-    apply_rest();  // records of an earlier attempt that ran out of memory
+    apply_rest();  // records left by an earlier attempt that ran out of memory
     {
       const std::scoped_lock lock(mutex_);
       rest_.swap(records_);

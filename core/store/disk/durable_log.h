@@ -21,8 +21,8 @@
 
 namespace tengen::store {
 
-// Thread-safe. After an error, which trouble() returns, nothing more is written to disk until
-// resume(). Changes made in the meantime are held in memory.
+// Writes an engine's records and checkpoints to disk. Thread-safe. After an error, which trouble()
+// returns, writes nothing to disk until resume(). Changes made in the meantime are held in memory.
 class DurableLog {
  public:
   // Returns the state at the folder's last checkpoint, or none if there is no checkpoint. Ignores
@@ -40,9 +40,9 @@ class DurableLog {
   static std::optional<Last> find_last(const std::string& directory);
 
   // Begins with `state`. An existing checkpoint in the folder stays the last one until the next
-  // checkpoint is made. When a log has `log_bytes`, the next mark closes it; when all logs together
-  // have that many bytes, a state replaces them. `is_exact` says that no checkpoint is reported as
-  // complete before the folder's LastMark on disk includes it. Throws Error if there is no space.
+  // checkpoint is made. When a log reaches `log_bytes`, the next mark closes it. When all logs
+  // together reach that size, a state replaces them. `is_exact` says that no checkpoint is reported
+  // as complete before the folder's LastMark on disk includes it. Throws Error without space.
   DurableLog(std::string directory, const engine::State& state, uint64_t log_bytes = kLogBytes,
              bool is_exact = false);
   static constexpr uint64_t kLogBytes = uint64_t{64} << 20;
@@ -55,23 +55,23 @@ class DurableLog {
     kTrouble,   // see trouble(); resume() clears it
     kNoMemory,  // nothing was appended: append these records again before others
   };
-  // Appends records. Writes them from time to time, but does not wait for the disk.
+  // Appends records. Writes them to the log from time to time, without fsync.
   Append append(std::span<const std::byte> records) noexcept;
-  // The position after all records so far.
+  // Returns the position after all records appended so far.
   uint64_t position();
   // Makes a checkpoint of all records before `position`, which began at time `begun_us`. `records`
   // give the rows of chunks that were saved since, or hold the steps of chunks that were not saved.
-  // Precondition: the rows that they name are synced. Blocks until the checkpoint is on disk;
-  // returns whether it is.
+  // Precondition: these rows are synced. Returns true when the checkpoint is on disk, false if that
+  // fails.
   bool mark(uint64_t position, int64_t begun_us, std::span<const std::byte> records) noexcept;
   // Continues after an error: writes a state that includes everything up to now, and begins a new
   // log. The next checkpoint must begin after this call. Only for the thread that calls mark().
-  // Returns whether there is no error any more; true also if there was none.
+  // Returns whether the log works now; true also if there was no error.
   bool resume() noexcept;
-  // Stops for good: writes nothing more. trouble() then contains `reason`, or an earlier error.
+  // Stops the log permanently. trouble() then returns `reason`, or an earlier error.
   void give_up(const std::string& reason) noexcept;
   bool is_over();
-  // The error, or an empty string.
+  // Returns the error that stopped the log, or an empty string.
   std::string trouble();
   const std::string& directory() const { return directory_; }
 
@@ -93,12 +93,12 @@ class DurableLog {
   std::mutex mutex_;
   uint64_t first_;                  // number of the first file since the last error
   uint64_t number_;                 // number of the log that is being written
-  std::shared_ptr<DiskFile> file_;  // that log; null while the previous log is being closed
-  uint64_t num_bytes_ = 0;          // bytes in that log
-  std::vector<std::byte> records_;  // records not written to the file yet
+  std::shared_ptr<DiskFile> file_;  // its file; null while the previous log is being closed
+  uint64_t num_bytes_ = 0;          // bytes in the log file
+  std::vector<std::byte> records_;  // records that are not yet written to the file
   uint64_t position_ = 0;
   struct Closed {
-    uint64_t end;  // position after its last record
+    uint64_t end;  // position after the log's last record
     uint64_t number;
     uint64_t num_bytes;
   };
@@ -107,8 +107,8 @@ class DurableLog {
   LastMarkFile last_mark_;  // used by the thread that calls mark()
   std::string trouble_;
   bool is_over_ = false;
-  // After an error, the log continues from this state; see resume(). First the records in rest_ and
-  // then those in records_ still have to be applied. Only for the thread that calls resume().
+  // After an error, the log continues from this state; see resume(). The records in rest_ and then
+  // the records in records_ must still be applied to it. Only for the thread that calls resume().
   std::optional<engine::State> behind_;
   std::vector<std::byte> rest_;
   std::optional<Compactor> compactor_;

@@ -25,10 +25,10 @@ constexpr uint64_t kMinLogs = 4;
 constexpr std::chrono::milliseconds kMinPause{100};
 constexpr std::chrono::milliseconds kMaxPause{3200};
 constexpr int kPausesPerLook = 16;
-// The version of a log that is out of date; see Keeper::set_aside().
+// The version number that marks a log as out of date; see Keeper::set_aside().
 constexpr uint64_t kSetAside = UINT64_MAX;
 
-// The start of a log file, followed by its records.
+// The header of a log file. The records follow.
 struct MemoryLogHeader {
   uint64_t version;
   std::atomic<uint64_t> num_bytes;  // bytes of committed records
@@ -63,7 +63,7 @@ bool apply_log(const std::string& path, State* state) {
   return version != kSetAside;
 }
 
-// The state in the files; none if there are no files. Sets `was_set_aside` if it is out of date.
+// Returns the state in the files, or none. Sets `was_set_aside` if the files are out of date.
 std::optional<State> read_files(const std::string& directory, bool* was_set_aside) {
   const std::vector<uint64_t> numbers = state_numbers(directory);
   if (numbers.empty()) return std::nullopt;
@@ -121,7 +121,7 @@ bool Keeper::commit(std::span<const std::byte> records) noexcept {
 
 void Keeper::append(std::span<const std::byte> records) {
   if (sizeof(MemoryLogHeader) + num_committed_ + records.size() > log_->num_bytes()) {
-    // Until the next log exists, set_aside() must find this one in log_.
+    // Does not assign to log_ yet, because set_aside() needs the old log until the next one exists.
     transport::SharedMemory next =
         make_log(directory_, number_ + 1, std::max<uint64_t>(log_bytes_, records.size()));
     compactor_->add(++number_, num_committed_);
@@ -139,7 +139,7 @@ std::string Keeper::trouble() {
   return trouble_;
 }
 
-// Marks the last log, so that no process resumes from the files. Needs neither memory nor space.
+// Marks the last log as out of date, so that no process resumes from it. Needs no memory.
 void Keeper::set_aside() noexcept {
   header_of(*log_)->version = kSetAside;
   compactor_.reset();
@@ -148,8 +148,8 @@ void Keeper::set_aside() noexcept {
   pause_ = {};
 }
 
-// Applies the files and the records to the state in memory. Returns false if it is too early to
-// check for memory again.
+// Applies the files and `records` to the state in memory. Returns false without an attempt if the
+// next check for memory is not due yet.
 bool Keeper::resume(std::span<const std::byte> records) {
   const bool lacked_memory = !behind_ || num_applied_ > 0;
   if (lacked_memory && Clock::now() < look_at_) return false;
@@ -182,12 +182,12 @@ void Keeper::take_files() {
   (void)error_of([&] { remove_files(directory_, 0); });
 }
 
-// Begins new files if there is space for them.
+// Begins new files with the current state, if there is space for them.
 void Keeper::write_all() {
   const Clock::time_point now = Clock::now();
   if (now < look_at_) return;
   const std::string error = error_of([&] {
-    // Check first: files that do not fit would use up the space that others need.
+    // Checks the space first, because files that do not fit would use up space that others need.
     transport::SharedMemory::check_room(directory_, log_bytes_);
     uint64_t num_bytes = log_bytes_;
     behind_->write([&](std::span<const std::byte> some) { num_bytes += some.size(); });

@@ -24,8 +24,8 @@ class Keeper {
   // they are damaged or have another version.
   static std::optional<engine::State> load(const std::string& directory);
 
-  // Begins with `state`, and removes older files. Each log file has `log_bytes`, or the size of a
-  // commit that is longer. Throws Error if there is no space.
+  // Begins with `state`, and removes older files. A log file has the size `log_bytes`, or more if
+  // one commit needs more. Throws Error if there is no space.
   Keeper(std::string directory, uint64_t log_bytes, const engine::State& state);
   Keeper(const Keeper&) = delete;
   Keeper& operator=(const Keeper&) = delete;
@@ -39,7 +39,7 @@ class Keeper {
   bool commit(std::span<const std::byte> records) noexcept;
   // Whether the files are out of date until a later commit() succeeds. That commit may be empty.
   bool is_behind() const { return is_behind_ && !is_over_; }
-  // The reason why changes are not stored now; empty if they are.
+  // Returns the reason why changes cannot be stored now, or an empty string.
   std::string trouble();
 
  private:
@@ -63,8 +63,8 @@ class Keeper {
   std::string trouble_;
   bool is_behind_ = false;  // whether the files are out of date
   std::optional<engine::State>
-      behind_;              // the current state if is_behind_; none while only the files contain it
-  size_t num_applied_ = 0;  // bytes of the next records that are already in behind_
+      behind_;  // if is_behind_, the current state, or none while only the files contain it
+  size_t num_applied_ = 0;  // bytes at the start of the next commit that behind_ already contains
   Clock::time_point look_at_{};  // time of the next check for memory or space
   Clock::duration pause_{0};
   bool is_over_ = false;

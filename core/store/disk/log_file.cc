@@ -14,11 +14,11 @@
 namespace tengen::store {
 namespace {
 
-// The maximum sum of claimed frame sizes, as a multiple of the log's size. Damage alone to a real
-// log causes smaller claims.
+// The maximum sum of the frame sizes that invalid marks claim, as a multiple of the log's size.
+// Accidental damage causes smaller sums.
 constexpr uint64_t kMaxClaims = 16;
 
-// Fits in one sector, so that a host crash leaves either the old record or the new one.
+// The record in `state-mark`. Fits in a sector, so a host crash leaves the old or the new record.
 struct MarkRecord {
   uint64_t version;
   uint64_t number, writer, offset;
@@ -113,7 +113,7 @@ std::optional<LogFrame> LogTail::next() {
     }
     auto later = std::make_unique<LogReader>(path);
     if (!later->is_begun() || later->header().writer != log_->header().writer) return std::nullopt;
-    // The previous log was closed, and complete on disk, before this one was begun.
+    // A log is begun only after the previous log was complete on disk.
     if (std::optional<LogFrame> frame = next_of_log()) return frame;
     check(log_->is_at_end() && later->header().position == position_, "log",
           log_path(directory_, number_), kMustBeWhole);
@@ -157,7 +157,7 @@ LastMarkFile::~LastMarkFile() {
   try {
     if (file_) file_->sync();
   } catch (const Error&) {
-    // If the disk lacks a mark, the reader finds it in the log.
+    // Ignores errors of the sync: if the disk lacks the last mark, a reader finds it in the log.
   }
 }
 

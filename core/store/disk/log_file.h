@@ -15,7 +15,7 @@
 
 namespace tengen::store {
 
-// The start of a log file.
+// The header of a log file.
 struct LogHeader {
   uint64_t version;
   uint64_t writer;    // a random number above 0 that identifies the DurableLog
@@ -23,13 +23,13 @@ struct LogHeader {
   uint64_t checksum;  // CRC-32C of the fields above
 };
 
-// Values that are unlikely to occur by chance.
+// The kinds of frames. Their values are unlikely to occur by chance in damaged data.
 enum class FrameKind : uint32_t { kRecords = 0x44524352, kMark = 0x4b52414d };
 
-// The start of a frame. The payload follows: records, or a LogMark and records.
+// The header of a frame. The payload follows: either records, or a LogMark and records.
 struct FrameHead {
   FrameKind kind;
-  uint32_t checksum;  // CRC-32C of writer, offset, this head without checksum, payload
+  uint32_t checksum;  // CRC-32C of writer, offset, the other fields, and payload
   uint64_t num_bytes;
 };
 
@@ -40,7 +40,7 @@ struct LogMark {
   int64_t begun_us;  // start time in microseconds since 1970
 };
 
-// The current time, in microseconds since 1970.
+// Returns the current time, in microseconds since 1970.
 inline int64_t now_us() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
@@ -49,7 +49,7 @@ inline int64_t now_us() {
 // A position in a store's logs, after a frame.
 struct LogPlace {
   uint64_t number = 0;  // number of the file
-  uint64_t writer = 0;  // from its header, because another store's log may have the same number
+  uint64_t writer = 0;  // from the log's header; another store's log may have its number
   uint64_t offset = 0;  // offset in the file
 };
 
@@ -64,20 +64,20 @@ class LogReader {
   // Throws Error if the file cannot be opened, has another version, or has a damaged header.
   explicit LogReader(const std::string& path);
 
-  // Whether the header was written. If not, the host crashed first.
+  // Whether the log has a header. A log without a header was left by a host crash.
   bool is_begun() const { return header_.version != 0; }
   const LogHeader& header() const { return header_; }
-  // Returns the next frame, or none if it is not there yet or is incomplete.
+  // Returns the next frame, or none if the frame does not exist yet or is incomplete.
   std::optional<LogFrame> next();
   // The offset of the next frame in the file.
   uint64_t offset() const { return offset_; }
   // Whether the file ends at offset().
   bool is_at_end() const { return offset_ >= file_.num_bytes(); }
-  // The number of complete marks after the next frame, which is incomplete. Stops at two.
+  // Returns the number of complete marks, at most two, after the next frame, which is incomplete.
   int num_marks_behind() const;
 
  private:
-  // Throws Error if the file has fewer bytes.
+  // Reads bytes at `offset` into `to`. Throws Error if the file ends before them.
   void read(uint64_t offset, std::span<std::byte> to) const;
   // Reads the frame at `offset`, which must end before `end`. Returns whether it is complete.
   bool read_frame(uint64_t offset, uint64_t end, FrameHead* head,
@@ -98,17 +98,17 @@ class LogTail {
 
   // Begins at the start of a log. Throws Error if it cannot be read.
   void begin(uint64_t number);
-  // The log that is being read.
+  // The number of the log that is being read.
   uint64_t number() const { return number_; }
   const LogReader& log() const { return *log_; }
   // The position after the records that have been read.
   uint64_t position() const { return position_; }
-  // The position after the last frame.
+  // The place in the logs after the last frame that was read.
   LogPlace place() const { return {number_, log_->header().writer, log_->offset()}; }
-  // Returns the next frame, or none if it is not there yet or is incomplete. Throws Error if later
-  // data proves that the frame is damaged.
+  // Returns the next frame, or none if the frame does not exist yet or is incomplete. Throws Error
+  // if later data proves that the frame is damaged.
   std::optional<LogFrame> next();
-  // Whether a state replaced the next log before it was read.
+  // Whether the next log was removed before it was read, because a state has replaced it.
   bool is_lost() const { return is_lost_; }
 
  private:
@@ -121,10 +121,10 @@ class LogTail {
   bool is_lost_ = false;
 };
 
-// Returns the LogMark of a frame, or none if it is no mark; `saved` becomes the records after it.
+// Returns the LogMark of a frame, if it is a mark. Sets `saved` to the records after the mark.
 std::optional<LogMark> mark_of(const LogFrame& frame, std::span<const std::byte>* saved);
 
-// The checksums of a header, and of a frame at an offset in a writer's log.
+// Return the checksum of a log header, and of a frame at `offset` in a writer's log.
 uint64_t checksum_of(const LogHeader& header);
 uint32_t checksum_of(uint64_t writer, uint64_t offset, const FrameHead& head,
                      std::span<const std::byte> payload);
@@ -134,24 +134,25 @@ uint32_t checksum_of(uint64_t writer, uint64_t offset, const FrameHead& head,
 // a log incomplete.
 struct LastMark {
   LogPlace end;  // the end of a mark that was synced; writer 0 if there is none
-  // Whether no later mark has been reported as complete. If false, one may have been. A mark is
-  // written only if the previous one is on disk, so two marks after an incomplete frame prove
-  // damage.
+  // Whether `end` is the last mark that was reported as complete. If false, a later mark may have
+  // been reported too. A mark is written only if the previous one is on disk, so two marks after an
+  // incomplete frame prove damage.
   bool is_exact = false;
 };
 
-// Returns none if the folder has no such file. Throws Error if it is damaged or of another version.
+// Reads the file `state-mark`. Returns none if the file does not exist. Throws Error if it is
+// damaged or has another version.
 std::optional<LastMark> read_last_mark(const std::string& directory);
 
-// Writes the file. Not thread-safe.
+// Writes the file `state-mark`. Not thread-safe.
 class LastMarkFile {
  public:
-  // An existing file stays until put().
+  // An existing file stays until put() replaces it.
   explicit LastMarkFile(std::string directory) : directory_(std::move(directory)) {}
   ~LastMarkFile();  // syncs the file if possible
 
   // Writes a mark. Blocks until the file is on disk if the mark is exact, or if this is the first
-  // call. Precondition: the log is on disk up to that mark. Throws Error if there is no space; the
+  // call. Precondition: the log is on disk up to `mark`. Throws Error if there is no space; the
   // next call then counts as the first call.
   void put(const LastMark& mark);
 

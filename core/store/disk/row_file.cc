@@ -13,16 +13,16 @@
 namespace tengen::store {
 namespace {
 
-// Reserved in one call, so that the file system finds long runs and its journal delays no rows.
+// The bytes that are reserved in one call, so that the file system finds long contiguous runs and
+// its journal delays no rows.
 constexpr uint64_t kGrowBytes = uint64_t{64} << 20;
-// A pool reserves ahead at most this fraction (1/8) of what is left of the disk's budget, because
-// other pools share the budget.
+// A pool reserves at most 1 / kRoomsPerAhead of the free budget, which other pools share.
 constexpr uint64_t kRoomsPerAhead = 8;
-// With less free space, nothing is reserved ahead: a reservation that fails takes all space first,
-// and the log cannot be written meanwhile.
+// The minimum free space for a reservation ahead. A reservation that fails first takes all free
+// space, and meanwhile the log cannot be written.
 constexpr uint64_t kMinFreeBytes = 4 * kGrowBytes;
 
-// Returns the free bytes of the file system that holds a file, or UINT64_MAX if they are unknown.
+// Returns the free bytes of the file system that holds the open file, or UINT64_MAX if unknown.
 uint64_t free_bytes(int descriptor) {
   struct statvfs room;
   if (::fstatvfs(descriptor, &room) != 0) return UINT64_MAX;
@@ -42,7 +42,7 @@ RowFile::RowFile(const std::string& path, uint64_t row_bytes, bool is_hidden)
   if (is_hidden) {
     remove_file(path);
   } else if (num_bytes_ == 0) {
-    // Synced rows of a file without a name would be lost in a host crash.
+    // Syncs the file's name, because a host crash would lose even synced rows without it.
     sync_folder(std::filesystem::path(path).parent_path());
   }
 }
@@ -74,7 +74,7 @@ bool RowFile::try_grow() {
   try {
     if (grow_to(num_bytes, 0)) return true;
   } catch (const std::exception&) {
-    return false;  // also if there is no memory for the Error
+    return false;  // also reached if there is no memory for the Error
   }
   return free_bytes(file_.descriptor()) >= row_bytes_;
 }
@@ -97,7 +97,7 @@ bool RowFile::grow_to(uint64_t num_bytes, uint64_t ahead_bytes) {
       num_bytes_ = size;
       return true;
     }
-    if (!is_for_room(reason)) return false;  // a write will fail and report the reason
+    if (!is_for_room(reason)) return false;  // a write will report it
   }
   refuse_file(file_.path(), "has no room", reason);
 #else

@@ -21,14 +21,14 @@ using engine::State;
 
 constexpr size_t kStateWriteBytes = size_t{256} << 10;
 
-// The start of a state file, followed by its records.
+// The header of a state file. The records follow.
 struct StateHeader {
   uint64_t version;
   uint64_t num_bytes;  // bytes of the records
   uint64_t checksum;   // CRC-32C of the records
 };
 
-// Returns the number of a file of this kind.
+// Returns the number in the file name `<kind>-<number>`, or none if `path` has another form.
 std::optional<uint64_t> number_of(const fs::path& path, const std::string& kind) {
   const std::string name = path.filename().string();
   if (name.rfind(kind + "-", 0) != 0) return std::nullopt;
@@ -128,7 +128,7 @@ uint64_t write_state(const std::string& directory, uint64_t number, const State&
   uint64_t end = sizeof header;
   (void)make_whole_file(state_path(directory, number), is_synced, [&](const DiskFile& file) {
     uint32_t checksum = 0;
-    std::vector<std::byte> buffer;  // records to write next
+    std::vector<std::byte> buffer;  // records that are not yet written
     const auto flush = [&] {
       file.write(end, buffer);
       end += buffer.size();

@@ -17,7 +17,7 @@ namespace tengen::store {
 
 // Incremented with every change of a record or of the files.
 constexpr uint64_t kStateVersion = 5;
-// The rule that a damaged file breaks, and the remedy.
+// The text of an error about a damaged file: the rule that the file breaks, and the advice.
 constexpr const char* kMustBeWhole =
     "must be whole, and is damaged; look after the disk, put a copy of the folder back, or remove "
     "it";
@@ -26,37 +26,38 @@ void check_version(uint64_t version, const std::string& path);
 
 std::string state_path(const std::string& directory, uint64_t number);
 std::string log_path(const std::string& directory, uint64_t number);
-// The numbers of a folder's states, the newest first.
+// Returns the numbers of a folder's state files, the newest first.
 std::vector<uint64_t> state_numbers(const std::string& directory);
-// A number greater than the number of any file.
+// Returns a number greater than the number of any file in the folder.
 uint64_t next_number(const std::string& directory);
 // Removes states, logs and partial files with numbers in [begin, end).
 void remove_files(const std::string& directory, uint64_t begin, uint64_t end = UINT64_MAX);
 
-// The records of a state, and the state that they describe. Throw Error if the file is damaged or
-// has another version.
+// Return the records in a state file, and the state that they describe. Throw Error if the file is
+// damaged or has another version.
 std::vector<std::byte> read_state_records(const std::string& directory, uint64_t number);
 engine::State read_state(const std::string& directory, uint64_t number);
-// Writes the state atomically; with `is_synced`, also if the host crashes. Returns the file's size
-// in bytes. Throws Error if there is no space.
+// Writes a state file atomically. With `is_synced`, the write is atomic even if the host crashes.
+// Returns the file's size in bytes. Throws Error if there is no space.
 uint64_t write_state(const std::string& directory, uint64_t number, const engine::State& state,
                      bool is_synced);
 
-// A thread that replaces logs with a state when they reach `min_bytes`, or twice the state's size.
+// A thread that replaces logs with a state file when the logs reach `min_bytes`, or twice the size
+// of the last state if that is more.
 class Compactor {
  public:
   // Applies the complete log `number` to `state`. Throws Error.
   using ApplyLog = std::function<void(uint64_t number, engine::State* state)>;
-  using Fail =
-      std::function<void(const std::string& reason)>;  // called by the thread, which then ends
+  using Fail = std::function<void(const std::string& reason)>;  // called once, on an error
   // `first` is the number of the newest state, and `state_bytes` its size.
   Compactor(std::string directory, uint64_t first, uint64_t state_bytes, uint64_t min_bytes,
             bool is_synced, ApplyLog apply, Fail fail);
   Compactor(const Compactor&) = delete;
   Compactor& operator=(const Compactor&) = delete;
-  ~Compactor();  // finishes a state that is being written
+  ~Compactor();  // completes a state that is being written
 
-  // Adds closed logs: all logs before number `end`, with `num_bytes` more than in the last call.
+  // Reports that all logs before number `end` are closed. `num_bytes` counts the bytes of the logs
+  // that were closed since the last call.
   void add(uint64_t end, uint64_t num_bytes);
 
  private:

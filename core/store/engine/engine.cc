@@ -9,19 +9,19 @@
 namespace tengen::store::engine {
 namespace {
 
-// How many items may be removed without freeing memory, because a loan, a writer or another table
-// also holds their steps: this number, plus the items of a few chunks.
+// The number of items, beyond the items of a few chunks, that may be removed in vain for one
+// caller. Removals free no memory while a loan, a writer or another table also holds the steps.
 constexpr uint64_t kMaxRemoved = 64;
 constexpr uint64_t kMaxRemovedChunks = 4;
 
-// Formats a count, rounded up. The limits that it is computed from may be arbitrary numbers.
+// Formats a count, rounded up. The count may be any number, because the rate limits may be.
 std::string text_of_count(double count) {
   constexpr uint64_t kMost = 1'000'000'000'000'000;
   if (!(count <= static_cast<double>(kMost))) return "more than " + std::to_string(kMost);
   return std::to_string(static_cast<uint64_t>(std::ceil(std::max(count, 0.0))));
 }
 
-// The memory of a loan's lists.
+// Returns the bytes of memory for the lists of a loan with `num_samples` samples.
 uint64_t bytes_of_loan(uint64_t num_samples) {
   constexpr uint64_t kSampleBytes = sizeof(int64_t) + sizeof(StepRange);
   constexpr uint64_t kBytes = 256;  // per loan, in addition to its samples
@@ -119,14 +119,15 @@ Engine::OpenedWriter Engine::open_writer(SessionId session, const std::string& n
 void Engine::close_name(const std::string& name) {
   // A damaged state may lack the name of a writer that it opens.
   const auto closed = names_.try_emplace(name).first;
-  // A state forgets such a name too, because an unknown name begins at 0.
+  // Forgets a name without inserts, as a state does, because an unknown name also begins at 0.
   if (closed->second.next_sequence == 0) {
     names_.erase(closed);
     return;
   }
   closed->second.closed_at = ++num_closed_;
   closed_names_[num_closed_] = &closed->first;
-  // A state from a version that forgot no names may contain a million too many.
+  // Forgets a bounded number per call, because a state from a version that forgot no names may
+  // contain a million names too many.
   for (uint64_t i = 0; i < kMaxAtOnce && closed_names_.size() > kMaxNames; ++i) {
     const auto oldest = closed_names_.begin();
     const std::string forgotten = *oldest->second;
@@ -152,7 +153,7 @@ std::optional<uint32_t> Engine::grant(uint32_t writer) {
       is_cut = true;
       break;
     }
-    // A chunk that is being saved frees memory without the loss of an item.
+    // Stops here, because a chunk that is being saved will free memory without the loss of an item.
     if (pool.staging() != nullptr && !pool.staging()->needs_room()) break;
     if (!make_room(w.pool)) break;
     ++num_removed;
@@ -221,7 +222,7 @@ void Engine::close_writer(uint32_t writer) {
 
 void Engine::end_writer(uint32_t writer) {
   Writer& w = open_writer_of(writer);
-  // One at a time, because a call that runs out of memory is repeated.
+  // Erases one slot at a time, because a call that runs out of memory is repeated.
   for (; !w.granted.empty(); w.granted.erase(w.granted.begin())) {
     pools_[w.pool]->return_chunk(w.granted.front());
   }
@@ -240,11 +241,11 @@ bool Engine::sample(SessionId session, uint32_t table, uint32_t num_samples, Loa
   if (staging != nullptr) {
     advance(entry.pool);
     if (!staging->can_fetch()) return false;
-    // advance() may have removed items to make room.
+    // Checks again, because advance() may have removed items to make room.
     if (entry.table->samples_allowed(num_samples) < num_samples) return false;
   }
   Streams& streams = pools_[entry.pool]->streams();
-  // Reserve the memory first, because a batch may need more memory than is left.
+  // Reserves memory before sampling, because a batch may need more memory than is left.
   loan->samples.resize(num_samples);
   loan->pieces.clear();
   loan->pieces.reserve(num_samples);
@@ -377,7 +378,7 @@ void Engine::restore_loan(const SavedLoan& saved, uint64_t lease) {
   loan_bytes_ += bytes_of_loan(saved.keys.size());
   loans_[{saved.session, lease}] = {saved};
   if (pool.staging() == nullptr) return;
-  // Keep the steps in memory until the loan ends.
+  // Holds the steps in memory until the loan ends.
   std::vector<Piece> pieces;
   for (const StepRange& steps : saved.steps) pool.streams().locate(steps, &pieces);
   pool.staging()->resume_fetch(lease, pieces);

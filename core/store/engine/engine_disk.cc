@@ -1,4 +1,4 @@
-// The part of the engine that uses a disk.
+// The functions of the engine that use a disk.
 
 #include <algorithm>
 
@@ -9,7 +9,8 @@ namespace tengen::store::engine {
 
 namespace {
 
-// Small stores may exceed their memory, because they may be sampled with replacement.
+// The minimum for the bytes of a batch. A batch may exceed the memory of a small store, because it
+// may contain the same steps several times.
 constexpr uint64_t kLeastBatchBytes = uint64_t{1} << 20;
 
 }  // namespace
@@ -43,7 +44,7 @@ void Engine::expect(SessionId session, uint32_t table, uint32_t num_samples) {
   if (staging != nullptr) staging->expect(session, max_chunks_of(table, num_samples));
 }
 
-// Whether the writer has a chunk that is not full. Without a disk this does not matter.
+// Whether the writer has a chunk with space for more steps. Used only with a disk.
 bool Engine::has_empty_chunk(const Writer& w) const {
   const Pool& pool = *pools_[w.pool];
   if (!w.granted.empty() || pool.staging() == nullptr) return true;
@@ -53,7 +54,7 @@ bool Engine::has_empty_chunk(const Writer& w) const {
 
 uint64_t Engine::batch_bytes() const { return std::max(memory_->budget_bytes(), kLeastBatchBytes); }
 
-// The bytes of a sample in a batch, including its key, its probability and its location.
+// Returns the bytes of one sample in a batch, including its key, its probability and its location.
 uint64_t Engine::sample_bytes(uint32_t table) const {
   const uint64_t step_bytes = pools_[tables_[table].pool]->schema().step_bytes();
   return step_bytes * tables_[table].table->config().num_steps + sizeof(Sample) + sizeof(Piece);
@@ -65,8 +66,9 @@ uint64_t Engine::max_chunks_of(uint32_t table, uint64_t num_samples) const {
   return num_samples * ((num_steps + schema.steps_per_chunk() - 2) / schema.steps_per_chunk() + 1);
 }
 
-// Pools have equal parts of the memory. Without a disk, an item lies in memory when its writer
-// inserts it; with a disk, its sample is loaded next to a chunk that is being written.
+// Throws Error if a pool's share of the memory is too small for one item or one sample. Without a
+// disk, an item lies in memory when its writer inserts it. With a disk, a sample is loaded into
+// memory beside a chunk that is being written.
 void Engine::check_memory() const {
   const uint64_t beside = disk_ == nullptr ? 0 : 1;
   std::vector<uint64_t> needed(num_pools(), 1 + beside);
@@ -182,7 +184,7 @@ std::vector<OpenSteps> Engine::begin_checkpoint() {
     }
   }
   for (uint32_t i = 0; i < num_pools(); ++i) {
-    pools_[i]->advance();  // so that the checkpoint contains no unneeded chunks
+    pools_[i]->advance();  // drops unneeded chunks, so that the checkpoint does not contain them
     pools_[i]->staging()->residence().begin_checkpoint();
     advance(i);
   }

@@ -17,7 +17,7 @@ namespace tengen::store::engine {
 
 constexpr uint64_t kStepBytes = 64;
 
-// Tables that sample without random numbers, so that two engines can be compared.
+// Returns configs of tables without random sampling, so that a test can compare two engines.
 inline std::vector<TableConfig> configs() {
   std::vector<TableConfig> configs(4);
   for (TableConfig& config : configs) config.sampler = selector_of("fifo");
@@ -34,11 +34,11 @@ inline std::vector<TableConfig> configs() {
   return configs;
 }
 
-// The slots in memory and the rows on disk, per pool.
+// The number of slots in memory, and of rows on disk, per pool.
 constexpr uint64_t kNumSlots = 32;
 constexpr uint64_t kNumRows = 4000;
 
-// An engine with its own memory, and optionally a disk. The first word of a step is its stamp.
+// A test engine with its own memory, and optionally a disk. A step's first word is its stamp.
 struct World {
   explicit World(bool with_disk = false, bool has_checkpoints = false)
       : has_disk(with_disk),
@@ -51,17 +51,17 @@ struct World {
       engine.add_table(config, config.name == "pairs" || config.name == "small" ? 1 : 0);
     }
   }
-  // Appends the changes that were logged since the last call to `records`.
+  // Moves the changes that were logged since the last call of take() to `records`.
   void take() {
     records.insert(records.end(), log.pending().begin(), log.pending().end());
     log.clear();
   }
   void end_transfers() { tier.end_all(order, engine); }
-  // The first word of a step in a chunk.
+  // Returns the stamp of a step, its first word.
   uint64_t* stamp(uint32_t pool, uint32_t slot, uint32_t step = 0) {
     return reinterpret_cast<uint64_t*>(engine.pool(pool).slots().at(slot) + step * kStepBytes);
   }
-  // Copies slots and rows, because slabs and files outlive a process.
+  // Copies the slots and rows of `from`, because slabs and files outlive a process.
   void take_bytes(const World& from) {
     *tier.rows = *from.tier.rows;
     for (uint32_t pool = 0; pool < 2; ++pool) {
@@ -74,7 +74,7 @@ struct World {
 
   const bool has_disk;
   MockTier tier;
-  Rng order{5, 0, 0, 0, Purpose::kTest};  // for the order in which transfers end
+  Rng order{5, 0, 0, 0, Purpose::kTest};  // generates the order in which transfers end
   Memory memory;
   Disk disk;
   Log log;
@@ -107,14 +107,14 @@ inline void wait(World& world, std::vector<Client>& clients, Loan* loan) {
   }
 }
 
-// Sends one random command to a world. Returns a text with all results.
+// Executes one random command in `world`. Returns a string with all results.
 inline std::string act(Rng& rng, World& world, std::vector<Client>& clients, uint64_t* num_names) {
   Engine& engine = world.engine;
   std::string said;
   const auto say = [&](const auto& value) { said += std::to_string(value) + " "; };
   if (clients.size() < 4 && rng.below(10) == 0) {
     const uint32_t pool = rng.below(2);
-    // Reuses some names.
+    // Half of the names come from a small set, so that some are reused.
     const std::string name = "w" + std::to_string(rng.below(2) == 0 ? rng.below(8) : ++*num_names);
     const SessionId session = engine.begin_session();
     say(session);
@@ -136,7 +136,7 @@ inline std::string act(Rng& rng, World& world, std::vector<Client>& clients, uin
     case 2: {
       const auto slot = engine.grant(client.writer);
       say(slot.has_value());
-      if (!slot || rng.below(8) == 0) return said;  // granted but not filled
+      if (!slot || rng.below(8) == 0) return said;  // leaves the granted slot empty
       for (uint32_t i = 0; i < length; ++i) {
         *world.stamp(client.pool, *slot, i) =
             (uint64_t{client.session} << 32) + client.num_steps + i;
@@ -179,7 +179,7 @@ inline std::string act(Rng& rng, World& world, std::vector<Client>& clients, uin
       say(loan.lease);
       say(loan.table_size);
       client.leases.push_back(loan.lease);
-      if (table == 3) return said;  // not compared
+      if (table == 3) return said;  // results of this table are not compared
       for (const Sample& sample : loan.samples) {
         say(serial_of(sample.key));
         world.keys[{table, serial_of(sample.key)}] = sample.key;

@@ -1,5 +1,5 @@
 #pragma once
-// A disk for tests. Its transfers end in any order, and it can lose rows or be full.
+// A disk for tests that can lose rows or be full. Its transfers end in any order.
 
 #include <cstdint>
 #include <cstring>
@@ -53,11 +53,11 @@ class MockTier final : public Tier {
     while (!waiting.empty()) end_one(rng, engine);
   }
 
-  std::vector<std::pair<Transfer, bool>> waiting;  // true: a load
+  std::vector<std::pair<Transfer, bool>> waiting;  // transfers in progress; true means a load
   std::shared_ptr<Rows> rows = std::make_shared<Rows>();
   std::set<std::pair<uint32_t, uint32_t>> bad;
   size_t max_rows = SIZE_MAX;
-  uint64_t num_reserved = 0;  // transfers for which callers reserved memory
+  uint64_t num_reserved = 0;  // number of transfers for which callers have reserved memory
   uint64_t num_loads = 0;
   uint64_t num_saves = 0;
 };

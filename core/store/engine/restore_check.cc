@@ -1,6 +1,6 @@
-// Checks whether a store can resume from a state. A correct checksum proves only that the bytes are
-// as written, and a hostile or faulty store also writes correct checksums. So every number of a
-// state is checked here before it is used as an index.
+// Checks whether a store can resume from a state. A correct checksum proves only that the bytes
+// were not changed, and a hostile or faulty store can write correct checksums. So each number in a
+// state is checked here before the store uses it as an index.
 
 #include <algorithm>
 #include <cmath>
@@ -15,11 +15,11 @@
 namespace tengen::store::engine {
 namespace {
 
-// The limits for numbers in the state of one pool.
+// The limits of the numbers that the saved state of one pool may contain.
 struct Bounds {
   uint64_t steps_per_chunk = 0;
   uint64_t num_slots = 0;
-  uint64_t num_chunks = 0;  // without a disk, the number of slots
+  uint64_t num_chunks = 0;  // number of chunks; without a disk, the number of slots
   bool has_disk = false;
 };
 
@@ -27,7 +27,7 @@ void check_chunk(const Bounds& pool, uint64_t chunk) {
   if (chunk >= pool.num_chunks) refuse_state("chunk", chunk);
 }
 
-// Checks that the steps lie in existing chunks of the stream.
+// Throws Error unless the steps lie in existing chunks of their stream.
 void check_steps(const State& state, const Bounds& bounds, uint32_t pool, const StepRange& steps) {
   if (steps.stream >= state.streams[pool].size()) refuse_state("stream", steps.stream);
   const SavedStream& stream = state.streams[pool][steps.stream];
@@ -52,7 +52,7 @@ void check_stream(const Bounds& bounds, const SavedStream& stream) {
   for (const uint32_t slot : stream.slots) check_chunk(bounds, slot);
 }
 
-// For pools with a disk.
+// Throws Error for impossible locations of the chunks of a pool with a disk.
 void check_cells(const Bounds& bounds, std::span<const SavedChunk> chunks) {
   for (const SavedChunk& chunk : chunks) {
     if (chunk.slot != kNowhere && chunk.slot >= bounds.num_slots) refuse_state("slot", chunk.slot);

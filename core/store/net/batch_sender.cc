@@ -20,11 +20,12 @@
 namespace tengen::store {
 namespace {
 
-// The minimum size of a piece that is sent from its slab.
+// The minimum size of a piece that is sent directly from its slab, without a copy.
 constexpr uint64_t kMinPartBytes = 1024;
 
-// Sends a batch in parts, without a copy: large pieces are sent from their slabs. Small pieces are
-// gathered first, because a part costs more than the copy of a few bytes. Not thread-safe.
+// Divides a batch into the parts of a gathering write. Large pieces are sent directly from their
+// slabs. Small pieces are copied into one buffer first, because a part costs more than the copy of
+// a few bytes. Not thread-safe.
 class BatchParts {
  public:
   BatchParts(engine::Schema schema, uint32_t num_samples, uint32_t num_steps)
@@ -36,8 +37,8 @@ class BatchParts {
   // are held, and until the next call.
   void list(const engine::Slabs& slabs, std::span<const engine::Piece> pieces,
             std::vector<iovec>* parts) {
-    uint64_t listed = 0;    // bytes of the batch that are in `parts` or gathered
-    uint64_t gathered = 0;  // the last bytes of these, gathered and not yet in `parts`
+    uint64_t listed = 0;    // bytes of the batch that are in `parts` or in the buffer
+    uint64_t gathered = 0;  // bytes at the end of the buffer that are not in `parts` yet
     const auto add_gathered = [&] {
       if (gathered == 0) return;
       parts->push_back({gathered_.data() + listed - gathered, gathered});
@@ -45,7 +46,7 @@ class BatchParts {
     };
     for (size_t c = 0; c < schema_.columns().size(); ++c) {
       const uint64_t bytes = schema_.columns()[c].num_bytes;
-      gathered += layout_.offsets[c] - listed;  // padding between columns is sent too
+      gathered += layout_.offsets[c] - listed;  // includes the padding between columns
       listed = layout_.offsets[c];
       for (const engine::Piece& piece : pieces) {
         std::byte* from = slabs.at(piece.slot) + schema_.offset(c) + piece.offset * bytes;
@@ -69,10 +70,11 @@ class BatchParts {
  private:
   const engine::Schema schema_;
   const BatchLayout layout_;
-  const transport::SharedMemory gathered_;  // as large as a batch; used for small pieces
+  const transport::SharedMemory gathered_;  // the buffer for small pieces, as large as a batch
 };
 
-// One thread reads, and another samples and sends, so that acknowledgements never wait for a batch.
+// The session of a remote sampler. One thread reads messages and another samples and sends batches,
+// so that acknowledgements never wait for a batch.
 class BatchSender final : public NetSession {
  public:
   BatchSender(NetParts parts, uint32_t num_samples, uint32_t num_steps)
@@ -83,7 +85,7 @@ class BatchSender final : public NetSession {
         batch_(parts.schema, num_samples, num_steps) {}
 
   ~BatchSender() override {
-    // If serve() was never called, the sender still runs.
+    // Stops the sending thread, which still runs if serve() was never called.
     end_sending("");
     if (sender_.joinable()) sender_.join();
   }
@@ -101,13 +103,13 @@ class BatchSender final : public NetSession {
       }
     });
     const bool is_refused = !error.empty();
-    end_sending(std::move(error));         // moved, because there may be no memory for a copy
-    if (!is_refused) socket_.shut_down();  // ends a send that blocks
+    end_sending(std::move(error));  // moves the error, because there may be no memory for a copy
+    if (!is_refused) socket_.shut_down();  // ends a blocked send
     sender_.join();
   }
   void end() noexcept override { session_.reset(); }
 
-  // Returns false if the client has gone.
+  // Applies one message. Returns false if the client has gone.
   bool take() {
     switch (const Request kind = read<Request>(message_)) {
       case Request::kSample: {
@@ -127,14 +129,14 @@ class BatchSender final : public NetSession {
     }
   }
 
-  // A client may acknowledge a batch before the call that sends it has returned. Until then, the
-  // batch's steps must stay in memory.
+  // Blocks until the batch `lease` has been sent. A client may acknowledge a batch before the call
+  // that sends it has returned, but the batch's steps must stay in memory until then.
   void wait_until_sent(uint64_t lease) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return being_sent_ != lease; });
   }
 
-  // Stops sending batches; `error`, if any, is still sent.
+  // Makes the sending thread stop. It first sends `error` if that is not empty.
   void end_sending(std::string error) {
     const std::scoped_lock lock(mutex_);
     is_over_ = true;

@@ -49,7 +49,7 @@ uint64_t Gateway::open_writer(int descriptor, const std::string& name, uint32_t 
 void Gateway::open_sampler(int descriptor, uint32_t table, uint32_t num_samples,
                            uint32_t num_ahead) {
   const auto [pool, config] = store_->read([&](const Engine& engine) {
-    // Rejects requests that a client on this host could not make either.
+    // Rejects batches that are too large for clients on this host, too.
     (void)layout_of_sampler(engine, table, num_samples, num_ahead);
     return std::pair(engine.pool_of(table), engine.table(table).config());
   });
@@ -113,7 +113,7 @@ void Gateway::start(std::unique_ptr<NetSession> session) {
       one->session->run();
       std::unique_ptr<NetSession> over;
       const std::scoped_lock own(mutex_);
-      // Free it immediately, because it holds a descriptor and memory for batches.
+      // Frees an ended session immediately, because it holds a descriptor and memory for batches.
       over = std::move(one->session);
     });
   } catch (...) {

@@ -1,5 +1,5 @@
 #pragma once
-// Serves clients on other hosts. Each has a thread that applies its messages to the store.
+// Serves clients on other hosts. One thread per client applies the client's messages to the store.
 
 #include <cstdint>
 #include <memory>
@@ -13,8 +13,9 @@
 
 namespace tengen::store {
 
-// Thread-safe. A session ends with its client's stream: its writer is closed, and its batches are
-// given back. An invalid request ends only its own session.
+// Serves the sessions of clients on other hosts. Thread-safe. If a client's stream ends, its
+// session ends: its writer is closed, and its batches are given back. An invalid request ends only
+// the client's own session.
 class Gateway {
  public:
   // `store` must outlive the gateway.
@@ -23,29 +24,29 @@ class Gateway {
   Gateway& operator=(const Gateway&) = delete;
   ~Gateway();  // ends every session; blocks until their threads have ended
 
-  // Begin a session on a duplicate of the descriptor of a client's connected stream. If another
-  // writer with that name is open, open_writer() blocks until the deadline. It returns the writer's
+  // Begin a session over a client's connected stream, with a duplicate of `descriptor`. If another
+  // writer with that name is open, open_writer() blocks until the deadline. Returns the writer's
   // next sequence number.
   uint64_t open_writer(int descriptor, const std::string& name, uint32_t pool, Deadline deadline);
   void open_sampler(int descriptor, uint32_t table, uint32_t num_samples, uint32_t num_ahead);
 
-  // Begins a session for a replica. Throws Error if the store makes no checkpoints.
+  // Begins a session for the replica `name`. Throws Error if the store makes no checkpoints.
   void open_replica(int descriptor, const std::string& name);
 
   std::vector<ReplicaStatus> replicas();
-  // Returns a human-readable line per session: its name, and the reason why it waits.
+  // Returns a human-readable line per session, with the session's name and the reason why it waits.
   std::vector<std::string> describe();
 
  private:
   struct Running {
-    std::unique_ptr<NetSession> session;  // null after it has ended
+    std::unique_ptr<NetSession> session;  // null after the session has ended
     std::thread thread;
   };
 
   NetParts parts_of(int descriptor, std::string name, uint32_t pool,
                     std::unique_ptr<OpenedSession> session);
   void start(std::unique_ptr<NetSession> session);
-  // Removes sessions that have ended. The caller holds the lock.
+  // Removes the sessions that have ended. The caller holds the lock.
   void remove_ended();
 
   Store* const store_;

@@ -16,10 +16,10 @@
 
 namespace tengen::store {
 
-// The status of a replica that a session serves.
+// The status of a replica, as its session knows it.
 struct ReplicaStatus {
   std::string name;
-  // How many seconds of changes the replica lacks; none if it has no checkpoint yet.
+  // By how many seconds the replica lags behind the store; none if it has no checkpoint yet.
   std::optional<double> behind_s;
 };
 
@@ -29,28 +29,27 @@ class NetSession {
       : socket_(std::move(connection)), name_(std::move(name)) {}
   virtual ~NetSession() = default;
 
-  // Does the work that may fail before the client gets an answer; throws Error. Called first, by
-  // any thread.
+  // Does the setup that may fail, and throws Error. Called before run(), by any thread.
   virtual void prepare() {}
   // Serves the client until it has gone or has been refused, then ends the session with the store.
-  // An error, even for lack of memory, ends only this session, and is sent to the client. Blocks;
-  // for one thread. Any thread may call the other members.
+  // An error, even for lack of memory, ends only this session, and is sent to the client. Blocks.
+  // Only for one thread, while any thread may call the other members.
   void run() noexcept;
   void shut_down() { socket_.shut_down(); }
-  // Returns a human-readable line: the session's name, and the reason why it waits.
+  // Returns a human-readable line with the session's name and the reason why it waits.
   std::string describe();
   // Returns the status of the replica that the session serves, or none if it serves no replica.
   virtual std::optional<ReplicaStatus> replica() { return std::nullopt; }
 
  protected:
-  // Serves the client until it has gone. An error that it throws is sent to the client.
+  // Serves the client until it has gone. If it throws an Error, the client receives the error.
   virtual void serve() = 0;
-  // Ends the session with the store.
+  // Ends this session in the store.
   virtual void end() noexcept {}
-  // Sends the error that ends the session.
+  // Sends the client the error that ends the session.
   void send_error(const std::string& error);
-  // Calls `attempt` with deadlines until it returns true, and meanwhile sends the result of `waits`
-  // to the client. Returns false if the other side has gone.
+  // Calls `attempt` with short deadlines until it returns true, and meanwhile sends the reason that
+  // `waits` returns to the client. Returns false if the client has gone.
   template <class Waits, class Attempt>
   bool wait_for(Waits&& waits, Attempt&& attempt) {
     if (attempt(kAtOnce)) return true;
@@ -65,8 +64,8 @@ class NetSession {
   transport::StreamSocket socket_;
 
  private:
-  // Briefly reads what the client still sends. Closing a socket with unread bytes would break the
-  // stream, and lose an error message in flight.
+  // Reads and drops the client's last bytes for a short time. Closing a socket with unread bytes
+  // would reset the stream, and lose an error message in flight.
   void linger();
   bool tell_wait(const std::string& text);
 
@@ -75,7 +74,7 @@ class NetSession {
   std::string waits_;
 };
 
-// The parts of a session whose client sends or receives steps.
+// The arguments that sessions of writers and samplers share.
 struct NetParts {
   transport::Connection connection;
   std::string name;
@@ -83,9 +82,9 @@ struct NetParts {
   engine::Schema schema;
   SlabMap slabs;
 };
-// Receives steps and items for the engine's writer with index `writer`.
+// Creates a session that receives steps and items for the engine's writer with index `writer`.
 std::unique_ptr<NetSession> step_receiver(NetParts parts, uint32_t writer);
-// Sends batches of `num_samples` samples with `num_steps` steps.
+// Creates a session that sends batches of `num_samples` samples with `num_steps` steps.
 std::unique_ptr<NetSession> batch_sender(NetParts parts, uint32_t num_samples, uint32_t num_steps);
 // `store` must make checkpoints, and must outlive the session.
 std::unique_ptr<NetSession> replica_session(transport::Connection connection,

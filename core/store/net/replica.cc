@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint64_t kPieceBytes = uint64_t{1} << 20;
 constexpr uint64_t kPageBytes = 4096;
-// Limits that no real store reaches.
+// Limits on the sizes in messages, to reject invalid ones. No real store reaches them.
 constexpr uint64_t kMaxRowBytes = uint64_t{1} << 40;
 constexpr uint32_t kMaxPools = 1 << 16;
 
@@ -25,7 +25,8 @@ bool send_message(transport::StreamSocket& to, const Message& message,
   return to.send(parts);
 }
 
-// Allocates no more memory than the number of bytes received, rounded up to a piece.
+// Reads `num_bytes` bytes in chunks, so that memory grows only with the bytes that have arrived.
+// Returns false if the stream has ended.
 bool read_bytes(transport::StreamSocket& from, uint64_t num_bytes, std::vector<std::byte>* to) {
   to->clear();
   while (to->size() < num_bytes) {
@@ -109,13 +110,13 @@ bool Replica::take_state(transport::StreamSocket& from, const StateMessage& mess
         std::make_unique<RowFile>(rows_path(directory_, pool), num_bytes, false), num_bytes, {}};
   }
   buffer_.emplace(transport::SharedMemory::anonymous(largest));
-  // Remove data that an earlier connection left after the last checkpoint.
+  // Closes the log, to remove data that an earlier connection left after the last checkpoint.
   log_.reset();
   const std::optional<DurableLog::Last> last = DurableLog::find_last(directory_);
   remove_files(directory_, last ? last->end.number + 1 : 0);
   log_.emplace(directory_, state, DurableLog::kLogBytes, /*is_exact=*/true);
   const std::vector<Row> lacking = find_lacking(state);
-  has_new_rows_ = true;  // rows of an earlier process might not be on disk
+  has_new_rows_ = true;  // rows written by an earlier process might not be on disk
   return send_message(from, Lacks{.count = lacking.size()}, lacking);
 }
 
@@ -139,7 +140,8 @@ uint32_t& Replica::checksum_of(const Row& row) {
   return checksums[row.place];
 }
 
-// Reads rows that an earlier process wrote, because some may belong to an incomplete checkpoint.
+// Whether the folder contains `row`. Reads a row that an earlier process wrote to verify it,
+// because it may belong to an incomplete checkpoint.
 bool Replica::has(const Row& row) {
   uint32_t& checksum = checksum_of(row);
   const Rows& of = rows_[row.pool];
@@ -160,7 +162,7 @@ bool Replica::take_row(transport::StreamSocket& from, const Row& row) {
 
 bool Replica::take_mark(transport::StreamSocket& from, const MarkMessage& message) {
   if (!read_bytes(from, message.record_bytes, &records_)) return false;
-  // Rows must be on disk before the log that refers to them.
+  // Syncs the rows first, because they must be on disk before the log that refers to them.
   if (std::exchange(has_new_rows_, false)) {
     for (const auto& [pool, rows] : rows_) rows.file->sync();
   }

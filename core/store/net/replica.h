@@ -1,6 +1,6 @@
 #pragma once
-// A replica of a store on another host, and the protocol between the two over a stream. A replica
-// is a folder that always contains a complete checkpoint of that store. If the store's host
+// A replica of a store on another host, and the protocol between store and replica over a stream. A
+// replica is a folder that always contains a complete checkpoint of that store. If the store's host
 // crashes, a new store can resume from the folder.
 
 #include <cstdint>
@@ -27,35 +27,35 @@ struct Row {
   auto operator<=>(const Row&) const = default;
 };
 
-// A replica first receives a state, and then records and rows; a mark makes a checkpoint of them.
-// Followed by the row size of each pool as uint64_t, and by the records of the state.
+// The first message to a replica; records, rows and marks follow, and a mark makes a checkpoint of
+// all data before it. Followed by a uint64_t row size per pool and the records.
 struct StateMessage {
   Reply kind = Reply::kState;
   uint32_t num_bytes = sizeof(StateMessage);
   uint64_t num_pools = 0;
   uint64_t record_bytes = 0;
 };
-// The answer to a state, followed by an array of Row: the state's rows that the replica lacks.
+// The reply to a StateMessage. Followed by an array of Row: the rows that the replica lacks.
 struct Lacks {
   Request kind = Request::kLacks;
   uint32_t num_bytes = sizeof(Lacks);
   uint64_t count = 0;
 };
-// Followed by the bytes of the row.
+// A row for the replica. Followed by the bytes of the row.
 struct RowMessage {
   Reply kind = Reply::kRow;
   uint32_t num_bytes = sizeof(RowMessage);
   Row row;
 };
-// Followed by the records of the log that come after the state or the previous records.
+// Followed by the log's records after the state or the previous RecordsMessage.
 struct RecordsMessage {
   Reply kind = Reply::kRecords;
   uint32_t num_bytes = sizeof(RecordsMessage);
   uint64_t record_bytes = 0;
 };
-// Followed by the records in the mark's own frame, which describe chunks. The position of `mark`
-// counts the bytes of records since the state. The replica answers with Shipped when the checkpoint
-// is on its disk; it also sends one Shipped at the start.
+// A checkpoint. Followed by the records in the mark's own frame, which describe chunks. The
+// position in `mark` counts the bytes of records since the state. The replica replies with Shipped
+// when the checkpoint is on its disk. It also sends one Shipped at the start.
 struct MarkMessage {
   Reply kind = Reply::kMark;
   uint32_t num_bytes = sizeof(MarkMessage);
@@ -67,20 +67,20 @@ struct Shipped {
   uint32_t num_bytes = sizeof(Shipped);
 };
 
-// Writes the store's records to its own log, and the store's rows to the same positions. If the
-// replica's process is killed at any time, the folder still has the last checkpoint that the
-// replica acknowledged. Rows of the next checkpoint may already have replaced some of its rows. The
-// store has since removed the items of these rows, so a store that resumes here finds them damaged
-// when it samples them, and removes them.
+// A folder that follows a store. Writes the store's records to its own log, and the store's rows to
+// the same positions. If the replica's process is killed at any time, the folder still has the last
+// checkpoint that the replica acknowledged. Rows of the next checkpoint may already have replaced
+// some of its rows. The store has since removed the items of these rows, so a store that resumes
+// from the folder finds these items damaged when it samples them, and removes them.
 class Replica {
  public:
-  // Throws Error if the folder cannot be used. A damaged folder is left unchanged.
+  // Throws Error if the folder cannot be used. Leaves a damaged folder unchanged.
   explicit Replica(std::string directory);
 
-  // The time at which the last checkpoint began, in microseconds since 1970 by the store's clock;
-  // none if there is no checkpoint. For any thread.
+  // Returns the time at which the last checkpoint began, in microseconds since 1970 by the store's
+  // clock, or none if there is no checkpoint. For any thread.
   std::optional<int64_t> begun_us();
-  // The age of the last checkpoint in seconds, by this host's clock. For any thread.
+  // Returns the age of the last checkpoint in seconds, by this host's clock. For any thread.
   std::optional<double> age_s();
 
   // Takes ownership of a connected stream, and receives checkpoints over it until the stream ends.
@@ -92,7 +92,7 @@ class Replica {
   struct Rows {
     std::unique_ptr<RowFile> file;
     uint64_t row_bytes = 0;
-    std::vector<uint32_t> checksums;  // CRC-32C of known rows, by place; 0 if unknown
+    std::vector<uint32_t> checksums;  // CRC-32C of the rows by place; 0 if unknown
   };
 
   bool take_state(transport::StreamSocket& from, const StateMessage& message);
@@ -106,8 +106,8 @@ class Replica {
   std::mutex mutex_;
   std::optional<int64_t> begun_us_;
   // Only for the thread in follow().
-  std::vector<std::byte> records_;  // records of the last message
-  std::map<uint32_t, Rows> rows_;   // by pool
+  std::vector<std::byte> records_;  // the last message's records
+  std::map<uint32_t, Rows> rows_;   // rows by pool
   bool has_new_rows_ = false;
   std::optional<transport::SharedMemory> buffer_;  // buffer for one row
   std::optional<DurableLog> log_;                  // log of the current connection

@@ -25,10 +25,10 @@ using engine::Engine;
 using engine::Log;
 using engine::event::ChunkSaved;
 
-// How many checkpoints in a row may be skipped because some of their rows were overwritten.
+// The maximum number of consecutive checkpoints that may be skipped because rows were overwritten.
 constexpr int kMaxLeftOut = 8;
 
-// Appends one row for each chunk that `records` report as saved.
+// Appends to `rows` one row per chunk that `records` report as saved.
 void find_saved(std::span<const std::byte> records, std::vector<Row>* rows) {
   while (records.size() >= sizeof(Log::Head)) {
     Log::Head head;
@@ -76,21 +76,21 @@ class ReplicaSession final : public NetSession {
 
  private:
   void serve() override {
-    // The replica sends this after it has checked that it may follow this store.
+    // Waits for the replica's first Shipped: the replica has checked that it may follow.
     Shipped ready;
     if (!socket_.read(&ready, sizeof ready) || !wait_for_first()) return;
     while (!socket_.has_ended()) {
       try {
         if (!follow()) return;
       } catch (const Error&) {
-        // A state may have replaced the log that was being read.
+        // Rethrows the error unless a newer state has replaced the log that was being read.
         if (tail_.number() >= newest_state()) throw;
         is_begun_ = false;
       }
     }
   }
 
-  // Does one step. Returns false if the replica has gone.
+  // Sends the replica the available changes. Returns false if the replica has gone.
   bool follow() {
     if (!is_begun_ && !begin()) return false;
     bool has_mark = false;
@@ -124,7 +124,8 @@ class ReplicaSession final : public NetSession {
   }
 
   // Sends the newest state, and receives the list of its rows that the replica lacks. Some of these
-  // may belong to dead chunks and have been overwritten. Returns false if the replica has gone.
+  // rows may belong to dead chunks and have been overwritten. Returns false if the replica has
+  // gone.
   bool begin() {
     const uint64_t number = newest_state();
     tail_.begin(number);
@@ -148,7 +149,7 @@ class ReplicaSession final : public NetSession {
   bool send_records(bool* has_mark) {
     while (const std::optional<LogFrame> frame = tail_.next()) {
       std::span<const std::byte>
-          saved;  // not searched for rows, because the log's records also contain them
+          saved;  // not searched for saved rows, because the log's records also contain them
       if (const std::optional<LogMark> mark = mark_of(*frame, &saved)) {
         mark_ = *mark;
         saved_.assign(saved.begin(), saved.end());
@@ -163,14 +164,14 @@ class ReplicaSession final : public NetSession {
     return true;
   }
 
-  // Completes the newest checkpoint. Returns false if the replica has gone.
+  // Sends the rows and the mark of the newest checkpoint. Returns false if the replica has gone.
   bool ship() {
     for (int num_left_out = 0;; ++num_left_out) {
       std::vector<Row> used_again;
       if (!send_rows(&used_again)) return false;
       if (used_again.empty() || num_left_out == kMaxLeftOut) break;
-      // No row of a checkpoint is overwritten before the next mark. So if there is no next mark,
-      // nobody needs a row that was overwritten.
+      // No row of a checkpoint is overwritten before the next mark. So if there is no later mark,
+      // the overwritten rows do not belong to this checkpoint, and are not needed.
       bool has_later = false;
       if (!send_records(&has_later)) return false;
       if (!has_later) break;
@@ -197,8 +198,8 @@ class ReplicaSession final : public NetSession {
     for (size_t begin = 0, end = 0; begin < rows.size(); begin = end) {
       Row row = rows[begin];
       check(row.pool < files_.size(), "pool", row.pool, "must be the store's; its log is damaged");
-      // If a place was saved several times, it contains the last row. An unreadable row is skipped
-      // like an overwritten one; a store that resumes from the replica will also find it damaged.
+      // If a place was saved several times, the file contains the last row. An unreadable row is
+      // skipped like an overwritten one; a store that resumes from the replica finds it damaged.
       row.checksum = files_[row.pool]->try_read(row.place, row_->data()).value_or(0);
       bool is_saved = false;
       for (end = begin; end < rows.size() && is_same_place(rows[end], row); ++end) {
@@ -233,12 +234,12 @@ class ReplicaSession final : public NetSession {
   uint64_t begin_ = 0;                           // the position after the state
   LogMark mark_{};                               // the newest mark
   std::vector<std::byte> saved_;                 // records of chunks in the mark's frame
-  std::vector<std::unique_ptr<RowFile>> files_;  // by pool
+  std::vector<std::unique_ptr<RowFile>> files_;  // row files by pool
   std::vector<uint64_t> row_bytes_;
   std::unique_ptr<transport::SharedMemory> row_;
   std::vector<Row> rows_;  // rows saved since the last mark
   std::mutex shipped_mutex_;
-  std::optional<LogMark> shipped_;  // the last checkpoint of the replica
+  std::optional<LogMark> shipped_;  // the last checkpoint that the replica has on disk
 };
 
 }  // namespace

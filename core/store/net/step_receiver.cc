@@ -32,7 +32,7 @@ class StepReceiver final : public NetSession {
   }
   void end() noexcept override { session_.reset(); }
 
-  // Returns false if the client has gone.
+  // Applies one message. Returns false if the client has gone.
   bool take() {
     switch (const Request kind = read<Request>(message_)) {
       case Request::kSteps:
@@ -64,7 +64,7 @@ class StepReceiver final : public NetSession {
     return goes_on;
   }
 
-  // Appends a chunk to fill; blocks while memory is full. Returns false if the client has gone.
+  // Appends an empty chunk. Blocks while memory is full. Returns false if the client has gone.
   bool begin_chunk() {
     const auto waits = [&] {
       return session_->store().read(
@@ -86,8 +86,8 @@ class StepReceiver final : public NetSession {
     return wait_for([&] { return session_->waits(); },
                     [&](Deadline deadline) { return session_->apply(message_, deadline); });
   }
-  // Items must not reach beyond the client's steps, because the rest of the chunk still holds an
-  // earlier writer's bytes.
+  // Throws Error if an item extends beyond the steps that the client has sent, because the rest of
+  // the chunk still contains bytes of an earlier writer.
   void check_appended(const InsertMessage& message) const {
     const uint64_t count = std::max(message.count, 1u);
     const uint64_t behind_first = (count - 1) * message.stride + message.num_steps;
@@ -96,7 +96,8 @@ class StepReceiver final : public NetSession {
                 " from there) must be appended; append them first");
   }
 
-  // The chunk that is being filled must stay, and the store does not know how full it is.
+  // Throws Error if the client releases the chunk that is being filled. The engine cannot check
+  // this, because it does not know how full the chunk is.
   void check_release(uint64_t first) const {
     check(first <= num_steps_, "step", first,
           "must be appended before steps are released up to it; append it first");
@@ -117,7 +118,7 @@ class StepReceiver final : public NetSession {
   SlabMap slabs_;
   const uint32_t writer_;
   uint32_t slot_ = 0;       // slot of the chunk that is being filled
-  uint64_t num_steps_ = 0;  // number of received steps
+  uint64_t num_steps_ = 0;  // number of steps received from the client
   std::vector<std::byte> message_;
 };
 

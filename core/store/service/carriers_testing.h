@@ -1,5 +1,5 @@
 #pragma once
-// A store with clients over each carrier: function calls, rings in shared memory, and streams.
+// A test store with clients over each carrier: function calls, shared-memory rings, streams.
 
 #include <array>
 #include <cstring>
@@ -20,7 +20,8 @@ namespace tengen::store {
 
 inline Deadline soon() { return std::chrono::steady_clock::now() + std::chrono::milliseconds(20); }
 
-// Several columns, to notice a misplaced one. Small and large pieces take different code paths.
+// The test schema has several columns, so that a test notices a misplaced one, and small and large
+// pieces, because they take different code paths.
 constexpr uint32_t kLarge = 3000;
 inline engine::Schema carried_schema() {
   return engine::Schema({{"x", "i8", {}, 0}, {"y", "u1", {kLarge}, 0}, {"z", "u1", {3}, 0}}, 4);
@@ -103,14 +104,14 @@ struct CarriedStore {
     }
     int descriptor;
   };
-  // A connected stream: the client's end, and the end that the gateway duplicates.
+  // Returns a connected stream: the client's end, and the end that the gateway duplicates.
   static std::pair<int, Held> streams() {
     int ends[2];
     TENGEN_CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
     return {ends[0], Held(ends[1])};
   }
 
-  // The number of steps per sample of the only table.
+  // Returns the number of steps per sample of the only table.
   uint32_t num_steps() const {
     return store->read(
         [](const engine::Engine& engine) { return engine.table(0).config().num_steps; });
@@ -126,7 +127,7 @@ struct CarriedStore {
   std::unique_ptr<Gateway> gateway;
 };
 
-// Whether a writer or a sampler soon reports that it waits for `reason`.
+// Returns whether a writer or a sampler reports within a moment that it waits for `reason`.
 template <class Client>
 bool comes_to_wait(Client& client, const std::string& reason) {
   const Deadline end = in_time();
@@ -147,7 +148,7 @@ inline bool append(Writer& writer, int64_t value, Deadline deadline = kNever) {
 
 inline const double kOne = 1.0;
 
-// Inserts the last `num_steps` steps as one item.
+// Inserts the writer's last `num_steps` steps as one item.
 inline bool insert(Writer& writer, uint32_t table, uint32_t num_steps, Deadline deadline = kNever) {
   return writer.insert(
       {table, writer.next_sequence(), writer.num_steps() - num_steps, 1, 1, num_steps, {&kOne, 1}},

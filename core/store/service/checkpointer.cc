@@ -25,7 +25,7 @@ constexpr std::chrono::milliseconds kSlice{100};
 // The maximum bytes of records between two checkpoints.
 constexpr uint64_t kMaxLogBytes = uint64_t{64} << 20;
 
-// The delay after a failed attempt before an unrequested one; it doubles after each failure.
+// The delay from a failed checkpoint to an unrequested attempt; doubles after each failure.
 constexpr std::chrono::milliseconds kMinPause{100};
 constexpr std::chrono::milliseconds kMaxPause{3200};
 
@@ -41,7 +41,7 @@ void add_steps(const Engine& engine, const std::vector<engine::OpenSteps>& steps
   }
 }
 
-// Throws DiskFullError if the folder's file system has no space for steps that are to be packed.
+// Throws DiskFullError if the folder's file system has no space for `steps`.
 void check_room(const Engine& engine, const std::vector<engine::OpenSteps>& steps,
                 const std::string& directory) {
   uint64_t num_bytes = 0;
@@ -93,12 +93,12 @@ bool Checkpointer::commit(std::span<const std::byte> records, bool is_wanted) no
   if (records.empty() && !is_wanted) return true;
   const DurableLog::Append appended = log_.append(records);
   lacks_records_ = appended == DurableLog::Append::kNoMemory;
-  // Only another attempt can resume the log.
+  // Requests a checkpoint, because only another attempt can resume the log.
   if (appended != DurableLog::Append::kDone) is_wanted = true;
   const std::scoped_lock lock(mutex_);
   has_changed_ = true;
   if (!lacks_records_) num_log_bytes_ += records.size();
-  // After a failed attempt, another follows without a request.
+  // Also due without a request if the last attempt failed.
   const bool is_due = is_wanted || num_log_bytes_ >= kMaxLogBytes;
   if (is_due && !is_asked_ && failure_.empty()) {
     is_asked_ = true;
@@ -187,7 +187,7 @@ void Checkpointer::end_attempt(std::string error) {
   }
   made_.notify_all();
   if (!is_news && !has_failed) return;
-  // Also wakes the store's server, which notifies clients. Without memory, the next attempt does.
+  // Wakes writers and the store's server, which notifies clients. Ignores a lack of memory.
   (void)error_of([&] {
     store_->change([&](Engine& engine) { engine.set_checkpoint_trouble(failure().reason); });
   });
@@ -230,7 +230,7 @@ void Checkpointer::make() {
   });
   wait_for_disk();
   if (is_stopping()) return;
-  // Read before the rows are synced: a chunk that is saved later might not be synced.
+  // Reads the records before syncing rows, because a chunk saved later might not be synced.
   engine::Log records;
   store_->read([&](const Engine& engine) {
     for (const auto& saved : engine.saved_of_checkpoint()) records.add(saved);
@@ -239,7 +239,8 @@ void Checkpointer::make() {
     add_steps(engine, rest, &records);
   });
   const std::string unsynced = tier_->sync();
-  // After a failed sync, the system may have dropped rows, and later calls would not report that.
+  // Gives up the log, because after a failed sync, the system may have dropped rows, and later
+  // syncs would not report that.
   if (!unsynced.empty()) log_.give_up(unsynced);
   if (!log_.mark(position, begun_us, records.pending())) throw Error(log_.trouble());
   {
@@ -254,11 +255,11 @@ void Checkpointer::make() {
   });
 }
 
-// Blocks until the chunks of the checkpoint are saved, or the disk has no place for the rest.
+// Blocks until the checkpoint's chunks are saved, or the disk has no free row for the rest.
 void Checkpointer::wait_for_disk() {
   bool is_done = false;
   while (!is_done && !is_stopping()) {
-    Steady::check_reserve();  // without the reserve, no save can end
+    Steady::check_reserve();  // throws without the memory reserve, which saves need
     const auto attempt = [](Engine& engine) {
       const bool is_under_way = engine.checkpoint_state() == Engine::Checkpoint::kUnderWay;
       return is_under_way ? Progress::kNone : Progress::kDone;

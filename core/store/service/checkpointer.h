@@ -1,6 +1,6 @@
 #pragma once
-// Makes checkpoints of a store with a disk. The data at the start of a checkpoint survives a host
-// crash.
+// Makes checkpoints of a store with a disk. A complete checkpoint survives a host crash, with all
+// data that the store had when it began.
 
 #include <chrono>
 #include <condition_variable>
@@ -18,15 +18,15 @@ namespace tengen::store {
 
 class Store;
 
-// When to make checkpoints.
+// When a store makes checkpoints, the states that survive a host crash.
 enum class Durability {
   kNone,        // never; nothing survives a host crash
   kCheckpoint,  // on request, when the disk needs one to reuse rows, or when the log is long
-  kAsync,       // after each interval in which anything changed
+  kAsync,       // at the end of each interval in which the store changed
   kSync,        // as kAsync; a writer's flush also waits for the checkpoint with its inserts
 };
 
-// `name` is "none", "checkpoint", "async" or "sync". Throws Error for other names.
+// Converts "none", "checkpoint", "async" or "sync". Throws Error for other names.
 Durability durability_of(const std::string& name);
 
 // Thread-safe. A thread makes checkpoints one after another:
@@ -47,34 +47,33 @@ class Checkpointer {
 
   bool is_sync() const { return durability_ == Durability::kSync; }
 
-  // The caller holds the store's lock. `records` are the changes since the last call; `is_wanted`
-  // says that the disk needs a checkpoint. Returns false if there is no memory for the records; the
-  // next call must then begin with the same records.
+  // Adds `records`, the changes since the last call, to the log. `is_wanted` says that the disk
+  // needs a checkpoint. The caller holds the store's lock. Returns false if there is no memory for
+  // the records; the next call must then begin with the same records.
   bool commit(std::span<const std::byte> records, bool is_wanted) noexcept;
 
   // Requests a checkpoint of everything up to now, and returns its number.
   uint64_t ask();
-  // Whether `number` may be a result of ask().
+  // Whether ask() may have returned `number`.
   bool knows(uint64_t number);
   // Blocks until checkpoint `number` is complete. Returns false if the deadline expires first.
-  // Throws Error if an attempt to make it has failed. Later attempts may succeed: with
-  // `is_patient`, waits for them, and throws only if there will be no more.
+  // Throws Error if an attempt to make it has failed. With `is_patient`, waits for later attempts,
+  // which may succeed, and throws Error only if no more will follow.
   bool wait(uint64_t number, Deadline deadline, bool is_patient = false);
   uint64_t num_made();
-  // The time at which the last checkpoint began, or none if there is no checkpoint.
+  // Returns the time at which the last checkpoint began, or none if there is no checkpoint.
   std::optional<std::chrono::steady_clock::time_point> made_at();
   struct Failure {
     uint64_t number = 0;  // number of the last checkpoint that failed
     std::string reason;   // empty if the last attempt succeeded
   };
-  // The result of the attempts to make checkpoints. The number is UINT64_MAX if no more will
-  // follow.
+  // Returns the last failed checkpoint. Its number is UINT64_MAX if no attempts will follow.
   Failure failure();
-  // The reason why the last attempt failed or the next one would fail, or an empty string.
+  // Returns why the last checkpoint failed or the next one would fail, or an empty string.
   std::string trouble();
   DurableLog& log() { return log_; }
 
-  // Makes a last checkpoint, and ends the thread. Throws Error if the checkpoint fails; the thread
+  // Makes a last checkpoint, and ends the thread. Throws Error if that checkpoint fails. The thread
   // then continues, and another call may succeed.
   void finish();
   // Ends the thread without a last checkpoint. Idempotent.
@@ -98,7 +97,7 @@ class Checkpointer {
   std::condition_variable work_;
   std::condition_variable made_;
   bool has_changed_ = false;
-  uint64_t num_log_bytes_ = 0;  // bytes since the last checkpoint
+  uint64_t num_log_bytes_ = 0;  // bytes of records since the last checkpoint
   bool is_asked_ = false;
   bool is_stopping_ = false;
   uint64_t num_begun_ = 0;

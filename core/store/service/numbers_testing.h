@@ -14,7 +14,7 @@ namespace tengen::store {
 
 constexpr uint64_t kNumberSlots = 64;
 
-// A store with a queue of numbers. A chunk is one page with four numbers. Each number is used once.
+// Creates a store with one queue of numbers. A chunk is one page with four numbers.
 inline std::unique_ptr<Store> make_numbers(const Folder& folder, Durability durability,
                                            uint64_t num_rows = 1 << 12,
                                            Resumed* resumed = nullptr) {
@@ -33,7 +33,7 @@ inline std::unique_ptr<Store> make_numbers(const Folder& folder, Durability dura
   return store;
 }
 
-// Inserts consecutive numbers, and starts at the next sequence number of the writer's name.
+// A writer of consecutive numbers, which starts at the next sequence number of its name.
 struct NumberWriter {
   explicit NumberWriter(Store* of)
       : store(of),
@@ -68,7 +68,7 @@ inline std::vector<int64_t> range(int64_t first, int64_t end) {
   return numbers;
 }
 
-// Uses the oldest numbers, at most `most` of them.
+// Samples and acknowledges the oldest numbers, at most `most` of them. Returns them.
 inline std::vector<int64_t> use_numbers(Store& store, uint64_t most = UINT64_MAX) {
   std::vector<int64_t> numbers;
   const auto sampler = open_sampler(store, 0, 1, 2);
@@ -76,7 +76,7 @@ inline std::vector<int64_t> use_numbers(Store& store, uint64_t most = UINT64_MAX
     return store.read([](const engine::Engine& engine) { return engine.table(0).size() > 0; });
   };
   const Deadline end = in_time();
-  // Sampling removes damaged items, so a sample may never arrive.
+  // Checks is_left(), because sampling removes damaged items, so a sample may never arrive.
   while (numbers.size() < most && is_left()) {
     TENGEN_CHECK(std::chrono::steady_clock::now() < end);
     Delivery delivery;

@@ -20,8 +20,8 @@ bool OpenedSession::apply(std::span<const std::byte> message, Deadline deadline)
     return served_->apply(engine, message);
   };
   if (kind == Request::kTakeSlots || kind == Request::kSample) {
-    // Nobody else waits for the effects of these messages, so no thread is woken. Slots are usually
-    // available immediately; a batch is sampled in wait_for_reply().
+    // Wakes no thread, because no other thread waits for the effects of these messages. Slots are
+    // usually available immediately, and a batch is sampled in wait_for_reply().
     store_->try_change_open([&](Engine& engine) {
       attempt(engine);
       return kind == Request::kTakeSlots ? served_->answer(engine, *this) : Progress::kNone;
@@ -53,8 +53,7 @@ std::span<const std::byte> OpenedSession::wait_for_reply(Deadline deadline) {
     try {
       progress = served_->answer(engine, *this);
     } catch (...) {
-      refused =
-          std::current_exception();  // rethrown later, because other threads must be woken first
+      refused = std::current_exception();  // rethrown after other threads are woken
     }
     return num_reply_bytes_ > 0 || refused ? Progress::kDone : progress;
   });
@@ -67,7 +66,7 @@ bool OpenedSession::flush(Deadline deadline) {
   try {
     return store_->checkpointer()->wait(inserts_end_, deadline);
   } catch (const Error&) {
-    inserts_end_ = store_->checkpointer()->ask();  // the checkpoint for the next call
+    inserts_end_ = store_->checkpointer()->ask();  // the checkpoint for the next flush()
     throw;
   }
 }

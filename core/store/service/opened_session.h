@@ -19,12 +19,12 @@
 namespace tengen::store {
 
 // A writer's or a sampler's session with a store. The session ends with this object. One thread may
-// apply messages while another waits for replies. An invalid message throws Error and changes
-// nothing, and the session continues.
+// apply messages while another waits for replies. apply() throws Error for an invalid message and
+// changes nothing, and the session continues.
 class OpenedSession final : private Outbox {
  public:
-  // Takes ownership of the engine's session; `serve` creates its ServedSession. If there is no
-  // memory, the session ends.
+  // Takes ownership of the engine's session `id`. `serve` creates its ServedSession. Ends the
+  // session if memory is exhausted.
   template <class Serve>
   static std::unique_ptr<OpenedSession> open(Store* store, engine::SessionId id, Serve&& serve) {
     try {
@@ -42,7 +42,7 @@ class OpenedSession final : private Outbox {
 
   Store& store() const { return *store_; }
   // Applies a message. Blocks while the store is busy. Returns false if the deadline expires; then
-  // call it again with the same message.
+  // call apply() again with the same message.
   bool apply(std::span<const std::byte> message, Deadline deadline);
   // Returns the oldest reply, valid until pop_reply(). Blocks until there is one; returns an empty
   // span if the deadline expires.
@@ -69,7 +69,7 @@ class OpenedSession final : private Outbox {
   const engine::SessionId id_;
   const std::unique_ptr<ServedSession> served_;  // guarded by the store's lock
   std::optional<Append> appended_;  // applied with the next message, under the same lock
-  uint64_t inserts_end_ = 0;        // the checkpoint that includes all inserts; 0: none needed
+  uint64_t inserts_end_ = 0;        // number of the checkpoint with all inserts; 0: none needed
   std::vector<std::byte> reply_;
   uint32_t num_reply_bytes_ = 0;  // 0 if there is no reply
 };

@@ -20,12 +20,12 @@ using engine::Engine;
 
 namespace {
 
-// The time between checks for absent clients, and for their requests.
+// The time in milliseconds between checks for absent clients and their requests.
 constexpr int kAgainMs = 100;
-// The time between checks for requests while writers are busy. If each insert woke the thread
-// instead, both sides would need a system call per insert.
+// The time in milliseconds between checks for requests while writers are busy. If each insert woke
+// the thread instead, both sides would need a system call per insert.
 constexpr int kNapMs = 1;
-// How long the server waits for a client with an unknown process.
+// How long the server waits for an absent client to reconnect if the client's process is unknown.
 constexpr std::chrono::seconds kAbsence{30};
 
 }  // namespace
@@ -107,7 +107,7 @@ Server::Opened Server::add(int descriptor, engine::SessionId id, SessionRecord r
     store_->change([&](Engine& engine) { engine.describe_session(id, record.encode()); });
     const std::scoped_lock lock(mutex_);
     reserve_session();
-    // Last, because the caller closes the descriptor if this function throws.
+    // Attaches the descriptor last, because the caller closes it if this function throws.
     session->attach(descriptor);
     sessions_.push_back(std::move(session));
   } catch (...) {
@@ -118,7 +118,7 @@ Server::Opened Server::add(int descriptor, engine::SessionId id, SessionRecord r
   return {id, path_of(id), record.layout, next_sequence};
 }
 
-// Reserves memory for one more session, so that the thread can end it even if memory runs out.
+// Reserves memory, so that the server's thread can end one more session without memory.
 void Server::reserve_session() {
   const size_t num_sessions = sessions_.size() + ending_.size() + 1;
   sessions_.reserve(num_sessions);
@@ -155,7 +155,7 @@ void Server::resume_session(engine::SessionId id, const engine::SavedSession& sa
                                                     path_of(id), &saved.progress, num_loans));
   HostSession& session = *sessions_.back();
   session.publish(promise(session));
-  // A client that never mapped its side saw the server end, and opens a new session.
+  // Ends a session that its client never mapped, because that client opens a new session.
   if (!session.is_taken()) session.end();
   const SessionRecord& record = session.record();
   if (record.kind != SessionRecord::Kind::kSampler) return;
@@ -167,7 +167,7 @@ void Server::resume_session(engine::SessionId id, const engine::SavedSession& sa
       engine.expect(id, record.number, record.num_samples);
     });
   } catch (const Error&) {
-    // From a version that allowed larger batches. The client is notified when it reconnects.
+    // Ends a session of a version with larger batches. Its client learns this on reconnecting.
     session.end();
   }
 }
@@ -212,7 +212,7 @@ std::vector<std::string> Server::describe() {
 
 void Server::ring() {
   const char bell = 0;
-  (void)!::write(bell_[1], &bell, 1);  // a full pipe also wakes the thread
+  (void)!::write(bell_[1], &bell, 1);  // ignores a full pipe, which also wakes the thread
 }
 
 void Server::run() noexcept {
@@ -224,7 +224,7 @@ void Server::run() noexcept {
         Store::let_others();
       }
     });
-    // No memory; clients wait until there is some.
+    // An error means that memory is exhausted. Clients wait until memory is free.
     if (!error.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(kAgainMs));
   }
 }
@@ -232,13 +232,13 @@ void Server::run() noexcept {
 bool Server::serve_once() {
   const std::scoped_lock lock(mutex_);
   bool is_cut = false;
-  publish_served();  // sessions for which the last round had no memory
-  // Without memory, clients wait. Sessions of gone clients still end, which may free memory.
+  publish_served();  // publishes sessions that the last round could not publish for lack of memory
+  // Without memory, clients wait, but sessions of disconnected clients end and may free memory.
   has_memory_ = Steady::has_reserve();
   const auto serve_all = [&](Engine& engine) {
     // A round begins after the session that the last round served first. Otherwise, if a table has
-    // space for few items, the other sessions would get none of it. A round that has touched many
-    // items stops, and the next one continues there after other threads had their turn.
+    // space for few items, one session would always use it. A round that has touched many items
+    // stops, so that other threads get the lock, and the next round continues from there.
     const size_t num_sessions = sessions_.size();
     const uint64_t end = engine.num_touched() + engine::kMaxSamples;
     for (size_t i = 0, begin = first_; i < num_sessions && !is_cut; ++i) {
@@ -314,7 +314,7 @@ bool Server::end_those_that_are_over() {
   }
   std::erase(sessions_, nullptr);
   store_->change([&](Engine& engine) {
-    // Not with std::erase_if(), which loses elements if a call throws bad_alloc.
+    // Does not use std::erase_if(), which loses elements if a call throws bad_alloc.
     for (auto session = ending_.begin(); session != ending_.end();) {
       session = engine.end_session((*session)->id()) ? session + 1 : ending_.erase(session);
     }
@@ -327,7 +327,7 @@ void Server::sleep() {
   is_asleep_ = true;
   set_sleeps(naps ? kNaps : kSleeps);
   const auto begin = std::chrono::steady_clock::now();
-  // Clients that sent requests before they saw the flag have not rung, so look once more.
+  // Serves once more, because clients that did not see the flag have not woken the server.
   const uint64_t num_writes = num_writes_;
   if (!serve_once() && !is_stopping_) {
     {
@@ -339,7 +339,7 @@ void Server::sleep() {
         polled_.push_back(session.get());
       }
     }
-    // These cases must be checked again without a bell: an absent client cannot ring, a writer that
+    // Some cases must be checked again without a bell: an absent client cannot ring, a writer that
     // waits for memory may continue although nothing has changed (see Engine::grant), and memory or
     // space may have become free.
     const bool has_absent = end_absent_clients();
@@ -348,11 +348,11 @@ void Server::sleep() {
     poll(polls_.data(), polls_.size(), naps ? kNapMs : looks_again ? kAgainMs : -1);
     char bytes[64];
     if (polls_[0].revents != 0) (void)!::read(bell_[0], bytes, sizeof bytes);
-    // Only this thread removes sessions, so the polled ones still exist.
+    // The polled sessions still exist, because only this thread removes sessions.
     for (size_t i = 0; i < polled_.size(); ++i) {
       if (polls_[i + 1].revents != 0) polled_[i]->read_bells();
     }
-    // Clients that wait for memory keep ringing, and would keep the thread busy.
+    // Sleeps, because the bells of clients that wait for memory would keep the thread busy.
     if (!has_memory_) std::this_thread::sleep_for(std::chrono::milliseconds(kNapMs));
   }
   is_asleep_ = false;
@@ -362,7 +362,7 @@ void Server::sleep() {
   is_busy_ = num_writes_ > num_writes && (naps || is_soon);
 }
 
-// Whether the server may read writers' requests a moment later, because no session waits.
+// Whether the server may delay reading the writers' requests, because no session waits for them.
 bool Server::may_nap() {
   const std::scoped_lock lock(mutex_);
   return std::none_of(sessions_.begin(), sessions_.end(),

@@ -18,19 +18,21 @@
 
 namespace tengen::store {
 
-// Thread-safe. A session ends with its client's socket: its writer is closed, and its batches are
-// given back. An invalid request ends only its own session.
+// Serves the clients of one host. Thread-safe. If a client's socket closes, its session ends: its
+// writer is closed, and its batches are given back. An invalid request ends only the client's own
+// session.
 class Server {
  public:
   // `store` has a directory and must outlive the server. `resumed` are the sessions that
-  // Store::keep() returned. They resume when their clients reconnect, and end if a client has died
-  // or a session's memory is invalid. If the constructor throws, they are left for the next server.
+  // Store::keep() returned. A session resumes when its client reconnects, and ends if the client
+  // has died or the session's memory is invalid. If the constructor throws, the next server may
+  // resume the sessions.
   explicit Server(Store* store, const std::map<uint32_t, engine::SavedSession>& resumed = {});
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
   ~Server();  // ends every session, unless leave() was called; blocks until the thread has ended
 
-  // Makes sessions outlive the server, as if the process had been killed.
+  // Makes the destructor leave sessions open, as if the process had been killed.
   void leave() { is_leaving_ = true; }
 
   struct Opened {
@@ -39,18 +41,18 @@ class Server {
     SessionLayout layout;
     uint64_t next_sequence = 0;  // a writer's next sequence number
   };
-  // Open a session, and take ownership of its client's connected socket unless they throw. If
-  // another writer with that name is open, block until the deadline, because its client may just
-  // have died. Throw Error if the deadline expires, or if the file system has no space for the
-  // session.
+  // Open a session, and take ownership of `descriptor`, the client's connected socket, unless they
+  // throw. If another writer with that name is open, open_writer() blocks until the deadline,
+  // because the other client may just have died. Throw Error if the deadline expires, or if the
+  // file system has no space for the session.
   Opened open_writer(int descriptor, const std::string& name, uint32_t pool, Deadline deadline);
   Opened open_sampler(int descriptor, uint32_t table, uint32_t num_samples, uint32_t num_ahead);
 
-  // Resumes a session over its client's new socket, and takes ownership of the socket. Throws Error
-  // if there is no such session.
+  // Resumes session `id` over its client's new socket, and takes ownership of the socket. Throws
+  // Error if the session does not exist.
   void resume(int descriptor, engine::SessionId id);
 
-  // Returns a human-readable line per session: its name, and the reason why it waits.
+  // Returns a human-readable line per session, with the session's name and the reason why it waits.
   std::vector<std::string> describe();
 
  private:
@@ -83,16 +85,16 @@ class Server {
   std::vector<std::unique_ptr<HostSession>> sessions_;
   // sessions that are giving back their loans over several rounds
   std::vector<std::unique_ptr<HostSession>> ending_;
-  std::vector<HostSession*> served_;  // sessions to publish
-  // Lists of the last sleep, reused to save allocations. Only for the server's thread.
+  std::vector<HostSession*> served_;  // sessions with replies to publish
+  // Lists for poll(), reused to save allocations. Only for the server's thread.
   std::vector<pollfd> polls_;
   std::vector<HostSession*> polled_;
   bool has_memory_ = true;  // whether the last round had memory to serve sessions
-  // Whether the last round left loans to give back.
+  // Whether the last round left loans that must still be given back.
   bool has_steps_ = false;
   size_t first_ = 0;  // index of the first session in the next round, modulo the number of sessions
-  uint64_t num_writes_ = 0;  // counts a writer once per round that served it
-  bool is_busy_ = false;     // whether writers came soon after the last sleep began
+  uint64_t num_writes_ = 0;  // number of writers served, summed over all rounds
+  bool is_busy_ = false;     // whether writers sent requests soon after the last sleep began
   std::thread thread_;
 };
 

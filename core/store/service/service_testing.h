@@ -1,5 +1,5 @@
 #pragma once
-// Helpers for the native store tests: folders, and a server's clients in the same process.
+// Helpers for the native store tests: folders, and clients of a server in the same process.
 
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -25,7 +25,7 @@ namespace tengen::store {
 
 inline const Deadline kNever = Deadline::max();
 
-// A deadline that is long enough for every test.
+// Returns a deadline that is long enough for every test.
 inline Deadline in_time() { return std::chrono::steady_clock::now() + std::chrono::seconds(60); }
 
 // An empty folder of this process, removed by the destructor.
@@ -72,7 +72,7 @@ class SmallFiles {
   rlimit before_{};
 };
 
-// A client's own mappings of the slab files of a store's first pool. Must outlive the maps.
+// A client's own mappings of the slab files of a store's first pool. Must outlive its SlabMaps.
 class SlabFiles {
  public:
   SlabMap map(Store& store, const std::filesystem::path& directory) {
@@ -93,7 +93,7 @@ class SlabFiles {
   std::deque<transport::SharedMemory> files_;
 };
 
-// Opens a writer session of the server, with the client's end in this process too.
+// Opens a writer's session with the server. The client's end is also in this process.
 inline WriterSession connect_writer(Server& server, const std::string& name,
                                     uint32_t num_ahead = 2) {
   int ends[2];
@@ -115,7 +115,7 @@ inline std::unique_ptr<Store> store_of(const std::string& directory, uint64_t me
   });
   return store;
 }
-// Appends a step with one column, and inserts it as an item.
+// Appends a step with one column, and inserts the step as an item.
 inline void write_item(Writer& writer, const void* step, uint32_t table = 0) {
   const auto* column = static_cast<const std::byte*>(step);
   const double one = 1.0;

@@ -12,7 +12,7 @@ namespace {
 
 using engine::Engine;
 
-// The size of one log: a fraction of the memory for steps, small enough to be created quickly.
+// The number of logs that would fill the memory for steps, so that a log is created quickly.
 constexpr uint64_t kLogsInMemory = 64;
 constexpr uint64_t kMinLogBytes = uint64_t{64} << 10;
 constexpr uint64_t kMaxMemoryLogBytes = uint64_t{4} << 20;
@@ -42,7 +42,7 @@ Store::Store(const std::string& directory, uint64_t memory_bytes, uint64_t seed,
 
 Store::~Store() {
   is_ending_ = true;
-  // Their threads call the other members, so stop them first.
+  // Stops the checkpointer and the tier first, because their threads call the other members.
   if (checkpointer_) checkpointer_->stop();
   if (tier_) tier_->stop();
 }
@@ -58,7 +58,7 @@ engine::Disk* Store::make_disk() {
   const auto regain = [this] {
     change_surely([] { return false; }, [](Engine& engine) { engine.regain_room(); });
   };
-  // Files from which no later process can resume need no names.
+  // Hides the files if no later process can resume from them.
   tier_ = std::make_unique<DiskTier>(disk.directory, directory_.empty() && !has_checkpoints, tell,
                                      regain);
   disk_.emplace(tier_.get(), disk.num_bytes, has_checkpoints);
@@ -71,7 +71,7 @@ Resumed Store::keep(bool goes_on) {
   Resumed resumed;
   std::optional<engine::State> state;
   if (goes_on) state = Keeper::load(directory_);
-  // A keeper that ran out of space has left no state.
+  // Uses the last checkpoint, because a keeper that ran out of space has left no state.
   if (!state && has_checkpoints && (state = DurableLog::load(disk_config_.directory))) {
     std::vector<const engine::Schema*> schemas;
     for (uint32_t i = 0; i < engine_.num_pools(); ++i) schemas.push_back(&engine_.pool(i).schema());
@@ -110,7 +110,7 @@ Resumed Store::keep(bool goes_on) {
   return resumed;
 }
 
-// The state of an engine with empty tables.
+// Returns the state of an engine with this store's pools and empty tables.
 engine::State Store::begin_state() const {
   engine::Log tables;
   for (uint32_t i = 0; i < engine_.num_tables(); ++i) {
@@ -134,7 +134,7 @@ void Store::close() {
   {
     const std::scoped_lock lock(mutex_);
     if (is_finished_) return;
-    // Closed first, so that no client learns of a change that the last checkpoint lacks.
+    // Closes the store first, so that no client learns of a change that the last checkpoint lacks.
     is_closed_ = true;
     const Changed changed(this);
   }
@@ -151,7 +151,7 @@ void Store::tell_engine(const engine::Transfer& transfer, bool is_load,
     std::unique_lock lock(mutex_);
     if (!wait_for_memory(&lock, [] { return false; })) return;
     const Steady steady;
-    // Usually only the last load of a batch lets a caller continue, so only that one wakes threads.
+    // Wakes threads only if a caller can continue, usually after the last load of a batch.
     attempt_once([&](Engine& engine) {
       if (!std::exchange(is_told, true)) {
         const auto told = is_load ? &Engine::loaded : &Engine::saved;
@@ -191,7 +191,7 @@ void Store::check_open() const {
 
 Engine::OpenedWriter Store::begin_writer(const std::string& name, uint32_t pool,
                                          Deadline deadline) {
-  engine::check_writer_name(name);  // first, because nobody would end a session that has begun
+  engine::check_writer_name(name);  // before a session begins, which nobody would end
   Engine::OpenedWriter begun;
   const bool is_open = change_when(deadline, [&](Engine& engine) {
     if (engine.is_writer_open(name)) return Progress::kNone;

@@ -1,6 +1,5 @@
 #pragma once
-// A store that threads share: the engine behind one lock. Callers wait here, because the engine
-// itself never waits.
+// A store that threads share: an engine protected by one lock. The engine itself never waits.
 
 #include <algorithm>
 #include <atomic>
@@ -30,7 +29,7 @@
 
 namespace tengen::store {
 
-// The disk for steps that do not fit in memory.
+// The settings of the disk for steps that do not fit in memory.
 struct DiskConfig {
   std::string directory;
   uint64_t num_bytes = 0;  // 0: no disk
@@ -45,10 +44,10 @@ struct Resumed {
   uint64_t num_repaired = 0;  // corrected out-of-range priorities from an older version
 };
 
-// Thread-safe. Must outlive its sessions.
+// A store of experience, shared by threads. Thread-safe. Must outlive its sessions.
 class Store {
  public:
-  // Steps lie in files in `directory`, which clients map, or in private memory of this process if
+  // Holds steps in files in `directory`, which clients map, or in private memory of this process if
   // `directory` is empty.
   Store(const std::string& directory, uint64_t memory_bytes, uint64_t seed,
         const DiskConfig& disk = {});
@@ -59,31 +58,32 @@ class Store {
 
   // From now on, all changes outlive this process: they are stored in files of the directory, from
   // which a later store with the same tables can resume. With `goes_on`, this store resumes from
-  // such files; the sessions of clients in the previous store's own process have ended. A disk with
-  // checkpoints starts to make them here; without `goes_on`, or without such files, the store
+  // existing files; the sessions of clients in the previous store's own process have ended. If the
+  // disk makes checkpoints, they start now, and without `goes_on` or existing files the store
   // resumes from the disk's last checkpoint. Precondition: only tables and pools have been added.
   // Throws Error if the files are damaged or belong to another store, or if there is no space.
   Resumed keep(bool goes_on);
-  // Null if nothing survives a host crash.
+  // Returns the checkpointer, or null if nothing survives a host crash.
   Checkpointer* checkpointer() { return checkpointer_.get(); }
-  // The budgets, and their use by steps. Blocks only while other threads hold the lock.
+  // The budgets for memory and disk, and the bytes that steps use of them. Reading them blocks only
+  // while other threads hold the lock.
   struct Room {
     uint64_t memory_bytes = 0, memory_used_bytes = 0;
     uint64_t disk_bytes = 0, disk_used_bytes = 0;
   };
   Room room();
-  // Returns a human-readable problem, or an empty string. Examples: changes no longer outlive this
-  // process, or the disk is full or has bad rows.
+  // Returns a human-readable problem of the store, or an empty string. Examples: changes no longer
+  // outlive this process, or the disk is full or has bad rows.
   std::string trouble();
 
-  // Reads the engine while no other thread changes it.
+  // Calls `f` with the engine, which no other thread changes meanwhile. Returns its result.
   template <class F>
   auto read(F&& f) {
     const std::scoped_lock lock(mutex_);
     return f(std::as_const(engine_));
   }
-  // Changes the engine, and wakes threads that wait for a change. Blocks only while other threads
-  // hold the lock.
+  // Calls `f`, which may change the engine, and wakes threads that wait for a change. Blocks only
+  // while other threads hold the lock.
   template <class F>
   auto change(F&& f) {
     const std::scoped_lock lock(mutex_);
@@ -108,15 +108,15 @@ class Store {
   void change_surely(IsOver&& is_over, F&& f) noexcept {
     until_memory([&] {
       std::unique_lock lock(mutex_);
-      // Under the lock, so that no other change uses the reserve first.
+      // Waits for memory under the lock, so that no other change uses the reserve first.
       if (!wait_for_memory(&lock, is_over)) return;
       const Steady steady;
       const Changed changed(this);
       f(engine_);
     });
   }
-  // As change_open(), but `attempt` returns how much it changed. If the store is closed, changes
-  // nothing. Throws Error while memory is exhausted.
+  // As change_open(), but `attempt` returns how much it changed. Changes nothing if the store is
+  // closed. Throws Error while memory is exhausted.
   template <class F>
   Progress try_change_open(F&& attempt) {
     const std::scoped_lock lock(mutex_);
@@ -156,18 +156,17 @@ class Store {
     }
   }
 
-  // Sleeps just long enough that a waiting thread gets the lock. For a thread that retakes it
-  // often.
+  // Sleeps just long enough that a waiting thread gets the lock, before this thread retakes it.
   static void let_others() { std::this_thread::sleep_for(std::chrono::microseconds(50)); }
 
   // Ends a session of this process, even if memory is exhausted.
   void end_session(engine::SessionId id) noexcept;
-  // Stores changes that could not be stored for lack of space or memory. Returns whether some still
-  // wait; then call it from time to time, even if nothing changes.
+  // Stores changes that could not be stored for lack of space or memory. Returns whether some
+  // changes remain; then call keep_rest() from time to time, even if nothing changes.
   bool keep_rest();
 
-  // Closes the store: every waiting or later call of a client throws Error. Then makes a last
-  // checkpoint, if the store makes checkpoints. Throws Error if that fails. Idempotent.
+  // Closes the store, so that every waiting or later call of a client throws Error. Then makes a
+  // last checkpoint, if the store makes checkpoints. Throws Error if that fails. Idempotent.
   void close();
   // Sets a function to call after every change, under the lock. It must not call the store.
   void set_listener(std::function<void()> listener);
@@ -177,7 +176,7 @@ class Store {
   // first.
   engine::Engine::OpenedWriter begin_writer(const std::string& name, uint32_t pool,
                                             Deadline deadline);
-  // Begins a session for a sampler of `table`. Throws Error if memory can never hold such a batch.
+  // Begins a session for a sampler of `table`. Throws Error if memory cannot hold a batch.
   engine::SessionId begin_sampler(uint32_t table, uint32_t num_samples);
 
   // Open a writer or a sampler in this process. With a disk, a sampler requests `num_ahead` batches
@@ -187,7 +186,7 @@ class Store {
   SlabMap slab_map(uint32_t pool);
 
  private:
-  // The time between retries of a change that must not fail and lacks memory.
+  // The delay before the retry of a change that must not fail and lacks memory.
   static constexpr std::chrono::milliseconds kForMemory{50};
   struct Changed {
     explicit Changed(Store* changed) : store(changed) {}
@@ -228,7 +227,8 @@ class Store {
     if (progress != Progress::kNone) {
       const Changed changed(this);
     } else {
-      // the attempt may have made changes that nobody waits for, such as the save of a chunk
+      // Settles even after kNone, because the attempt may have made changes that nobody waits for,
+      // such as the save of a chunk
       settle();
     }
     return progress;

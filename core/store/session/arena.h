@@ -1,5 +1,5 @@
 #pragma once
-// Buffers for batches, reused when nobody reads them any more.
+// Reusable buffers for batches.
 
 #include <cstddef>
 #include <cstdint>

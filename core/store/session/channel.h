@@ -1,6 +1,6 @@
 #pragma once
-// The connection of a client's writer or sampler to a store: messages in one direction and replies
-// in the other, over any carrier.
+// The connection between a client's writer or sampler and a store, over any carrier. The client
+// sends messages, and the store sends replies.
 
 #include <sys/uio.h>
 
@@ -20,7 +20,7 @@ using Deadline = std::chrono::steady_clock::time_point;
 // A deadline in the past: the call tries once and does not wait.
 constexpr Deadline kAtOnce{};
 
-// Thrown if the store has ended or cannot be reached; its writers and samplers here are unusable.
+// Thrown if the store has ended or cannot be reached. Its clients in this process are unusable.
 class GoneError : public Error {
  public:
   explicit GoneError(const std::string& store)
@@ -34,14 +34,14 @@ class RefusedError : public Error {
   using Error::Error;
 };
 
-// How soon the store must read a message.
+// When the store must read a message.
 enum class Urgency {
   kNow,    // a caller waits for the effect of the message
-  kSoon,   // no caller waits: a store that will poll within a moment is not woken
-  kLater,  // after the next ring() or the next message sent kNow
+  kSoon,   // no caller waits, so a store that polls within a millisecond is not woken
+  kLater,  // the store reads it after the next ring() or the next message with kNow
 };
 
-// A client's side of one session with a store, for one thread. There are three implementations: for
+// A client's side of one session with a store, for one thread. There is one implementation each for
 // a store in this process, in another process of this host, and on another host. See messages.h for
 // the messages; they take effect in order, some time after send(). Calls that send or wait throw
 // Error if the store has ended or has refused a message. All calls except max_message() throw Error
@@ -56,9 +56,9 @@ class Channel {
 
   // The maximum length of a message in bytes.
   virtual uint32_t max_message() const = 0;
-  // Sends the message in `parts`, and modifies their entries. A channel to another host accepts
-  // several messages in one call, with the steps that belong to them. Blocks while the store is
-  // busy. Returns false if the deadline expires; the message was then not sent.
+  // Sends the message that consists of `parts`, and modifies the entries of `parts`. A channel to
+  // another host accepts several messages in one call, with the steps that belong to them. Blocks
+  // while the store is busy. Returns false if the deadline expires; the message was then not sent.
   virtual bool send(std::span<iovec> parts, Deadline deadline, Urgency urgency) = 0;
   // As send(), for a message of fixed size.
   template <class Message>
@@ -66,7 +66,7 @@ class Channel {
     iovec part{const_cast<Message*>(&message), sizeof message};
     return send({&part, 1}, deadline, urgency);
   }
-  // Makes the store read messages that were sent kLater.
+  // Makes the store read the messages that were sent with kLater.
   virtual void ring() = 0;
   // Returns the oldest reply, valid until pop_reply(). Blocks until there is one; returns an empty
   // span if the deadline expires.
@@ -78,7 +78,7 @@ class Channel {
   virtual std::shared_ptr<std::byte> pop_reply() = 0;
   // Blocks until every message has taken effect. Returns false if the deadline expires.
   virtual bool wait_for_all(Deadline deadline) = 0;
-  // Returns a human-readable reason why the store's side waits, or an empty string if it does not.
+  // Returns a human-readable reason why the store makes this session wait, or an empty string.
   virtual std::string waits() = 0;
 
  protected:

@@ -1,5 +1,5 @@
 #pragma once
-// Reads and writes messages.
+// Functions that read and write the messages of a session.
 
 #include <cstring>
 #include <span>
@@ -15,7 +15,7 @@ namespace tengen::store {
 constexpr const char* kMustBeWholeMessage =
     "must have all its bytes; the other process is of another version";
 
-// Returns the message at the start of `bytes`. Throws Error if there are fewer bytes.
+// Returns the value of type T at the start of `bytes`. Throws Error if `bytes` is too short.
 template <class T>
 T read(std::span<const std::byte> bytes) {
   check(bytes.size() >= sizeof(T), "message", bytes.size(), kMustBeWholeMessage);
@@ -24,7 +24,7 @@ T read(std::span<const std::byte> bytes) {
   return value;
 }
 
-// Reads `count` values at the start of `bytes`. Returns the bytes after them.
+// Reads `count` values at the start of `bytes`. Returns the bytes after these values.
 template <class T>
 std::span<const std::byte> take(std::span<const std::byte> bytes, uint64_t count,
                                 std::vector<T>* out) {
@@ -46,8 +46,9 @@ inline std::string text_of(std::span<const std::byte> message) {
   return {reinterpret_cast<const char*>(text.data()), text.size()};
 }
 
-// Reads the next message of a stream, without data that may follow it. Blocks; returns false if the
-// stream has ended or is broken. Throws Error if it is longer than `max_bytes` or invalid.
+// Reads the next message of a stream, without the steps that may follow the message. Blocks.
+// Returns false if the stream has ended or is broken. Throws Error if the message is longer than
+// `max_bytes` or invalid.
 inline bool read_message(transport::StreamSocket& from, uint64_t max_bytes,
                          std::vector<std::byte>* message) {
   MessageHead head;
@@ -61,7 +62,7 @@ inline bool read_message(transport::StreamSocket& from, uint64_t max_bytes,
   return from.read(message->data() + sizeof head, head.num_bytes - sizeof head);
 }
 
-// Writes `value` at `to`. Returns the address after it.
+// Writes `value` at `to`. Returns the address after the written bytes.
 template <class T>
 std::byte* put(std::byte* to, const T& value) {
   std::memcpy(to, &value, sizeof(T));

@@ -18,7 +18,8 @@ using engine::Engine;
 
 namespace {
 
-// The maximum number of requests per session and round, unless these touch kMaxSamples items first.
+// The maximum number of requests that are applied per session and round. A round ends earlier if
+// the requests have touched kMaxSamples items.
 constexpr int kMaxRequests = 64;
 
 std::unique_ptr<ServedSession> served(engine::SessionId id, const SessionRecord& record,
@@ -40,7 +41,8 @@ HostSession::HostSession(engine::SessionId id, SessionRecord record, const std::
       requests_(record_.layout.requests(memory_.data())),
       replies_(record_.layout.replies(memory_.data())),
       served_(served(id, record_, progress == nullptr ? 0 : progress->num_wanted, num_loans)) {
-  // 0: the memory is new, or a killed server was creating it, so that no client has seen it.
+  // Version 0 means that the memory is new, or that a server was killed while it created the
+  // memory, so no client has mapped it.
   const uint32_t version = header_->version.load();
   check(version == kRingVersion || version == 0, "version", version,
         "must be this tengen's; go on with the one that made the store, or remove its folder");
@@ -145,8 +147,8 @@ void HostSession::refuse(const std::string& error) {
 
 SessionLayout layout_of_sampler(const Engine& engine, uint32_t table, uint32_t num_samples,
                                 uint32_t num_ahead) {
-  // The ring has twice this size, because no message may cross its end, and space for one more
-  // message, the last error.
+  // The ring of replies has twice the size of its messages, because no message may cross the ring's
+  // end, and space for one more message, the last error.
   const uint64_t batch = max_batch_bytes(engine, table, num_samples);
   const uint64_t ack = sizeof(OfLease) + num_samples * sizeof(double) + sizeof(SampleMessage) + 64;
   const auto ring = [&](uint64_t each) {

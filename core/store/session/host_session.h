@@ -21,15 +21,15 @@
 
 namespace tengen::store {
 
-// The information with which another server of the same store can resume a session.
+// A description of a session, with which another server of the same store can resume it.
 struct SessionRecord {
   enum class Kind : uint32_t { kWriter, kSampler };
   Kind kind = Kind::kWriter;
   uint32_t number = 0;       // index of the writer, or of the sampler's table
   uint32_t num_samples = 0;  // samples per batch of a sampler
   SessionLayout layout;
-  int64_t process = 0;  // the client's process; 0 if unknown
-  std::string name;     // human-readable
+  int64_t process = 0;  // process ID of the client; 0 if unknown
+  std::string name;     // human-readable name of the session
 
   std::vector<std::byte> encode() const {
     const Fixed fixed{kind,   number, num_samples, static_cast<uint32_t>(name.size()),
@@ -56,20 +56,19 @@ struct SessionRecord {
   };
 };
 
-// For one thread, which must hold the store's lock during calls with an Engine.
+// A session at the server. For one thread, which holds the store's lock in calls with an Engine.
 class HostSession final : private Outbox {
  public:
-  // Creates the session's memory, a file that is removed with the session. With `progress`, the
-  // file exists already, and the session, which holds `num_loans` batches, resumes after another
-  // server. Throws Error if there is no space.
+  // Creates the session's shared memory in the file `memory_path`, which is removed with the
+  // session. With `progress`, the file exists already, and the session, which holds `num_loans`
+  // batches, resumes after another server has ended. Throws Error if there is no space.
   HostSession(engine::SessionId id, SessionRecord record, const std::string& memory_path,
               const engine::SessionProgress* progress = nullptr, uint64_t num_loans = 0);
   HostSession(const HostSession&) = delete;
   HostSession& operator=(const HostSession&) = delete;
   ~HostSession() override;
 
-  // Makes the session outlive this object, as if the process had been killed, so that another
-  // server may resume it.
+  // Makes the session outlive this object, so that another server may resume the session.
   void leave() { is_left_ = true; }
   // Takes ownership of the client's connected socket.
   void attach(int descriptor);
@@ -87,23 +86,24 @@ class HostSession final : private Outbox {
   bool is_taken() const { return header_->is_taken.load() != 0; }
 
   // Applies the requests that can be applied now, until kMaxSamples items and chunks have been
-  // touched. kDone means that there may be more to do. An invalid request ends the session.
+  // touched. Returns kDone if anything changed, because more requests may then be ready. An invalid
+  // request ends the session.
   Progress serve(engine::Engine& engine);
-  // Sends the replies of serve() to the client, and wakes it. Precondition: the changes are logged.
-  // The client sees its requests as applied when checkpoint `number` is complete, or immediately if
-  // `number` is 0.
+  // Sends the replies that serve() produced to the client, and wakes the client. Precondition: the
+  // changes are logged. The client sees its requests as applied when checkpoint `number` is
+  // complete, or immediately if `number` is 0.
   void publish(uint64_t number);
   // Reports that the checkpoints up to `number` are complete.
   void publish_made(uint64_t number);
-  // Reports that checkpoints up to `number` failed. A session that waits for one is refused.
+  // Reports that checkpoints up to `number` failed. Refuses the session if it waits for one.
   void break_promises(uint64_t number, const std::string& error);
   // Tells the client whether it must ring: `sleeps` is kAwake, kNaps or kSleeps.
   void set_server_sleeps(uint32_t sleeps) {
     header_->server_sleeps.exchange(sleeps, std::memory_order_acq_rel);
   }
-  // Whether the session waits for an action of another session.
+  // Whether the session waits for batches or slots that it has requested.
   bool is_waiting() const { return served_->num_wanted() > 0; }
-  // Reads the bytes that woke the server. Ends the session if the client has gone.
+  // Reads the bytes with which the client woke the server. Ends the session if the client has gone.
   void read_bells();
   std::string waits() const { return read_reason(*header_); }
 
@@ -123,7 +123,7 @@ class HostSession final : private Outbox {
   const std::unique_ptr<ServedSession> served_;
   uint64_t num_applied_ = 0;
   struct Promise {
-    uint64_t number;  // number of a checkpoint
+    uint64_t number;  // number of the checkpoint to wait for
     uint64_t num_applied;
   };
   std::deque<Promise> promises_;
@@ -133,7 +133,7 @@ class HostSession final : private Outbox {
   bool is_left_ = false;
 };
 
-// The layout for a sampler with `num_ahead` batches in flight, with space for acknowledgements.
+// Returns the layout for a sampler with `num_ahead` batches and their acknowledgements.
 SessionLayout layout_of_sampler(const engine::Engine& engine, uint32_t table, uint32_t num_samples,
                                 uint32_t num_ahead);
 SessionLayout layout_of_writer();

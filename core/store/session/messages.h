@@ -10,8 +10,8 @@ namespace tengen::store {
 
 static_assert(std::endian::native == std::endian::little, "messages travel as they lie in memory");
 
-// The maximum number of items per insert, and of bytes per text. They bound the memory for a
-// message.
+// The maximum number of items per insert, and of bytes per Text message. They bound a message's
+// memory.
 constexpr uint32_t kMaxItems = 1 << 16;
 constexpr uint32_t kMaxTextBytes = 1 << 16;
 
@@ -58,7 +58,7 @@ struct Append {
   uint32_t slot = 0;
   uint32_t padding = 0;
 };
-// Followed by the priorities, an array of double.
+// Inserts items. Followed by the priorities, an array of double.
 struct InsertMessage {
   Request kind = Request::kInsert;
   uint32_t num_bytes = sizeof(InsertMessage);
@@ -86,13 +86,13 @@ struct OfLease {
   uint32_t num_bytes = sizeof(OfLease);
   uint64_t lease = 0;
 };
-// Followed by the slots, an array of uint32_t.
+// Grants slots to a writer. Followed by the slot indices, an array of uint32_t.
 struct Slots {
   Reply kind = Reply::kSlots;
   uint32_t num_bytes = sizeof(Slots);
 };
-// Followed by arrays: an int64_t key per sample, a double probability per sample, and the pieces as
-// engine::Piece. Over a stream, the gathered batch replaces the pieces.
+// A sampled batch. Followed by arrays: one int64_t key per sample, one double probability per
+// sample, and the pieces as engine::Piece. Over a stream, the gathered steps replace the pieces.
 struct Batch {
   Reply kind = Reply::kBatch;
   uint32_t num_bytes = sizeof(Batch);
@@ -101,8 +101,9 @@ struct Batch {
   uint32_t num_samples = 0;
   uint32_t padding = 0;
 };
-// Followed by a string: an error, which ends the session, or, over a stream, the reason why the
-// store's side waits, valid until the next such message; empty if it no longer waits.
+// Followed by a string. The string is an error, which ends the session, or, over a stream, the
+// reason why the store makes the session wait. A reason is valid until the next one, and is empty
+// if the session no longer waits.
 struct Text {
   Reply kind = Reply::kError;
   uint32_t num_bytes = sizeof(Text);
@@ -118,7 +119,7 @@ struct Steps {
   uint32_t num_steps = 0;
   uint32_t padding = 0;
 };
-// Answered with Flushed with the same number when all earlier messages have taken effect.
+// Requests a Flushed reply with the same number when all earlier messages have taken effect.
 struct Flush {
   Request kind = Request::kFlush;
   uint32_t num_bytes = sizeof(Flush);

@@ -82,11 +82,11 @@ bool RingChannel::wait_until(Deadline deadline, Ready&& ready) {
     check_error();
     header_->client_sleeps.exchange(kSleeps, std::memory_order_acq_rel);
     if (ready()) break;
-    // A sleeping server has seen all requests; a napping one might not have, so wake it.
+    // Wakes a napping server, which may not have seen all requests, unlike a sleeping one.
     wake_if(kNaps, &header_->server_sleeps, connection_.descriptor());
     if (gone_since_) {
       look_for_server(deadline);
-      // The server may have answered before it had the socket, and then could not wake this client.
+      // Checks for replies again, because the new server could not wake an unconnected client.
       if (!gone_since_) continue;
     }
     if (!sleep(deadline)) return ready();
@@ -95,7 +95,7 @@ bool RingChannel::wait_until(Deadline deadline, Ready&& ready) {
   return true;
 }
 
-// Blocks until a byte arrives or the other side goes away. Returns false if the deadline expires.
+// Blocks until a byte or the end of the socket arrives. Returns false if the deadline expires.
 bool RingChannel::sleep(Deadline deadline) {
   const auto left =
       std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
@@ -112,7 +112,7 @@ bool RingChannel::sleep(Deadline deadline) {
   return true;
 }
 
-// Tries once to reconnect, and then sleeps for a moment.
+// Tries once to reconnect to a server, and then sleeps for a moment.
 void RingChannel::look_for_server(Deadline deadline) {
   check_error();
   connection_ = {};
@@ -127,7 +127,7 @@ void RingChannel::look_for_server(Deadline deadline) {
   }
 }
 
-// The error of a request is always the last reply.
+// Throws the error of a request, if there is one. It is always the last reply.
 void RingChannel::check_error() {
   const std::span<const std::byte> reply = replies_.front();
   if (reply.data() == nullptr || read<Text>(reply).kind != Reply::kError) return;

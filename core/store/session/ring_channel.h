@@ -18,7 +18,7 @@
 
 namespace tengen::store {
 
-// The information that a client receives from the server that opened its session.
+// The address of a session, which a client receives from the server that opened it.
 struct SessionAddress {
   int descriptor = -1;  // the connected socket; the session takes ownership
   std::string memory_path;
@@ -26,12 +26,13 @@ struct SessionAddress {
   // Called after the server was killed: returns a socket to the server that resumes the session, or
   // -1 if there is none yet. Throws Error if the session has ended.
   std::function<int()> reconnect = [] { return -1; };
-  // How long to wait for another server.
+  // How long to wait for another server before the session ends.
   std::chrono::milliseconds patience{0};
 };
 
-// Requests and replies stay in the shared memory while there is no server, so none is lost or
-// duplicated. If there is no server for longer than `patience`, the session ends.
+// A channel over shared-memory rings. Requests and replies stay in shared memory while no server
+// runs, so none is lost or duplicated. If no server resumes the session within `patience`, the
+// session ends.
 class RingChannel final : public Channel {
  public:
   explicit RingChannel(const SessionAddress& address);

@@ -25,7 +25,7 @@ void write_reason(const std::string& text, SessionHeader* header) {
 
 std::string read_reason(const SessionHeader& header) {
   Words words;
-  // A server that died while writing leaves an inconsistent text, which is returned anyway.
+  // Retries while the server writes. If it died while writing, returns an inconsistent text.
   for (int attempt = 0; attempt < 1000; ++attempt) {
     const uint32_t edits = header.reason_edits.load(std::memory_order_acquire);
     for (size_t i = 0; i < kNumWords; ++i) {

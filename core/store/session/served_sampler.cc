@@ -12,8 +12,8 @@ namespace {
 
 using engine::Engine;
 
-// Some requested batches wait for the rate limiter, some for steps from disk, and some until the
-// sampler returns other batches. They are sent in the order in which they were sampled.
+// Serves a sampler. Requested batches may wait for the rate limiter, for steps from disk, or until
+// the sampler returns other batches. Batches are sent in the order in which they were sampled.
 class ServedSampler final : public ServedSession {
  public:
   ServedSampler(engine::SessionId id, uint32_t table, uint32_t num_samples, uint64_t num_wanted,
@@ -70,7 +70,7 @@ class ServedSampler final : public ServedSession {
   }
 
  private:
-  // Whether this sampler or another one must return a batch before this one can sample the next.
+  // Whether some sampler must return a batch before this sampler can sample the next one.
   bool is_full(const Engine& engine) const {
     return !engine.may_lend(table_, num_samples_, num_lent_ + drawn_.size());
   }
@@ -96,7 +96,7 @@ class ServedSampler final : public ServedSession {
       }
       has_changed_ = true;
       if (collected == engine::Collected::kReady) return true;
-      ++num_undrawn_;  // it is lost: sample another one
+      ++num_undrawn_;  // the batch is lost, so sample another one
     }
   }
 

@@ -39,9 +39,9 @@ class ServedWriter final : public ServedSession {
     if (num_wanted_ == 0) return Progress::kNone;
     std::byte* to = outbox.reserve(sizeof(Slots) + kMaxWanted * sizeof(uint32_t));
     if (to == nullptr) return Progress::kNone;
-    // A writer gets at least one slot, and in advance only a small share of the memory. All writers
-    // together get at most a quarter of it in advance; otherwise a later writer would wait as long
-    // as the others continue.
+    // Grants a writer at least one slot, and in advance only a small share of the memory. All
+    // writers together get at most a quarter of the memory in advance. Otherwise a later writer
+    // would get no slot while the others continue.
     const uint64_t num_parts = std::max<uint64_t>(64, 4 * engine.num_writers());
     const uint64_t num_slots = engine.pool(engine.pool_of_writer(writer_)).slots().max_slots();
     const uint64_t share = num_slots / num_parts;
@@ -75,7 +75,7 @@ class ServedWriter final : public ServedSession {
  private:
   Progress insert(Engine& engine, std::span<const std::byte> bytes) {
     const auto message = read<InsertMessage>(bytes);
-    // Checked first: a blocked insert may have many chunks, and is retried after every change.
+    // Checks this first, because a blocked insert may be long and is retried after every change.
     const bool is_same = blocked_by_ == message.table && message.sequence == sequence_;
     if (is_same && engine.table(message.table).inserts_allowed(1) == 0) return Progress::kNone;
     blocked_by_.reset();
@@ -86,8 +86,8 @@ class ServedWriter final : public ServedSession {
       throw Error("insert (" + std::to_string(count) + " items, " + std::to_string(num_priorities) +
                   " priorities) must have a priority for all or for each; send as many as items");
     }
-    // A message that was applied only partly continues where it stopped. It also stops after it has
-    // touched many chunks, so that other sessions get their turn.
+    // Resumes a message that was applied only partly. It also stops after it has touched many
+    // chunks, so that other sessions are served.
     if (message.sequence != sequence_) num_inserted_ = 0;
     sequence_ = message.sequence;
     const uint64_t before = engine.num_touched();
@@ -110,9 +110,9 @@ class ServedWriter final : public ServedSession {
 
   static constexpr uint32_t kMaxWanted = 1024;
   const uint32_t writer_;
-  uint32_t num_wanted_;        // slots that were requested; any number above 0 is a valid answer
-  uint64_t sequence_ = 0;      // sequence number of the last insert that was tried
-  uint32_t num_inserted_ = 0;  // items of that insert so far
+  uint32_t num_wanted_;    // slots that were requested; a reply may grant fewer, but at least one
+  uint64_t sequence_ = 0;  // sequence number of the last insert that was tried
+  uint32_t num_inserted_ = 0;  // number of items of that insert that were inserted so far
   std::optional<uint32_t> blocked_by_;
   std::vector<uint32_t> granted_;
   std::vector<double> priorities_;

@@ -38,7 +38,8 @@ StreamChannel::StreamChannel(const StreamAddress& address, uint32_t num_samples,
 
 StreamChannel::~StreamChannel() {
   if (is_forked()) {
-    // A fork has neither the receiver thread nor a waiting thread; the session is the parent's.
+    // A forked process has neither the receiver thread nor a waiting thread, and the session
+    // belongs to the parent. So the thread object is leaked.
     (void)new std::thread(std::move(receiver_));
     (void)changed_.release();
     return;
@@ -47,7 +48,7 @@ StreamChannel::~StreamChannel() {
   receiver_.join();
 }
 
-// If the deadline expires within a message, the rest is stored and sent before the next message.
+// If the deadline expires within a message, stores the rest and sends it before the next message.
 bool StreamChannel::send(std::span<iovec> parts, Deadline deadline, Urgency urgency) {
   check_process();
   if (is_over_) throw_end();
@@ -153,7 +154,7 @@ void StreamChannel::receive() noexcept {
   socket_.shut_down();  // ends wait_for_room()
 }
 
-// Returns false if the stream has ended.
+// Receives one reply. Returns false if the stream has ended.
 bool StreamChannel::receive_one() {
   Received received;
   const std::vector<std::byte>& message = received.message;
@@ -175,7 +176,7 @@ bool StreamChannel::receive_one() {
   return true;
 }
 
-// The store's last message may still be in flight.
+// Waits for the store's last message, and throws the error that ended the session.
 void StreamChannel::throw_end() {
   std::unique_lock lock(mutex_);
   changed_->wait(lock, [&] { return is_over_.load(); });

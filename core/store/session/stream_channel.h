@@ -24,10 +24,10 @@ struct StreamAddress {
   std::string name;     // human-readable name of the store
 };
 
-// A thread receives replies. It receives each batch directly into the buffer that the caller gets.
+// A channel over a stream. A thread receives each batch directly into the caller's buffer.
 class StreamChannel final : public Channel {
  public:
-  // Every batch has `num_samples` samples and `batch_bytes` bytes of steps; 0 for a writer.
+  // A batch has `num_samples` samples and `batch_bytes` bytes of steps; both are 0 for a writer.
   explicit StreamChannel(const StreamAddress& address, uint32_t num_samples = 0,
                          uint64_t batch_bytes = 0);
   ~StreamChannel() override;

@@ -1,5 +1,5 @@
 #pragma once
-// The changes to an engine, as records in order of time. A State can be built from them.
+// The log of an engine: its changes as records in chronological order, which build a State.
 
 #include <algorithm>
 #include <cstddef>
@@ -26,7 +26,7 @@ struct SlabsGrown {
 struct SessionBegun {
   uint32_t session, padding;
 };
-// Instructions for another server to resume a session, as bytes that only servers read.
+// The description with which another server can resume a session. Only servers read its bytes.
 struct SessionDescribed {
   uint32_t session, num_bytes;
 };
@@ -34,7 +34,7 @@ struct SessionProgressed {
   uint32_t session, padding;
   SessionProgress progress;
 };
-// The session's writers are closed, and its loans are given back.
+// The session has ended: its writers are closed, and its loans are given back.
 struct SessionEnded {
   uint32_t session, padding;
 };
@@ -49,12 +49,12 @@ struct WriterAdvanced {
   uint32_t writer, padding;
   uint64_t next_sequence;
 };
-// The next sequence number of the last writer with a name.
+// The next sequence number of a writer name.
 struct SequenceSaved {
   uint64_t next_sequence;
   uint32_t num_name_bytes, padding;
 };
-// A closed name that the engine no longer remembers.
+// The engine has forgotten a closed writer name.
 struct NameForgotten {
   uint32_t num_name_bytes, padding;
 };
@@ -64,12 +64,12 @@ struct Granted {
 struct Appended {
   uint32_t writer, chunk;
 };
-// A stream's writer holds the chunks from this one on.
+// The stream's writer holds only its chunks from `first_of_writer` on.
 struct Released {
   uint32_t pool, stream;
   uint64_t first_of_writer;
 };
-// Chunks before this one are forgotten.
+// The stream has dropped its oldest, dead chunks.
 struct StreamTrimmed {
   uint32_t pool, stream;
   uint64_t first_chunk;
@@ -80,15 +80,15 @@ struct StreamSaved {
   uint64_t first_chunk, first_of_writer;
   uint32_t is_open, num_chunks;
 };
-// In pools with a disk: a new chunk, in a slot of memory only.
+// A pool with a disk has a new chunk, which lies only in a slot of memory.
 struct ChunkBegun {
   uint32_t pool, chunk, slot, padding;
 };
-// The chunk is now in another slot, or in none.
+// The chunk has moved to another slot of memory, or out of memory.
 struct ChunkMoved {
   uint32_t pool, chunk, slot, padding;
 };
-// The chunk is now also on disk.
+// The chunk has been saved to disk.
 struct ChunkSaved {
   uint32_t pool, chunk, place, checksum;
 };
@@ -114,9 +114,9 @@ struct Inserted {
 };
 struct Removed {
   int64_t key;
-  uint32_t table, num_lost;  // pending uses for which inserts would wait
+  uint32_t table, num_lost;  // number of promised uses that will never come
 };
-// Followed by int64_t keys, then by an array of StepRange.
+// A loan. Followed by int64_t keys, then by an array of StepRange.
 struct Lent {
   uint64_t lease;
   uint32_t session, table;
@@ -128,7 +128,7 @@ struct Acknowledged {
 struct GivenBack {
   uint64_t lease;
 };
-// The next three are from earlier versions, in which clients read the steps of a loan in place.
+// The next three records are from earlier versions, in which clients read a loan's steps in place.
 struct Kept {
   uint64_t lease;
 };
@@ -141,7 +141,7 @@ struct KeptSaved {
   uint32_t session, table;
   uint32_t count, padding;
 };
-// Followed by int64_t keys, then by float priorities.
+// Priorities were set. Followed by int64_t keys, then by float priorities.
 struct PrioritiesSet {
   uint32_t table, count;
 };
@@ -164,7 +164,7 @@ struct Counted {
   uint64_t next_session, next_lease, num_restarts;
 };
 
-// The number of a kind is its position in this list.
+// A list of record kinds. A kind's number is its position in the list.
 template <class... Events>
 struct Kinds {
   template <class Event>
@@ -174,7 +174,7 @@ struct Kinds {
     static_assert((std::is_same_v<Event, Events> || ...));
     return number;
   }
-  // Calls `f` with the kind of this number as template argument. Returns false if there is none.
+  // Calls `f` with the kind `number` as template argument. Returns false if none has it.
   template <class F>
   static bool call(uint32_t number, F&& f) {
     return ((number == number_of<Events>() && (f.template operator()<Events>(), true)) || ...);
@@ -192,7 +192,7 @@ constexpr uint32_t kKindOf = AllKinds::number_of<Event>();
 
 }  // namespace event
 
-// Records that the store has not stored yet. Not thread-safe.
+// A buffer of records that the store has not stored yet. Not thread-safe.
 class Log {
  public:
   // The start of every record.
@@ -215,7 +215,7 @@ class Log {
     ((to = put(to, std::as_bytes(tails))), ...);
   }
 
-  // Reserves memory, so that add() of tails with `num_bytes` allocates none.
+  // Reserves memory, so that add() allocates none for a record with `num_bytes` bytes of arrays.
   void reserve(size_t num_bytes) {
     const size_t needed = bytes_.size() + num_bytes + 256;
     if (needed > bytes_.capacity()) bytes_.reserve(std::max(needed, 2 * bytes_.capacity()));

@@ -13,9 +13,9 @@
 
 namespace tengen::store::engine {
 
-// cursor = inserts * samples_per_insert - samples. After an insert it must be at most max_cursor,
-// and after a sample at least min_cursor. While the table has fewer than min_size items, all
-// inserts and no samples are allowed.
+// The limits of a rate limiter. With cursor = inserts * samples_per_insert - samples, the cursor
+// must be at most max_cursor after an insert, and at least min_cursor after a sample. While the
+// table has fewer than min_size items, all inserts and no samples are allowed.
 struct RateLimits {
   double samples_per_insert = 1.0;
   uint64_t min_size = 1;
@@ -23,14 +23,14 @@ struct RateLimits {
   double max_cursor = std::numeric_limits<double>::infinity();
 };
 
-// Not thread-safe. Decides, but never waits.
+// Decides how many inserts and samples a table allows. Not thread-safe; never waits.
 class RateLimiter {
  public:
   // Throws Error if a limit is not a number, or if the limits allow nothing.
   explicit RateLimiter(const RateLimits& limits) { set_limits(limits); }
 
   const RateLimits& limits() const { return limits_; }
-  // Earlier inserts and samples still count.
+  // Changes the limits. The counts of inserts and samples stay.
   void set_limits(const RateLimits& limits) {
     check(std::isfinite(limits.samples_per_insert) && limits.samples_per_insert > 0,
           "samples_per_insert", limits.samples_per_insert, "must be finite and above 0");
@@ -45,7 +45,7 @@ class RateLimiter {
 
   uint64_t num_inserts() const { return num_inserts_; }
   uint64_t num_samples() const { return num_samples_; }
-  // Finite, so that its differences from the limits are numbers.
+  // Returns a finite cursor, so that its differences from the limits are numbers.
   double cursor() const {
     const double inserts = static_cast<double>(num_inserts_) * limits_.samples_per_insert;
     return std::min(inserts, std::numeric_limits<double>::max()) -
@@ -67,7 +67,7 @@ class RateLimiter {
 
   void insert(uint64_t count) { num_inserts_ += count; }
   void sample(uint64_t count) { num_samples_ += count; }
-  // For samples whose consumer died before it used them.
+  // Subtracts samples that were given back unused.
   void give_back(uint64_t count) { num_samples_ -= count; }
   void restore(uint64_t num_inserts, uint64_t num_samples) {
     num_inserts_ = num_inserts;

@@ -25,9 +25,9 @@ constexpr int64_t kSerialMask = (int64_t{1} << 28) - 1;
 constexpr int64_t key_of(int64_t serial, uint32_t slot) {
   return (serial & kSerialMask) << kSlotBits | slot;
 }
-// Returns the last bits of the serial.
+// Returns the last bits of the serial in `key`.
 constexpr int64_t serial_of(int64_t key) { return key >> kSlotBits & kSerialMask; }
-// Returns the newest serial below `end` that matches a key.
+// Returns the newest serial below `end` whose last bits are in `key`.
 constexpr int64_t serial_before(int64_t end, int64_t key) {
   return end - 1 - ((end - 1 - serial_of(key)) & kSerialMask);
 }
@@ -42,9 +42,9 @@ struct StepRange {
   uint32_t num_steps = 0;
 };
 
-// The float that the table and its log store for a priority. Only 0 becomes 0: any other priority
-// below 1.18e-38, the smallest normal float, is rounded up to that value. Throws Error if a
-// priority is negative, not a number, or too large for a float.
+// Returns the float that a table and its log store for `priority`. Only 0 becomes 0: any other
+// priority below 1.18e-38, the smallest normal float, is rounded up to that value. Throws Error if
+// a priority is negative, not a number, or too large for a float.
 inline float kept_priority(double priority) {
   if (!(priority >= 0 && priority <= std::numeric_limits<float>::max())) {
     char text[32];
@@ -69,7 +69,7 @@ struct SavedTable {
   uint64_t num_inserts = 0;
   uint64_t num_samples = 0;
   int64_t num_serials = 0;
-  // Settings that were changed while the table was in use; none if they are as in its config.
+  // Settings that were changed while the table was in use; none if they equal the config.
   std::optional<RateLimits> limits;
   std::optional<std::pair<uint64_t, uint64_t>> capacity;  // maximum items and steps
 };
@@ -77,7 +77,7 @@ struct SavedTable {
 struct SavedStream {
   bool is_open = false;
   uint64_t first_chunk = 0;      // index of slots[0] in the stream
-  uint64_t first_of_writer = 0;  // the first chunk that the writer holds
+  uint64_t first_of_writer = 0;  // index of the first chunk that the writer holds
   std::deque<uint32_t> slots;    // slots of the stream's chunks, including dead chunks
 };
 

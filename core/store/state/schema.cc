@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint64_t kAlignment = 64;
 constexpr uint64_t kMaxStepBytes = uint64_t{1} << 30;
-// Less than the limit of a log record, which may contain all steps of a chunk.
+// The maximum size of a chunk, below the limit of a log record, which may contain a chunk.
 constexpr uint64_t kMaxChunkBytes = uint64_t{1} << 31;
 
 uint64_t element_bytes(const std::string& dtype) {

@@ -15,8 +15,9 @@ struct Column {
   bool operator==(const Column& other) const = default;
 };
 
-// A chunk stores one column after another, each with the elements of consecutive steps and aligned
-// to 64 bytes. So a range of steps is one copy per column.
+// The columns of a step, and the layout of a chunk. A chunk stores one column after another,
+// aligned to 64 bytes, with the elements of consecutive steps. So a range of steps can be copied
+// with one copy per column.
 class Schema {
  public:
   // Throws Error if there are no columns, a name is empty or repeated, a dtype is unknown, a step
@@ -27,8 +28,8 @@ class Schema {
   uint32_t steps_per_chunk() const { return steps_per_chunk_; }
   // The offset of column `index` in a chunk.
   uint64_t offset(size_t index) const { return offsets_[index]; }
-  // Calls `f` once per column, with the address and size of the bytes of `count` steps from `first`
-  // on in a chunk. Steps that belong to no batch are sent in this form.
+  // Calls `f` once per column, with the address and size of the bytes that `count` steps from
+  // `first` on have in the chunk.
   template <class Byte, class F>
   void for_each_run(Byte* chunk, uint64_t first, uint64_t count, F&& f) const {
     for (size_t c = 0; c < columns_.size(); ++c) {
@@ -41,7 +42,7 @@ class Schema {
   bool operator==(const Schema& other) const = default;
 
  private:
-  // Reserves `num_bytes` per step, and returns their offset.
+  // Reserves `num_bytes` per step in the layout of a chunk, and returns their offset.
   uint64_t add(uint64_t num_bytes);
 
   std::vector<Column> columns_;

@@ -51,7 +51,7 @@ class Reader {
   std::span<const std::byte> bytes_;
 };
 
-// More than any real table has. Later inserts count on from such a value.
+// The maximum number of serials in a state. It leaves serials for later inserts.
 constexpr int64_t kMaxSerials = int64_t{1} << 62;
 
 template <class T>
@@ -74,7 +74,7 @@ auto& found(Map& map, uint64_t key, const char* what) {
   return it->second;
 }
 
-// Applies one record to a state. If it throws bad_alloc, the same record can be applied again.
+// Applies one record to a state. If this throws bad_alloc, the same record can be applied again.
 class Step {
  public:
   Step(State* state, Reader record) : s_(*state), in_(record) {}
@@ -219,7 +219,7 @@ class Step {
     SavedStream& of = stream(closed.pool, closed.stream);
     of.is_open = false;
     of.first_of_writer = of.first_chunk + of.slots.size();
-    // As Engine::close_name().
+    // Forgets names as Engine::close_name() does.
     const auto name = s_.next_sequences.find(closed.name);
     if (name != s_.next_sequences.end() && name->second == 0) s_.next_sequences.erase(name);
     closed = SavedWriter();
@@ -288,7 +288,7 @@ class Step {
 
   void end_loan(uint64_t lease) { s_.loans.erase(lease); }
 
-  // As Table::give_back().
+  // Gives back the uses of a loan, as Table::give_back() does.
   void give_back(const SavedLoan& loan) {
     SavedTable& of = table(loan.table);
     for (const int64_t key : loan.keys) of.num_samples -= item_of(of, key) != nullptr ? 1 : 0;

@@ -17,17 +17,16 @@
 
 namespace tengen::store::engine {
 
-// Throws the Error for a number in a state, or in records, that no store can have.
+// Throws the Error for an impossible number `value` in a state or in records.
 [[noreturn]] void refuse_state(const char* what, uint64_t value);
 
-// Not thread-safe.
+// The state of an engine, built from records. Not thread-safe.
 class State {
  public:
   // The maximum number of pools in a store.
   static constexpr uint32_t kMaxPools = 1 << 10;
-  // The maximum number of entries in a list, because a few bytes of a record can name a high index
-  // and so make a list long. By default the limit of a real store; tests with hostile records set
-  // less.
+  // The maximum length of a list. Without it, a few bytes of a hostile record with a high index
+  // could make a list very long. The default is the limit of a real store; tests set a lower limit.
   static uint64_t most_entries;
 
   // Applies complete records in their order. Throws Error for an impossible record; the state is
@@ -39,7 +38,7 @@ class State {
   // config. Returns the number of dropped items. Throws Error if no such store can have this state.
   uint64_t lose_memory(const std::vector<const Schema*>& schemas,
                        const std::vector<uint32_t>& num_promised);
-  // Calls `take` repeatedly with records that build a new State equal to this one.
+  // Calls `take` repeatedly with records. A new State that applies all of them equals this state.
   void write(const std::function<void(std::span<const std::byte>)>& take) const;
 
   std::vector<SavedTable> tables;

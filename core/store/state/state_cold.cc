@@ -8,13 +8,14 @@
 namespace tengen::store::engine {
 namespace {
 
-// Determines which items have all their steps on disk or in the log.
+// Determines the items that have all their steps on disk or in the log.
 class Survivors {
  public:
   Survivors(const State& state, const std::vector<const Schema*>& schemas)
       : state_(state), schemas_(schemas) {}
 
-  // Throws Error for an impossible item, because its numbers have not been checked before.
+  // Whether all steps of an item survive. Throws Error for an impossible item, because the numbers
+  // of the item have not been checked before.
   bool has(const SavedTable& table, const SavedItem& item) {
     if (table.pool >= std::min({schemas_.size(), state_.streams.size(), state_.chunks.size()})) {
       refuse_state("pool", table.pool);
@@ -42,7 +43,7 @@ class Survivors {
   bool needs(const std::pair<uint32_t, uint32_t>& chunk) const { return needed_.count(chunk) != 0; }
 
  private:
-  // The number of steps, without a gap from the chunk's first, that the log contains.
+  // Returns the number of steps that the log contains from the chunk's start without a gap.
   uint64_t num_told(uint32_t pool, uint32_t chunk) const {
     const auto told = state_.open_steps.find({pool, chunk});
     uint64_t end = 0;
@@ -74,7 +75,7 @@ uint64_t State::lose_memory(const std::vector<const Schema*>& schemas,
       if (item.key < 0 || survivors.has(table, item)) continue;
       item.key = -1;
       ++num_lost;
-      // The uses of such an item will never come, and inserts must not wait for them forever.
+      // The promised uses of a dropped item will never come, so inserts must not wait for them.
       if (num_promised[i] > item.times_sampled) {
         table.num_samples += num_promised[i] - item.times_sampled;
       }

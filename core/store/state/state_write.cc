@@ -5,7 +5,7 @@
 namespace tengen::store::engine {
 namespace {
 
-// Records are passed on when they reach this size.
+// The number of bytes after which write() passes its records to `take`.
 constexpr size_t kPieceBytes = size_t{1} << 20;
 constexpr size_t kChunksInRecord = size_t{1} << 16;
 
@@ -88,7 +88,7 @@ void State::write(const std::function<void(std::span<const std::byte>)>& take) c
         std::span(loan.keys), std::span(loan.steps));
     flush(kPieceBytes);
   }
-  // Last, because items and loans change the counts.
+  // Writes the counts last, because records of items and loans change them.
   for (uint32_t i = 0; i < tables.size(); ++i) {
     const SavedTable& table = tables[i];
     log.add(event::TableCounted{i, table.num_inserts, table.num_samples, table.num_serials});

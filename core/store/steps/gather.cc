@@ -13,8 +13,8 @@
 namespace tengen::store::engine {
 namespace {
 
-// A copy of a few KiB waits for its first cache lines, so these are prefetched while the previous
-// piece is copied. The processor itself prefetches the rest.
+// The number of bytes to prefetch from the next piece while the previous piece is copied. A copy of
+// a few KiB would wait for its first cache lines; the processor itself prefetches the others.
 constexpr uint64_t kPrefetchBytes = 1024;
 
 void prefetch(const std::byte* from, uint64_t num_bytes) {

@@ -35,17 +35,17 @@ class SlabMap {
   SlabMap(uint32_t slots_per_slab, uint64_t stride, Find find)
       : slots_per_slab_(slots_per_slab), stride_(stride), find_(std::move(find)) {}
 
-  // For a client that receives gathered steps.
+  // Returns an empty map, for a client that receives gathered steps.
   static SlabMap none() { return {1, 0, {}}; }
 
-  // Returns the slots up to `last_slot`. Valid until the next call.
+  // Returns the addresses of the slots up to `last_slot`. Valid until the next call.
   Slabs up_to(uint32_t last_slot) {
     while (bases_.size() <= last_slot / slots_per_slab_) {
       bases_.push_back(find_(static_cast<uint32_t>(bases_.size())));
     }
     return {bases_, slots_per_slab_, stride_};
   }
-  // Returns the slots that contain the pieces. Valid until the next call.
+  // Returns the addresses of the slots that contain `pieces`. Valid until the next call.
   Slabs of(std::span<const Piece> pieces) {
     uint32_t last_slot = 0;
     for (const Piece& piece : pieces) last_slot = std::max(last_slot, piece.slot);
@@ -86,8 +86,9 @@ void scatter(const Schema& schema, std::span<const std::byte* const> in, uint32_
 // fast with memcpy, and the data of a small table stays in the cache.
 constexpr uint64_t kMinStreamBytes = uint64_t{32} << 10;
 
-// As memcpy, for a target that is not read soon. A long copy bypasses the cache if the processor
-// can do that: the target is not first read from memory, and other data stays in the cache.
+// Copies like memcpy, for a target that is not read soon. A long copy bypasses the cache if the
+// processor can do that: the target is not first read from memory, and other data stays in the
+// cache.
 void stream_copy(std::byte* to, const std::byte* from, uint64_t num_bytes);
 
 // Copies steps [first, first + count) of a chunk into a new buffer, column by column.

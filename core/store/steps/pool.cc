@@ -8,7 +8,7 @@
 namespace tengen::store::engine {
 namespace {
 
-// The size of a chunk, rounded up for a disk.
+// Returns the size of a slot: a chunk, rounded up to Disk::kAlignment if there is a disk.
 uint64_t slot_bytes_of(const Schema& schema, const Disk* disk) {
   const uint64_t unit = disk == nullptr ? 1 : Disk::kAlignment;
   return (schema.chunk_bytes() + unit - 1) / unit * unit;

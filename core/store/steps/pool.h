@@ -14,14 +14,14 @@
 
 namespace tengen::store::engine {
 
-// Not thread-safe; nothing blocks. A writer takes an empty chunk; the chunk returns when nobody
-// needs it any more. Without a disk, a chunk's number is the number of its slot; with a disk,
-// `staging` knows where the chunk is.
+// The chunks of one schema. Not thread-safe; nothing blocks. A writer takes an empty chunk, and the
+// chunk returns to the pool when nobody needs it any more. Without a disk, a chunk's number is the
+// number of its slot. With a disk, staging() knows where the chunk is.
 class Pool {
  public:
   // `memory` and `disk` must outlive the pool; `number` is the pool's index in both. `log` and
-  // `num_touched` are as for Streams. Without `disk`, chunks are only in memory. Throws Error if a
-  // budget cannot hold even one chunk.
+  // `num_touched` are the parameters of Streams. Without `disk`, chunks are only in memory. Throws
+  // Error if a budget cannot hold even one chunk.
   Pool(Schema schema, Memory* memory, uint32_t number, Log* log = nullptr, Disk* disk = nullptr,
        uint64_t* num_touched = nullptr);
 
@@ -29,16 +29,15 @@ class Pool {
   Streams& streams() { return streams_; }
   const Streams& streams() const { return streams_; }
   const Slots& slots() const { return slots_; }
-  // Null if chunks are only in memory.
+  // Returns the disk side of the pool, or null if chunks are only in memory.
   Staging* staging() { return staging_.get(); }
   const Staging* staging() const { return staging_.get(); }
 
-  // Takes an empty chunk, or returns none if there is no memory now. `num_beside` is as for
-  // Staging::begin_chunk().
+  // Takes an empty chunk, or returns none without memory. `num_beside`: see Staging::begin_chunk().
   std::optional<uint32_t> take_chunk(uint64_t num_beside = 0);
   // Gives back a chunk that was taken but not used.
   void return_chunk(uint32_t chunk);
-  // The slot of a chunk. Precondition: the chunk is being filled, or is part of a loan.
+  // Returns the slot of a chunk. Precondition: the chunk is being filled, or is part of a loan.
   uint32_t slot_of(uint32_t chunk) const {
     return staging_ == nullptr ? chunk : staging_->residence().slot_of(chunk);
   }

@@ -87,7 +87,7 @@ uint32_t Residence::take_place() {
     return place;
   }
   if (has_new_place()) {
-    // Reserved here, so that freeing a place needs no memory.
+    // Reserves memory here, so that freeing a place needs no memory.
     if (free_places_.capacity() <= num_places_) free_places_.reserve(2 * size_t{num_places_} + 1);
     disk_->add(slots_->slot_bytes());
     if (short_places_.empty()) return num_places_++;
@@ -123,7 +123,7 @@ void Residence::end_save(uint32_t chunk, const TransferResult& result) {
     cell.place = kNowhere;
   }
   if (cell.is_dead) {
-    // A chunk that is being saved counts as unsaved, and no checkpoint refers to its place.
+    // Frees the place now, because no checkpoint refers to the place of an unsaved chunk.
     if (cell.place != kNowhere) free_places_.push_back(cell.place);
     cell.place = kNowhere;
     cell.io = Io::kNone;

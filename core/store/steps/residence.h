@@ -26,7 +26,7 @@ namespace tengen::store::engine {
 // place is free. Not thread-safe; a call takes constant time unless its comment says otherwise.
 class Residence {
  public:
-  // `slots` and `disk` must outlive the residence. `log` records every change.
+  // `slots` and `disk` must outlive the object. `log` records every change.
   Residence(uint32_t pool, Slots* slots, Disk* disk, Log* log)
       : pool_(pool), slots_(slots), disk_(disk), log_(log) {}
 
@@ -62,7 +62,7 @@ class Residence {
   // Whether a complete chunk waits to be saved, and whether there is a place for it.
   bool has_complete() const { return complete_.size > 0; }
   bool has_place() const { return !free_places_.empty() || has_new_place() || may_thaw(); }
-  // The number of places that the next checkpoint frees, and whether they make one worthwhile.
+  // The number of places that the next checkpoint frees, and whether it justifies a checkpoint.
   uint64_t num_frozen() const { return frozen_.size(); }
   bool has_enough_frozen() const {
     return num_frozen() >= std::clamp<uint64_t>(num_places_ / kPlacesPerFrozen, 1, kMaxFrozen);
@@ -97,13 +97,14 @@ class Residence {
                                 std::span<const uint32_t> unfinished);
 
  private:
-  // A checkpoint for every freed place would write much data per row, but a checkpoint for many
-  // places leaves them unused until then.
+  // The part of the places, 1 / kPlacesPerFrozen, whose release makes a checkpoint worthwhile. A
+  // checkpoint per freed place would write much data per row, but a checkpoint for many places
+  // leaves them unused until then.
   static constexpr uint64_t kPlacesPerFrozen = 16;
   static constexpr uint64_t kMaxFrozen = 1024;
 
   enum class Io : uint8_t { kNone, kSave, kLoad };
-  enum class In : uint8_t { kNone, kComplete, kEvictable };  // the list that contains the cell
+  enum class In : uint8_t { kNone, kComplete, kEvictable };  // the list that contains a cell
   struct Cell {
     uint32_t slot = kNowhere;
     uint32_t place = kNowhere;
@@ -126,13 +127,13 @@ class Residence {
   bool has_new_place() const {
     return num_places_ <= kMaxItems && disk_->has_room(slots_->slot_bytes());
   }
-  // Whether a place that a checkpoint may refer to may be used if no other is free.
+  // Whether a place to which a checkpoint may refer may be reused if no other place is free.
   bool may_thaw() const { return !disk_->makes_checkpoints() && !frozen_.empty(); }
   uint32_t take_place();
   List& list_of(In in) { return in == In::kComplete ? complete_ : evictable_; }
   void link(uint32_t chunk, In in, bool at_front = false);
   void unlink(uint32_t chunk);
-  // Makes the chunk evictable, unless something prevents that.
+  // Makes the chunk evictable if it is saved, in memory and not pinned.
   void let_go(uint32_t chunk);
   bool is_saved(const Cell& cell) const { return cell.place != kNowhere && cell.io != Io::kSave; }
   void add_complete(uint32_t chunk);
@@ -160,8 +161,8 @@ class Residence {
   uint32_t num_checkpoints_ = 0;
   uint64_t num_of_checkpoint_ = 0;
   std::vector<event::ChunkSaved> saved_;
-  List complete_;   // not saved, the oldest first
-  List evictable_;  // saved and not pinned, the least recently pinned first
+  List complete_;   // complete chunks that are not saved, the oldest first
+  List evictable_;  // saved chunks that are not pinned, the least recently pinned first
 };
 
 }  // namespace tengen::store::engine

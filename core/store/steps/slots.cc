@@ -8,14 +8,14 @@
 namespace tengen::store::engine {
 namespace {
 
-// Large enough for huge pages and few mappings, small enough for pools to share a budget evenly.
+// The size of a slab: large enough for huge pages, small enough to divide a budget evenly.
 constexpr uint64_t kSlabBytes = uint64_t{16} << 20;
 // The minimum number of slabs in a budget, so that a small budget still serves several pools.
 constexpr uint64_t kSlabsInBudget = 128;
-// The number of failed calls before the file system is checked again.
+// After the file system was full, try_allocate() checks it only every kMaxSkipped calls.
 constexpr uint32_t kMaxSkipped = 16;
 
-// Whether a folder has slabs of an earlier store.
+// Whether `directory` contains slabs of an earlier store.
 bool has_slabs(const std::string& directory) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
@@ -91,7 +91,7 @@ bool Slots::grow() {
   if (log_ != nullptr) {
     log_->add(event::SlabsGrown{pool_, static_cast<uint32_t>(bases_.size())});
   }
-  // Lowest last, because slots are taken from the back.
+  // Adds the lowest slot last, because slots are taken from the back.
   for (uint32_t i = slots_per_slab_; i-- > 0;) {
     free_.push_back(static_cast<uint32_t>(num_slots_) - slots_per_slab_ + i);
   }

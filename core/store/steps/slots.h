@@ -23,8 +23,8 @@ class Memory {
 
   uint64_t budget_bytes() const { return budget_bytes_; }
   uint64_t used_bytes() const { return used_bytes_; }
-  // Divides the budget into equal parts for this caller and all earlier callers, so that no pool
-  // that fills memory first can take the others' parts.
+  // Adds one more to the equal parts of the budget, one part per caller. So a pool that fills
+  // memory first cannot use the parts of other pools.
   void divide() { ++num_parts_; }
   // The size of one part of the budget.
   uint64_t part_bytes() const { return budget_bytes_ / num_parts_; }
@@ -43,15 +43,15 @@ class Memory {
   uint64_t used_bytes_ = 0;
   uint64_t num_parts_ = 0;
   std::string trouble_;
-  uint32_t num_skipped_ = 0;  // calls of try_allocate since the last check of the file system
+  uint32_t num_skipped_ = 0;  // calls of try_allocate() since the last check of the file system
   std::vector<transport::SharedMemory> slabs_;
 };
 
-// Slots of one size. Not thread-safe; nothing blocks.
+// The slots of one pool, which have one size. Not thread-safe; nothing blocks.
 class Slots {
  public:
-  // `memory` must outlive the slots, and is divided among all pools; `pool` is the index of these
-  // slots' pool. Throws Error if the pool's part cannot hold even one slot.
+  // `memory` must outlive the slots, and is divided among all pools. `pool` is the index of the
+  // pool that owns the slots. Throws Error if the pool's part cannot hold even one slot.
   Slots(Memory* memory, uint32_t pool, uint64_t slot_bytes, Log* log);
 
   // The file name of slab `index` of pool `number`, in the memory's directory.
@@ -71,7 +71,7 @@ class Slots {
   // The number of slots in this pool's part of the budget.
   uint64_t max_slots() const;
   uint32_t slots_per_slab() const { return slots_per_slab_; }
-  // The reason why there are fewer slots than that, if the file system is full; otherwise empty.
+  // The reason why there are fewer slots than max_slots() if the file system is full.
   const std::string& trouble() const { return memory_->trouble(); }
   // The address of slab `index`, valid during the lifetime of the memory.
   std::byte* slab(size_t index) const { return bases_[index]; }

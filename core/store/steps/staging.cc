@@ -69,7 +69,7 @@ bool Staging::start_fetch(uint64_t lease, Pins& pins) {
   taken_.clear();
   taken_.reserve(num_loads);
   disk_->tier().reserve(num_loads);
-  // Resident chunks must not be evicted for the missing ones.
+  // Pins the resident chunks, so that they are not evicted to load the missing chunks.
   for (const uint32_t chunk : pins.chunks) residence_.pin(chunk);
   const auto undo = [&] {
     for (const uint32_t slot : taken_) slots_->give_back(slot);
@@ -78,7 +78,7 @@ bool Staging::start_fetch(uint64_t lease, Pins& pins) {
   size_t num_lacking = 0;
   try {
     while (taken_.size() < num_loads) {
-      // Chunks are evicted for a fetch only if enough of them can be evicted.
+      // Evicts chunks for a fetch only if enough chunks can be evicted.
       const std::optional<uint32_t> slot = slots_->take();
       if (!slot) break;
       taken_.push_back(*slot);
@@ -128,8 +128,9 @@ void Staging::end_fetch(uint64_t lease) {
 
 void Staging::advance() {
   start_saves();
-  // An attempt takes time proportional to the fetch's size, and most calls come from other
-  // sessions. The file system may have space again without notice.
+  // Skips the attempt if nothing has changed, because an attempt takes time proportional to the
+  // fetch's size, and most calls come from other sessions. The file system may have space again
+  // without notice.
   if (!queued_ || (!has_news_ && slots_->trouble().empty())) return;
   const uint64_t lease = *queued_;
   if (start_fetch(lease, fetches_.at(lease))) queued_.reset();
@@ -158,7 +159,7 @@ bool Staging::loaded(uint32_t chunk, const TransferResult& result) {
   bool may_go_on = queued_.has_value();
   for (const uint64_t lease : awaited.mapped()) {
     const auto it = fetches_.find(lease);
-    if (it == fetches_.end()) {  // its session has ended, so the slot is free for others
+    if (it == fetches_.end()) {  // the fetch's session has ended, so others may use the slot
       may_go_on = true;
       continue;
     }

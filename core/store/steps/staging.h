@@ -29,9 +29,9 @@ struct ChunkReads {
 };
 
 // Not thread-safe; nothing blocks. Chunks are saved in the order in which they become complete,
-// when half of the memory is used or for a checkpoint. So a store that fits in memory writes only
-// checkpoints. Unsaved chunks must not use all of the memory, so that loans do not wait for
-// writers; but each writer may have one chunk even if memory is too small for that.
+// when half of the memory is used or for a checkpoint. So a store that fits in memory writes to
+// disk only for checkpoints. Unsaved chunks must not use all of the memory, so that loans do not
+// wait for writers; but each writer may have one chunk even if memory is too small for that.
 class Staging {
  public:
   // `slots` and `disk` must outlive the staging.
@@ -42,7 +42,7 @@ class Staging {
   // without a chunk to fill gets one even if loans need the memory, because it would otherwise wait
   // for the `num_beside` other writers, which may be idle. Each of these may also have one chunk.
   std::optional<uint32_t> begin_chunk(uint64_t num_beside);
-  // Where the chunks are. Only this class starts its transfers, pins and evictions.
+  // Tracks the locations of the chunks. Only this class starts transfers, pins and evictions there.
   Residence& residence() { return residence_; }
   const Residence& residence() const { return residence_; }
 
@@ -132,10 +132,10 @@ class Staging {
   uint64_t reserve_ = 0;                             // maximum of expected_
   uint64_t num_saves_ = 0;                           // saves in progress
   std::unordered_map<uint64_t, Pins> fetches_;       // by lease, until end_fetch()
-  std::optional<uint64_t> queued_;                   // the fetch that waits for memory
+  std::optional<uint64_t> queued_;                   // lease of the fetch that waits for memory
   bool has_news_ = false;  // whether memory may have become free since the last attempt
   std::unordered_map<uint32_t, std::vector<uint64_t>>
-      awaited_;                    // waiting leases, by chunk that is being loaded
+      awaited_;                    // leases of waiting fetches, by the chunk that is being loaded
   std::vector<uint32_t> missing_;  // reused to save allocations
   std::vector<uint32_t> taken_;
 };

@@ -23,7 +23,7 @@ inline TableConfig table_of(const std::string& name, const char* sampler, uint64
   return config;
 }
 
-// Each item is sampled once.
+// Returns the config of a queue, a table that samples each item once.
 inline TableConfig queue_of(const std::string& name, uint64_t max_items) {
   TableConfig config = table_of(name, "fifo", max_items);
   config.max_times_sampled = 1;

@@ -8,7 +8,7 @@
 
 namespace tengen::store::engine {
 
-// The copy of a chunk between a slot of memory and its row on disk.
+// A copy of one chunk from a slot of memory to its row on disk, or back.
 struct Transfer {
   uint32_t pool = 0;
   uint32_t chunk = 0;
@@ -27,9 +27,9 @@ struct TransferResult {
   bool is_shortage = false;  // whether a retry at the same row may succeed later
 };
 
-// Copies rows, any number at the same time, but only after the log contains the changes that led to
-// a transfer: until then, a row or a slot may belong to another chunk. Neither load() nor save()
-// blocks; the engine's loaded() or saved() is called when a transfer has ended.
+// Copies any number of rows at the same time. A transfer starts only after the log contains the
+// changes that led to it, because until then its row or slot may belong to another chunk. Neither
+// load() nor save() blocks; the engine's loaded() or saved() is called when a transfer has ended.
 class Tier {
  public:
   virtual ~Tier() = default;
@@ -42,11 +42,11 @@ class Tier {
 // The disk of a store: one budget for the rows of all pools. Not thread-safe.
 class Disk {
  public:
-  // Sizes of slots and rows are multiples of this, so that a disk can read and write them in place.
+  // Sizes of slots and rows are multiples of kAlignment, so that direct I/O can transfer them.
   static constexpr uint64_t kAlignment = 4096;
 
-  // `tier` must outlive the disk. If a row cannot be read, its items are removed. With
-  // `has_checkpoints`, a row is not overwritten while a checkpoint refers to it. If no more
+  // `tier` must outlive the disk. If a row cannot be read, the items with its steps are removed.
+  // With `has_checkpoints`, a row is not overwritten while a checkpoint refers to it. If no more
   // checkpoints are made, it is overwritten only when there is no other space.
   Disk(Tier* tier, uint64_t budget_bytes, bool has_checkpoints = false)
       : tier_(tier),

@@ -1,5 +1,5 @@
 #pragma once
-// Measures sampling alone, on one thread: without items, steps or other callers.
+// Benchmarks the sampling of a selector alone, on one thread.
 
 #include <chrono>
 #include <cstdint>

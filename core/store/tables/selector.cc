@@ -24,8 +24,8 @@ class Uniform final : public Selector {
   SlotSet slots_;
 };
 
-// Always chooses the oldest item. A binary heap by age from which any member can be removed. Items
-// that return from a loan keep their age.
+// Always chooses the oldest item. Uses a binary heap by age, from which any member can be removed.
+// Items that return from a loan keep their age.
 class Fifo final : public Selector {
  public:
   void reserve(uint32_t num_slots) override {
@@ -94,8 +94,9 @@ class Fifo final : public Selector {
   std::vector<uint32_t> places_;  // heap positions, by slot
 };
 
-// Source: Schaul et al. 2016, "Prioritized Experience Replay", section 3.3, proportional variant.
-// If all priorities are 0, or if the exponent is 0, sampling is uniform.
+// Samples in proportion to priority^exponent. If all priorities are 0, or if the exponent is 0,
+// sampling is uniform. Source: Schaul et al. 2016, "Prioritized Experience Replay", section 3.3,
+// proportional variant.
 class Prioritized final : public Selector {
  public:
   explicit Prioritized(double exponent) : exponent_(exponent) {}
@@ -143,8 +144,8 @@ class Prioritized final : public Selector {
   }
 
  private:
-  // Clamped to a range of float in which the sum over all items stays finite, and small priorities
-  // stay above 0.
+  // Returns the weight of a priority, clamped to a range of float in which the sum over all items
+  // stays finite, and small priorities stay above 0.
   float weight(double priority) const {
     if (priority == 0.0 && exponent_ > 0.0) return 0.0f;
     return static_cast<float>(std::clamp(std::pow(priority, exponent_), 1e-30, 1e28));

@@ -16,8 +16,9 @@ struct Draw {
   double probability;  // the probability of sampling this slot
 };
 
-// A set of slots, the indices that a table reuses for its items. Not thread-safe; nothing blocks,
-// and a call takes at most logarithmic time in the size.
+// A set of slots, which chooses one of them. Slots are the indices that a table reuses for its
+// items. Not thread-safe; nothing blocks. A call takes at most logarithmic time in the number of
+// slots.
 class Selector {
  public:
   virtual ~Selector() = default;
@@ -40,9 +41,9 @@ class Selector {
 
   // Samples one slot; the set does not change. Precondition: size() >= 1.
   virtual Draw draw(Rng& rng) = 0;
-  // Samples one batch from one state of the set. The prioritized selector divides the total into
-  // draws.size() equal parts and samples one slot from each. Precondition: size() >= 1. Changes
-  // nothing if it throws bad_alloc.
+  // Samples one batch from a snapshot of the set. The prioritized selector uses stratified
+  // sampling: it divides the total weight into draws.size() equal strata and samples one slot from
+  // each. Precondition: size() >= 1. Changes nothing if it throws bad_alloc.
   virtual void draw_batch(Rng& rng, std::span<Draw> draws) {
     for (Draw& one : draws) one = draw(rng);
   }
@@ -51,17 +52,17 @@ class Selector {
 // The settings of a selector.
 struct SelectorConfig {
   std::string kind = "uniform";  // "uniform", "prioritized" or "fifo"
-  double exponent = 0.6;         // of prioritized: weight = priority^exponent
+  double exponent = 0.6;         // for the prioritized kind: weight = priority^exponent
 };
 
-// A config of this kind, with default settings.
+// Returns the config of a selector of this kind with default settings.
 inline SelectorConfig selector_of(std::string kind) {
   SelectorConfig config;
   config.kind = std::move(kind);
   return config;
 }
 
-// Throws Error if the kind is unknown or a setting is out of range.
+// Creates a selector. Throws Error if the kind is unknown or a setting is out of range.
 std::unique_ptr<Selector> make_selector(const SelectorConfig& config);
 
 }  // namespace tengen::store::engine

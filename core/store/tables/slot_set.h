@@ -1,5 +1,5 @@
 #pragma once
-// Slots: indices in an array that are reused when their elements are gone.
+// Slots: indices in an array that are reused when their elements have been removed.
 
 #include <cstddef>
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace tengen::store::engine {
 
-// Returns the slot of a new element of `values`: a slot from `free`, or the next index. Returning
-// the slot to `free` then needs no more memory.
+// Returns the slot for a new element of `values`: a slot from `free`, or the next index. Reserves
+// memory in `free`, so that returning the slot needs none.
 template <class Value>
 uint32_t take_slot(std::vector<Value>* values, std::vector<uint32_t>* free) {
   if (free->empty()) {

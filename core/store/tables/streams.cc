@@ -43,7 +43,7 @@ bool Streams::contains(const StepRange& steps) const {
   const Stream& s = streams_[steps.stream];
   const uint64_t first = first_chunk_of(steps);
   const uint64_t last = last_chunk_of(steps);
-  // In an overflowing range, the end lies before the beginning.
+  // Rejects ranges that overflow, whose end lies before the beginning.
   if (first > last || first < s.first_chunk) return false;
   if (last - s.first_chunk >= s.chunks.size()) return false;
   for (uint64_t chunk = first; chunk <= last; ++chunk) {
@@ -128,8 +128,8 @@ void Streams::drop(Stream& stream, uint64_t chunk) {
   --num_chunks_;
 }
 
-// Chunks die in almost any order. A stream drops dead chunks at its old end, and itself when its
-// writer is gone too.
+// Drops dead chunks from the old end of a stream, because chunks die in almost any order. Removes
+// the stream if no chunk is left and its writer is gone.
 void Streams::drop_tail(uint32_t number) {
   Stream& s = streams_[number];
   const uint64_t before = s.first_chunk;

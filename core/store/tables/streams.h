@@ -1,6 +1,6 @@
 #pragma once
-// Tracks which steps are in use. A stream consists of chunks, and each chunk is a fixed number of
-// steps in one slot of memory, with a count of the items, writers and batches that need it.
+// Tracks the steps that are in use. A stream consists of chunks, and each chunk is a fixed number
+// of steps in one slot of memory, with a count of the items, writers and batches that need it.
 
 #include <algorithm>
 #include <cstdint>
@@ -25,12 +25,12 @@ struct Piece {
 
 // A stream contains the steps of one writer, counted from 0, in chunks of equal length. A chunk
 // lives while an item, a batch or its writer holds it; then its slot is free. Not thread-safe;
-// nothing blocks, and a call takes time proportional to the number of chunks it names.
+// nothing blocks, and a call takes time proportional to the number of chunks in its arguments.
 class Streams final : public StepHolder {
  public:
   // `log` must outlive the streams, and records their changes as streams of pool `pool`, or nothing
-  // if null. `num_touched` must outlive them too; they add their cost to it, and may share it with
-  // other objects. If null, they use their own counter.
+  // if null. `num_touched` must also outlive the streams, which add the cost of their calls to it.
+  // Other objects may add to it, too. If null, the streams use their own counter.
   explicit Streams(uint32_t steps_per_chunk, Log* log = nullptr, uint32_t pool = 0,
                    uint64_t* num_touched = nullptr)
       : steps_per_chunk_(steps_per_chunk),
@@ -47,12 +47,12 @@ class Streams final : public StepHolder {
   uint32_t open();
   // Appends the stream's next chunk, which lies in `slot`. The writer holds it.
   void append(uint32_t stream, uint32_t slot);
-  // Promises that later items of the writer will use no step before `first`.
+  // Declares that later items of the writer will use no step before `first`.
   void release_before(uint32_t stream, uint64_t first);
   // Reports that the writer is gone: it holds nothing, and the stream accepts no more chunks.
   void close(uint32_t stream);
 
-  // Whether all of these steps lie in live chunks.
+  // Whether all `steps` lie in live chunks.
   bool contains(const StepRange& steps) const;
   uint64_t num_touched() const override { return *num_touched_; }
   // Holds the steps until let_go(). Precondition: contains(steps).
@@ -127,7 +127,7 @@ class Streams final : public StepHolder {
   uint64_t* const num_touched_;
   std::vector<Stream> streams_;
   std::vector<uint32_t> free_streams_;
-  // Both have capacity for all chunks, so that a dying chunk needs no memory.
+  // Both vectors have capacity for all chunks, so that a chunk's death needs no memory.
   std::vector<uint32_t> free_slots_;
   std::vector<uint32_t> taken_slots_;
 };

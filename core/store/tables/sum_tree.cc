@@ -10,8 +10,8 @@ constexpr uint32_t kWidth = 16;
 constexpr size_t kBatch = 32;      // searches that descend together
 constexpr size_t kFineLevels = 4;  // levels of weights, and of sums of 16, 256 and 4,096 weights
 
-// ends[i] is the sum of children 0 to i. Adds in the same order on every machine: two steps within
-// each of four blocks of four, then from block to block.
+// ends[i] is the sum of children 0 to i. Adds in the same order on every machine, so that results
+// are equal: two steps within each of four blocks of four, then from block to block.
 template <typename T>
 inline void prefix_sums(const T* children, T* ends) {
   typedef T Quad __attribute__((vector_size(4 * sizeof(T))));
@@ -40,7 +40,7 @@ template <typename T>
 inline uint32_t step(const T* children, double* position) {
   T ends[kWidth];
   prefix_sums(children, ends);
-  // Rounding may leave a position at the very end; it then belongs to the last child with a weight.
+  // Clamps the position, because rounding may move it past the last child with a weight.
   const T place = std::min(static_cast<T>(*position), ends[kWidth - 1]);
   uint32_t child = 0;
   for (uint32_t i = 0; i < kWidth; ++i) child += ends[i] <= place;
@@ -87,7 +87,7 @@ void SumTree::resize(uint32_t capacity) {
     }
   }
   coarse.emplace_back(1);
-  // All memory is allocated, so the rest cannot fail.
+  // All memory is allocated before this line, so the rest cannot fail.
   if (!fine_.empty()) {
     std::copy_n(fine_[0].begin(), std::min(capacity, capacity_), fine[0].begin());
   }
@@ -116,7 +116,7 @@ void SumTree::set(std::span<const uint32_t> indices, std::span<const float> weig
     touched_[i] = indices[i] / kWidth;
   }
   for_each_level_up([&](const auto& level, auto& above) {
-    // Neighbours in a batch often share parents, and almost always on the upper levels.
+    // Removes duplicate nodes, because neighbours in a batch often share parents.
     std::sort(touched_.begin(), touched_.end());
     touched_.erase(std::unique(touched_.begin(), touched_.end()), touched_.end());
     for (uint32_t& node : touched_) {

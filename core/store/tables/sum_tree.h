@@ -23,7 +23,7 @@ class SumTree {
   double total() const { return coarse_.back()[0]; }
   float weight(uint32_t index) const { return fine_[0][index]; }
 
-  // `weight` is finite and >= 0; `index` < capacity.
+  // Sets the weight of one index. `weight` is finite and >= 0; `index` < capacity.
   void set(uint32_t index, float weight);
   // Sets many weights, and computes the nodes above only once. indices[i] gets weights[i]; if an
   // index repeats, its last weight counts.
@@ -35,7 +35,8 @@ class SumTree {
   // Finds many indices; their cache misses overlap.
   void find(std::span<const double> positions, std::span<uint32_t> indices) const;
 
-  // Keeps the weights of all indices below both capacities. Changes nothing if it throws bad_alloc.
+  // Changes the capacity, and keeps the weights of all indices below both capacities. Changes
+  // nothing if it throws bad_alloc.
   void resize(uint32_t capacity);
 
  private:

@@ -54,7 +54,7 @@ std::optional<int64_t> Table::insert(const NewItem& item) {
     reserve(std::max(kMinSlots, 2 * items_.size()));
   }
   if (log_ != nullptr) log_->reserve(sizeof(event::Inserted));
-  // First, because an item that is removed to make room may be the last to hold these steps.
+  // Holds the steps first, because an item removed to make room may be their last holder.
   holder_->hold(item.steps);
   bool has_room = false;
   try {
@@ -88,14 +88,14 @@ void Table::sample(std::span<Sample> out) {
     draws_.resize(out.size());
     sampler_->draw_batch(rng, draws_);
     limiter_.sample(out.size());
-    // These cache lines were probably not read recently.
+    // Prefetches the items, because their cache lines were probably not read recently.
     for (const Draw& draw : draws_) __builtin_prefetch(&items_[draw.slot], 1);
     for (size_t i = 0; i < out.size(); ++i) out[i] = to_sample(draws_[i], rng);
     return;
   }
   limiter_.sample(out.size());
   for (Sample& sample : out) {
-    // A use in flight counts, so that the next sample takes it into account.
+    // Counts the use in flight, so that the next sample takes it into account.
     const Draw draw = sampler_->draw(rng);
     sample = to_sample(draw, rng);
     if (!is_eligible(items_[draw.slot])) sampler_->remove(draw.slot);
@@ -105,7 +105,7 @@ void Table::sample(std::span<Sample> out) {
 Sample Table::to_sample(const Draw& draw, Rng& rng) {
   Item& item = items_[draw.slot];
   ++item.num_under_way;
-  // From a longer item, takes any range of the right length with equal probability.
+  // Samples a range of the configured length from a longer item, uniformly.
   StepRange steps = item.steps;
   const uint32_t num_starts = steps.num_steps - config_.num_steps + 1;
   if (num_starts > 1) steps.first += rng.below(num_starts);
@@ -128,7 +128,7 @@ void Table::commit(std::span<const int64_t> keys) {
 
 void Table::give_back(std::span<const int64_t> keys) {
   for (const int64_t key : keys) {
-    // The use of a removed item stays counted, because it will never come.
+    // Skips removed items. Their uses stay counted, because they will never come.
     const std::optional<uint32_t> slot = find(key);
     if (!slot) continue;
     limiter_.give_back(1);
@@ -225,9 +225,9 @@ void Table::restore(const SavedTable& saved, uint64_t num_restarts) {
   }
   limiter_.restore(saved.num_inserts, saved.num_samples);
   num_inserted_ = saved.num_serials;
-  // Different random numbers from those used before.
+  // Continues with random numbers that were not used before the restart.
   num_calls_ = num_restarts << 40;
-  // The caller may have changed the capacity since.
+  // Removes items until the table fits, because the capacity may have changed meanwhile.
   while (!make_room(0, 0)) {
   }
 }
@@ -251,7 +251,7 @@ void Table::reserve(size_t num_slots) {
   remover_->reserve(static_cast<uint32_t>(num_slots));
   sampler_->reserve(static_cast<uint32_t>(num_slots));
   free_slots_.reserve(num_slots);
-  items_.reserve(num_slots);  // last, because its capacity implies that of the others
+  items_.reserve(num_slots);  // last, because its capacity implies that of the other vectors
 }
 
 bool Table::make_room(uint64_t more_items, uint64_t more_steps) {

@@ -43,8 +43,8 @@ struct TableConfig {
   uint32_t num_steps = 1;           // steps per sample; an item has at least as many
   uint32_t max_loans = 1024;        // maximum batches on loan to one sampler
 
-  // The samples of each item for which inserts wait; they never come if the item is removed first.
-  // 0 without a maximum number of uses, because other items are then sampled instead.
+  // The number of samples per item that inserts wait for. They never come if the item is removed
+  // first. 0 without a maximum number of uses, because other items are then sampled instead.
   uint32_t num_promised() const {
     const double most = std::min<double>(max_times_sampled, limits.samples_per_insert);
     return static_cast<uint32_t>(most);
@@ -56,7 +56,7 @@ struct TableConfig {
 // to do continues after the others had their turn.
 constexpr uint32_t kMaxSamples = 1 << 16;
 
-// The maximum number of items that one call removes or gives back, for the same reason.
+// The maximum number of items that one call removes or gives back, to keep calls short.
 constexpr uint64_t kMaxAtOnce = 1000;
 
 // The priority of new items if it is not known yet: the maximum of the last N to 2 N priorities
@@ -80,7 +80,7 @@ class GreatestPriority {
     num_set_ = 0;
     is_begun_ = true;
   }
-  // 0 if there was no priority yet.
+  // Returns the priority for new items; 0 if there was no priority yet.
   double value() const { return std::max(now_, before_); }
 
  private:
@@ -96,13 +96,13 @@ class GreatestPriority {
 class StepHolder {
  public:
   virtual ~StepHolder() = default;
-  // The total cost of its calls: each chunk that a call held or let go.
+  // The total cost of all calls: the number of chunks that they held or let go.
   virtual uint64_t num_touched() const = 0;
   virtual void hold(const StepRange& steps) = 0;
   virtual void let_go(const StepRange& steps) = 0;
 };
 
-// The limit of one call, when a caller spreads removals over several calls.
+// Limits the work of one call, if a caller spreads removals over several calls.
 class Turn {
  public:
   explicit Turn(const StepHolder& holder)
@@ -116,9 +116,9 @@ class Turn {
   const uint64_t end_;
 };
 
-// Not thread-safe; no call blocks or scans. A key identifies one item. Two items of a table at
-// different times have the same key only if they used the same slot, and the number of inserts
-// between them is a multiple of 2^28.
+// A table of items. Not thread-safe; no call blocks or scans. A key identifies one item. Two items
+// of a table at different times have the same key only if they used the same slot, and the number
+// of inserts between them is a multiple of 2^28.
 class Table {
  public:
   // `holder` and `log` must outlive the table. `log` records every change to table `number` except
@@ -137,7 +137,7 @@ class Table {
   double max_priority() const { return greatest_.value(); }
   const RateLimiter& limiter() const { return limiter_; }
 
-  // How many of `wanted` inserts, or samples, are allowed now.
+  // The number of inserts, or samples, that are allowed now, at most `wanted`.
   uint64_t inserts_allowed(uint64_t wanted) const {
     return limiter_.inserts_allowed(wanted, size());
   }

@@ -7,14 +7,14 @@
 namespace tengen {
 namespace {
 
-constexpr size_t kMaxVital = 4;  // all vital chains of a region touch one point
+constexpr size_t kMaxVital = 4;  // because all vital chains of a region touch one point
 
 struct Region {
   uint16_t first;  // index of its first point in PassAlive::members_
   uint16_t end;
   std::array<uint16_t, kMaxVital> vital;  // heads of the chains with this vital region
   uint8_t num_vital;
-  bool is_enclosed;  // only by chains that may still be pass-alive
+  bool is_enclosed;  // whether only chains that may still be pass-alive enclose the region
 };
 
 // The pass-alive points of one side.
@@ -172,12 +172,12 @@ class PassAlive {
   std::array<uint16_t, kGoMaxPoints> chains_;     // heads of the chains that may be alive
   std::array<uint16_t, kGoMaxPoints> num_vital_;  // number of vital regions, indexed by head
   std::array<bool, kGoMaxPoints>
-      is_alive_{};  // indexed by head; final when drop_chains() returns false
+      is_alive_{};  // by head, whether a chain is alive; final when drop_chains() returns false
 };
 
-using BothKept = std::array<Kept, 2>;  // indexed by side
+using BothKept = std::array<Kept, 2>;  // the pass-alive points of both sides, indexed by side
 
-// A region that would belong to both sides is White's.
+// Returns the points by minigo's rules. A region that would belong to both sides is White's.
 BothKept minigo_kept(const GoBoard& board, const GoState& state, bool may_suicide) {
   BothKept kept = {PassAlive<true>(board, state, kGoBlack, may_suicide).find(),
                    PassAlive<true>(board, state, kGoWhite, may_suicide).find()};
@@ -185,7 +185,7 @@ BothKept minigo_kept(const GoBoard& board, const GoState& state, bool may_suicid
   return kept;
 }
 
-// Area scoring if the points `owned` already have an owner and the remaining points are `empty`.
+// Returns area scoring if the points `owned` already have an owner and only `empty` points remain.
 GoAreas area_of(const GoBoard& board, const GoAreas& owned, const PointSet& empty) {
   const PointSet black = board.reached(owned[kGoBlack], empty);
   const PointSet white = board.reached(owned[kGoWhite], empty);

@@ -6,7 +6,7 @@
 namespace tengen {
 namespace {
 
-constexpr uint64_t kStoneTable = 7;  // one table per colour: 7 and 8
+constexpr uint64_t kStoneTable = 7;  // hash tables of stones, one per colour: 7 and 8
 
 }  // namespace
 
@@ -66,7 +66,7 @@ uint16_t GoBoard::join(GoPoint* points, uint16_t a, uint16_t b) {
   return a;
 }
 
-// Removes the chain of `stone`; returns its number of stones.
+// Removes the chain of `stone`. Returns the chain's number of stones.
 int GoBoard::take_off(GoState& state, uint16_t stone) const {
   const uint8_t colour = state.points[stone].colour;
   int num_stones = 0;

@@ -37,7 +37,7 @@ class GoBoard {
   int num_points() const { return num_points_; }
   const Neighbours& neighbours(int point) const {
     return neighbours_[static_cast<size_t>(
-        point)];  // num_points(), the index of the wall, beyond the edge
+        point)];  // for a neighbour beyond the edge, num_points(), the index of the wall
   }
   PointSet empty_points(const GoSituation& state) const {
     return all_ - (state.stones[0] | state.stones[1]);
@@ -68,7 +68,7 @@ class GoBoard {
   // The number of liberties of the chain with this head, capped at 4.
   int num_liberties(const GoState& state, uint16_t head) const;
 
-  // The functions below are also for ladder readers, which have their own array of points.
+  // The functions below are also used by ladder readers, which have their own array of points.
 
   // The maximum count in a chain's sum with `num_liberties` liberties. Each liberty is counted once
   // per adjacent stone, and two adjacent stones share no adjacent point.
@@ -114,7 +114,7 @@ class GoBoard {
     }
     return head;
   }
-  // Removes the chain of `stone` and calls f(p) for each of its stones. The ring's links stay.
+  // Removes the chain of `stone` and calls f(p) for each of its stones. The links of the ring stay.
   template <class F>
   void lift(GoPoint* points, uint16_t stone, F&& f) const {
     for_each_stone(points, stone, [&](uint16_t p) {

@@ -12,7 +12,7 @@
 
 namespace tengen {
 
-// Immutable.
+// The mapping between the points of a board and the actions. Immutable.
 class GoLayout {
  public:
   static constexpr uint16_t kOffBoard = 0xffff;
@@ -24,7 +24,7 @@ class GoLayout {
   int height() const { return height_; }
   int width() const { return width_; }
   bool fills_frame() const { return fills_frame_; }
-  // kOffBoard if the action is not a point of the board.
+  // Returns the point of an action; kOffBoard if the action is not a point of the board.
   uint16_t point_of(int action) const { return points_[static_cast<size_t>(action)]; }
   uint16_t action_of(int point) const { return actions_[static_cast<size_t>(point)]; }
   // The image of each action under `symmetry`; actions off the board map to themselves.
@@ -38,8 +38,8 @@ class GoLayout {
   int height_, width_;
   bool fills_frame_;
   GoBoard board_;
-  Table points_{};   // indexed by action
-  Table actions_{};  // indexed by point
+  Table points_{};   // points indexed by action
+  Table actions_{};  // actions indexed by point
   std::array<Table, kNumSquareSymmetries> images_{};
 };
 

@@ -176,7 +176,8 @@ GoLadders katago_ladders_of(const GoBoard& board, const GoState& state) {
 PointSet katago_laddered(const GoBoard& board, const GoEarlierBoard& earlier) {
   GoState state;
   board.clear(state);
-  // No stone is captured here, because an incomplete chain has a liberty at its missing stones.
+  // Places the stones one by one. This captures none, because an incomplete chain has a liberty at
+  // its missing stones.
   for (const uint8_t colour : {kGoBlack, kGoWhite}) {
     for_each_point(earlier.stones[colour],
                    [&](int point) { board.set_stone(state, point, colour); });

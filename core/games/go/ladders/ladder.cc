@@ -69,7 +69,7 @@ class LadderReader {
     const GoLiberties after_second = liberties_after(first, second);
     if (after_first.count > 2 && after_second.count > 2) return false;
     const bool has_atari = latest == kNowhere ? is_beside_atari() : takes_beside(latest);
-    // Tries the more promising move first.
+    // Tries first the move after which the target would have fewer liberties.
     if (after_second.count < after_first.count) {
       return works(second, first, after_second, has_atari) ||
              works(first, second, after_first, has_atari);

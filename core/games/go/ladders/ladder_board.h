@@ -39,7 +39,7 @@ class LadderBoard {
     ko_point_ = ko_point;
     depth_ = num_tried_ = 0;
   }
-  // The point where the simple ko rule forbids the next stone; GoState::kNoMove if none.
+  // Returns the point where the simple ko rule forbids the next stone, or GoState::kNoMove.
   uint16_t ko_point() const { return ko_point_; }
   // The number of stones of the ladder on the board; num_tried() also counts those taken back.
   int depth() const { return depth_; }
@@ -50,7 +50,7 @@ class LadderBoard {
                                   board_.kind(points_, point, colour) == GoMoveKind::kNormal);
   }
 
-  // Precondition: may_set().
+  // Places a stone. Precondition: may_set().
   Change set(uint16_t point, uint8_t colour) {
     if (points_ != own_points_.data()) {
       std::copy_n(state_.points.data(), board_.num_points() + 1, own_points_.data());
@@ -124,7 +124,7 @@ class LadderBoard {
 
   const GoBoard& board_;
   const GoState& state_;
-  const GoPoint* points_;  // the position's points until a stone is placed
+  const GoPoint* points_;  // points to the position's points until a stone is placed
   uint16_t ko_point_ = GoState::kNoMove;
   int depth_ = 0;
   int num_tried_ = 0;

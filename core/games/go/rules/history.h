@@ -19,7 +19,7 @@ class KeyHistory {
   static constexpr int kMaxKeys = 4 * 19 * 19 + 1;
 
   KeyHistory() : KeyHistory(1) {}
-  // `num_buckets` is a power of two, at most kMaxBuckets; fast up to about twice as many keys.
+  // `num_buckets` is a power of two, at most kMaxBuckets. Fast with up to twice as many keys.
   explicit KeyHistory(int num_buckets) : num_buckets_(static_cast<uint32_t>(num_buckets)) {
     clear();
   }

@@ -66,15 +66,15 @@ struct GoRules {
   friend bool operator==(const GoRules&, const GoRules&) = default;
 };
 
-// The default rules on a board with sides from kMinSize to kMaxSize.
+// Returns the default rules for a board with sides from kMinSize to kMaxSize.
 GoRules make_go_rules(int height, int width);
 
 // Parses a task's name. Throws Error if it is malformed or the board does not allow the rules.
 GoRules parse_go_name(const std::string& name);
-// parse_go_name(go_name(rules)) == rules.
+// Returns the name of a game with these rules: parse_go_name(go_name(rules)) == rules.
 std::string go_name(const GoRules& rules);
 
-// Whether `name` should be parsed with parse_go_name().
+// Whether parse_go_name() should parse `name`.
 bool is_go_name(const std::string& name);
 
 }  // namespace tengen
