@@ -16,10 +16,10 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "tengen"
 MAX_LINES = 500
 LIMITS = {
-    "lines_of_src": 89_206,
-    "lines_of_core": 31_407,
-    "lines_of_tests": 104_035,
-    "lines_of_benchmarks_and_scripts": 8784,
+    "lines_of_src": 89_196,
+    "lines_of_core": 31_441,
+    "lines_of_tests": 104_037,
+    "lines_of_benchmarks_and_scripts": 8_784,
     "packages": 27,
     "modules_with_one_importer": 114,
     "imports_up": 0,
