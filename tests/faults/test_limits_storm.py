@@ -106,8 +106,14 @@ def test_each_fault_ends_one_request_and_changes_nobody_elses_bytes(
     )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3, 7))
+@pytest.mark.parametrize(
+    "seed",
+    [
+        *(pytest.param(seed, marks=pytest.mark.slow) for seed in (3, 4)),
+        # They take minutes.
+        *(pytest.param(seed, marks=pytest.mark.soak) for seed in (5, 6)),
+    ],
+)
 def test_nothing_is_lost_by_sixty_faults_of_a_seed(folder: Path, seed: int) -> None:
     told = run_storm(folder, [*namespace(), *storm(folder, 60, seed)])
     assert sum(told["faults"].values()) == 60
