@@ -9,8 +9,7 @@ the inference server or the learner; with ``--actors 0`` the single process) get
 SIGKILL; halfway the command gets SIGINT and is run again, and at three quarters all of
 its processes get SIGKILL. Then undisturbed runs with other seeds train for as many
 frames, and the last models of all runs are evaluated. Training returns are reported
-too, but those of the killed run lack the episodes that a kill cut short, which are the
-longest.
+too. Kills cut mostly long episodes short, so the killed run's returns lack them.
 
 Fails if a command exits unexpectedly, if memory is left in /dev/shm, or if the killed
 run's score is below the lowest other score by more than the other scores differ.

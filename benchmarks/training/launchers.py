@@ -12,11 +12,11 @@ the processes that map it.
     python benchmarks/training/launchers.py --launchers local,mpi --rounds 5
     python benchmarks/training/launchers.py --launchers local,ray --tasks frames
 
-``own`` is rows divided by the CPU-seconds of all tengen processes, ``roles`` divided by
-those of the roles only, ``all`` also by those of the launcher. Ratios are relative to
-the first launcher of the same round; their median is the result. ``first_row_s`` is the
-time from the command to the first durable game, or to an actor's first frame. Memory is
-the maximum total of all processes of a kind.
+``own`` is rows divided by the CPU-seconds of all tengen processes. ``roles`` counts the
+CPU-seconds of the roles only, and ``all`` adds those of the launcher. Ratios are
+relative to the first launcher of the same round; their median is the result.
+``first_row_s`` is the time from the command to the first durable game, or to an actor's
+first frame. Memory is the maximum total of all processes of a kind.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.runs import SMALL, run_command, sealed, weights
+from tests.integration.runs import SMALL, run_command, sealed, turns, weights
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SETTINGS = (
@@ -80,6 +80,10 @@ def test_an_own_game_is_rated_and_played_where_it_is_typed(tmp_path: Path) -> No
     assert json.loads(done.stdout.splitlines()[-1])["match"]["games"] == 2
     assert f"tengen play {run} --task own_game:Hex" in done.stdout
     assert [*run.glob("eval/00000*.json")] != []
+    # The process that plays and rates reports its own rates, which exclude its start.
+    played = turns(run, "selfplay")
+    assert played
+    assert all("player" not in turn and "rows_per_s" not in turn for turn in played)
     playing = ("match", str(run), "random", "--games", "2", "--simulations", "2")
     for words in (playing, ("selfplay", str(run), "--once", "--threads", "2")):
         done = tengen(EXAMPLES, *words)

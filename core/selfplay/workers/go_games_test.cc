@@ -1,4 +1,4 @@
-// Self-play features that only Go has: settled games, variants, scores and leads.
+// Self-play features that only Go has: settled games, variants and scores.
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/testing.h"
-#include "games/connect4/connect4.h"
 #include "games/go/testing.h"
 #include "selfplay/testing.h"
 #include "selfplay/workers/worker.h"
@@ -158,50 +157,6 @@ void check_scores() {
   check_same_games(game, settings, setup, games);
 }
 
-SelfplaySettings make_lead_settings(float lead_share) {
-  SelfplaySettings settings = make_settings(0.02f);
-  settings.max_opening_plies = 3;
-  settings.lead_share = lead_share;
-  return settings;
-}
-
-// Estimating leads changes nothing else, and leads depend only on the game.
-void check_leads(RootPolicy policy) {
-  const Go game = go_game("go/5");
-  Setup setup;
-  setup.variants = {{"", 1.0}, {"go/4/komi=0.5", 1.0}, {"go/5x4/simple", 1.0}};
-  SelfplaySettings settings = make_lead_settings(0.0f);
-  settings.search.policy = policy;
-  settings.policy_surprise_share = 0.5f;
-  const std::vector<GameRecord> without = play(game, settings, setup, 24);
-  settings.lead_share = 0.3f;
-  const std::vector<GameRecord> games = play(game, settings, setup, 24);
-  int num_leads = 0;
-  int num_full = 0;
-  for (size_t i = 0; i < games.size(); ++i) {
-    TENGEN_CHECK(decode(encode(games[i])) == games[i]);
-    GameRecord bare = games[i];
-    for (PlyRecord& ply : bare.plies) {
-      Rng cap(7, 3, bare.game_index,
-              static_cast<uint32_t>(bare.opening.size() + size_t(&ply - bare.plies.data())),
-              Purpose::kPlayoutCap);
-      const bool is_full = cap.uniform() < settings.full_probability;
-      TENGEN_CHECK(is_full || ply.lead == kNoLead);
-      num_full += is_full;
-      num_leads += ply.lead != kNoLead;
-      ply.lead = kNoLead;
-    }
-    TENGEN_CHECK(bare == without[i]);
-  }
-  TENGEN_CHECK(std::abs(num_leads - 0.3 * num_full) < 0.1 * num_full);
-  check_same_games(game, settings, setup, games);
-}
-
-void check_without_komi() {
-  const std::vector<GameRecord> without = play(Connect4{}, make_lead_settings(0.0f), Setup{}, 8);
-  TENGEN_CHECK(play(Connect4{}, make_lead_settings(1.0f), Setup{}, 8) == without);
-}
-
 }  // namespace
 
 int main() {
@@ -209,8 +164,5 @@ int main() {
   check_variants();
   check_variants_are_games_of_their_own();
   check_scores();
-  check_leads(RootPolicy::kPuct);
-  check_leads(RootPolicy::kGumbel);
-  check_without_komi();
   return 0;
 }

@@ -3,7 +3,6 @@
 #include "selfplay/workers/minigo_worker.h"
 
 #include <cmath>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -157,76 +156,6 @@ void check_resignation() {
   TENGEN_CHECK(num_resigned > 0);
 }
 
-// Interruptions do not affect a game, whether its root had visits or not.
-template <Game G>
-void check_interrupted(const G& game, const SelfplaySettings& settings) {
-  Generation generation{7, 3, 2, 8, {}, false, {}, {}};
-  const auto part = [&](int num_batches) {
-    const auto queue = std::make_shared<GameQueue>(generation);
-    const auto sink = std::make_shared<MemorySink>();
-    const auto worker = make_selfplay_worker(game, settings, queue, sink);
-    while (num_batches-- != 0) {
-      const int num_rows = worker->next();
-      if (num_rows == 0) break;
-      for (int row = 0; row < num_rows; ++row) evaluate_row(worker->buffers(), row);
-      worker->done();
-    }
-    worker->keep_unfinished();
-    generation.unfinished = queue->unfinished();
-    return sink->sorted();
-  };
-  const std::vector<GameRecord> expected = part(-1);
-  TENGEN_CHECK(expected.size() == 8);
-  std::vector<GameRecord> found;
-  size_t num_gone_on_with = 0;
-  size_t num_with_extra = 0;
-  // Repeated until there is a full ply with many visits to make up for.
-  for (int round = 0; found.size() < 8; ++round) {
-    TENGEN_CHECK(round < 400);
-    for (const GameRecord& record : part(round % 4 == 3 ? 70 : 12)) {
-      found.push_back(record);
-      generation.finished.push_back(record.game_index);
-    }
-    for (const std::string& bytes : generation.unfinished) {
-      const UnfinishedGame begun = decode_unfinished_game(bytes);
-      TENGEN_CHECK(encode(begun) == bytes);
-      num_with_extra += begun.num_extra_simulations > 0;
-      ++num_gone_on_with;
-    }
-  }
-  TENGEN_CHECK(num_gone_on_with > 8 && num_with_extra > 8);
-  std::sort(found.begin(), found.end(),
-            [](const auto& a, const auto& b) { return a.game_index < b.game_index; });
-  TENGEN_CHECK(found == expected);
-}
-
-// A newer model that continues a game is recorded.
-void check_switches() {
-  const Connect4 game;
-  const SelfplaySettings settings = make_settings();
-  Generation generation{7, 3, 2, 4, {}, false, {}, {}};
-  const auto queue = std::make_shared<GameQueue>(generation);
-  const auto worker = make_selfplay_worker(game, settings, queue, std::make_shared<MemorySink>());
-  for (int batch = 0; batch < 60; ++batch) {
-    const int num_rows = worker->next();
-    for (int row = 0; row < num_rows; ++row) evaluate_row(worker->buffers(), row);
-    worker->done();
-  }
-  worker->keep_unfinished();
-  generation.unfinished = queue->unfinished();
-  TENGEN_CHECK(!generation.unfinished.empty());
-  generation.model = 5;
-  for (const GameRecord& record : play_by(game, settings, generation, evaluate_row)) {
-    const UnfinishedGame* begun = GameQueue(generation).begun(record.game_index);
-    if (begun == nullptr) {
-      TENGEN_CHECK(record.model == 5 && record.switches.empty());
-      continue;
-    }
-    TENGEN_CHECK(record.model == 2 && record.switches.size() == 1);
-    TENGEN_CHECK(record.switches[0].model == 5);
-  }
-}
-
 // A target without pruning has every visit; the games do not change.
 void check_pruning() {
   SelfplaySettings settings = make_settings();
@@ -247,29 +176,6 @@ void check_pruning() {
   TENGEN_CHECK(num_more > 10);
 }
 
-void check_bad_extras() {
-  UnfinishedGame game;
-  game.record.plies.resize(1);
-  game.notes.resize(1);
-  game.num_extra_simulations = 7;
-  const std::string bytes = encode(game);
-  TENGEN_CHECK(decode_unfinished_game(bytes).num_extra_simulations == 7);
-  game.num_extra_simulations = 0;
-  const std::string without = encode(game);
-  TENGEN_CHECK(decode_unfinished_game(without).num_extra_simulations == 0);
-  TENGEN_CHECK(bytes.substr(6) == without);
-  for (const uint32_t num : {0u, kMaxSimulations + 1u, UINT32_MAX}) {
-    std::string bad = bytes;
-    std::memcpy(bad.data() + 2, &num, sizeof(num));
-    TENGEN_CHECK(throws([&] { decode_unfinished_game(bad); }));
-  }
-  TENGEN_CHECK(throws([&] { decode_unfinished_game(bytes.substr(0, 5)); }));
-  // Two of them; and the earlier format, with a root's value.
-  TENGEN_CHECK(throws([&] { decode_unfinished_game(bytes.substr(0, 6) + bytes); }));
-  const std::string former = std::string("\xff\xff\3\0\0\0\0\0\0\0", 10) + without;
-  TENGEN_CHECK(throws([&] { decode_unfinished_game(former); }));
-}
-
 }  // namespace
 
 int main() {
@@ -284,10 +190,6 @@ int main() {
   check_counts();
   check_may_not_pass();
   check_resignation();
-  check_interrupted(Connect4(), make_settings());
-  check_interrupted(go_game("go/4/nosuicide"), make_settings());
-  check_switches();
   check_pruning();
-  check_bad_extras();
   return 0;
 }

@@ -107,6 +107,20 @@ def test_moments_of_another_network_are_refused(change: str) -> None:
         Optimizer(AdamWConfig(), net).load_state(moments, 1)
 
 
+def test_moments_are_all_loaded_or_none() -> None:
+    """The first group fits, and the second, without weight decay, does not."""
+    net = nn.Linear(3, 4)
+    optimizer = Optimizer(AdamWConfig(weight_decay=0.1), net)
+    optimizer.step([torch.ones(4, 3), torch.ones(4)])
+    moments = optimizer.state()
+    moments["1.exp_avg"] = torch.zeros(5)
+    other = Optimizer(AdamWConfig(weight_decay=0.1), net)
+    with refused(RunError, "optimizer.1.exp_avg"):
+        other.load_state(moments, 1)
+    assert other.state() == {}
+    assert other.num_steps == 0
+
+
 def test_steps_of_the_benchmarks_update() -> None:
     """MLPerf training v2.1, minigo: momentum, L2 in the loss, rates in steps."""
     torch.manual_seed(0)
