@@ -9,6 +9,7 @@
 #include "base/owned.h"
 #include "base/rng.h"
 #include "python/bindings.h"
+#include "python/gil.h"
 #include "transport/lifeline.h"
 
 namespace nb = nanobind;
@@ -20,7 +21,7 @@ void bind_base(nb::module_& m) {
   nb::exception<DiskFullError>(m, "DiskFullError", m.attr("CoreError").ptr());
 
   // os.fork() waits for these calls while it holds the GIL, so they must release the GIL.
-  const nb::call_guard<nb::gil_scoped_release> unlocked;
+  const WithoutGil unlocked;
   m.def("own_descriptor", &own_descriptor, nb::arg("descriptor"), unlocked, "See base/owned.h.");
   m.def("disown_descriptor", &disown_descriptor, nb::arg("descriptor"));
   m.def("close_owned", &close_owned, nb::arg("descriptor"), unlocked);
@@ -36,7 +37,7 @@ void bind_base(nb::module_& m) {
       // Takes bytes, because a path may not be UTF-8.
       [=](const nb::bytes& bytes, int flags, int mode) {
         const std::string path(bytes.c_str(), bytes.size());
-        const nb::gil_scoped_release here;
+        const GilReleased here;
         return or_errno(open_owned(path.c_str(), flags, mode));
       },
       nb::arg("path"), nb::arg("flags"), nb::arg("mode"), "Returns the descriptor, or -errno.");

@@ -17,6 +17,7 @@
 #include "games/perft.h"
 #include "games/registry/registry.h"
 #include "python/bindings.h"
+#include "python/gil.h"
 
 namespace nb = nanobind;
 
@@ -224,8 +225,7 @@ void bind_game(nb::module_& m) {
           "Raises:\n    CoreError: The game has no such variant.")
       .def("transform_action", &AnyGame::transform_action, nb::arg("action"), nb::arg("symmetry"),
            "Returns the image of ``action`` under ``symmetry``.")
-      .def("perft", &AnyGame::perft_from_start, nb::arg("depth"),
-           nb::call_guard<nb::gil_scoped_release>(),
+      .def("perft", &AnyGame::perft_from_start, nb::arg("depth"), WithoutGil(),
            "Returns the number of move sequences of exactly ``depth`` plies from the start.\n\n"
            "For tests: exponential in depth. Releases the GIL.");
 }

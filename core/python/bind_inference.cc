@@ -12,6 +12,7 @@
 #include "inference/port.h"
 #include "inference/shared_port.h"
 #include "python/bindings.h"
+#include "python/gil.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -111,7 +112,7 @@ void bind_rows(nb::module_& m) {
       [](const RowLayout& layout, const Array<const float, 4>& planes,
          const Array<uint8_t, 2>& rows) {
         check_rows(layout, planes, rows);
-        nb::gil_scoped_release release;
+        GilReleased release;
         for (size_t i = 0; i < planes.shape(0); ++i) {
           write_row(layout, planes.data() + i * layout.num_entries(),
                     rows.data() + i * layout.num_bytes());
@@ -123,7 +124,7 @@ void bind_rows(nb::module_& m) {
       [](const RowLayout& layout, const Array<const uint8_t, 2>& rows,
          const Array<float, 4>& planes) {
         check_rows(layout, planes, rows);
-        nb::gil_scoped_release release;
+        GilReleased release;
         for (size_t i = 0; i < planes.shape(0); ++i) {
           read_row(layout, rows.data() + i * layout.num_bytes(),
                    planes.data() + i * layout.num_entries());
@@ -139,7 +140,7 @@ void evaluate_at_random(const Array<float, 2>& policy, const Array<float, 1>& va
     throw Error("num_rows (" + std::to_string(num_rows) +
                 ") must be at most the rows of policy and value; allocate more");
   }
-  nb::gil_scoped_release release;
+  GilReleased release;
   for (size_t i = 0; i < num_rows; ++i) {
     hash_evaluate(zobrist_key(seed, i), static_cast<int>(policy.shape(1)),
                   policy.data() + i * policy.shape(1), value.data() + i);
@@ -148,8 +149,8 @@ void evaluate_at_random(const Array<float, 2>& policy, const Array<float, 1>& va
 
 void bind_port(nb::module_& m) {
   nb::class_<Port>(m, "Port", "Rows that wait for evaluation; see tengen.inference.Port.")
-      .def("next", &Port::next, nb::call_guard<nb::gil_scoped_release>())
-      .def("done", &Port::done, nb::call_guard<nb::gil_scoped_release>())
+      .def("next", &Port::next, WithoutGil())
+      .def("done", &Port::done, WithoutGil())
       .def_prop_ro("planes", &planes_view, "[capacity, C, H, W] float32, a view.")
       .def_prop_ro("policy", &policy_view, "[capacity, A] float32 logits, a view.")
       .def_prop_ro("value", &value_view, "[capacity] float32, a view.")
@@ -172,10 +173,8 @@ void bind_shared_port(nb::module_& m) {
   nb::class_<LaneDriver>(m, "LaneDriver", "A driver's view of a lane; see tengen.inference.")
       .def(
           "next", [](LaneDriver& self) { return self.port->shared().next(self.lane); },
-          nb::call_guard<nb::gil_scoped_release>())
-      .def(
-          "done", [](LaneDriver& self) { self.port->shared().done(self.lane); },
-          nb::call_guard<nb::gil_scoped_release>());
+          WithoutGil())
+      .def("done", [](LaneDriver& self) { self.port->shared().done(self.lane); }, WithoutGil());
   nb::class_<PySharedPort>(m, "SharedPort", "Batches rows of ports; see inference/shared_port.h.")
       .def(
           "__init__",
@@ -188,14 +187,13 @@ void bind_shared_port(nb::module_& m) {
       .def(
           "work",
           [](PySharedPort& self, const std::vector<Port*>& ports) { self.shared().work(ports); },
-          "ports"_a, nb::call_guard<nb::gil_scoped_release>(),
-          "Runs the ports of this thread to completion. Blocks.")
+          "ports"_a, WithoutGil(), "Runs the ports of this thread to completion. Blocks.")
       .def(
           "lane", [](PySharedPort& self, size_t lane) { return LaneDriver{&self, lane}; }, "lane"_a,
           nb::keep_alive<0, 1>())
       .def(
-          "stop", [](PySharedPort& self) { self.shared().stop(); },
-          nb::call_guard<nb::gil_scoped_release>(), "Makes work() and next() return. Thread-safe.")
+          "stop", [](PySharedPort& self) { self.shared().stop(); }, WithoutGil(),
+          "Makes work() and next() return. Thread-safe.")
       .def_prop_ro("stats", [](PySharedPort& self) { return self.shared().stats(); });
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "python/bindings.h"
+#include "python/gil.h"
 #include "simd/kernels.h"
 
 namespace nb = nanobind;
@@ -25,7 +26,7 @@ void check_sizes(const Pictures& pictures, size_t mean_size, size_t rows, size_t
 void centre_float(const Pictures& pictures, const Array<const uint8_t, 1>& mean,
                   const Array<float, 2>& out) {
   check_sizes(pictures, mean.shape(0), out.shape(0), out.shape(1));
-  const nb::gil_scoped_release release;
+  const GilReleased release;
   simd::kernels().centre_float(pictures.data(), mean.data(), pictures.shape(1), pictures.shape(0),
                                out.data());
 }
@@ -33,14 +34,14 @@ void centre_float(const Pictures& pictures, const Array<const uint8_t, 1>& mean,
 void centre_bfloat16(const Pictures& pictures, const Array<const uint8_t, 1>& mean,
                      const Array<uint16_t, 2>& out) {
   check_sizes(pictures, mean.shape(0), out.shape(0), out.shape(1));
-  const nb::gil_scoped_release release;
+  const GilReleased release;
   simd::kernels().centre_bfloat16(pictures.data(), mean.data(), pictures.shape(1),
                                   pictures.shape(0), out.data());
 }
 
 void add_pictures(const Pictures& pictures, const Array<uint32_t, 1>& total) {
   check_sizes(pictures, total.shape(0), pictures.shape(0), pictures.shape(1));
-  const nb::gil_scoped_release release;
+  const GilReleased release;
   simd::kernels().add_bytes(pictures.data(), pictures.shape(1), pictures.shape(0), total.data());
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/crc32c.h"
 #include "python/bindings.h"
+#include "python/gil.h"
 #include "python/python_source.h"
 #include "records/fault.h"
 #include "records/game_columns.h"
@@ -138,7 +139,7 @@ void bind_game_records(nb::module_& m) {
         for (const nb::bytes& frame : frames) views.push_back(view_of(frame));
         GameColumns columns;
         {
-          nb::gil_scoped_release release;
+          GilReleased release;
           columns = merge_games(views, generation);
         }
         return to_dict(std::move(columns));
@@ -151,23 +152,22 @@ void bind_game_records(nb::module_& m) {
 void bind_journal(nb::module_& m) {
   nb::class_<Journal>(m, "Journal", "An open segment; see records/journal.h.")
       .def(nb::init<const std::string&, const std::string&, uint64_t>(), nb::arg("path"),
-           nb::arg("meta"), nb::arg("max_queue_bytes") = uint64_t{64} << 20,
-           nb::call_guard<nb::gil_scoped_release>())
+           nb::arg("meta"), nb::arg("max_queue_bytes") = uint64_t{64} << 20, WithoutGil())
       .def(
           "append",
           [](Journal& journal, const nb::bytes& payload) {
             std::string copied(view_of(payload));
-            nb::gil_scoped_release release;
+            GilReleased release;
             journal.append(std::move(copied));
           },
           nb::arg("payload"))
-      .def("flush", &Journal::flush, nb::call_guard<nb::gil_scoped_release>())
-      .def("close", &Journal::close, nb::call_guard<nb::gil_scoped_release>())
+      .def("flush", &Journal::flush, WithoutGil())
+      .def("close", &Journal::close, WithoutGil())
       .def_prop_ro("num_appended", &Journal::num_appended)
       .def_prop_ro("num_durable", &Journal::num_durable)
       .def_prop_ro("path", &Journal::path);
   nb::class_<GameSink>(m, "GameSink", "The destination of self-play's finished games.")
-      .def("put", &GameSink::put, nb::arg("record"), nb::call_guard<nb::gil_scoped_release>());
+      .def("put", &GameSink::put, nb::arg("record"), WithoutGil());
   nb::class_<JournalSink, GameSink>(m, "JournalSink", "Stores games in a journal.")
       .def(nb::init<Journal*>(), nb::arg("journal"), nb::keep_alive<1, 2>());
   nb::class_<GameFrames, GameSink>(m, "GameFrames", "Collects encoded games in memory.")
@@ -186,7 +186,7 @@ void bind_journal(nb::module_& m) {
       [](const std::string& path) {
         JournalContents contents;
         {
-          nb::gil_scoped_release release;
+          GilReleased release;
           contents = read_journal(path);
         }
         nb::list frames;
@@ -244,7 +244,7 @@ void bind_rows(nb::module_& m) {
                                    span_of(num_policy_entries),
                                    span_of(policy_action),
                                    span_of(policy_mass)};
-            nb::gil_scoped_release release;
+            GilReleased release;
             return rows.add_segment(view);
           },
           nb::kw_only(), nb::arg("outcome"), nb::arg("num_variant_bytes"),
@@ -298,7 +298,7 @@ void bind_rows(nb::module_& m) {
               take(out.auxiliary.lead, "lead", lead, {});
               take(out.auxiliary.lead_weight, "lead_weight", lead_weight, {});
             }
-            nb::gil_scoped_release release;
+            GilReleased release;
             self.fill(span_of(rows), span_of(symmetries), out);
           },
           nb::arg("rows"), nb::arg("symmetries"), nb::kw_only(), nb::arg("planes"),

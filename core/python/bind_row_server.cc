@@ -9,6 +9,7 @@
 
 #include "inference/row_server.h"
 #include "python/bindings.h"
+#include "python/gil.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -69,26 +70,24 @@ void bind_row_server(nb::module_& m) {
           "max_wait_s"_a, "most_rows"_a, "least_bytes"_a,
           "inputs, outputs and state have the bytes per row of each array, in signature order.")
       .def("add", &RowServer::add, "descriptor"_a, "memory_descriptor"_a, "num_rows"_a,
-           nb::call_guard<nb::gil_scoped_release>(),
+           WithoutGil(),
            "Adds a session. Takes ownership of its socket and shared memory (or -1). Thread-safe.")
       .def("start", &RowServer::start, "Allows batches to start. Thread-safe.")
       .def("stop", &RowServer::stop, "Makes next() return 0 soon. Thread-safe.")
       .def_prop_ro("num_sessions", &RowServer::num_sessions)
       .def_prop_ro("stats", &RowServer::stats)
-      .def("next", &RowServer::next, nb::call_guard<nb::gil_scoped_release>(),
+      .def("next", &RowServer::next, WithoutGil(),
            "Returns the number of rows of the next batch, 0 after stop(). Blocks.")
       .def_prop_ro("alone", &RowServer::alone_key,
                    "The number of the session whose rows are evaluated in place, or 0.")
       .def("arrays", &arrays_of,
            nb::sig("def arrays(self) -> list[numpy.typing.NDArray[numpy.uint8]]"),
            "Views of the rows to evaluate, as bytes: is_first, inputs, outputs, state.")
-      .def("done", &RowServer::done, "version"_a, "model"_a,
-           nb::call_guard<nb::gil_scoped_release>(),
+      .def("done", &RowServer::done, "version"_a, "model"_a, WithoutGil(),
            "Sends the outputs of the batch to its actors.")
-      .def("refuse", &RowServer::refuse, "reason"_a, nb::call_guard<nb::gil_scoped_release>(),
+      .def("refuse", &RowServer::refuse, "reason"_a, WithoutGil(),
            "Sends every actor an error with reason instead of outputs.")
-      .def("close", &RowServer::close, nb::call_guard<nb::gil_scoped_release>(),
-           "Ends all sessions and rejects new ones.");
+      .def("close", &RowServer::close, WithoutGil(), "Ends all sessions and rejects new ones.");
 }
 
 }  // namespace tengen

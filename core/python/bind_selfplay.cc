@@ -8,6 +8,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "python/bindings.h"
+#include "python/gil.h"
 #include "python/python_source.h"
 #include "selfplay/benchmark/search_benchmark.h"
 #include "selfplay/benchmark/shared_benchmark.h"
@@ -156,7 +157,7 @@ void bind_workers(nb::module_& m) {
                                 span_of(num_plies), span_of(opening),
                                 span_of(action),    span_of(root_value)};
         return with_any_game(game, [&](const auto& rules) {
-          nb::gil_scoped_release release;
+          GilReleased release;
           const ResignationCheck check = check_resignation(rules, settings, games);
           return std::make_pair(check.num_checked, check.num_false);
         });
@@ -209,7 +210,7 @@ void bind_sessions(nb::module_& m) {
       [](const std::string& game, const SearchSettings& settings, const std::string& evaluator,
          int num_simulations, uint64_t num_searches, int num_threads, int batch_rows) {
         return with_game(game, [&](const auto& rules) {
-          nb::gil_scoped_release release;
+          GilReleased release;
           return SharedBenchmarkRun(rules, {settings, evaluator == "null", num_simulations,
                                             num_searches, num_threads, batch_rows})
               .run();
@@ -224,7 +225,7 @@ void bind_sessions(nb::module_& m) {
       [](const nb::object& game, const SearchSettings& settings, int num_simulations,
          uint64_t num_searches, bool encode, uint64_t seed) {
         return with_any_game(game, [&](const auto& rules) {
-          nb::gil_scoped_release release;
+          GilReleased release;
           return benchmark_search(rules, settings, num_simulations, num_searches, encode, seed)
               .num_simulations;
         });
@@ -235,7 +236,7 @@ void bind_sessions(nb::module_& m) {
       "mcts_choose",
       [](const nb::object& game, const std::vector<int>& moves, int num_playouts, uint64_t seed) {
         return with_any_game(game, [&](const auto& rules) {
-          nb::gil_scoped_release release;
+          GilReleased release;
           auto state = rules.initial_state();
           for (const int move : moves) {
             if (!rules.is_legal(state, move)) {

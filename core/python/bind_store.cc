@@ -9,6 +9,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "python/bindings.h"
+#include "python/gil.h"
 #include "python/of_process.h"
 #include "python/store_values.h"
 #include "store/service/server.h"
@@ -24,7 +25,6 @@ using store::engine::Engine;
 
 // A thread that holds the store's lock may need the GIL, so functions release the GIL before they
 // wait for the lock.
-using WithoutGil = nb::call_guard<nb::gil_scoped_release>;
 
 nb::dict describe(store::Store& store, uint32_t number) {
   std::vector<std::pair<const char*, uint64_t>> counts;
@@ -32,7 +32,7 @@ nb::dict describe(store::Store& store, uint32_t number) {
   std::string insert_waits;
   store::engine::RateLimits limits;
   {
-    const nb::gil_scoped_release release;
+    const GilReleased release;
     store.read([&](const Engine& engine) {
       const store::engine::Table& table = engine.table(number);
       const store::engine::Pool& pool = engine.pool(engine.pool_of(number));
@@ -72,7 +72,7 @@ void bind_config(nb::module_& m) {
   m.def(
       "benchmark_selection",
       [](const std::string& kind, uint32_t num_items, uint32_t batch_size, uint32_t num_batches) {
-        const nb::gil_scoped_release release;
+        const GilReleased release;
         return store::engine::benchmark_selection(store::engine::selector_of(kind), num_items,
                                                   batch_size, num_batches);
       },
@@ -173,7 +173,7 @@ void bind_store(nb::module_& m) {
             if (!self.checkpointer()->knows(number)) return std::nullopt;
             return self.checkpointer()->wait(number, after(timeout_s));
           },
-          nb::arg("number"), nb::arg("timeout_s"), nb::call_guard<nb::gil_scoped_release>(),
+          nb::arg("number"), nb::arg("timeout_s"), WithoutGil(),
           "Returns whether it is complete; None if the number is from another server.")
       .def(
           "checkpoint_age_s",
@@ -189,7 +189,7 @@ void bind_store(nb::module_& m) {
       .def("room",
            [](Store& self) {
              const Store::Room room = [&] {
-               const nb::gil_scoped_release release;
+               const GilReleased release;
                return self.room();
              }();
              nb::dict out;

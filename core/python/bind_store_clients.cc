@@ -10,6 +10,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "python/columns.h"
+#include "python/gil.h"
 #include "python/replay_writer.h"
 #include "python/store_values.h"
 #include "store/clients/sampler.h"
@@ -39,17 +40,16 @@ void bind_writer(nb::module_& m) {
           [](ReplayWriter& self, double timeout_s) {
             return self.writer().flush(after(timeout_s));
           },
-          nb::arg("timeout_s"), nb::call_guard<nb::gil_scoped_release>())
+          nb::arg("timeout_s"), WithoutGil())
       .def(
-          "waits", [](ReplayWriter& self) { return self.writer().waits(); },
-          nb::call_guard<nb::gil_scoped_release>())
+          "waits", [](ReplayWriter& self) { return self.writer().waits(); }, WithoutGil())
       .def_prop_ro("num_steps", &ReplayWriter::num_steps)
       .def_prop_ro("next_sequence", &ReplayWriter::next_sequence);
   m.def(
       "open_writer",
       [](Store& store, const std::string& name, uint32_t pool, uint32_t max_item_steps) {
         auto writer = [&] {
-          const nb::gil_scoped_release release;
+          const GilReleased release;
           return std::make_unique<store::Writer>(
               store.open_writer(name, pool),
               store.read([&](const Engine& engine) { return engine.pool(pool).schema(); }),
@@ -87,7 +87,7 @@ nb::dict to_dict(const Sampler& sampler, const store::Delivery& gathered) {
 
 std::optional<ReplayBatch> next(Sampler& sampler, double timeout_s) {
   auto batch = [&] {
-    const nb::gil_scoped_release release;
+    const GilReleased release;
     return sampler.next(after(timeout_s));
   }();
   if (!batch) return std::nullopt;
@@ -99,7 +99,7 @@ void bind_makers(nb::module_& m) {
   m.def(
       "open_sampler",
       [](Store& store, uint32_t table, uint32_t num_samples, uint32_t num_ahead) {
-        const nb::gil_scoped_release release;
+        const GilReleased release;
         const uint32_t pool = store.read([&](const Engine& e) { return e.pool_of(table); });
         const uint32_t num_steps =
             store.read([&](const Engine& e) { return e.table(table).config().num_steps; });
@@ -145,16 +145,14 @@ void bind_sampler(nb::module_& m) {
               }
               check_priorities(given);
             }
-            const nb::gil_scoped_release release;
+            const GilReleased release;
             self.ack(lease, given);
           },
           nb::arg("lease"), nb::arg("priorities").none())
       .def(
           "give_back", [](Sampler& self, uint64_t lease) { self.give_back(lease); },
-          nb::arg("lease"), nb::call_guard<nb::gil_scoped_release>())
-      .def(
-          "waits", [](Sampler& self) { return self.waits(); },
-          nb::call_guard<nb::gil_scoped_release>());
+          nb::arg("lease"), WithoutGil())
+      .def("waits", [](Sampler& self) { return self.waits(); }, WithoutGil());
   bind_makers(m);
 }
 

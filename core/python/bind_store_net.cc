@@ -8,6 +8,7 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include "python/gil.h"
 #include "python/of_process.h"
 #include "python/replay_writer.h"
 #include "python/store_values.h"
@@ -32,11 +33,11 @@ void bind_store_net(nb::module_& m) {
             return self.open_writer(descriptor, name, pool, after(timeout_s));
           },
           nb::arg("descriptor"), nb::arg("name"), nb::arg("pool"), nb::arg("timeout_s"),
-          nb::call_guard<nb::gil_scoped_release>())
+          WithoutGil())
       .def("open_sampler", &Gateway::open_sampler, nb::arg("descriptor"), nb::arg("table"),
-           nb::arg("num_samples"), nb::arg("num_ahead"), nb::call_guard<nb::gil_scoped_release>())
+           nb::arg("num_samples"), nb::arg("num_ahead"), WithoutGil())
       .def("open_replica", &Gateway::open_replica, nb::arg("descriptor"), nb::arg("name"),
-           nb::call_guard<nb::gil_scoped_release>())
+           WithoutGil())
       .def(
           "replicas",
           [](Gateway& self) {
@@ -46,16 +47,14 @@ void bind_store_net(nb::module_& m) {
             }
             return replicas;
           },
-          nb::call_guard<nb::gil_scoped_release>(),
-          "Returns the name of each replica, and its lag in seconds.")
-      .def("describe", &Gateway::describe, nb::call_guard<nb::gil_scoped_release>());
+          WithoutGil(), "Returns the name of each replica, and its lag in seconds.")
+      .def("describe", &Gateway::describe, WithoutGil());
   using store::Replica;
   nb::class_<Replica>(m, "ReplayReplica", "See store/net/replica.h.")
-      .def(nb::init<std::string>(), nb::arg("directory"), nb::call_guard<nb::gil_scoped_release>())
+      .def(nb::init<std::string>(), nb::arg("directory"), WithoutGil())
       .def("begun_us", &Replica::begun_us)
       .def("age_s", &Replica::age_s)
-      .def("follow", &Replica::follow, nb::arg("descriptor"),
-           nb::call_guard<nb::gil_scoped_release>());
+      .def("follow", &Replica::follow, nb::arg("descriptor"), WithoutGil());
   m.def(
       "net_writer",
       [](int descriptor, const std::string& name, uint64_t next_sequence,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "python/gil.h"
 
 namespace nb = nanobind;
 
@@ -73,7 +74,7 @@ class PythonSource final : public StateSource {
     num_values_ = static_cast<size_t>(rules_.num_planes * rules_.height * rules_.width);
   }
   ~PythonSource() override {
-    const nb::gil_scoped_acquire gil;
+    const GilHeld gil;
     states_.reset();
   }
   PythonSource(const PythonSource&) = delete;
@@ -82,7 +83,7 @@ class PythonSource final : public StateSource {
   const ExternalRules& rules() const override { return rules_; }
 
   void expand(std::span<const ExternalMove> moves, std::span<PositionFacts> facts) override {
-    const nb::gil_scoped_acquire gil;
+    const GilHeld gil;
     nb::list asked;
     for (const ExternalMove& move : moves) {
       asked.append(nb::make_tuple(move.parent, move.action, move.child));
@@ -91,7 +92,7 @@ class PythonSource final : public StateSource {
   }
 
   PositionFacts replay(std::span<const uint16_t> actions, int32_t id) override {
-    const nb::gil_scoped_acquire gil;
+    const GilHeld gil;
     nb::list asked;
     for (const uint16_t action : actions) asked.append(action);
     PositionFacts facts;
@@ -100,13 +101,13 @@ class PythonSource final : public StateSource {
   }
 
   Outcome playout(int32_t id, Rng& rng) override {
-    const nb::gil_scoped_acquire gil;
+    const GilHeld gil;
     const nb::object stream = nb::cast(&rng, nb::rv_policy::reference);
     return static_cast<Outcome>(nb::cast<int>(states_.attr("playout")(id, stream)));
   }
 
   std::string to_string(int32_t id) override {
-    const nb::gil_scoped_acquire gil;
+    const GilHeld gil;
     return nb::cast<std::string>(states_.attr("to_string")(id));
   }
 

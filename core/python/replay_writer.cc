@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "python/gil.h"
 
 namespace nb = nanobind;
 
@@ -21,7 +22,7 @@ std::optional<uint32_t> ReplayWriter::append_rest(double timeout_s) {
   for (size_t c = 0; c < from_.size(); ++c) {
     from_[c] += num_taken_ * writer_->schema().columns()[c].num_bytes;
   }
-  const nb::gil_scoped_release release;
+  const GilReleased release;
   num_taken_ += writer_->append(from_, reader_.num_steps() - num_taken_, after(timeout_s));
   if (num_taken_ < reader_.num_steps()) return std::nullopt;
   return num_taken_;
@@ -66,7 +67,7 @@ std::optional<uint32_t> ReplayWriter::insert_each(uint32_t table, uint32_t num_s
   check_priorities(given);
   if (num_items == 0) return 0;
   const uint64_t first = end - num_steps - uint64_t{num_items - 1} * stride;
-  const nb::gil_scoped_release release;
+  const GilReleased release;
   if (!writer_->insert({table, sequence.value_or(writer_->next_sequence()), first, num_items,
                         stride, num_steps, given},
                        after(timeout_s))) {

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "python/gil.h"
 #include "store/state/saved.h"
 #include "store/steps/pool.h"
 #include "transport/shared_memory.h"
@@ -53,7 +54,7 @@ store::SessionAddress address_of(int descriptor, const std::string& memory_path,
                                  double patience_s) {
   // A shared_ptr, so that copies of the function do not need the GIL.
   const auto call = [held = std::make_shared<nb::callable>(reconnect)] {
-    const nb::gil_scoped_acquire acquire;
+    const GilHeld acquire;
     const nb::object answer = (*held)();
     if (nb::isinstance<nb::str>(answer)) throw Error(nb::cast<std::string>(answer));
     return nb::cast<int>(answer);

@@ -85,9 +85,10 @@ def serve(folder: Path, durability: str) -> None:
                 os.chown(one, USER, USER)
         os.setuid(USER)
     print(json.dumps({"address": store.address, "alone": is_alone}), flush=True)
-    for line in sys.stdin:
-        set_limit(*map(int, line.split()))
-        print("set", flush=True)
+    line = bytearray(64)
+    while size := without_memory_error(os.readv, 0, [line]):
+        without_memory_error(set_limit_of, line, size)
+        without_memory_error(os.write, 1, b"set\n")
     store.close()
     print("closed", flush=True)
 
@@ -101,6 +102,17 @@ def as_root() -> Iterator[None]:
         yield
     finally:
         os.seteuid(before)
+
+
+def without_memory_error(work: Callable[..., Any], *args: object) -> Any:
+    """Repeats the work until it has memory, as even lifting a limit needs some."""
+    while True:
+        with contextlib.suppress(MemoryError):
+            return work(*args)
+
+
+def set_limit_of(line: bytearray, size: int) -> None:
+    set_limit(*map(int, line[:size].split()))
 
 
 def set_limit(kind: int, most: int) -> None:
@@ -174,7 +186,8 @@ class Machine:
         assert self.process.stdout is not None
         self.process.stdin.write(f"{kind} {most}\n")
         self.process.stdin.flush()
-        assert self.process.stdout.readline() == "set\n"
+        answer = self.process.stdout.readline()
+        assert answer == "set\n", (answer, self.process.wait())
 
     def status(self, name: str) -> int:
         text = Path(f"/proc/{self.process.pid}/status").read_text()
