@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 from tengen.config import check, check_literals, check_range, check_whole
 
 __all__ = [
+    "ACTION_MASK",
     "FRACTIONS",
     "FRAMES",
+    "ILLEGAL",
     "QUANTILES",
     "SCALED_POLICY",
     "BoardSpec",
@@ -25,6 +27,15 @@ __all__ = [
     "Signature",
     "TensorSpec",
 ]
+
+ACTION_MASK = "action_mask"
+"""Name of the column ``[A]`` bool with the legal choices of a discrete action: the
+choices of all components, concatenated. Networks do not receive it as an input; their
+outputs for illegal choices are replaced by ``ILLEGAL``."""
+
+ILLEGAL = -1e9
+"""Replaces a network's output for an illegal choice: a logit of probability 0, and less
+than any action value."""
 
 FRAMES = "frames/"
 """Name prefix of state tensors with the previous values of an input, ``[S - 1, ...]``,

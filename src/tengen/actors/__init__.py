@@ -12,8 +12,10 @@ from tengen.actors.actions import (
     clip_actions,
     encode_actions,
     encoded_length,
+    is_legal,
     make_action_draws,
     make_squashed_draws,
+    random_choices,
 )
 from tengen.actors.block import StepBlock, step_tensors
 from tengen.actors.environment import (
@@ -50,8 +52,10 @@ __all__ = [
     "clip_actions",
     "encode_actions",
     "encoded_length",
+    "is_legal",
     "make_action_draws",
     "make_squashed_draws",
     "play_generation",
+    "random_choices",
     "step_tensors",
 ]

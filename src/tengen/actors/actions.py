@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen import _core
-from tengen.envs import ActionSpec, Arrays, Scale
+from tengen.envs import ActionSpec, Arrays, Scale, nth_legal
+from tengen.tensors import ILLEGAL
 
 __all__ = [
     "ActionDraws",
@@ -24,8 +26,10 @@ __all__ = [
     "clip_actions",
     "encode_actions",
     "encoded_length",
+    "is_legal",
     "make_action_draws",
     "make_squashed_draws",
+    "random_choices",
 ]
 
 
@@ -87,6 +91,35 @@ def clip_actions(spec: ActionSpec, actions: NDArray[Any]) -> NDArray[Any]:
     high = np.asarray(spec.high, np.float32).reshape(spec.shape)
     clipped: NDArray[Any] = np.clip(actions, low, high)
     return clipped
+
+
+def is_legal(outputs: NDArray[np.float32]) -> NDArray[np.bool_]:
+    """Returns whether each of a network's outputs ``[N, A]`` is of a legal choice."""
+    legal: NDArray[np.bool_] = outputs > ILLEGAL / 2
+    return legal
+
+
+def random_choices(
+    uniforms: NDArray[np.float64],
+    actions: ActionSpec,
+    mask: NDArray[np.bool_] | None = None,
+) -> NDArray[np.int64]:
+    """Returns uniformly distributed legal choices ``[N, K]``.
+
+    Args:
+        uniforms: ``[N, K]`` float64, random numbers in [0, 1).
+        actions: An action space of K discrete choices.
+        mask: ``[N, A]`` bool, whether each choice is legal; None if all are.
+    """
+    if mask is None or mask.all():
+        return (uniforms * actions.num_choices).astype(np.int64)
+    starts = np.cumsum((0, *actions.num_choices))
+    choices = []
+    for k, (start, end) in enumerate(itertools.pairwise(starts)):
+        legal = mask[:, start:end]
+        wanted = (uniforms[:, k] * legal.sum(axis=1)).astype(np.int64)
+        choices.append(nth_legal(legal, wanted))
+    return np.stack(choices, axis=1)
 
 
 def encoded_length(spec: ActionSpec) -> int:

@@ -3,6 +3,7 @@
 A block of K steps has these columns, in time order t = 0 to K - 1::
 
     the network's inputs   [N, K, ...]  as the network received them
+    action_mask            [N, K, A]    bool, the legal choices, if some may be illegal
     action                 [N, K, ...]  int64 choices or float32 numbers
     reward                 [N, K]       float32, for action t
     terminated             [N, K]       uint8, whether action t led to a terminal state
@@ -50,7 +51,7 @@ def step_tensors(
     """Returns the tensor specs of the columns of one step, by name.
 
     Args:
-        inputs: The network's inputs.
+        inputs: The network's inputs, and ``ACTION_MASK`` if there is an action mask.
         actions: The environment's action space.
         own: The columns that the agent adds.
     """

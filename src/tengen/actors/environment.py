@@ -261,7 +261,7 @@ class EnvironmentPort:
             RunError: An output is not finite, or the environment or the writer failed.
         """
         version = self._rows.arrays.version
-        self._rows.check_answers(f"of version {version}")
+        self._rows.take_answers(f"of version {version}")
         actions = self._env.spec.actions
         uniforms = self._uniforms(version)
         chosen = self._policy.act(self.outputs, actions, uniforms, self._slots)
@@ -297,7 +297,7 @@ class EnvironmentPort:
         if step.life_lost is not None:
             ended = ended | step.life_lost
         learned = step._replace(reward=reward, terminated=ended)
-        self._block.append(self.inputs, chosen, learned, version)
+        self._block.append(self._rows.observed, chosen, learned, version)
         self._step += 1
         self._rows.show(step.observation, chosen["action"], reward, step.is_reset)
         self._count(step)
@@ -312,7 +312,7 @@ class EnvironmentPort:
         """
         none = np.zeros(self._slots.count, np.bool_)
         reset = Step({}, none.astype(np.float32), none, ~none, ~none)
-        self._block.append(self.inputs, chosen, reset, version)
+        self._block.append(self._rows.observed, chosen, reset, version)
         self._hand_on()
         if self._block.is_empty:
             self._state_before = {
@@ -323,7 +323,7 @@ class EnvironmentPort:
         """Writes the block to the store if it is full."""
         if not self._block.is_full:
             return
-        columns = self._block.take(self.inputs)
+        columns = self._block.take(self._rows.observed)
         start_s = time.monotonic()
         self.stats.num_items += self._write(columns, self._state_before)
         self.stats.write_s += time.monotonic() - start_s

@@ -16,7 +16,7 @@ from tengen.actors.actions import encode_actions
 from tengen.envs import ActionSpec, Arrays
 from tengen.errors import RunError
 from tengen.inference import RowArrays
-from tengen.tensors import SCALED_POLICY, Signature
+from tengen.tensors import ACTION_MASK, ILLEGAL, SCALED_POLICY, Signature
 
 __all__ = ["LAST_ACTION", "LAST_REWARD", "EnvironmentRows"]
 
@@ -34,6 +34,8 @@ class EnvironmentRows:
     Attributes:
         arrays: The rows that inference reads and writes. The state of a row is zero at
             the start of an episode.
+        mask: ``[N, A]`` bool, the legal choices of each row; None if the environment
+            has no action mask.
     """
 
     def __init__(
@@ -53,6 +55,13 @@ class EnvironmentRows:
         """
         self._actions = actions
         self.arrays = arrays or RowArrays(signature, num_rows)
+        self.mask: NDArray[np.bool_] | None = None
+        # The outputs that have an entry, or a row of entries, for each choice.
+        self._masked = [
+            name
+            for name, spec in signature.outputs.items()
+            if spec.shape[-1:] == (sum(actions.num_choices),)
+        ]
         self._is_scaled = SCALED_POLICY in signature.outputs
 
     @property
@@ -69,6 +78,13 @@ class EnvironmentRows:
     def state(self) -> Arrays:
         """The recurrent state, arrays ``[N, ...]``, read and written by inference."""
         return self.arrays.state
+
+    @property
+    def observed(self) -> Arrays:
+        """The inputs, and ``ACTION_MASK`` if the environment has an action mask."""
+        if self.mask is None:
+            return self.inputs
+        return {**self.inputs, ACTION_MASK: self.mask}
 
     def begin(self, observation: Arrays) -> None:
         """Writes the inputs for the first step of an episode in every row.
@@ -108,8 +124,8 @@ class EnvironmentRows:
             array[is_first] = 0
         self.arrays.is_first[:] = is_first
 
-    def check_answers(self, model: str) -> None:
-        """Checks that every output of the network is finite.
+    def take_answers(self, model: str) -> None:
+        """Checks that all outputs are finite, and masks those of illegal choices.
 
         Args:
             model: A description of the model, for the error message.
@@ -123,7 +139,17 @@ class EnvironmentRows:
                 f"{list(self.outputs)[place]} (model {model}) must be finite; lower "
                 f"the learning rate and go on from an older model"
             )
+        if self.mask is not None:
+            is_illegal = ~self.mask
+            for name in self._masked:
+                output = self.outputs[name]
+                # ``QUANTILES`` have an axis before the choices.
+                where = is_illegal[:, None] if output.ndim == 3 else is_illegal
+                np.copyto(output, ILLEGAL, where=where)
 
     def _write(self, observation: Arrays) -> None:
         for name, array in observation.items():
-            self.inputs[name][:] = array
+            if name == ACTION_MASK:
+                self.mask = array
+            else:
+                self.inputs[name][:] = array

@@ -35,7 +35,12 @@ from tengen.agents.q_agent import (
     acting_errors,
     q_values,
 )
-from tengen.agents.unrolls import first_steps, network_inputs, time_major
+from tengen.agents.unrolls import (
+    answer_legally,
+    first_steps,
+    network_inputs,
+    time_major,
+)
 from tengen.envs import Arrays, EnvSpec
 from tengen.errors import UsageError
 from tengen.experience import ExperienceConfig, ItemLayout, ReplayConfig
@@ -177,11 +182,10 @@ class DqnUpdate(TargetUpdate):
         from tengen.nets.modules.standard import uncounted
 
         rows = self.ends(net, columns)
-        q_first = q_values(net.answer(*rows.first)[0])
+        q_first = _values(net, *rows.first)
         with torch.no_grad(), uncounted(net):
             value = losses.double_q_values(
-                q_values(net.answer(*rows.last)[0]),
-                q_values(self.target.answer(*rows.last)[0]),
+                _values(net, *rows.last), _values(self.target, *rows.last)
             )
             targets = rows.reward + rows.discount * value
         errors = losses.td_errors(q_first, rows.action, targets)
@@ -235,3 +239,8 @@ class DqnUpdate(TargetUpdate):
             # the target for rewards of 0 and a bootstrap value of 1.
             discount=targets(nothing, at_end),
         )
+
+
+def _values(net: Net, inputs: dict[str, Tensor], state: dict[str, Tensor]) -> Tensor:
+    """Returns Q values ``[B, A]``."""
+    return q_values(answer_legally(net, inputs, state)[0], inputs)

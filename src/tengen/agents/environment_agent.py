@@ -261,7 +261,7 @@ class EnvironmentAgent(Agent):
     def columns(self, spec: EnvSpec) -> dict[str, TensorSpec]:
         """Returns the columns that the table stores for each step, by name."""
         own = self.own_tensors(spec.actions)
-        return step_tensors(self.inputs_of(spec), spec.actions, own)
+        return self._step_tensors(spec, own)
 
     def _items_of_turn(self) -> int:
         """Returns the maximum number of items that an actor inserts per turn."""
@@ -287,7 +287,7 @@ class EnvironmentAgent(Agent):
             **self.own_tensors(spec.actions),
             **self.priority_tensors(spec.actions),
         }
-        tensors = step_tensors(self.inputs_of(spec), spec.actions, own)
+        tensors = self._step_tensors(spec, own)
         return StepBlock(
             tensors,
             num_envs,
@@ -305,6 +305,13 @@ class EnvironmentAgent(Agent):
         """Returns the number of blocks of steps in an actor's turn."""
         turn_steps = self.actor.turn_steps
         return -(-turn_steps // layout.block_steps(turn_steps))
+
+    def _step_tensors(
+        self, spec: EnvSpec, own: Mapping[str, TensorSpec]
+    ) -> dict[str, TensorSpec]:
+        # The mask of legal choices is a column of a step, but no input of the network.
+        inputs = {**spec.observation_tensors, **self.inputs_of(spec)}
+        return step_tensors(inputs, spec.actions, own)
 
     def inputs_of(self, spec: EnvSpec) -> dict[str, TensorSpec]:
         """Returns the inputs of the agent's network in an environment, by name."""

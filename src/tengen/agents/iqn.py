@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from tengen.agents.dqn import Dqn, DqnUpdate
 from tengen.agents.q_agent import LEAST_PRIORITY
+from tengen.agents.unrolls import answer_legally
 from tengen.bounds import bounded
 from tengen.envs import ActionSpec, Arrays
 from tengen.experience import ExperienceConfig, ReplayConfig
@@ -112,14 +113,15 @@ class IqnUpdate(DqnUpdate):
         rows = self.ends(net, columns)
         first, state = rows.first
         at = {**first, FRACTIONS: fractions[:, 0]}
-        answers = net.answer(at, state)[0][QUANTILES]
+        answers = answer_legally(net, at, state)[0][QUANTILES]
         chosen = rows.action[:, None, None].expand(-1, answers.shape[1], 1)
         quantiles = answers.gather(-1, chosen).squeeze(-1)
         with torch.no_grad(), uncounted(net):
             last, before = rows.last
-            best = net.answer(last, before)[0][QUANTILES].mean(1).argmax(-1)
+            online = answer_legally(net, last, before)[0][QUANTILES]
+            best = online.mean(1).argmax(-1)
             at = {**last, FRACTIONS: fractions[:, 1]}
-            reached = self.target.answer(at, before)[0][QUANTILES]
+            reached = answer_legally(self.target, at, before)[0][QUANTILES]
             taken = best[:, None, None].expand(-1, reached.shape[1], 1)
             values = reached.gather(-1, taken).squeeze(-1)
             targets = rows.reward[:, None] + rows.discount[:, None] * values

@@ -33,6 +33,7 @@ from tengen.agents.unrolls import (
     first_steps,
     network_inputs,
     time_major,
+    unroll_legally,
     unroll_of_all,
 )
 from tengen.bounds import bounded
@@ -238,7 +239,8 @@ class PpoUpdate(PolicyUpdate):
         agent, steps = self._agent, time_major(columns)
         inputs, state = network_inputs(net, columns)
         with uncounted(net):  # ``minibatches`` has added these rows to the statistics
-            outputs, _ = net.unroll(inputs, state, first_steps(steps["is_reset"]))
+            is_first = first_steps(steps["is_reset"])
+            outputs, _ = unroll_legally(net, inputs, state, is_first)
         is_live = 1.0 - steps["is_reset"].float()
         before = steps["behaviour_log_prob"]
         policy = outputs[self.policy_output]

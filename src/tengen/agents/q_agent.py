@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tengen.actors import Slots
+from tengen.actors import Slots, is_legal, random_choices
 from tengen.agents.environment_agent import EnvironmentAgent
 from tengen.bounds import bounded
 from tengen.envs import ActionSpec, Arrays, EnvSpec
 from tengen.evaluation import Acting
 from tengen.learners import Update
-from tengen.tensors import Signature, TensorSpec
+from tengen.tensors import ACTION_MASK, Signature, TensorSpec
 
 if TYPE_CHECKING:
     import torch
@@ -102,10 +102,10 @@ class QAgent(EnvironmentAgent):
     ) -> Arrays:
         """See ``Policy.act``."""
         greedy = self.act_greedily(outputs, actions)["action"]
-        others = (uniforms[:, 1] * actions.num_choices[0]).astype(np.int64)
+        values = self.values_of(outputs)
+        others = random_choices(uniforms[:, 1:], actions, is_legal(values))[:, 0]
         explores = uniforms[:, 0] < self.epsilons(slots)
         action = np.where(explores, others, greedy)
-        values = self.values_of(outputs)
         taken = np.take_along_axis(values, action[:, None], axis=1)[:, 0]
         return {"action": action, Q_TAKEN: taken, Q_BEST: values.max(axis=1)}
 
@@ -128,11 +128,8 @@ class QAgent(EnvironmentAgent):
         if not self.is_duelling:
             return outputs["q"]
         advantage = outputs["advantage"]
-        values: NDArray[np.float32] = (
-            outputs["value"][:, None]
-            + advantage
-            - advantage.mean(axis=1, keepdims=True)
-        )
+        mean = advantage.mean(axis=1, keepdims=True, where=is_legal(advantage))
+        values: NDArray[np.float32] = outputs["value"][:, None] + advantage - mean
         return values
 
     def priority_tensors(self, actions: ActionSpec) -> dict[str, TensorSpec]:
@@ -192,13 +189,19 @@ class TargetUpdate(Update):
         )
 
 
-def q_values(outputs: dict[str, Tensor]) -> Tensor:
-    """Returns Q values ``[..., A]``, given the outputs of a ``QAgent``'s network."""
+def q_values(outputs: dict[str, Tensor], inputs: dict[str, Tensor]) -> Tensor:
+    """Returns Q values ``[..., A]``, computed from a ``QAgent``'s network's outputs.
+
+    Args:
+        outputs: The outputs ``[..., A]``, ``ILLEGAL`` for illegal actions.
+        inputs: The inputs for which they were computed, with the action mask.
+    """
     from tengen import losses
 
     if "q" in outputs:
         return outputs["q"]
-    return losses.dueling(outputs["value"], outputs["advantage"])
+    mask = inputs.get(ACTION_MASK)
+    return losses.dueling(outputs["value"], outputs["advantage"], mask)
 
 
 Q_TAKEN = "q_taken"

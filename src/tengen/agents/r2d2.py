@@ -30,7 +30,12 @@ from tengen.agents.q_agent import (
     acting_errors,
     q_values,
 )
-from tengen.agents.unrolls import first_steps, network_inputs, time_major
+from tengen.agents.unrolls import (
+    first_steps,
+    network_inputs,
+    time_major,
+    unroll_legally,
+)
 from tengen.bounds import bounded
 from tengen.config import check_range
 from tengen.envs import Arrays, EnvSpec
@@ -254,7 +259,7 @@ class R2d2Update(TargetUpdate):
         if burn_in > 0:
             with torch.no_grad(), uncounted(net):
                 before = {name: column[:burn_in] for name, column in inputs.items()}
-                _, state = net.unroll(before, state, is_first[:burn_in])
+                _, state = unroll_legally(net, before, state, is_first[:burn_in])
         learned = {name: column[burn_in:] for name, column in inputs.items()}
-        outputs, _ = net.unroll(learned, state, is_first[burn_in:])
-        return q_values(outputs)
+        outputs, _ = unroll_legally(net, learned, state, is_first[burn_in:])
+        return q_values(outputs, learned)

@@ -31,7 +31,12 @@ from tengen.actors import (
 )
 from tengen.agents.default_nets import net_for
 from tengen.agents.environment_agent import EnvironmentAgent
-from tengen.agents.unrolls import first_steps, network_inputs, time_major
+from tengen.agents.unrolls import (
+    answer_legally,
+    first_steps,
+    network_inputs,
+    time_major,
+)
 from tengen.bounds import bounded
 from tengen.envs import ActionSpec, Arrays, EnvSpec
 from tengen.errors import UsageError
@@ -39,7 +44,7 @@ from tengen.evaluation import Acting
 from tengen.experience import ExperienceConfig, ItemLayout, ReplayConfig
 from tengen.learners import AdamWConfig, LearnerConfig, LossParts, Update
 from tengen.nets import MlpConfig, NetConfig
-from tengen.tensors import FRAMES, TensorSpec
+from tengen.tensors import ACTION_MASK, FRAMES, TensorSpec
 
 if TYPE_CHECKING:
     import torch
@@ -198,10 +203,6 @@ class SacUpdate(Update):
         self.log_temperature = torch.nn.Parameter(
             torch.tensor(math.log(agent.first_temperature))
         )
-        target = agent.target_entropy
-        if target is None and actions.is_discrete:
-            target = 0.5 * math.log(actions.num_choices[0])
-        self._target_entropy = -len(actions.low) if target is None else target
 
     def parameters(self) -> list[Tensor]:
         """See ``Update.parameters``."""
@@ -249,21 +250,22 @@ class SacUpdate(Update):
         temperature = self.log_temperature.exp().detach()
         with torch.no_grad(), uncounted(net):
             policy_t = self._drawn(net, reached, columns, 1)
-            q_t = self.target(*reached, policy_t.action)
+            q_t = self.target(*_unmasked(reached), policy_t.action)
             targets = losses.soft_targets(
                 reward=steps["reward"][0],
                 terminated=steps["terminated"][0],
                 value_t=losses.soft_values(q_t, policy_t.log_policy, temperature),
                 discount=self._agent.discount,
             )
-        q = self.critics.of_taken(*now, steps["action"][0])
+        seen = _unmasked(now)
+        q = self.critics.of_taken(*seen, steps["action"][0])
         critic = losses.critic_loss(q, targets)
         policy = self._drawn(net, now, columns, 0)
-        q_drawn = self.critics.frozen(*now, policy.action)
+        q_drawn = self.critics.frozen(*seen, policy.action)
         value = losses.soft_values(q_drawn, policy.log_policy, temperature)
         entropy = policy.entropy
         warmth = losses.temperature_loss(
-            self.log_temperature, entropy, self._target_entropy
+            self.log_temperature, entropy, self._target_entropy(now[0])
         )
         metrics = {
             "critic_loss": critic.mean(),
@@ -306,6 +308,16 @@ class SacUpdate(Update):
             )
         self.log_temperature.data.copy_(tensors["log_temperature"])
 
+    def _target_entropy(self, inputs: dict[str, Tensor]) -> float | Tensor:
+        """Returns the target entropy in nats, ``[B]`` if some choices are illegal."""
+        if self._agent.target_entropy is not None:
+            return self._agent.target_entropy
+        if not self._actions.is_discrete:
+            return -float(len(self._actions.low))
+        if ACTION_MASK in inputs:
+            return 0.5 * inputs[ACTION_MASK].sum(-1).float().log()
+        return 0.5 * math.log(self._actions.num_choices[0])
+
     def _drawn(
         self,
         net: Net,
@@ -315,7 +327,7 @@ class SacUpdate(Update):
     ) -> _Drawn:
         from tengen import losses
 
-        outputs = net.answer(*at)[0]["policy"]
+        outputs = answer_legally(net, *at)[0]["policy"]
         if self._actions.is_discrete:
             log_policy = outputs.log_softmax(-1)
             entropy = -(log_policy.exp() * log_policy).sum(-1)
@@ -335,6 +347,14 @@ class _Drawn:
     """``[B]`` log-density of ``action``; if discrete, ``[B, A]`` log-probabilities."""
     entropy: Tensor
     """Entropy of the policy in nats, ``[B]``, estimated from ``action`` if given."""
+
+
+def _unmasked(
+    at: tuple[dict[str, Tensor], dict[str, Tensor]],
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Returns inputs and state without the action mask, which critics do not need."""
+    inputs, state = at
+    return {n: tensor for n, tensor in inputs.items() if n != ACTION_MASK}, state
 
 
 def _draws(actions: ActionSpec) -> ActionDraws:

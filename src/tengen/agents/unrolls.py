@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tengen.experience import STATE
 from tengen.learners.group import Group
+from tengen.tensors import ACTION_MASK, ILLEGAL
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -14,10 +15,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Unrolled",
+    "answer_legally",
     "first_steps",
     "network_inputs",
     "time_major",
     "unroll",
+    "unroll_legally",
     "unroll_of_all",
 ]
 
@@ -47,13 +50,66 @@ def network_inputs(
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """Returns a network's inputs ``[T, B, ...]`` and its stored state ``[B, ...]``.
 
+    The inputs include the action mask, if the columns have one. ``answer_legally`` and
+    ``unroll_legally`` use it.
+
     Args:
         net: The network.
         columns: Columns of a batch ``[B, T, ...]``, and stored states ``[B, ...]``.
     """
-    inputs = {name: columns[name].transpose(0, 1) for name in net.signature.inputs}
+    names = [*net.signature.inputs, *({ACTION_MASK} & columns.keys())]
+    inputs = {name: columns[name].transpose(0, 1) for name in names}
     state = {name: columns[STATE + name] for name in net.signature.state}
     return inputs, state
+
+
+def answer_legally(
+    net: Net, inputs: dict[str, Tensor], state: dict[str, Tensor]
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Does ``Net.answer``, and replaces outputs for illegal choices by ``ILLEGAL``.
+
+    Args:
+        net: The network.
+        inputs: The network's inputs ``[B, ...]``, and optionally ``ACTION_MASK``.
+        state: The network's state ``[B, ...]``.
+    """
+    mask = inputs.get(ACTION_MASK)
+    outputs, state = net.answer(_without_mask(inputs), state)
+    return _masked(outputs, mask), state
+
+
+def unroll_legally(
+    net: Net, inputs: dict[str, Tensor], state: dict[str, Tensor], is_first: Tensor
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Does ``Net.unroll``, and replaces outputs for illegal choices by ``ILLEGAL``.
+
+    Args:
+        net: The network.
+        inputs: The network's inputs ``[T, B, ...]``, and optionally ``ACTION_MASK``.
+        state: The network's state ``[B, ...]`` before the first step.
+        is_first: See ``Net.unroll``.
+    """
+    mask = inputs.get(ACTION_MASK)
+    outputs, state = net.unroll(_without_mask(inputs), state, is_first)
+    return _masked(outputs, mask), state
+
+
+def _without_mask(inputs: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor for name, tensor in inputs.items() if name != ACTION_MASK}
+
+
+def _masked(outputs: dict[str, Tensor], mask: Tensor | None) -> dict[str, Tensor]:
+    if mask is None:
+        return outputs
+    is_illegal = mask == 0
+    masked = dict(outputs)
+    for name, output in outputs.items():
+        if output.shape[-1:] != mask.shape[-1:] or output.dim() < mask.dim():
+            continue
+        # ``QUANTILES`` have an axis before the choices.
+        where = is_illegal.unsqueeze(-2) if output.dim() > mask.dim() else is_illegal
+        masked[name] = output.masked_fill(where, ILLEGAL)
+    return masked
 
 
 def first_steps(is_reset: Tensor) -> Tensor:
@@ -79,7 +135,8 @@ def unroll(net: Net, columns: dict[str, Tensor]) -> Unrolled:
     """
     steps = time_major(columns)
     inputs, state = network_inputs(net, columns)
-    outputs, _ = net.unroll(inputs, state, first_steps(steps["is_reset"]))
+    is_first = first_steps(steps["is_reset"])
+    outputs, _ = unroll_legally(net, inputs, state, is_first)
     transitions = {name: column[:-1] for name, column in steps.items()}
     return Unrolled(outputs, transitions, 1.0 - transitions["is_reset"].float())
 

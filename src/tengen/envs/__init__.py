@@ -18,6 +18,7 @@ from tengen.envs.env import (
     Step,
 )
 from tengen.envs.filmed import FilmedEnv, Picture
+from tengen.envs.masks import ActionMasks, legal_actions, nth_legal
 from tengen.envs.registry import (
     env_spec,
     is_known,
@@ -33,6 +34,7 @@ from tengen.envs.suites.gymnasium_ids import make_own
 from tengen.envs.timely import TimelyEnv
 
 __all__ = [
+    "ActionMasks",
     "ActionSpec",
     "Arrays",
     "Env",
@@ -47,12 +49,14 @@ __all__ = [
     "check_own_env",
     "env_spec",
     "is_known",
+    "legal_actions",
     "make",
     "make_filmed",
     "make_groups",
     "make_own",
     "maker_of_one",
     "names",
+    "nth_legal",
     "prefixes",
     "with_protocol",
 ]

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen.config import check
-from tengen.tensors import TensorSpec
+from tengen.tensors import ACTION_MASK, TensorSpec
 
 __all__ = [
     "MOST_BOUND",
@@ -187,6 +187,17 @@ class EnvSpec:
     has_large_vectors: bool = False
     """Whether a non-image observation has a bound above 30, up to ``MOST_BOUND``."""
 
+    has_action_mask: bool = False
+    """Whether some choices may be illegal. Then the observations also contain
+    ``ACTION_MASK``, ``[N, A]`` bool, with at least one legal choice per component."""
+
+    @property
+    def observation_tensors(self) -> dict[str, TensorSpec]:
+        """The tensor specs of an observation, including an action mask, by name."""
+        mask = TensorSpec(dtype="bool", shape=(sum(self.actions.num_choices),))
+        masks = {ACTION_MASK: mask} if self.has_action_mask else {}
+        return {**self.observations, **masks}
+
     def learned(self, reward: NDArray[np.float32]) -> NDArray[np.float32]:
         """Clips rewards ``[N]`` to ``reward_bound``, for losses and network inputs."""
         if self.reward_bound is None:
@@ -201,7 +212,7 @@ class Step(NamedTuple):
     """The results of one step of N copies. Later steps do not modify the arrays."""
 
     observation: Arrays
-    """The observations after the step, by the names in ``EnvSpec.observations``."""
+    """The observations after the step; see ``EnvSpec.observation_tensors``."""
     reward: NDArray[np.float32]
     """``[N]`` float32; 0 for a copy that was reset."""
     terminated: NDArray[np.bool_]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,10 @@ from tengen.envs.copies import (
     said,
 )
 from tengen.envs.env import Arrays, EnvSpec, Step
+from tengen.envs.masks import ActionMasks
 from tengen.envs.spaces import Actions, Observations
 from tengen.errors import EnvError, TengenError, UsageError
+from tengen.tensors import ACTION_MASK
 
 __all__ = [
     "GymnasiumEnv",
@@ -146,8 +148,12 @@ class GymnasiumEnv:
             for _ in range(num_envs):
                 self._copies.append(self._made(make_one))
             first = self._copies[0]
-            self._observations = Observations(first.observation_space, name)
             self._actions = Actions(first.action_space, name)
+            self._observations = Observations(
+                first.observation_space, name, self._actions.spec
+            )
+            self._is_mask_in_info = False
+            self._masks = self._masks_of(first)
         except UsageError:
             self.close()
             raise
@@ -162,11 +168,12 @@ class GymnasiumEnv:
             frames_per_step=frames_per_step,
             is_hard=is_hard,
             is_partial=is_partial,
+            has_action_mask=self._masks is not None,
         )
 
     def reset(self) -> Arrays:
         """Restarts all copies from the seed; see ``Env.reset``."""
-        observation = self._observations.zeros(self.num_envs)
+        observation = self._zeros()
         for i, seed in enumerate(self._seeds):
             self._reset_copy(i, observation, seed=seed)
         self._observations.check_finite(observation)
@@ -181,7 +188,7 @@ class GymnasiumEnv:
             RunError: An action is out of range.
         """
         native = self._actions.to_gymnasium(actions, self.num_envs)
-        observation = self._observations.zeros(self.num_envs)
+        observation = self._zeros()
         reward = np.zeros(self.num_envs, np.float32)
         terminated, truncated = np.zeros((2, self.num_envs), np.bool_)
         is_reset, name = self._is_over, self._name
@@ -197,6 +204,8 @@ class GymnasiumEnv:
                 reward[i] = as_reward(answer[1], name, i)
                 terminated[i] = as_end("terminated", answer[2], name, i)
                 truncated[i] = as_end("truncated", answer[3], name, i)
+                is_over = bool(terminated[i] or truncated[i])
+                self._write_mask(answer, observation, i, is_over=is_over)
             except TengenError:
                 raise
             except RAISED as error:
@@ -207,7 +216,10 @@ class GymnasiumEnv:
 
     def observed(self, observation: Any) -> Arrays:
         """Converts a Gymnasium observation to arrays; see ``Env.observed``."""
-        return self._observations.read(observation)
+        arrays = self._observations.read(observation)
+        if self._masks is not None and not self._is_mask_in_info:
+            arrays[ACTION_MASK] = self._masks.read(observation[ACTION_MASK])
+        return arrays
 
     def own_action(self, action: NDArray[Any]) -> Any:
         """Converts an action to the Gymnasium action space; see ``Env.own_action``."""
@@ -256,16 +268,56 @@ class GymnasiumEnv:
         _STEPPED[id(core)] = core
         return made
 
-    def _reset_copy(self, i: int, observation: Arrays, **kwargs: int) -> None:
+    def _reset(self, i: int, **kwargs: int) -> tuple[Any, ...]:
         try:
             answer = self._copies[i].reset(**kwargs)
-            if not isinstance(answer, tuple) or len(answer) != len(_RESET):
-                raise self._misshapen("reset", answer, _RESET, i)
-            self._observations.write(answer[0], observation, i)
         except TengenError:
             raise
         except RAISED as error:
             raise raised(self._name, error, f"copy {i}") from error
+        if not isinstance(answer, tuple) or len(answer) != len(_RESET):
+            raise self._misshapen("reset", answer, _RESET, i)
+        return answer
+
+    def _reset_copy(self, i: int, observation: Arrays, **kwargs: int) -> None:
+        answer = self._reset(i, **kwargs)
+        try:
+            self._observations.write(answer[0], observation, i)
+            self._write_mask(answer, observation, i, is_over=False)
+        except TengenError:
+            raise
+        except RAISED as error:
+            raise raised(self._name, error, f"copy {i}") from error
+
+    def _zeros(self) -> Arrays:
+        arrays = self._observations.zeros(self.num_envs)
+        if self._masks is not None:
+            arrays[ACTION_MASK] = self._masks.all_legal(self.num_envs)
+        return arrays
+
+    def _masks_of(self, first: Any) -> ActionMasks | None:
+        """Returns the reader of action masks; None if no choice is ever illegal."""
+        if not self._actions.spec.is_discrete:
+            return None
+        if not self._observations.has_mask:
+            # Only a reset shows whether ``info`` has masks. If it fails, so will the
+            # reset that begins the first episode, whose caller expects an error.
+            try:
+                _, info = self._reset(0, seed=self._seeds[0])
+            except EnvError:
+                return None
+            if not (isinstance(info, Mapping) and ACTION_MASK in info):
+                return None
+            self._is_mask_in_info = True
+        return ActionMasks(self._actions.spec, self._name)
+
+    def _write_mask(
+        self, answer: tuple[Any, ...], arrays: Arrays, i: int, *, is_over: bool
+    ) -> None:
+        if self._masks is not None:
+            source = answer[-1] if self._is_mask_in_info else answer[0]
+            mask = arrays[ACTION_MASK][i]
+            self._masks.write(source, mask, i, is_over=is_over)
 
     def _misshapen(
         self, method: str, answer: object, parts: Sequence[str], copy: int

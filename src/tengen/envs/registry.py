@@ -212,7 +212,8 @@ def env_spec(name: str) -> EnvSpec:
     """Returns an environment's spec.
 
     Creates the environment only once per process, because creation can be slow, and
-    never steps it. If ``close`` of the environment hangs or raises, warns.
+    never steps it, but may reset it. If ``close`` of the environment hangs or raises,
+    warns.
 
     Raises:
         UsageError: As ``make``.

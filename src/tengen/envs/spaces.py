@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from tengen.envs.copies import ActionRange, UnfitError, not_float32, one_line
 from tengen.envs.env import MOST_BOUND, ActionSpec, Arrays
+from tengen.envs.masks import is_masked, legal_actions
 from tengen.errors import UsageError
-from tengen.tensors import TensorSpec
+from tengen.tensors import ACTION_MASK, TensorSpec
 
 __all__ = ["Actions", "Observations"]
 
@@ -68,9 +69,12 @@ class Observations:
     Args:
         space: The observation space of one copy.
         task: The environment's name, for error messages.
+        actions: The action space. If it is discrete, the entry ``ACTION_MASK`` of a
+            ``Dict`` is a mask of legal choices, not an observation.
 
     Attributes:
         specs: The tensor specs of one observation, by name.
+        has_mask: Whether observations contain an action mask.
         pixel_scales: See ``EnvSpec``.
         has_large_vectors: See ``EnvSpec``.
 
@@ -79,9 +83,15 @@ class Observations:
             same name.
     """
 
-    def __init__(self, space: Any, task: str) -> None:
+    def __init__(self, space: Any, task: str, actions: ActionSpec) -> None:
         self._task = task
-        self._entries = list(_entries(space, task, "observation", ()))
+        self.has_mask = actions.is_discrete and is_masked(space)
+        entries = _entries(space, task, "observation", ())
+        self._entries = [
+            entry
+            for entry in entries
+            if not self.has_mask or entry.keys[0] != ACTION_MASK
+        ]
         self.specs = {entry.name: entry.spec for entry in self._entries}
         self.pixel_scales = {
             entry.name: entry.most for entry in self._entries if _is_scaled(entry)
@@ -263,6 +273,17 @@ class Actions:
         """
         (native,) = self.to_gymnasium(action[None], 1)
         return native.item() if native.ndim == 0 else native
+
+    def legal(self, action: Any, mask: NDArray[np.bool_]) -> Any:
+        """Returns a legal Gymnasium action for any action; see ``legal_actions``.
+
+        Args:
+            action: A Gymnasium action of discrete choices.
+            mask: ``[1, A]`` bool, the legal choices.
+        """
+        own = (np.asarray(action, np.int64).ravel() - self._first).reshape(1, -1)
+        (legal,) = legal_actions(own, mask, self.spec.num_choices)
+        return self.to_own(legal.reshape(self.spec.shape))
 
     def to_gymnasium(self, actions: NDArray[Any], num_envs: int) -> NDArray[Any]:
         """Converts actions to Gymnasium actions, ``[N, *shape of the space]``.

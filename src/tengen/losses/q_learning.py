@@ -94,15 +94,21 @@ def double_q_values(q_online: Tensor, q_target: Tensor) -> Tensor:
     return q_target.detach().gather(-1, best).squeeze(-1)
 
 
-def dueling(value: Tensor, advantage: Tensor) -> Tensor:
-    """Returns Q values ``[..., A]`` with the mean ``value`` over actions.
+def dueling(value: Tensor, advantage: Tensor, mask: Tensor | None = None) -> Tensor:
+    """Returns Q values ``[..., A]`` with the mean ``value`` over legal actions.
 
     Args:
         value: ``[...]``, the output of the value head.
         advantage: ``[..., A]``, the output of the advantage head; only differences
             between actions matter.
+        mask: ``[..., A]`` bool or uint8, nonzero for legal actions; None if all are.
     """
-    return value[..., None] + advantage - advantage.mean(-1, keepdim=True)
+    if mask is None:
+        return value[..., None] + advantage - advantage.mean(-1, keepdim=True)
+    is_legal = mask != 0
+    total = advantage.masked_fill(~is_legal, 0.0).sum(-1, keepdim=True)
+    mean = total / is_legal.sum(-1, keepdim=True)
+    return value[..., None] + advantage - mean
 
 
 def td_errors(q_tm1: Tensor, a_tm1: Tensor, targets: Tensor) -> Tensor:

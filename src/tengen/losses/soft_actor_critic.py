@@ -88,7 +88,7 @@ def critic_loss(q: Tensor, targets: Tensor) -> Tensor:
 
 
 def temperature_loss(
-    log_temperature: Tensor, entropy: Tensor, target_entropy: float
+    log_temperature: Tensor, entropy: Tensor, target_entropy: float | Tensor
 ) -> Tensor:
     """Returns a loss that raises the temperature if the entropy is too low, ``[B]``.
 
@@ -96,6 +96,7 @@ def temperature_loss(
         log_temperature: ``[]``, natural logarithm of the temperature.
         entropy: ``[B]``, the policy's entropy or an estimate from one sample, in nats;
             it gets no gradient.
-        target_entropy: The entropy at which the temperature is constant, in nats.
+        target_entropy: The entropy at which the temperature is constant, in nats;
+            ``[B]`` if it depends on the row.
     """
     return torch.exp(log_temperature) * (entropy.detach() - target_entropy)

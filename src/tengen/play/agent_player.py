@@ -17,6 +17,7 @@ from tengen.games import check_typed
 from tengen.inference import Backend
 from tengen.models import ModelDir
 from tengen.models.load import differences
+from tengen.tensors import ACTION_MASK
 
 __all__ = ["AgentModel", "AgentPlayer", "open_agent"]
 
@@ -132,7 +133,9 @@ class AgentPlayer(Closable):
         """Begins a new episode."""
         self._last_action: Any = None
 
-    def act(self, observation: Any, reward: float | None = None) -> Any:
+    def act(
+        self, observation: Any, reward: float | None = None, action_mask: Any = None
+    ) -> Any:
         """Returns the greedy action for an observation.
 
         Args:
@@ -141,18 +144,23 @@ class AgentPlayer(Closable):
                 that the suite's own package returns.
             reward: The reward of the last action. Required if ``needs_rewards``, except
                 at an episode's first step; otherwise ignored.
+            action_mask: ``info["action_mask"]`` of ``reset`` or ``step``, if the
+                environment returns the mask of legal choices there.
 
         Returns:
             The action, an int or an array, for the environment's ``step``.
 
         Raises:
-            UsageError: The player is closed, the observation does not fit the
-                environment, or the reward is missing.
+            UsageError: The player is closed, the observation or the mask does not fit
+                the environment, or the reward or the mask is missing.
             RunError: A network output is not finite.
         """
         if self._model is None:
             raise UsageError(f"player ({self.name}) is closed; load it again")
         shown = self._env.observed(observation)
+        if self.spec.has_action_mask and ACTION_MASK not in shown:
+            masks = envs.ActionMasks(self.spec.actions, self.name)
+            shown[ACTION_MASK] = masks.read(action_mask)
         if self._last_action is None:
             self._rows.begin(shown)
         else:
@@ -160,7 +168,7 @@ class AgentPlayer(Closable):
                 shown, self._last_action, self._told(reward), np.zeros(1, np.bool_)
             )
         self._runner.run(1)
-        self._rows.check_answers(self.name)
+        self._rows.take_answers(self.name)
         chosen = self._model.agent.act_greedily(self._rows.outputs, self.spec.actions)
         self._last_action = chosen["action"]
         (taken,) = clip_actions(self.spec.actions, self._last_action)

@@ -87,8 +87,8 @@ def test_q_values_of_duelling_answers() -> None:
         "value": torch.tensor([[10.0]]),
         "advantage": torch.tensor([[[1.0, 2.0, 6.0]]]),
     }
-    assert q_values(outputs).tolist() == [[[8.0, 9.0, 13.0]]]
-    assert q_values({"q": outputs["advantage"]}).tolist() == [[[1.0, 2.0, 6.0]]]
+    assert q_values(outputs, {}).tolist() == [[[8.0, 9.0, 13.0]]]
+    assert q_values({"q": outputs["advantage"]}, {}).tolist() == [[[1.0, 2.0, 6.0]]]
 
 
 @pytest.mark.parametrize(

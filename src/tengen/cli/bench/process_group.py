@@ -21,6 +21,7 @@ import sys, numpy
 from tengen import envs
 task, num_envs, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 env = envs.make(task, num_envs, seed)
+mask_of = lambda observation: observation.get("action_mask")
 spec, random = env.spec.actions, numpy.random.default_rng(seed)
 if spec.is_discrete:
     def draw():
@@ -31,11 +32,13 @@ else:
         low, high = (numpy.clip(bounds, -1, 1) for bounds in (spec.low, spec.high))
         return random.uniform(low, high, (num_envs, *spec.shape)).astype("float32")
 actions = [draw() for _ in range(256)]
-env.reset()
+mask = mask_of(env.reset())
 steps = 0
 while True:
     for action in actions[:16]:
-        env.step(action)
+        if mask is not None:
+            action = envs.legal_actions(action, mask, spec.num_choices)
+        mask = mask_of(env.step(action).observation)
         steps += num_envs
     actions = actions[16:] + actions[:16]
     print(steps, flush=True)

@@ -14,8 +14,10 @@ from tengen.envs.check.seen import CannotGoOnError, Findings, is_same
 from tengen.envs.copies import RAISED, copy_seeds, said
 from tengen.envs.env import Arrays, Env, EnvSpec, Step
 from tengen.envs.gymnasium_env import GymnasiumEnv
+from tengen.envs.masks import legal_actions
 from tengen.envs.timely import Deadline
 from tengen.errors import TengenError
+from tengen.tensors import ACTION_MASK
 
 __all__ = ["MakeCopies", "check_against_one", "check_copies"]
 
@@ -97,7 +99,7 @@ class _Copies:
         raise CannotGoOnError
 
     def _check_observation(self, observation: Arrays) -> None:
-        specs = self.spec.observations
+        specs = self.spec.observation_tensors
         if observation.keys() != specs.keys():
             self._findings.broken(
                 "copies.arrays",
@@ -273,10 +275,16 @@ _Rows: TypeAlias = list[
 def _played(env: _Copies, actions: NDArray[Any]) -> _Rows:
     """Returns the trajectory of ``env``: one row for the reset and one per action."""
     nothing = np.zeros(actions.shape[1], np.bool_)
-    rows: _Rows = [(env.reset(), nothing.astype(np.float32), nothing, nothing)]
+    observation = env.reset()
+    rows: _Rows = [(observation, nothing.astype(np.float32), nothing, nothing)]
     for row in actions:
-        step = env.step(row)
-        rows.append((step.observation, step.reward, step.terminated, step.truncated))
+        mask = observation.get(ACTION_MASK)
+        legal = row
+        if mask is not None:
+            legal = legal_actions(row, mask, env.spec.actions.num_choices)
+        step = env.step(legal)
+        observation = step.observation
+        rows.append((observation, step.reward, step.terminated, step.truncated))
     return rows
 
 

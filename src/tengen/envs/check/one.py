@@ -15,9 +15,11 @@ from tengen.envs.check.seen import CannotGoOnError, Findings, ObservationCheck
 from tengen.envs.copies import RAISED, UnfitError, as_end, as_reward, said, typed
 from tengen.envs.env import ActionSpec
 from tengen.envs.gymnasium_env import import_gymnasium, make_guarded
+from tengen.envs.masks import ActionMasks
 from tengen.envs.spaces import Actions, Observations
 from tengen.envs.timely import Deadline
 from tengen.errors import UsageError
+from tengen.tensors import ACTION_MASK
 
 __all__ = ["Maker", "Moved", "OneEnv", "agents_actions", "own_actions"]
 
@@ -128,6 +130,7 @@ class OneEnv:
 
     def __init__(self, maker: Maker) -> None:
         self._findings, self._watch = maker.findings, maker.watch
+        self._name = maker.name
         self._episode = self._step = 0
         try:
             with self._watch.during("making it"):
@@ -137,13 +140,18 @@ class OneEnv:
             raise CannotGoOnError from error
         self._check_kind()
         try:
-            Observations(self.env.observation_space, maker.name)
-            Actions(self.env.action_space, maker.name)
+            self._actions = Actions(self.env.action_space, maker.name)
+            self._observations = Observations(
+                self.env.observation_space, maker.name, self._actions.spec
+            )
         except UsageError as error:
             self._findings.refused("spaces", error)
             self.close()
             raise CannotGoOnError from error
         self._seen = ObservationCheck(self.env.observation_space, self._findings)
+        # The mask [1, A] of the current state; None if all choices are legal.
+        self._mask: NDArray[np.bool_] | None = None
+        self._has_mask = self._observations.has_mask
 
     @property
     def where(self) -> str:
@@ -176,11 +184,19 @@ class OneEnv:
         observation, info = answer
         self._check_info(info, shown)
         self._seen.check(observation, f"of {shown}")
+        if self._episode == 1 and self._actions.spec.is_discrete:
+            self._has_mask |= isinstance(info, dict) and ACTION_MASK in info
+        self._take_mask(observation, info, is_over=False)
         return observation
 
     def step(self, action: Any) -> Moved:
-        """Takes a step and returns the checked results."""
+        """Takes a step and returns the checked results.
+
+        If the action mask excludes ``action``, takes a legal action instead.
+        """
         self._step += 1
+        if self._mask is not None:
+            action = self._actions.legal(action, self._mask)
         try:
             with self._watch.during(f"step({action!r})"):
                 answer = self.env.step(action)
@@ -204,12 +220,14 @@ class OneEnv:
         observation, reward, terminated, truncated, info = answer
         self._check_info(info, "step")
         self._seen.check(observation, f"at {self.where}")
-        return Moved(
+        moved = Moved(
             observation,
             self._reward(reward),
             self._end("terminated", terminated),
             self._end("truncated", truncated),
         )
+        self._take_mask(observation, info, is_over=moved.is_over)
+        return moved
 
     def close(self) -> None:
         """Closes the environment twice, because the contract requires idempotence."""
@@ -222,6 +240,23 @@ class OneEnv:
                     "close", call, said(error), "must not raise; correct close"
                 )
                 return
+
+    def _take_mask(self, observation: Any, info: Any, *, is_over: bool) -> None:
+        if not self._has_mask:
+            return
+        masks = ActionMasks(self._actions.spec, self._name)
+        source = observation if self._observations.has_mask else info
+        mask = masks.all_legal(1)
+        try:
+            masks.write(source, mask[0], 0, is_over=is_over)
+        except UnfitError as error:
+            self._cannot(
+                "action_mask",
+                "action mask",
+                error.what,
+                f"{error.rule} at {self.where}; correct it",
+            )
+        self._mask = mask
 
     def _check_kind(self) -> None:
         gymnasium = import_gymnasium()

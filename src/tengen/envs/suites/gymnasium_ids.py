@@ -143,8 +143,10 @@ class GymnasiumVectorEnv:
             )
 
         self._envs = make_guarded(make, name)
-        self._observations = Observations(self._envs.single_observation_space, name)
         self._actions = Actions(self._envs.single_action_space, name)
+        self._observations = Observations(
+            self._envs.single_observation_space, name, self._actions.spec
+        )
         self._is_over = np.zeros(num_envs, np.bool_)
         self._drawn: Any = None
         self.num_envs = num_envs

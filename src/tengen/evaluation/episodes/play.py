@@ -17,7 +17,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tengen.actors import EnvironmentRows, Policy, Slots, clip_actions
+from tengen.actors import (
+    EnvironmentRows,
+    Policy,
+    Slots,
+    clip_actions,
+    random_choices,
+)
 from tengen.config import check, check_literals
 from tengen.envs import ActionSpec, Arrays, Env
 from tengen.inference import Backend
@@ -62,7 +68,12 @@ class Acting:
         return self.mode
 
     def choose(
-        self, policy: Policy, outputs: Arrays, actions: ActionSpec, draw: Draws
+        self,
+        policy: Policy,
+        outputs: Arrays,
+        actions: ActionSpec,
+        draw: Draws,
+        mask: NDArray[np.bool_] | None = None,
     ) -> NDArray[Any]:
         """Returns one action per row of the network's outputs, ``[N, ...]``.
 
@@ -71,6 +82,8 @@ class Acting:
             outputs: The network's outputs, arrays of shape ``[N, ...]``.
             actions: The environment's action space.
             draw: The random number generator.
+            mask: ``[N, A]`` bool, the legal choices; None if all are legal. It applies
+                to random actions; ``outputs`` must already be masked.
         """
         if self.mode == "sampled":
             num_rows = len(next(iter(outputs.values())))
@@ -85,7 +98,7 @@ class Acting:
             return action
         num_parts = max(1, len(actions.num_choices))
         uniforms = draw.uniforms(len(action), 1 + num_parts)
-        any_of = (uniforms[:, 1:] * actions.num_choices).astype(action.dtype)
+        any_of = random_choices(uniforms[:, 1:], actions, mask)
         is_any = uniforms[:, 0] < self.epsilon
         is_any = is_any.reshape(-1, *[1] * (action.ndim - 1))
         taken: NDArray[Any] = np.where(is_any, any_of.reshape(action.shape), action)
@@ -208,8 +221,8 @@ def play_episodes(
     rows.begin(env.reset())
     while (playing < num_episodes).any():
         runner.run(num_envs)
-        rows.check_answers(model)
-        action = acting.choose(policy, rows.outputs, actions, draws)
+        rows.take_answers(model)
+        action = acting.choose(policy, rows.outputs, actions, draws, rows.mask)
         step = env.step(clip_actions(actions, action))
         reward = env.spec.learned(step.reward)
         rows.show(step.observation, action, reward, step.is_reset)

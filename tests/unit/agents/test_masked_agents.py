@@ -1,0 +1,149 @@
+"""Agents with choices never take an illegal one, nor learn from its value."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+pytest.importorskip("gymnasium")
+
+from tengen import games
+from tengen.agents import Agent, EnvironmentAgent
+from tengen.envs import ActionSpec
+from tengen.envs.gymnasium_env import GymnasiumEnv
+from tengen.evaluation import Acting
+from tengen.experience import ReplayConfig, StepTable
+from tengen.inference import drive
+from tengen.recipes import make_config
+from tengen.store import Column
+from tengen.tensors import ACTION_MASK
+from tests.environments import DictDoors
+from tests.unit.agents.agent_fakes import NetRunner, port_of
+
+TASK = "tests.environments:DictDoors"
+NUM_ENVS, OPEN = 4, [2, 5]
+CLOSED = [0, 1, 3, 4, 6, 7]
+KINDS = [
+    kind
+    for kind, agent in Agent.kinds().items()
+    if issubclass(agent, EnvironmentAgent)
+    and not agent.refusal_of(ActionSpec(num_choices=(8,)))
+]
+
+
+class StrictDoors(DictDoors):
+    """Doors 2 and 5 are always open; raises if another one is chosen."""
+
+    def step(self, action: Any) -> Any:
+        assert action in OPEN
+        return super().step(action)
+
+    def _drawn(self) -> Any:
+        observation, info = super()._drawn()
+        self._mask[:] = 0
+        self._mask[OPEN] = 1
+        return observation, info
+
+
+@pytest.fixture(params=KINDS)
+def made(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    """An agent, its network, its config, and items from its acting in strict doors."""
+    games.allow(TASK)
+    config = make_config(TASK, request.param, None)
+    agent = config.agent
+    torch.manual_seed(0)
+    net = config.net.build(agent.signature(TASK))
+    with torch.no_grad():
+        for layer in last_layers(net):  # every closed door seems best
+            layer.bias[CLOSED] = 1e6
+    env = GymnasiumEnv(StrictDoors, NUM_ENVS, 0, name=TASK)
+    columns = {
+        name: Column(dtype=tensor.dtype, shape=tensor.shape)
+        for name, tensor in agent.columns(env.spec).items()
+    }
+    table = StepTable(
+        tmp_path / "steps",
+        columns,
+        agent.layout(net.signature.state),
+        ReplayConfig(sampler="fifo", max_items=10_000),
+        seed=1,
+        num_slots=NUM_ENVS,
+        batch_size=3_000,
+    )
+    try:
+        port = port_of(agent, net, env, table)
+        for version in range(4):
+            port.begin(version)
+            drive(port, NetRunner(net, port))
+        batch = table.sample(port.stats.num_items)
+        drawn = {
+            name: torch.from_numpy(np.array(column))
+            for name, column in batch.columns.items()
+        }
+        batch.ack()
+    finally:
+        table.close()
+    return config, net, drawn
+
+
+def last_layers(net: nn.Module) -> list[nn.Linear]:
+    return [
+        layer
+        for layer in net.modules()
+        if isinstance(layer, nn.Linear) and layer.out_features == 8
+    ]
+
+
+def test_no_illegal_action_is_taken_or_learned_from(made: Any) -> None:
+    config, net, columns = made
+    mask, action = columns[ACTION_MASK], columns["action"]
+    is_live = columns["is_reset"] == 0
+    is_live[:, -1] = False  # a closing step has no action
+    assert is_live.sum() > 50
+    assert mask[is_live].gather(-1, action[is_live][..., None]).all()
+    update = config.agent.make_update(TASK, net, config.store)
+    losses = []
+    for bias in (1e6, -3.0):
+        with torch.no_grad():
+            for layer in last_layers(net):
+                layer.bias[CLOSED] = bias
+            for layer in last_layers(getattr(update, "target", nn.Identity())):
+                layer.bias[CLOSED] = bias
+        net.zero_grad()
+        torch.manual_seed(0)
+        batch = next(iter(update.minibatches(net, dict(columns))))
+        loss = update.loss(net, batch).loss
+        loss.backward()
+        losses.append(loss.item())
+        for layer in last_layers(net):
+            assert layer.weight.grad is not None
+            assert not layer.weight.grad[CLOSED].any()
+            assert layer.weight.grad[OPEN].any()
+    assert np.isfinite(losses).all()
+    assert losses[0] == losses[1]
+
+
+@pytest.mark.parametrize("mode", ["greedy", "sampled", "epsilon"])
+def test_evaluation_takes_no_illegal_action(made: Any, mode: Any) -> None:
+    config, net, _ = made
+    agent = config.agent
+    if mode == "sampled" and not agent.draws_actions:
+        pytest.skip("it samples only with epsilon")
+    from tengen.evaluation import play_episodes
+    from tengen.inference.torch_backend import TorchBackend
+
+    env = GymnasiumEnv(StrictDoors, NUM_ENVS, 0, name=TASK)
+    report = play_episodes(
+        env,
+        agent,
+        TorchBackend(net, precision="fp32"),
+        8,
+        model="m",
+        acting=Acting(mode=mode, epsilon=0.5),
+    )
+    assert report.lengths == (10,) * 8

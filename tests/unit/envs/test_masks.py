@@ -1,0 +1,155 @@
+"""Action masks in observations and in ``info``: read, checked, and never lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("gymnasium")
+
+from gymnasium import spaces
+
+from tengen import envs
+from tengen.envs import ActionSpec
+from tengen.envs.check import check_own_env
+from tengen.envs.gymnasium_env import GymnasiumEnv
+from tengen.errors import EnvError, UsageError
+from tests.environments import DictDoors, Doors
+from tests.refusals import refused
+
+
+class Masked(Doors):
+    """``Doors`` whose masks are given, one for the reset and one for each step."""
+
+    def __init__(self, masks: list[Any], ends: tuple[int, ...] = ()) -> None:
+        super().__init__()
+        self._masks, self._ends, self._at = masks, ends, 0
+
+    def reset(self, **_: Any) -> Any:
+        self._at = 0
+        return np.zeros(2, np.float32), self._info()
+
+    def step(self, action: Any) -> Any:
+        self._at += 1
+        is_over = self._at in self._ends
+        return np.zeros(2, np.float32), 0.0, is_over, False, self._info()
+
+    def _info(self) -> dict[str, Any]:
+        mask = self._masks[self._at]
+        return {} if mask is None else {"action_mask": mask}
+
+
+ALL, NONE = np.ones(8, np.int8), np.zeros(8, np.int8)
+FIRST = np.eye(8, dtype=np.int8)[0]
+
+
+def env_of(masks: list[Any], ends: tuple[int, ...] = ()) -> GymnasiumEnv:
+    return GymnasiumEnv(lambda: Masked(masks, ends), 1, 0, name="masked")
+
+
+@pytest.mark.parametrize("kind", [Doors, DictDoors])
+def test_a_mask_comes_with_each_observation(kind: type[Doors]) -> None:
+    env = GymnasiumEnv(kind, 3, 0, name="doors")
+    assert env.spec.has_action_mask
+    assert "action_mask" not in {name.split("/")[-1] for name in env.spec.observations}
+    observation = env.reset()
+    assert observation.keys() == env.spec.observation_tensors.keys()
+    for _ in range(25):  # more than an episode
+        mask = observation["action_mask"]
+        assert mask.dtype == np.bool_
+        assert (mask.sum(axis=1) >= 2).all()
+        step = env.step(mask.argmax(axis=1))
+        # An open door never ends an episode before its last step.
+        observation = step.observation
+
+
+def test_both_forms_give_the_same_masks() -> None:
+    one, other = (GymnasiumEnv(kind, 2, 5, name="d") for kind in (Doors, DictDoors))
+    assert (one.reset()["action_mask"] == other.reset()["action_mask"]).all()
+    for choice in range(8):
+        chosen = np.array([choice, 7 - choice])
+        masks = [env.step(chosen).observation["action_mask"] for env in (one, other)]
+        assert (masks[0] == masks[1]).all()
+
+
+def test_an_environment_without_masks_has_none() -> None:
+    assert not envs.env_spec("CartPole-v1").has_action_mask
+    env = GymnasiumEnv(lambda: Masked([None] * 3), 1, 0, name="masked")
+    assert not env.spec.has_action_mask
+    assert env.reset().keys() == {"observation"}
+
+
+def test_after_the_last_step_a_mask_may_be_empty_or_missing() -> None:
+    env = env_of([FIRST, NONE, None, ALL], ends=(1, 2))
+    env.reset()
+    assert env.step(np.array([0])).observation["action_mask"].all()
+    assert env.step(np.array([0])).is_reset.all()
+    env = env_of([FIRST, None], ends=(1,))
+    env.reset()
+    assert env.step(np.array([0])).observation["action_mask"].all()
+
+
+@pytest.mark.parametrize(
+    ("mask", "shown"),
+    [
+        (NONE, "[0 0 0 0 0 0 0 0]"),
+        (None, "NoneType None"),
+        (np.ones(7, np.int8), "(7,)"),
+        (np.full(8, 2), "[2 2 2 2 2 2 2 2]"),
+        (np.full(8, np.nan), "nan"),
+        ("all", "str all"),
+        ([[1], [1, 0]], "list"),
+    ],
+)
+def test_a_wrong_mask_is_one_line(mask: Any, shown: str) -> None:
+    env = env_of([FIRST, mask])
+    env.reset()
+    with refused(EnvError, "action_mask (", shown, "copy 0") as caught:
+        env.step(np.array([0]))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_mask_covers_the_choices_of_all_components() -> None:
+    actions = ActionSpec(shape=(2,), num_choices=(3, 2))
+    masks = envs.ActionMasks(actions, "two")
+    assert masks.read([0, 1, 0, 1, 1]).tolist() == [[False, True, False, True, True]]
+    with refused(UsageError, "action_mask ([1 1 1 0 0])"):
+        masks.read([1, 1, 1, 0, 0])
+
+
+def test_an_illegal_action_becomes_a_legal_one() -> None:
+    mask = np.array([[1, 0, 1, 1, 0], [0, 1, 0, 0, 1]], np.bool_)
+    for first in range(3):
+        for second in range(2):
+            given = np.array([[first, second]] * 2)
+            legal = envs.legal_actions(given, mask, (3, 2))
+            assert mask[0, legal[0, 0]]
+            assert mask[1, legal[1, 0]]
+            assert mask[0, 3 + legal[0, 1]]
+            assert mask[1, 3 + legal[1, 1]]
+            if mask[0, first]:
+                assert legal[0, 0] == first
+
+
+def test_a_named_entry_is_an_observation_where_actions_are_real_numbers() -> None:
+    class Real(DictDoors):
+        def __init__(self) -> None:
+            super().__init__()
+            self.action_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
+
+    env = GymnasiumEnv(Real, 1, 0, name="real")
+    assert not env.spec.has_action_mask
+    assert "observation/action_mask" in env.spec.observations
+    env.close()
+
+
+@pytest.mark.parametrize("kind", [Doors, DictDoors])
+def test_the_check_takes_only_legal_actions(kind: type[Doors]) -> None:
+    class Strict(kind):  # type: ignore[valid-type,misc]
+        def step(self, action: Any) -> Any:
+            assert self._mask[int(action)], "an illegal action"
+            return super().step(action)
+
+    check_own_env(Strict, num_steps=200)
